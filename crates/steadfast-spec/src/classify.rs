@@ -1,0 +1,179 @@
+use http::StatusCode;
+
+use crate::{Class, Endpoint, Envelope, Outcome, PlacedOrder, Resend, msg};
+
+/// What is known of a response's body when its outcome is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peek<'a> {
+    /// The whole body, and the transport reported its regular end.
+    Whole(&'a [u8]),
+    /// The body was cut, failed, or exceeds what may be held in memory.
+    Unreadable,
+    /// Nobody looked at the body.
+    NotRead,
+}
+
+const AFTER_ABSENCE: Outcome = Outcome::Unknown { resend: Resend::AfterAbsence };
+const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
+
+/// What a response proves about the request that it answers.
+///
+/// The table, first match wins:
+///
+/// | status | body | outcome |
+/// |---|---|---|
+/// | 429, 401 | any | not executed |
+/// | 403, 404, 405, 415 | any | rejected |
+/// | 400 | `msg` exactly `Bad request` or the input-validation text | rejected |
+/// | 400 | `msg` exactly the internal-error text | unknown, resend after absence |
+/// | 5xx | any | unknown, resend after absence |
+/// | 200 | place-order: `ok` with a non-empty `orderId` | accepted |
+/// | 200 | others: `ok` or `no-data`; a token record for the token endpoints | accepted |
+/// | anything else | | unknown, never resend |
+///
+/// 401 and 403 and the like count by status alone because their text is often that of a proxy on the way.
+/// `endpoint` is `None` for a path that is not in the table; its 200 is judged like that of a read.
+#[must_use]
+pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>) -> Outcome {
+    match status.as_u16() {
+        429 | 401 => Outcome::NotExecuted,
+        403 | 404 | 405 | 415 => Outcome::Rejected,
+        400 => bad_request(body),
+        500..=599 => AFTER_ABSENCE,
+        200 => success(endpoint, body),
+        _ => NEVER,
+    }
+}
+
+/// What a status proves to a layer that does not read bodies.
+///
+/// It errs to the side of doubt: every 400 and, for a class that must be verified, every 200 is unknown.
+#[must_use]
+pub fn outcome_of_status(class: Class, status: StatusCode) -> Outcome {
+    match (status, class) {
+        (StatusCode::OK, Class::VerifyFirst) => NEVER,
+        _ => outcome_of(None, status, Peek::NotRead),
+    }
+}
+
+fn bad_request(body: Peek<'_>) -> Outcome {
+    let Peek::Whole(bytes) = body else { return NEVER };
+    match Envelope::parse(bytes) {
+        Ok(Envelope::Error { msg }) if msg == msg::BAD_REQUEST || msg == msg::INPUT_VALIDATION => {
+            Outcome::Rejected
+        }
+        Ok(Envelope::Error { msg }) if msg == msg::INTERNAL_ERROR => AFTER_ABSENCE,
+        _ => NEVER,
+    }
+}
+
+fn success(endpoint: Option<Endpoint>, body: Peek<'_>) -> Outcome {
+    let accepted = Outcome::Accepted { order_id: None };
+    match endpoint {
+        Some(Endpoint::PlaceOrder) => {
+            let Peek::Whole(bytes) = body else { return NEVER };
+            match PlacedOrder::parse(bytes) {
+                Ok(placed) => Outcome::Accepted { order_id: Some(placed.order_id) },
+                Err(_) => NEVER,
+            }
+        }
+        // Their success is not an envelope: a login page, and a token record that the login itself reads.
+        Some(Endpoint::Authorize | Endpoint::Token | Endpoint::IndividualToken) => match body {
+            Peek::Unreadable => NEVER,
+            Peek::Whole(_) | Peek::NotRead => accepted,
+        },
+        // Lists and downloads may be far larger than what is peeked at; who reads them judges them.
+        _ => match body {
+            Peek::NotRead => accepted,
+            Peek::Unreadable => NEVER,
+            Peek::Whole(bytes) => match Envelope::parse(bytes) {
+                Ok(Envelope::Ok { .. } | Envelope::NoData { .. }) => accepted,
+                _ => NEVER,
+            },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Option<Endpoint> = Some(Endpoint::PlaceOrder);
+    const LIST: Option<Endpoint> = Some(Endpoint::Orders);
+
+    fn at(endpoint: Option<Endpoint>, status: u16, body: &str) -> Outcome {
+        outcome_of(endpoint, StatusCode::from_u16(status).unwrap(), Peek::Whole(body.as_bytes()))
+    }
+
+    fn error(msg: &str) -> String {
+        serde_json::json!({"s": "error", "msg": msg}).to_string()
+    }
+
+    #[test]
+    fn statuses_that_prove_non_execution_need_no_body() {
+        for html in ["", "<html>", "{}"] {
+            assert_eq!(at(PLACE, 429, html), Outcome::NotExecuted);
+            assert_eq!(at(PLACE, 401, html), Outcome::NotExecuted);
+            for status in [403, 404, 405, 415] {
+                assert_eq!(at(PLACE, status, html), Outcome::Rejected);
+            }
+        }
+    }
+
+    #[test]
+    fn of_400_only_the_exact_texts_are_definite() {
+        assert_eq!(at(PLACE, 400, &error(msg::BAD_REQUEST)), Outcome::Rejected);
+        assert_eq!(at(PLACE, 400, &error(msg::INPUT_VALIDATION)), Outcome::Rejected);
+        assert_eq!(at(PLACE, 400, &error(msg::INTERNAL_ERROR)), AFTER_ABSENCE);
+        for text in ["Bad request ", "bad request", "timed out, check the order book", ""] {
+            assert_eq!(at(PLACE, 400, &error(text)), NEVER, "{text:?}");
+        }
+        assert_eq!(at(PLACE, 400, "<html>Bad request</html>"), NEVER);
+        assert_eq!(outcome_of(PLACE, StatusCode::BAD_REQUEST, Peek::Unreadable), NEVER);
+    }
+
+    #[test]
+    fn every_5xx_leaves_the_order_in_doubt_and_other_odd_statuses_forbid_a_resend() {
+        for status in 500..=599 {
+            assert_eq!(at(PLACE, status, &error("x")), AFTER_ABSENCE);
+        }
+        for status in [101, 201, 202, 204, 206, 301, 302, 304, 402, 408, 409, 418, 425, 600, 999] {
+            assert_eq!(at(PLACE, status, &error("x")), NEVER, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_200_counts_only_with_an_order_id_that_can_be_read() {
+        let ok = r#"{"s":"ok","d":{"orderId":"7","msg":"placed"}}"#;
+        assert_eq!(at(PLACE, 200, ok), Outcome::Accepted { order_id: Some("7".into()) });
+        for cut in 0..ok.len() {
+            assert_eq!(at(PLACE, 200, &ok[..cut]), NEVER, "cut after {cut} bytes");
+        }
+        for body in [
+            r#"{"s":"ok","d":{"orderId":"","msg":"placed"}}"#,
+            r#"{"s":"ok","d":{"orderId":null}}"#,
+            r#"{"s":"ok","d":{}}"#,
+            r#"{"s":"ok"}"#,
+            r#"{"s":"error","msg":"x"}"#,
+            r#"{"s":"no-data","msg":"no-data"}"#,
+            r#"{"s":"OK","d":{"orderId":"7"}}"#,
+            "<html></html>",
+        ] {
+            assert_eq!(at(PLACE, 200, body), NEVER, "{body}");
+        }
+        assert_eq!(outcome_of(PLACE, StatusCode::OK, Peek::NotRead), NEVER);
+    }
+
+    #[test]
+    fn an_empty_list_is_a_normal_answer() {
+        assert_eq!(at(LIST, 200, r#"{"s":"no-data","msg":"no-data"}"#), Outcome::Accepted { order_id: None });
+        assert_eq!(at(LIST, 200, r#"{"s":"error","msg":"no-data"}"#), NEVER);
+    }
+
+    #[test]
+    fn status_alone_never_accepts_an_order() {
+        assert_eq!(outcome_of_status(Class::VerifyFirst, StatusCode::OK), NEVER);
+        assert_eq!(outcome_of_status(Class::Safe, StatusCode::OK), Outcome::Accepted { order_id: None });
+        assert_eq!(outcome_of_status(Class::Safe, StatusCode::BAD_REQUEST), NEVER);
+    }
+}

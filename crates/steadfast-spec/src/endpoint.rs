@@ -1,0 +1,212 @@
+use http::Method;
+
+use crate::{Lane, Zone};
+
+/// An endpoint of the service (§4.1).
+///
+/// Endpoints whose paths are "not shown" have none until [`Paths`](crate::Paths) gives them one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Endpoint {
+    /// `GET /api-gw/oauth/authorize`: starts the login flow.
+    Authorize,
+    /// `POST /api-gw/oauth/token`: exchanges an authorization code for an access token (§4.2).
+    Token,
+    /// `POST /api-gw/oauth/individual-token-v2`: a token for a two-factor code (§4.3).
+    IndividualToken,
+    /// `POST /api/oms/place-order` (§4.4).
+    PlaceOrder,
+    /// Modifies an order; path not shown.
+    ModifyOrder,
+    /// `DELETE` with query parameter `orderId`; path not shown (§4.5).
+    CancelOrder,
+    /// `GET /api/oms/orders`: the session's orders.
+    Orders,
+    /// `GET /api/oms/history`.
+    History,
+    /// `POST /api/oms/basket-margin`.
+    BasketMargin,
+    /// The margin for one order; path not shown.
+    OrderMargin,
+    /// `GET /api/mkt-data/scrips/symbol-store/{scripGroup}`.
+    SymbolStore,
+    /// Scrip master data; path not shown; a large payload.
+    ScripMaster,
+    /// Quotes; path not shown.
+    Quotes,
+    /// Positions; path not shown.
+    Positions,
+    /// Holdings; path not shown.
+    Holdings,
+    /// Funds; path not shown.
+    Funds,
+}
+
+/// What a request's `Authorization` header must hold (§5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AuthKind {
+    /// `Bearer <api_key>:<access_token>`.
+    Full,
+    /// `Bearer <api_key>`.
+    ApiKey,
+    /// Nothing.
+    None,
+}
+
+/// What may be repeated when it is not known whether a request was executed.
+///
+/// The class comes from the request's route, never from its method alone and never from an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Executing it twice is as good as once: it may be repeated after any transient failure.
+    Safe,
+    /// Executing it twice costs money: in doubt it is resolved by reading the order list, never blindly repeated.
+    VerifyFirst,
+    /// It may be repeated with a body made anew, because the old one holds a code that is used up.
+    Regenerate,
+    /// It may be repeated only when it was certainly not executed.
+    OnlyIfNotExecuted,
+}
+
+impl Endpoint {
+    /// Every endpoint, in the order of §4.1; those that only §4.5 names last.
+    pub const ALL: [Self; 16] = [
+        Self::Authorize,
+        Self::Token,
+        Self::IndividualToken,
+        Self::PlaceOrder,
+        Self::Orders,
+        Self::History,
+        Self::CancelOrder,
+        Self::BasketMargin,
+        Self::OrderMargin,
+        Self::SymbolStore,
+        Self::ScripMaster,
+        Self::ModifyOrder,
+        Self::Quotes,
+        Self::Positions,
+        Self::Holdings,
+        Self::Funds,
+    ];
+
+    /// The endpoint's method (§4.1).
+    #[must_use]
+    pub const fn method(self) -> Method {
+        match self {
+            Self::Token
+            | Self::IndividualToken
+            | Self::PlaceOrder
+            | Self::BasketMargin
+            | Self::OrderMargin => Method::POST,
+            Self::ModifyOrder => Method::PUT,
+            Self::CancelOrder => Method::DELETE,
+            Self::Authorize
+            | Self::Orders
+            | Self::History
+            | Self::SymbolStore
+            | Self::ScripMaster
+            | Self::Quotes
+            | Self::Positions
+            | Self::Holdings
+            | Self::Funds => Method::GET,
+        }
+    }
+
+    /// What its `Authorization` header must hold (§4.1, §5).
+    #[must_use]
+    pub const fn auth(self) -> AuthKind {
+        match self {
+            Self::Authorize | Self::Token => AuthKind::None,
+            Self::IndividualToken => AuthKind::ApiKey,
+            _ => AuthKind::Full,
+        }
+    }
+
+    /// What may be repeated in doubt.
+    #[must_use]
+    pub const fn class(self) -> Class {
+        match self {
+            Self::PlaceOrder => Class::VerifyFirst,
+            Self::IndividualToken => Class::Regenerate,
+            // The authorization code is single-use, and a modification may have been overtaken by another.
+            Self::Token | Self::ModifyOrder => Class::OnlyIfNotExecuted,
+            _ => Class::Safe,
+        }
+    }
+
+    /// The zones that it falls under (§8); a request must satisfy all of them.
+    #[must_use]
+    pub const fn zones(self) -> &'static [Zone] {
+        match self {
+            Self::IndividualToken => &[Zone::OTP, Zone::API_KEY],
+            Self::Authorize | Self::Token => &[Zone::API_KEY],
+            Self::PlaceOrder => &[Zone::PLACE_ORDER],
+            Self::SymbolStore
+            | Self::ScripMaster
+            | Self::Quotes
+            | Self::Positions
+            | Self::Holdings
+            | Self::Funds => &[Zone::DATA],
+            Self::ModifyOrder
+            | Self::CancelOrder
+            | Self::Orders
+            | Self::History
+            | Self::BasketMargin
+            | Self::OrderMargin => &[Zone::GENERAL],
+        }
+    }
+
+    /// The lane that it waits in unless the caller says otherwise.
+    #[must_use]
+    pub const fn lane(self) -> Lane {
+        match self {
+            Self::CancelOrder | Self::Token | Self::IndividualToken => Lane::Critical,
+            Self::PlaceOrder | Self::ModifyOrder => Lane::Trading,
+            Self::ScripMaster | Self::SymbolStore => Lane::Bulk,
+            _ => Lane::Normal,
+        }
+    }
+
+    /// The endpoint's name in logs, metrics and reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Authorize => "authorize",
+            Self::Token => "token",
+            Self::IndividualToken => "individual-token",
+            Self::PlaceOrder => "place-order",
+            Self::ModifyOrder => "modify-order",
+            Self::CancelOrder => "cancel-order",
+            Self::Orders => "orders",
+            Self::History => "history",
+            Self::BasketMargin => "basket-margin",
+            Self::OrderMargin => "order-margin",
+            Self::SymbolStore => "symbol-store",
+            Self::ScripMaster => "scrip-master",
+            Self::Quotes => "quotes",
+            Self::Positions => "positions",
+            Self::Holdings => "holdings",
+            Self::Funds => "funds",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_place_order_is_verified_before_it_is_repeated() {
+        let verified: Vec<_> =
+            Endpoint::ALL.into_iter().filter(|e| e.class() == Class::VerifyFirst).collect();
+        assert_eq!(verified, [Endpoint::PlaceOrder]);
+    }
+
+    #[test]
+    fn a_login_with_a_code_falls_under_two_zones_and_everything_else_under_one() {
+        for endpoint in Endpoint::ALL {
+            let expected = if endpoint == Endpoint::IndividualToken { 2 } else { 1 };
+            assert_eq!(endpoint.zones().len(), expected, "{endpoint:?}");
+        }
+    }
+}

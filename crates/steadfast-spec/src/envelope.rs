@@ -1,0 +1,251 @@
+use std::{error::Error, fmt};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::msg;
+
+/// The response envelope (§1), judged by `s` alone.
+#[derive(Clone, Debug)]
+pub enum Envelope<T> {
+    /// `s` is `ok`.
+    Ok {
+        /// The payload.
+        d: T,
+    },
+    /// `s` is `no-data`: a normal empty state, not an error.
+    NoData {
+        /// The text.
+        msg: String,
+    },
+    /// `s` is `error`.
+    Error {
+        /// The text.
+        msg: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, default)]
+    s: Option<&'a RawValue>,
+    // A `d` of `null` is a value that was sent, unlike a missing one.
+    #[serde(borrow, default)]
+    d: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    msg: Option<&'a RawValue>,
+}
+
+impl<'a> Envelope<&'a RawValue> {
+    /// Reads an envelope and leaves its payload as it is, so that numbers in it lose no digit.
+    ///
+    /// Unknown fields are ignored, and so is a `d` beside an error.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvelopeError`] if the body is not such an envelope: a body that was cut, HTML, an unknown `s`.
+    pub fn parse(body: &'a [u8]) -> Result<Self, EnvelopeError> {
+        let text = std::str::from_utf8(body).map_err(|_| EnvelopeError::NotJson)?;
+        let wire: Wire<'a> = read_object(text).ok_or(EnvelopeError::NotJson)?;
+        let s: String = wire
+            .s
+            .ok_or(EnvelopeError::MissingS)
+            .and_then(|raw| serde_json::from_str(raw.get()).map_err(|_| EnvelopeError::UnknownS))?;
+        let text =
+            |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        match s.as_str() {
+            "ok" => wire.d.map(|d| Self::Ok { d }).ok_or(EnvelopeError::OkWithoutPayload),
+            // `s` decides; its text is only for people, and some gateways leave it out.
+            "no-data" => Ok(Self::NoData { msg: text(wire.msg).unwrap_or_else(|| msg::NO_DATA.to_owned()) }),
+            "error" => text(wire.msg).map(|msg| Self::Error { msg }).ok_or(EnvelopeError::ErrorWithoutText),
+            _ => Err(EnvelopeError::UnknownS),
+        }
+    }
+}
+
+impl<T> Envelope<T> {
+    /// Applies `read` to the payload.
+    ///
+    /// # Errors
+    ///
+    /// What `read` returns.
+    pub fn try_map<U, E>(self, read: impl FnOnce(T) -> Result<U, E>) -> Result<Envelope<U>, E> {
+        Ok(match self {
+            Self::Ok { d } => Envelope::Ok { d: read(d)? },
+            Self::NoData { msg } => Envelope::NoData { msg },
+            Self::Error { msg } => Envelope::Error { msg },
+        })
+    }
+}
+
+/// A body that is not the envelope of §1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EnvelopeError {
+    /// Not a JSON object, or one with a field given twice.
+    NotJson,
+    /// No `s`.
+    MissingS,
+    /// `s` is none of `ok`, `error`, `no-data`.
+    UnknownS,
+    /// `s` is `ok` and there is no `d`.
+    OkWithoutPayload,
+    /// `s` is `error` and there is no `msg`.
+    ErrorWithoutText,
+    /// `s` is `ok` and `d` is not what the endpoint answers.
+    UnexpectedPayload,
+}
+
+impl fmt::Display for EnvelopeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotJson => "answer is not a json object",
+            Self::MissingS => "answer has no field s",
+            Self::UnknownS => "answer's field s is none of ok, error, no-data",
+            Self::OkWithoutPayload => "answer is ok without field d",
+            Self::ErrorWithoutText => "answer is an error without field msg",
+            Self::UnexpectedPayload => "answer's field d has an unexpected shape",
+        })
+    }
+}
+
+impl Error for EnvelopeError {}
+
+/// The payload of a successful `POST /api/oms/place-order` (§1, §4.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlacedOrder {
+    /// The order's identifier; never empty.
+    pub order_id: String,
+    /// The text beside it; empty if there was none.
+    pub msg: String,
+}
+
+impl PlacedOrder {
+    /// Reads the answer to a place-order.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvelopeError`] if the body does not prove that an order exists: no envelope, not `ok`, or no
+    /// non-empty `orderId`.
+    pub fn parse(body: &[u8]) -> Result<Self, EnvelopeError> {
+        #[derive(Deserialize)]
+        struct Wire<'a> {
+            #[serde(borrow, rename = "orderId")]
+            order_id: &'a RawValue,
+            #[serde(borrow, default)]
+            msg: Option<&'a RawValue>,
+        }
+
+        let Envelope::Ok { d } = Envelope::parse(body)? else { return Err(EnvelopeError::UnexpectedPayload) };
+        let wire: Wire<'_> = read_object(d.get()).ok_or(EnvelopeError::UnexpectedPayload)?;
+        let order_id = order_id(wire.order_id).ok_or(EnvelopeError::UnexpectedPayload)?;
+        let msg = wire.msg.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        Ok(Self { order_id, msg })
+    }
+}
+
+/// Reads a JSON object; serde alone would also take an array for a structure.
+pub(crate) fn read_object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    text.trim_ascii_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+/// An order identifier, written as a string or as an integer; `None` if it is anything else, or empty.
+pub(crate) fn order_id(raw: &RawValue) -> Option<String> {
+    let text = raw.get();
+    if let Ok(id) = serde_json::from_str::<String>(text) {
+        return (!id.trim().is_empty()).then_some(id);
+    }
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_three_states_are_told_by_s_alone() {
+        assert!(
+            matches!(Envelope::parse(br#"{"s":"ok","d":[],"msg":"x","new":1}"#), Ok(Envelope::Ok { d }) if d.get() == "[]")
+        );
+        assert!(
+            matches!(Envelope::parse(br#"{"s":"no-data"}"#), Ok(Envelope::NoData { msg }) if msg == "no-data")
+        );
+        let error = Envelope::parse(br#"{"s":"error","msg":"no-data","d":{}}"#);
+        assert!(matches!(error, Ok(Envelope::Error { msg }) if msg == "no-data"));
+    }
+
+    #[test]
+    fn what_is_not_an_envelope_is_named() {
+        for (body, error) in [
+            ("", EnvelopeError::NotJson),
+            ("<html></html>", EnvelopeError::NotJson),
+            ("[]", EnvelopeError::NotJson),
+            (r#"["ok",[],null]"#, EnvelopeError::NotJson),
+            (r#"{"s":"ok","d":[1"#, EnvelopeError::NotJson),
+            (r#"{"s":"ok","d":1} x"#, EnvelopeError::NotJson),
+            (r#"{"s":"ok","s":"error","d":1}"#, EnvelopeError::NotJson),
+            ("{}", EnvelopeError::MissingS),
+            (r#"{"s":null,"d":1}"#, EnvelopeError::MissingS),
+            (r#"{"s":"OK","d":1}"#, EnvelopeError::UnknownS),
+            (r#"{"s":1,"d":1}"#, EnvelopeError::UnknownS),
+            (r#"{"s":"ok"}"#, EnvelopeError::OkWithoutPayload),
+            (r#"{"s":"error"}"#, EnvelopeError::ErrorWithoutText),
+            (r#"{"s":"error","msg":7}"#, EnvelopeError::ErrorWithoutText),
+        ] {
+            assert_eq!(Envelope::parse(body.as_bytes()).err(), Some(error), "{body}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_an_answer_like_any_other() {
+        let deep = format!(r#"{{"s":"ok","d":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+        let _ = Envelope::parse(deep.as_bytes());
+    }
+
+    #[test]
+    fn an_order_id_may_be_a_number_and_may_not_be_empty() {
+        let id =
+            |d: &str| PlacedOrder::parse(format!(r#"{{"s":"ok","d":{d}}}"#).as_bytes()).map(|p| p.order_id);
+        assert_eq!(id(r#"{"orderId":"007"}"#), Ok("007".into()));
+        assert_eq!(id(r#"{"orderId":240101000000123456789}"#), Ok("240101000000123456789".into()));
+        for d in [
+            r#"{"orderId":""}"#,
+            r#"{"orderId":" "}"#,
+            r#"{"orderId":null}"#,
+            r#"{"orderId":1.5}"#,
+            r#"{"orderId":{}}"#,
+            "{}",
+            "[]",
+            r#"["7","placed"]"#,
+            "7",
+        ] {
+            assert_eq!(id(d), Err(EnvelopeError::UnexpectedPayload), "{d}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..64)) {
+            let _ = Envelope::parse(&body);
+            let _ = PlacedOrder::parse(&body);
+        }
+
+        #[test]
+        fn every_text_survives(text in ".{0,30}") {
+            let body = serde_json::json!({"s": "error", "msg": text}).to_string();
+            let read = Envelope::parse(body.as_bytes());
+            let same = matches!(read, Ok(Envelope::Error { msg }) if msg == text);
+            prop_assert!(same);
+        }
+
+        #[test]
+        fn a_cut_placement_is_never_taken_for_a_success(id in "[0-9]{1,12}", cut in 0_usize..40) {
+            let body = serde_json::json!({"s": "ok", "d": {"orderId": id, "msg": "placed"}}).to_string();
+            let cut = cut.min(body.len() - 1);
+            prop_assert!(PlacedOrder::parse(&body.as_bytes()[..cut]).is_err());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Typed request and response extensions that several layers read.
+//!
+//! Layers do not know each other; they meet here. A caller may set the ones marked *by the caller* on a request.
+//!
+//! Instants are the standard library's because this crate knows no runtime; services convert with
+//! `tokio::time::Instant::from_std`, which keeps paused time paused.
+
+#![expect(
+    clippy::disallowed_types,
+    reason = "plain data for services, which convert to tokio's Instant; nothing here reads a clock"
+)]
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+pub use crate::{Fate, Lane, Outcome};
+
+/// The request must have left by then, or it is not sent at all. Set by the caller or by the deadline layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SendBy(pub Instant);
+
+/// The caller wants an answer by then. Set by the caller or by the deadline layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(pub Instant);
+
+/// Which token a request was sent with; grows by one with each renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenGeneration(pub u64);
+
+/// The instant at which the transport first polled a request's body: the send.
+///
+/// Until then nothing has left, and after it anything may have.
+///
+/// # Clone
+///
+/// Clones share one stamp: the half that stays with the request writes it, the other half reads it.
+#[derive(Clone, Debug, Default)]
+pub struct SendStamp(Arc<OnceLock<Instant>>);
+
+impl SendStamp {
+    /// A stamp not yet written.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Records the send at `now`; only the first call counts.
+    pub fn stamp(&self, now: Instant) {
+        // A second poll of the same body is the same send.
+        let _ = self.0.set(now);
+    }
+
+    /// The instant of the send; `None` proves that nothing has left.
+    #[must_use]
+    pub fn get(&self) -> Option<Instant> {
+        self.0.get().copied()
+    }
+}
+
+/// The caller's own name for an order: two calls with one `IntentId` place at most one order between them.
+/// Set by the caller.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IntentId(Arc<str>);
+
+impl IntentId {
+    /// An intent named `name`.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Marks an answer that nothing further out may repeat: either the repeats are spent, or repeating is not safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoNotRetry;
+
+/// Marks a request that repeats one already admitted once: it waits at the head of its lane, not at the tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadOfLane;

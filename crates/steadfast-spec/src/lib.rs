@@ -1,0 +1,91 @@
+//! The trading REST service as data.
+//!
+//! Everything that the service's specification states, and nothing else: [`Endpoint`]s with their zones,
+//! [`OrderRequest`]s and the field codes they are made of, the response [`Envelope`], the error [`table`](ERRORS),
+//! and [`Outcome`], the one vocabulary for what an answer proves. The typed extensions that several layers read
+//! from a request or a response are in [`ext`].
+//!
+//! The crate is pure: no runtime, no sockets, no clock of its own. Section numbers (`§4.4`) in these pages refer
+//! to the service's specification.
+//!
+//! # Example
+//!
+//! ```
+//! use steadfast_spec::{OrderRequest, OrderType, Product, Side, SymId, Validity};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let order = OrderRequest::builder()
+//!     .sym_id("EQT_INFY_EQ_NSE".parse::<SymId>()?)
+//!     .side(Side::Buy)
+//!     .qty(10)
+//!     .order_type(OrderType::Limit)
+//!     .product(Product::Delivery)
+//!     .validity(Validity::Day)
+//!     .limit_price("1500.05".parse()?)
+//!     .build()?;
+//! assert_eq!(
+//!     order.form().encode(),
+//!     "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=limit&product=delivery&validity=day&limitPrice=1500.05",
+//! );
+//!
+//! // A limit order without its price is refused here, before anything is sent, and the error names the field.
+//! let refused = OrderRequest::builder()
+//!     .sym_id("EQT_INFY_EQ_NSE".parse::<SymId>()?)
+//!     .side(Side::Buy)
+//!     .qty(10)
+//!     .order_type(OrderType::Limit)
+//!     .product(Product::Delivery)
+//!     .validity(Validity::Day)
+//!     .build();
+//! assert_eq!(refused.unwrap_err().field(), "limitPrice");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it does not do
+//!
+//! It sends nothing and waits for nothing. Record fields that the specification does not show are kept as text
+//! or ignored, never guessed.
+
+mod base_url;
+mod classify;
+mod clock;
+mod codes;
+mod decimal;
+mod endpoint;
+mod envelope;
+mod error_table;
+pub mod ext;
+mod form;
+mod operation;
+mod order;
+mod outcome;
+mod record;
+mod route;
+mod scope;
+mod sym_id;
+mod token;
+mod zone;
+
+pub use rust_decimal::Decimal;
+
+pub use crate::{
+    base_url::{BaseUrl, InvalidBaseUrl},
+    classify::{Peek, outcome_of, outcome_of_status},
+    clock::WallClock,
+    codes::{LegType, OrderStatus, OrderType, Product, Side, UnknownCode, Validity},
+    decimal::{InvalidDecimal, parse_decimal},
+    endpoint::{AuthKind, Class, Endpoint},
+    envelope::{Envelope, EnvelopeError, PlacedOrder},
+    error_table::{ERRORS, ErrorRow, Origin, msg},
+    form::{Form, MalformedForm},
+    operation::{InvalidOperation, Operation},
+    order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},
+    outcome::{Fate, Outcome, Resend},
+    record::{Code, FieldNames, OrderRecord, UnreadableRecord, parse_order_list},
+    route::{Paths, Route, Routes},
+    scope::Scope,
+    sym_id::{AssetClass, EmptySymId, OptionKind, SymId, SymIdShape},
+    token::{InvalidTokenRecord, TokenRecord},
+    zone::{Lane, Window, Zone, ZoneSpec, zones},
+};

@@ -1,0 +1,75 @@
+use std::fmt;
+
+/// What an answer, or the lack of one, proves about a request.
+///
+/// Written once for every physical send into the extensions of its response or error. Everything that is not
+/// provably *not executed* is [`Unknown`](Outcome::Unknown).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// No byte of the request reached the service: refused locally, never connected, or its body never polled.
+    NotSent,
+    /// The service answered, and its answer proves that it did not execute the request (429, 401).
+    NotExecuted,
+    /// The service executed its checks and refused the request for good (403, 404, 405, 415, two texts of 400).
+    Rejected,
+    /// The service accepted the request.
+    Accepted {
+        /// The order's identifier, for `POST /api/oms/place-order` only.
+        order_id: Option<String>,
+    },
+    /// Nobody on this side knows whether the service executed the request.
+    Unknown {
+        /// Whether the request may be sent again once its absence has been established.
+        resend: Resend,
+    },
+}
+
+/// Whether a request in doubt may ever be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Resend {
+    /// After a verified absence.
+    AfterAbsence,
+    /// Never: the answer says that the service may have accepted it.
+    Never,
+}
+
+impl Outcome {
+    /// True if the service certainly did not execute the request.
+    #[must_use]
+    pub fn is_not_executed(&self) -> bool {
+        matches!(self, Self::NotSent | Self::NotExecuted | Self::Rejected)
+    }
+
+    /// True if nobody knows whether the service executed the request.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotSent => "not sent",
+            Self::NotExecuted => "not executed",
+            Self::Rejected => "rejected",
+            Self::Accepted { .. } => "accepted",
+            Self::Unknown { .. } => "unknown",
+        })
+    }
+}
+
+/// How far one physical send got, as the transport saw it.
+///
+/// The leaf that owns the connection writes it into the extensions of its response, or carries it in its error;
+/// layers read it and need not know the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// No byte of the request was handed to a connection.
+    NeverLeft,
+    /// A response head came back.
+    Answered,
+    /// Some of the request may have left, and no response head came back.
+    Lost,
+}

@@ -1,0 +1,271 @@
+use std::{collections::BTreeMap, error::Error, fmt, str::FromStr};
+
+use rust_decimal::Decimal;
+use serde_json::value::RawValue;
+
+use crate::{
+    Envelope, EnvelopeError, LegType, OrderStatus, OrderType, Product, Side, Validity, envelope::order_id,
+    parse_decimal,
+};
+
+/// A code as a record holds it: one of §2, or a text that this version does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Code<T> {
+    /// A code of §2.
+    Known(T),
+    /// Any other text; never an error, because services add values.
+    Other(String),
+}
+
+impl<T: PartialEq> Code<T> {
+    /// True if this is the known code `value`.
+    pub fn is(&self, value: T) -> bool {
+        matches!(self, Self::Known(known) if *known == value)
+    }
+}
+
+/// The names of a record's fields.
+///
+/// The specification shows only some of them; the defaults are the request's names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each field is the name of the record field that it is called after")]
+pub struct FieldNames {
+    pub order_id: String,
+    pub sym_id: String,
+    pub side: String,
+    pub qty: String,
+    pub order_type: String,
+    pub product: String,
+    pub validity: String,
+    pub limit_price: String,
+    pub trig_price: String,
+    pub status: String,
+    pub leg_type: String,
+}
+
+impl Default for FieldNames {
+    fn default() -> Self {
+        let name = str::to_owned;
+        Self {
+            order_id: name("orderId"),
+            sym_id: name("symId"),
+            side: name("side"),
+            qty: name("qty"),
+            order_type: name("type"),
+            product: name("product"),
+            validity: name("validity"),
+            limit_price: name("limitPrice"),
+            trig_price: name("trigPrice"),
+            status: name("status"),
+            leg_type: name("legType"),
+        }
+    }
+}
+
+/// One record of `GET /api/oms/orders`, read leniently: only its identifier must be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OrderRecord {
+    /// The order's identifier; never empty.
+    pub order_id: String,
+    /// The instrument's text, if the record carries it.
+    pub sym_id: Option<String>,
+    /// The direction, if the record carries it.
+    pub side: Option<Code<Side>>,
+    /// The quantity, if the record carries it.
+    pub qty: Option<Decimal>,
+    /// The price type, if the record carries it.
+    pub order_type: Option<Code<OrderType>>,
+    /// The product, if the record carries it.
+    pub product: Option<Code<Product>>,
+    /// The validity, if the record carries it.
+    pub validity: Option<Code<Validity>>,
+    /// The limit price, if the record carries it.
+    pub limit_price: Option<Decimal>,
+    /// The trigger price, if the record carries it.
+    pub trig_price: Option<Decimal>,
+    /// The status, if the record carries it.
+    pub status: Option<Code<OrderStatus>>,
+    /// The leg, if the record carries it.
+    pub leg_type: Option<Code<LegType>>,
+}
+
+impl OrderRecord {
+    /// Reads one record.
+    ///
+    /// A field that is absent, `null` or an empty text counts as not carried.
+    ///
+    /// # Errors
+    ///
+    /// [`UnreadableRecord`] if it is not an object, has no identifier, or carries a field whose value cannot be
+    /// read. A list with such a record proves nothing about what is not in it.
+    pub fn parse(raw: &RawValue, names: &FieldNames) -> Result<Self, UnreadableRecord> {
+        let fields: BTreeMap<String, &RawValue> =
+            serde_json::from_str(raw.get()).map_err(|_| UnreadableRecord::new("record"))?;
+        let id = fields.get(&names.order_id).and_then(|raw| order_id(raw));
+        Ok(Self {
+            order_id: id.ok_or_else(|| UnreadableRecord::new(&names.order_id))?,
+            sym_id: text(&fields, &names.sym_id)?,
+            side: code(&fields, &names.side)?,
+            qty: number(&fields, &names.qty)?,
+            order_type: code(&fields, &names.order_type)?,
+            product: code(&fields, &names.product)?,
+            validity: code(&fields, &names.validity)?,
+            limit_price: number(&fields, &names.limit_price)?,
+            trig_price: number(&fields, &names.trig_price)?,
+            status: code(&fields, &names.status)?,
+            leg_type: code(&fields, &names.leg_type)?,
+        })
+    }
+}
+
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+fn text(fields: &Fields<'_>, name: &str) -> Result<Option<String>, UnreadableRecord> {
+    let Some(raw) = fields.get(name).filter(|raw| raw.get() != "null") else { return Ok(None) };
+    let text: String = serde_json::from_str(raw.get()).map_err(|_| UnreadableRecord::new(name))?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+fn code<T: FromStr>(fields: &Fields<'_>, name: &str) -> Result<Option<Code<T>>, UnreadableRecord> {
+    Ok(text(fields, name)?.map(|text| text.parse().map_or_else(|_| Code::Other(text), Code::Known)))
+}
+
+/// A number, written as a number or as a text, without going through floating point.
+fn number(fields: &Fields<'_>, name: &str) -> Result<Option<Decimal>, UnreadableRecord> {
+    let Some(raw) = fields.get(name).filter(|raw| raw.get() != "null") else { return Ok(None) };
+    let written = match serde_json::from_str::<String>(raw.get()) {
+        Ok(text) if text.is_empty() => return Ok(None),
+        Ok(text) => text,
+        Err(_) => raw.get().to_owned(),
+    };
+    parse_decimal(&written).map(Some).map_err(|_| UnreadableRecord::new(name))
+}
+
+/// Reads the answer to `GET /api/oms/orders`: every record, or an error.
+///
+/// `no-data` is the empty list (§1). A whole answer is never partly read, because "not in the list" is evidence.
+///
+/// # Errors
+///
+/// [`UnreadableRecord`] naming what could not be read; an envelope that is an error or no envelope at all counts as
+/// the field `s`, a payload that is not an array as the field `d`.
+pub fn parse_order_list(body: &[u8], names: &FieldNames) -> Result<Vec<OrderRecord>, UnreadableRecord> {
+    let records: Vec<&RawValue> = match Envelope::parse(body) {
+        Ok(Envelope::NoData { .. }) => return Ok(Vec::new()),
+        Ok(Envelope::Ok { d }) => serde_json::from_str(d.get()).map_err(|_| UnreadableRecord::new("d"))?,
+        Err(EnvelopeError::OkWithoutPayload) => return Err(UnreadableRecord::new("d")),
+        Ok(Envelope::Error { .. }) | Err(_) => return Err(UnreadableRecord::new("s")),
+    };
+    records.into_iter().map(|raw| OrderRecord::parse(raw, names)).collect()
+}
+
+/// A record, or a list of them, that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableRecord {
+    field: String,
+}
+
+impl UnreadableRecord {
+    fn new(field: impl Into<String>) -> Self {
+        Self { field: field.into() }
+    }
+
+    /// The field that cannot be read.
+    #[must_use]
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+}
+
+impl fmt::Display for UnreadableRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "order list cannot be read: field {}", self.field)
+    }
+}
+
+impl Error for UnreadableRecord {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn list(body: &str) -> Result<Vec<OrderRecord>, String> {
+        parse_order_list(body.as_bytes(), &FieldNames::default()).map_err(|e| e.field().to_owned())
+    }
+
+    fn one(record: &str) -> Result<OrderRecord, String> {
+        list(&format!(r#"{{"s":"ok","d":[{record}]}}"#)).map(|mut records| records.remove(0))
+    }
+
+    #[test]
+    fn numbers_keep_every_digit_in_any_spelling() {
+        for qty in ["10", "\"10\"", "10.0", "\"10.00\"", "1e1"] {
+            assert_eq!(
+                one(&format!(r#"{{"orderId":"1","qty":{qty}}}"#)).unwrap().qty,
+                Some(Decimal::TEN),
+                "{qty}"
+            );
+        }
+        let exact = one(r#"{"orderId":"1","limitPrice":123456789012345678.0123456789}"#).unwrap();
+        assert_eq!(exact.limit_price.unwrap().to_string(), "123456789012345678.0123456789");
+    }
+
+    #[test]
+    fn unknown_values_and_absent_fields_are_tolerated() {
+        let record =
+            one(r#"{"orderId":42,"status":"trigger pending","legType":null,"side":"","new":{"a":1}}"#)
+                .unwrap();
+        assert_eq!(record.order_id, "42");
+        assert_eq!(record.status, Some(Code::Other("trigger pending".into())));
+        assert_eq!((record.leg_type, record.side, record.qty), (None, None, None));
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_spoils_the_list_and_is_named() {
+        for (record, field) in [
+            ("7", "record"),
+            (r#"{"symId":"x"}"#, "orderId"),
+            (r#"{"orderId":"1","qty":"ten"}"#, "qty"),
+            (r#"{"orderId":"1","qty":1e400}"#, "qty"),
+            (r#"{"orderId":"1","qty":{}}"#, "qty"),
+            (r#"{"orderId":"1","side":1}"#, "side"),
+        ] {
+            assert_eq!(one(record).unwrap_err(), field, "{record}");
+        }
+    }
+
+    #[test]
+    fn only_a_whole_ok_or_no_data_answer_is_a_list() {
+        assert_eq!(list(r#"{"s":"no-data","msg":"no-data"}"#), Ok(vec![]));
+        assert_eq!(list(r#"{"s":"ok","d":[]}"#), Ok(vec![]));
+        for (body, field) in [
+            (r#"{"s":"error","msg":"x"}"#, "s"),
+            ("", "s"),
+            (r#"{"s":"ok"}"#, "d"),
+            (r#"{"s":"ok","d":{}}"#, "d"),
+            (r#"{"s":"ok","d":"no-data"}"#, "d"),
+        ] {
+            assert_eq!(list(body), Err(field.to_owned()), "{body}");
+        }
+    }
+
+    #[test]
+    fn field_names_are_a_setting() {
+        let names = FieldNames { order_id: "id".into(), qty: "quantity".into(), ..FieldNames::default() };
+        let records =
+            parse_order_list(br#"{"s":"ok","d":[{"id":"9","quantity":3,"qty":"junk is ignored"}]}"#, &names)
+                .unwrap();
+        assert_eq!((records[0].order_id.as_str(), records[0].qty), ("9", Some(Decimal::from(3))));
+    }
+
+    proptest! {
+        #[test]
+        fn no_json_like_text_panics(body in r#"\{"s":"ok","d":\[[\{\}\[\]":,a-z0-9.eE-]{0,40}\]\}"#) {
+            let _ = list(&body);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+use http::Method;
+use percent_encoding::percent_decode_str;
+
+use crate::{AuthKind, Class, Endpoint, Lane, Zone};
+
+/// The paths of the endpoints whose paths the specification does not show.
+///
+/// `None` means that the endpoint cannot be called. [`Paths::public`] holds the paths that public documentation
+/// of a service with the same shown paths gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Paths {
+    /// `DELETE`, cancels an order (§4.5).
+    pub cancel_order: Option<String>,
+    /// `POST`, margin for one order (§4.5).
+    pub order_margin: Option<String>,
+    /// `GET`, scrip master data (§4.5).
+    pub scrip_master: Option<String>,
+    /// `PUT`, modifies an order (§4.5).
+    pub modify_order: Option<String>,
+    /// `GET`, quotes (§4.5).
+    pub quotes: Option<String>,
+    /// `GET`, positions (§4.5).
+    pub positions: Option<String>,
+    /// `GET`, holdings (§4.5).
+    pub holdings: Option<String>,
+    /// `GET`, funds (§4.5).
+    pub funds: Option<String>,
+}
+
+impl Paths {
+    /// The paths of public documentation; not part of the specification.
+    #[must_use]
+    pub fn public() -> Self {
+        let path = |p: &str| Some(p.to_owned());
+        Self {
+            cancel_order: path("/api/oms/cancel-order"),
+            order_margin: path("/api/oms/margin"),
+            scrip_master: path("/api/mkt-data/scrips/master"),
+            modify_order: path("/api/oms/modify-order"),
+            quotes: path("/api/mkt-data/quotes"),
+            positions: path("/api/account/positions"),
+            holdings: path("/api/account/holdings"),
+            funds: path("/api/account/funds"),
+        }
+    }
+
+    /// The path of `endpoint`, below the base address; `{scripGroup}` stands for the path parameter.
+    #[must_use]
+    pub fn of(&self, endpoint: Endpoint) -> Option<&str> {
+        match endpoint {
+            Endpoint::Authorize => Some("/api-gw/oauth/authorize"),
+            Endpoint::Token => Some("/api-gw/oauth/token"),
+            Endpoint::IndividualToken => Some("/api-gw/oauth/individual-token-v2"),
+            Endpoint::PlaceOrder => Some("/api/oms/place-order"),
+            Endpoint::Orders => Some("/api/oms/orders"),
+            Endpoint::History => Some("/api/oms/history"),
+            Endpoint::BasketMargin => Some("/api/oms/basket-margin"),
+            Endpoint::SymbolStore => Some("/api/mkt-data/scrips/symbol-store/{scripGroup}"),
+            Endpoint::CancelOrder => self.cancel_order.as_deref(),
+            Endpoint::OrderMargin => self.order_margin.as_deref(),
+            Endpoint::ScripMaster => self.scrip_master.as_deref(),
+            Endpoint::ModifyOrder => self.modify_order.as_deref(),
+            Endpoint::Quotes => self.quotes.as_deref(),
+            Endpoint::Positions => self.positions.as_deref(),
+            Endpoint::Holdings => self.holdings.as_deref(),
+            Endpoint::Funds => self.funds.as_deref(),
+        }
+    }
+}
+
+/// What a request's method and path say about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Route {
+    /// The endpoint; `None` for a path that is not in the table.
+    pub endpoint: Option<Endpoint>,
+    /// What the `Authorization` header must hold.
+    pub auth: AuthKind,
+    /// What may be repeated in doubt.
+    pub class: Class,
+    /// The zones that it falls under; never empty.
+    pub zones: Vec<Zone>,
+    /// The lane that it waits in.
+    pub lane: Lane,
+}
+
+impl Route {
+    /// The route of an endpoint as the specification has it.
+    #[must_use]
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint: Some(endpoint),
+            auth: endpoint.auth(),
+            class: endpoint.class(),
+            zones: endpoint.zones().to_vec(),
+            lane: endpoint.lane(),
+        }
+    }
+
+    /// The route of a path that is not in the table: the strictest zone, and no repeats unless it only reads.
+    #[must_use]
+    pub fn unknown(method: &Method) -> Self {
+        Self {
+            endpoint: None,
+            auth: AuthKind::Full,
+            class: if method == Method::GET || method == Method::HEAD {
+                Class::Safe
+            } else {
+                Class::OnlyIfNotExecuted
+            },
+            zones: vec![Zone::GENERAL],
+            lane: Lane::Normal,
+        }
+    }
+}
+
+/// The table from method and path to [`Route`]; a value that users extend and override.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    entries: Vec<(String, Route, Method)>,
+}
+
+impl Routes {
+    /// The table of §4.1, with `paths` for the endpoints whose paths are not shown.
+    #[must_use]
+    pub fn new(paths: &Paths) -> Self {
+        let entries = Endpoint::ALL
+            .into_iter()
+            .filter_map(|endpoint| {
+                paths.of(endpoint).map(|path| (path.to_owned(), Route::new(endpoint), endpoint.method()))
+            })
+            .collect();
+        Self { entries }
+    }
+
+    /// Adds or replaces the route of one method and path template; a `{name}` segment matches any one segment.
+    #[must_use]
+    pub fn with(mut self, method: Method, template: impl Into<String>, route: Route) -> Self {
+        let template = template.into();
+        self.entries.retain(|(t, _, m)| !(*t == template && *m == method));
+        self.entries.push((template, route, method));
+        self
+    }
+
+    /// Replaces what `change` changes in the route of `endpoint`; an endpoint without a path is left alone.
+    #[must_use]
+    pub fn override_endpoint(mut self, endpoint: Endpoint, change: impl Fn(&mut Route)) -> Self {
+        for (_, route, _) in self.entries.iter_mut().filter(|(_, r, _)| r.endpoint == Some(endpoint)) {
+            change(route);
+        }
+        self
+    }
+
+    /// The route of a request, by its method and its path below the base address.
+    #[must_use]
+    pub fn find(&self, method: &Method, path: &str) -> Option<&Route> {
+        self.entries
+            .iter()
+            .find(|(t, _, m)| m == method && template_matches(t, path))
+            .map(|(_, route, _)| route)
+    }
+
+    /// The template of the path in the table, whatever the method; labels of metrics use it, never the raw path.
+    #[must_use]
+    pub fn template(&self, path: &str) -> Option<&str> {
+        self.entries.iter().find(|(t, ..)| template_matches(t, path)).map(|(t, ..)| t.as_str())
+    }
+
+    /// The methods that the table knows for a path.
+    pub fn methods<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Method> + 'a {
+        self.entries.iter().filter(move |(t, ..)| template_matches(t, path)).map(|(_, _, m)| m)
+    }
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        Self::new(&Paths::default())
+    }
+}
+
+/// True if `path` has the template's segments; paths are case-sensitive (§7, 404).
+fn template_matches(template: &str, path: &str) -> bool {
+    let mut wanted = template.split('/');
+    let mut given = path.split('/');
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some(w), Some(g)) if w.starts_with('{') && w.ends_with('}') => {
+                if g.is_empty() || percent_decode_str(g).decode_utf8().is_err() {
+                    return false;
+                }
+            }
+            (Some(w), Some(g)) if w == g => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shown_endpoint_is_found_by_its_own_path() {
+        let routes = Routes::new(&Paths::public());
+        for endpoint in Endpoint::ALL {
+            let path = Paths::public()
+                .of(endpoint)
+                .map(|p| p.replace("{scripGroup}", "NSE%5FEQ"))
+                .unwrap_or_default();
+            assert_eq!(routes.find(&endpoint.method(), &path).and_then(|r| r.endpoint), Some(endpoint));
+        }
+    }
+
+    #[test]
+    fn paths_that_are_not_shown_are_unknown_until_they_are_set() {
+        assert!(Routes::default().find(&Method::DELETE, "/api/oms/cancel-order").is_none());
+    }
+
+    #[test]
+    fn a_path_is_case_sensitive_and_its_parameter_is_required() {
+        let routes = Routes::default();
+        for path in [
+            "/api/oms/Orders",
+            "/api/oms/orders/",
+            "//api/oms/orders",
+            "/api/mkt-data/scrips/symbol-store/",
+            "/api/mkt-data/scrips/symbol-store",
+            "/api/mkt-data/scrips/symbol-store/a/b",
+        ] {
+            assert!(routes.find(&Method::GET, path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_path_falls_under_the_strictest_zone_and_is_repeated_only_if_it_reads() {
+        assert_eq!(Route::unknown(&Method::GET).class, Class::Safe);
+        for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
+            let route = Route::unknown(&method);
+            assert_eq!((route.class, route.zones), (Class::OnlyIfNotExecuted, vec![Zone::GENERAL]));
+        }
+    }
+
+    #[test]
+    fn users_override_the_zones_of_an_endpoint() {
+        let routes =
+            Routes::default().override_endpoint(Endpoint::SymbolStore, |r| r.zones = vec![Zone::GENERAL]);
+        let route = routes.find(&Method::GET, "/api/mkt-data/scrips/symbol-store/NSE").unwrap();
+        assert_eq!(route.zones, [Zone::GENERAL]);
+    }
+}

@@ -1,0 +1,278 @@
+use std::{error::Error, fmt, str::FromStr, sync::Arc};
+
+use rust_decimal::Decimal;
+
+use crate::parse_decimal;
+
+/// An instrument identifier (§2).
+///
+/// Three shapes are understood; any other text is kept as it is, because the scrip master and not this crate says
+/// what is valid. Two identifiers are equal only if their texts are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SymId(Arc<str>);
+
+/// The asset class that an identifier's first part names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AssetClass {
+    /// `EQT`
+    Equity,
+    /// `FUT`
+    Future,
+    /// `OPT`
+    Option,
+}
+
+/// The right of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OptionKind {
+    /// `CE`
+    Call,
+    /// `PE`
+    Put,
+}
+
+/// The parts of an identifier of one of the three shapes of §2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SymIdShape<'a> {
+    /// `EQT_<symbol>_<series>_<exchange>`
+    Equity {
+        /// The symbol.
+        symbol: &'a str,
+        /// The series.
+        series: &'a str,
+        /// The exchange.
+        exchange: &'a str,
+    },
+    /// `FUT_<symbol>_FUT_<exchange>_<expiry>`
+    Future {
+        /// The symbol.
+        symbol: &'a str,
+        /// The exchange.
+        exchange: &'a str,
+        /// Day, month abbreviation, year.
+        expiry: &'a str,
+    },
+    /// `OPT_<symbol>_<CE or PE>_<exchange>_<expiry>_<strike>`
+    Option {
+        /// The symbol.
+        symbol: &'a str,
+        /// Call or put.
+        kind: OptionKind,
+        /// The exchange.
+        exchange: &'a str,
+        /// Day, month abbreviation, year.
+        expiry: &'a str,
+        /// The strike price.
+        strike: Decimal,
+    },
+}
+
+impl SymId {
+    /// The identifier's text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The identifier's parts, if it has one of the three shapes of §2.
+    #[must_use]
+    pub fn shape(&self) -> Option<SymIdShape<'_>> {
+        let (class, rest) = self.0.split_once('_')?;
+        // Symbols may hold underscores of their own, so fixed parts are taken from the right.
+        match class {
+            "EQT" => {
+                let (rest, exchange) = part(rest)?;
+                let (symbol, series) = part(rest)?;
+                word(symbol).map(|symbol| SymIdShape::Equity { symbol, series, exchange })
+            }
+            "FUT" => {
+                let (rest, expiry) = part(rest)?;
+                let (rest, exchange) = part(rest)?;
+                let symbol = word(rest.strip_suffix("_FUT")?)?;
+                is_expiry(expiry).then_some(SymIdShape::Future { symbol, exchange, expiry })
+            }
+            "OPT" => {
+                let (rest, strike) = part(rest)?;
+                let (rest, expiry) = part(rest)?;
+                let (rest, exchange) = part(rest)?;
+                let (symbol, kind) = part(rest)?;
+                let kind = match kind {
+                    "CE" => OptionKind::Call,
+                    "PE" => OptionKind::Put,
+                    _ => return None,
+                };
+                let strike = parse_decimal(strike).ok().filter(|strike| !strike.is_sign_negative())?;
+                let symbol = word(symbol)?;
+                is_expiry(expiry).then_some(SymIdShape::Option { symbol, kind, exchange, expiry, strike })
+            }
+            _ => None,
+        }
+    }
+
+    /// The asset class, if the identifier has one of the three shapes.
+    #[must_use]
+    pub fn asset_class(&self) -> Option<AssetClass> {
+        self.shape().map(|shape| match shape {
+            SymIdShape::Equity { .. } => AssetClass::Equity,
+            SymIdShape::Future { .. } => AssetClass::Future,
+            SymIdShape::Option { .. } => AssetClass::Option,
+        })
+    }
+
+    /// The exchange, if the identifier has one of the three shapes.
+    #[must_use]
+    pub fn exchange(&self) -> Option<&str> {
+        self.shape().map(|shape| match shape {
+            SymIdShape::Equity { exchange, .. }
+            | SymIdShape::Future { exchange, .. }
+            | SymIdShape::Option { exchange, .. } => exchange,
+        })
+    }
+}
+
+/// Splits the last part off; neither side may be empty.
+fn part(text: &str) -> Option<(&str, &str)> {
+    let (rest, last) = text.rsplit_once('_')?;
+    (!rest.is_empty()).then_some(())?;
+    word(last).map(|last| (rest, last))
+}
+
+fn word(text: &str) -> Option<&str> {
+    (!text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !c.is_control())).then_some(text)
+}
+
+/// Day, month abbreviation, year: `28Nov2026`, `5DEC26`.
+fn is_expiry(text: &str) -> bool {
+    const MONTHS: [&str; 12] =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (Some(day), Some(month), Some(year)) =
+        (text.get(..digits), text.get(digits..digits + 3), text.get(digits + 3..))
+    else {
+        return false;
+    };
+    let day_is_possible = day.len() <= 2 && day.parse().is_ok_and(|day: u8| (1..=31).contains(&day));
+    let year_is_possible = matches!(year.len(), 2 | 4) && year.bytes().all(|b| b.is_ascii_digit());
+    day_is_possible && year_is_possible && MONTHS.iter().any(|m| month.eq_ignore_ascii_case(m))
+}
+
+/// An identifier without text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmptySymId;
+
+impl fmt::Display for EmptySymId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("symId is empty")
+    }
+}
+
+impl Error for EmptySymId {}
+
+impl FromStr for SymId {
+    type Err = EmptySymId;
+
+    fn from_str(text: &str) -> Result<Self, EmptySymId> {
+        if text.trim().is_empty() { Err(EmptySymId) } else { Ok(Self(text.into())) }
+    }
+}
+
+impl fmt::Display for SymId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn id(text: &str) -> SymId {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_three_shapes_are_understood() {
+        assert_eq!(
+            id("EQT_INFY_EQ_NSE").shape(),
+            Some(SymIdShape::Equity { symbol: "INFY", series: "EQ", exchange: "NSE" })
+        );
+        assert_eq!(
+            id("FUT_NIFTY_FUT_NFO_28Nov2026").shape(),
+            Some(SymIdShape::Future { symbol: "NIFTY", exchange: "NFO", expiry: "28Nov2026" })
+        );
+        assert_eq!(
+            id("OPT_NIFTY_CE_NFO_5DEC26_24500.50").shape(),
+            Some(SymIdShape::Option {
+                symbol: "NIFTY",
+                kind: OptionKind::Call,
+                exchange: "NFO",
+                expiry: "5DEC26",
+                strike: Decimal::new(2_450_050, 2),
+            })
+        );
+    }
+
+    #[test]
+    fn a_symbol_may_hold_underscores_and_signs() {
+        assert_eq!(
+            id("EQT_A_B&C-D_EQ_BSE").shape(),
+            Some(SymIdShape::Equity { symbol: "A_B&C-D", series: "EQ", exchange: "BSE" })
+        );
+    }
+
+    #[test]
+    fn other_texts_are_kept_and_have_no_shape() {
+        for text in [
+            "eqt_INFY_EQ_NSE",
+            "EQT",
+            "EQT_INFY_NSE",
+            "EQT__EQ_NSE",
+            "EQT_INFY__NSE",
+            "EQT_INFY_EQ_",
+            "EQT_IN FY_EQ_NSE",
+            "FUT_NIFTY_NFO_28Nov2026",
+            "FUT_NIFTY_FUT_NFO_2026-11-28",
+            "FUT_NIFTY_FUT_NFO_32Nov2026",
+            "FUT_NIFTY_FUT_NFO_28Foo2026",
+            "OPT_NIFTY_XX_NFO_28Nov2026_100",
+            "OPT_NIFTY_CE_NFO_28Nov2026_abc",
+            "OPT_NIFTY_CE_NFO_28Nov2026_-1",
+            "12345",
+            "é€",
+            "FUT_X_FUT_NFO_1é26",
+        ] {
+            assert_eq!(id(text).shape(), None, "{text}");
+            assert_eq!(id(text).as_str(), text);
+        }
+        assert_eq!("".parse::<SymId>(), Err(EmptySymId));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_come_back_from_the_text_they_were_joined_to(
+            symbol in "[A-Z][A-Z0-9&_-]{0,9}[A-Z0-9]", series in "[A-Z]{2}", exchange in "[A-Z]{3}", day in 1_u8..=31, strike in 1_u32..99_999,
+        ) {
+            let equity = id(&format!("EQT_{symbol}_{series}_{exchange}"));
+            let parts = SymIdShape::Equity { symbol: &symbol, series: &series, exchange: &exchange };
+            prop_assert_eq!(equity.shape(), Some(parts));
+            let expiry = format!("{day}Nov2026");
+            let option = id(&format!("OPT_{symbol}_PE_{exchange}_{expiry}_{strike}"));
+            prop_assert_eq!(option.shape(), Some(SymIdShape::Option {
+                symbol: &symbol, kind: OptionKind::Put, exchange: &exchange, expiry: &expiry, strike: strike.into(),
+            }));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{1,40}") {
+            if let Ok(id) = text.parse::<SymId>() { let _ = id.shape(); }
+        }
+
+        #[test]
+        fn no_text_with_a_known_class_panics(text in "(EQT|FUT|OPT)_[A-Z0-9_é.]{0,30}") {
+            let _ = id(&text).shape();
+        }
+    }
+}

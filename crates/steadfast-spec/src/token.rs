@@ -1,0 +1,135 @@
+use std::{error::Error, fmt, time::Duration};
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::envelope::read_object;
+
+/// The access token record (§2), the answer of a token endpoint.
+///
+/// Its `Debug` does not show the token.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TokenRecord {
+    /// The token.
+    pub access_token: SecretString,
+    /// `bearer`, if the record says so; other kinds are kept as they are.
+    pub token_type: Option<String>,
+    /// How long the token is valid from its issue.
+    pub expires_in: Duration,
+    /// `general`, if the record says so.
+    pub scope: Option<String>,
+}
+
+/// A token's life where its record does not say (§2, §5): 24 hours.
+const LIFE: Duration = Duration::from_secs(86_400);
+
+impl TokenRecord {
+    /// Reads a token record, bare (§4.2) or inside an envelope's `d`: the answer of the individual endpoint is not
+    /// shown (§4.3).
+    ///
+    /// `expires_in` may be an integer or a text. A record without it, with one that cannot be read, with zero or
+    /// with more than 24 hours is taken to say 24 hours, which is what §5 promises; a shorter life is believed.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTokenRecord`] if there is no token in it. The error does not echo the body.
+    pub fn parse(body: &[u8]) -> Result<Self, InvalidTokenRecord> {
+        #[derive(Deserialize)]
+        struct Wire<'a> {
+            access_token: Option<String>,
+            token_type: Option<String>,
+            #[serde(borrow)]
+            expires_in: Option<&'a RawValue>,
+            scope: Option<String>,
+            #[serde(borrow)]
+            d: Option<&'a RawValue>,
+        }
+
+        let text = std::str::from_utf8(body).map_err(|_| InvalidTokenRecord)?;
+        let mut wire: Wire<'_> = read_object(text).ok_or(InvalidTokenRecord)?;
+        if let (None, Some(d)) = (&wire.access_token, wire.d) {
+            wire = read_object(d.get()).ok_or(InvalidTokenRecord)?;
+        }
+        let token = wire.access_token.filter(|token| is_header_safe(token)).ok_or(InvalidTokenRecord)?;
+        let seconds = wire.expires_in.and_then(|raw| raw.get().trim_matches('"').parse::<u64>().ok());
+        let expires_in = seconds.filter(|&s| s > 0).map_or(LIFE, |s| Duration::from_secs(s).min(LIFE));
+        Ok(Self { access_token: token.into(), token_type: wire.token_type, expires_in, scope: wire.scope })
+    }
+}
+
+/// A token must be able to stand in a header without being changed.
+fn is_header_safe(token: &str) -> bool {
+    !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// An answer of a token endpoint that holds no usable token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidTokenRecord;
+
+impl fmt::Display for InvalidTokenRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("answer holds no usable access_token")
+    }
+}
+
+impl Error for InvalidTokenRecord {}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    const BARE: &str = r#"{"access_token":"abc","token_type":"bearer","expires_in":86400,"scope":"general"}"#;
+
+    #[test]
+    fn a_record_is_read_bare_and_inside_an_envelope() {
+        for body in [BARE.to_owned(), format!(r#"{{"s":"ok","d":{BARE}}}"#)] {
+            let record = TokenRecord::parse(body.as_bytes()).unwrap();
+            assert_eq!(record.access_token.expose_secret(), "abc");
+            assert_eq!(record.expires_in, Duration::from_secs(86_400));
+            assert_eq!(record.token_type.as_deref(), Some("bearer"));
+        }
+    }
+
+    #[test]
+    fn a_strange_life_is_24_hours_and_a_short_one_is_believed() {
+        for (written, seconds) in [
+            ("3600", 3_600),
+            ("\"3600\"", 3_600),
+            ("0", 86_400),
+            ("-1", 86_400),
+            ("1e9", 86_400),
+            ("99999999999", 86_400),
+            ("null", 86_400),
+        ] {
+            let body = format!(r#"{{"access_token":"abc","expires_in":{written}}}"#);
+            let record = TokenRecord::parse(body.as_bytes()).unwrap();
+            assert_eq!(record.expires_in, Duration::from_secs(seconds), "{written}");
+        }
+    }
+
+    #[test]
+    fn what_holds_no_usable_token_is_refused_without_being_echoed() {
+        for body in [
+            "",
+            "{}",
+            "[]",
+            r#"{"access_token":""}"#,
+            r#"{"access_token":"a b"}"#,
+            r#"{"access_token":"a\nb"}"#,
+            r#"{"s":"ok","d":"x"}"#,
+        ] {
+            let error = TokenRecord::parse(body.as_bytes()).unwrap_err();
+            assert_eq!(error.to_string(), "answer holds no usable access_token", "{body}");
+        }
+    }
+
+    #[test]
+    fn debug_does_not_show_the_token() {
+        let record = TokenRecord::parse(br#"{"access_token":"s3cr3t-token"}"#).unwrap();
+        assert!(!format!("{record:?}").contains("s3cr3t"));
+    }
+}

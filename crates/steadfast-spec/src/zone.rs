@@ -1,0 +1,164 @@
+use std::{fmt, num::NonZeroU32, time::Duration};
+
+use crate::Scope;
+
+/// A rate-limit zone, by name.
+///
+/// The five zones of §8 are constants; a user's own zone is `Zone::new("name")`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Zone(&'static str);
+
+impl Zone {
+    /// Logins with a two-factor code: 3 per second for one client IP address (§8).
+    pub const OTP: Self = Self("otp");
+    /// Endpoints that accept only an API key: 100 per second for one key (§8).
+    pub const API_KEY: Self = Self("api_key");
+    /// Market data and account data: 100 per second for one token (§8).
+    pub const DATA: Self = Self("data");
+    /// `POST /api/oms/place-order`: 10 per second for one token (§8).
+    pub const PLACE_ORDER: Self = Self("place_order");
+    /// Every other authenticated endpoint: 10 per second and 400 per minute for one token (§8).
+    pub const GENERAL: Self = Self("general");
+
+    /// The five zones of §8, in the order of its table.
+    pub const ALL: [Self; 5] = [Self::OTP, Self::API_KEY, Self::DATA, Self::PLACE_ORDER, Self::GENERAL];
+
+    /// A zone with a name of its own.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// The zone's name in configuration, metrics and reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Zone({})", self.0)
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// At most `limit` requests in any stretch of `period`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    limit: NonZeroU32,
+    period: Duration,
+}
+
+impl Window {
+    /// `limit` requests per `period`.
+    #[must_use]
+    pub const fn new(limit: NonZeroU32, period: Duration) -> Self {
+        Self { limit, period }
+    }
+
+    /// `limit` requests per second.
+    #[must_use]
+    pub const fn per_second(limit: NonZeroU32) -> Self {
+        Self::new(limit, Duration::from_secs(1))
+    }
+
+    /// `limit` requests per minute.
+    #[must_use]
+    pub const fn per_minute(limit: NonZeroU32) -> Self {
+        Self::new(limit, Duration::from_secs(60))
+    }
+
+    /// The number of requests.
+    #[must_use]
+    pub const fn limit(self) -> NonZeroU32 {
+        self.limit
+    }
+
+    /// The stretch of time.
+    #[must_use]
+    pub const fn period(self) -> Duration {
+        self.period
+    }
+}
+
+/// One row of the zone table (§8), as data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneSpec {
+    /// The zone's name.
+    pub zone: Zone,
+    /// Whom it counts together.
+    pub scope: Scope,
+    /// Its windows; a request must satisfy all of them.
+    pub windows: Vec<Window>,
+}
+
+impl ZoneSpec {
+    /// A zone with the given scope and windows.
+    #[must_use]
+    pub fn new(zone: Zone, scope: Scope, windows: impl Into<Vec<Window>>) -> Self {
+        Self { zone, scope, windows: windows.into() }
+    }
+}
+
+/// The zone table of §8.
+#[must_use]
+pub fn zones() -> [ZoneSpec; 5] {
+    const N3: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
+    const N10: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
+    const N100: NonZeroU32 = NonZeroU32::MIN.saturating_add(99);
+    const N400: NonZeroU32 = NonZeroU32::MIN.saturating_add(399);
+    [
+        ZoneSpec::new(Zone::OTP, Scope::ClientIp, [Window::per_second(N3)]),
+        ZoneSpec::new(Zone::API_KEY, Scope::ApiKey, [Window::per_second(N100)]),
+        ZoneSpec::new(Zone::DATA, Scope::AuthToken, [Window::per_second(N100)]),
+        ZoneSpec::new(Zone::PLACE_ORDER, Scope::AuthToken, [Window::per_second(N10)]),
+        ZoneSpec::new(Zone::GENERAL, Scope::AuthToken, [Window::per_second(N10), Window::per_minute(N400)]),
+    ]
+}
+
+/// The priority of a request while it waits for its zones.
+///
+/// A lane is served only while every lane above it is empty; within a lane, first come, first served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Lane {
+    /// Cancels, exits and logins.
+    Critical,
+    /// Reads that resolve an order in doubt.
+    Verification,
+    /// Placing and modifying orders.
+    Trading,
+    /// Everything else that somebody waits for.
+    Normal,
+    /// Polls and large downloads.
+    Bulk,
+}
+
+impl Lane {
+    /// All lanes, highest priority first.
+    pub const ALL: [Self; 5] = [Self::Critical, Self::Verification, Self::Trading, Self::Normal, Self::Bulk];
+
+    /// The lane's name in configuration, metrics and reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Verification => "verification",
+            Self::Trading => "trading",
+            Self::Normal => "normal",
+            Self::Bulk => "bulk",
+        }
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
