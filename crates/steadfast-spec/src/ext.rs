@@ -17,6 +17,9 @@ use std::{
 
 pub use crate::{Fate, Lane, Outcome};
 
+/// What is known of a request from its method and path, shared by every send of it. Set by the route layer.
+pub type Route = Arc<crate::Route>;
+
 /// The request must have left by then, or it is not sent at all. Set by the caller or by the deadline layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SendBy(pub Instant);
@@ -75,6 +78,33 @@ impl IntentId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// A stable, public name of the credentials that a request is sent with; never a secret.
+///
+/// Rate-limit windows per key and token, and everything that is known of orders, are kept per account. A request
+/// without it belongs to the one unnamed account.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Account(Arc<str>);
+
+impl Account {
+    /// An account named `name`.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Self::new("")
     }
 }
 

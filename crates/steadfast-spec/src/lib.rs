@@ -56,6 +56,7 @@ mod endpoint;
 mod envelope;
 mod error_table;
 pub mod ext;
+mod failure;
 mod form;
 mod operation;
 mod order;
@@ -78,6 +79,7 @@ pub use crate::{
     endpoint::{AuthKind, Class, Endpoint},
     envelope::{Envelope, EnvelopeError, PlacedOrder},
     error_table::{ERRORS, ErrorRow, Origin, msg},
+    failure::{BoxError, Failure},
     form::{Form, MalformedForm},
     operation::{InvalidOperation, Operation},
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},

@@ -1,0 +1,120 @@
+use std::{error::Error, fmt};
+
+use crate::{Fate, Outcome, Resend};
+
+/// A boxed error, as tower has it.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// A call that ended without a response, with what is known of the request.
+///
+/// The leaf that owns the connection and every layer that refuses a request itself return one, so that layers
+/// further out can read the outcome without knowing who failed.
+#[derive(Debug)]
+pub struct Failure {
+    fate: Fate,
+    refused: bool,
+    source: BoxError,
+}
+
+impl Failure {
+    /// The transport failed after the request got as far as `fate` says.
+    pub fn new(fate: Fate, source: impl Into<BoxError>) -> Self {
+        Self { fate, refused: false, source: source.into() }
+    }
+
+    /// A layer on this side refused the request before anything was sent: a full queue, a deadline that cannot be
+    /// met, a request that breaks a rule. Refusals are returned and never retried.
+    pub fn refused(source: impl Into<BoxError>) -> Self {
+        Self { fate: Fate::NeverLeft, refused: true, source: source.into() }
+    }
+
+    /// How far the request got.
+    #[must_use]
+    pub fn fate(&self) -> Fate {
+        self.fate
+    }
+
+    /// True if a layer on this side refused the request.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        self.refused
+    }
+
+    /// What is proved about the request.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match self.fate {
+            Fate::NeverLeft => Outcome::NotSent,
+            Fate::Answered | Fate::Lost => Outcome::Unknown { resend: Resend::AfterAbsence },
+        }
+    }
+
+    /// The failure in an error's chain of sources, the outermost one first.
+    #[must_use]
+    pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(failure) = error.downcast_ref() {
+                return Some(failure);
+            }
+            next = error.source();
+        }
+        None
+    }
+
+    /// What an error proves about the request: anything that no [`Failure`] vouches for is unknown.
+    #[must_use]
+    pub fn outcome_of(error: &(dyn Error + 'static)) -> Outcome {
+        Self::find(error).map_or(Outcome::Unknown { resend: Resend::AfterAbsence }, Self::outcome)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.refused, self.fate) {
+            (true, _) => "request refused before it was sent",
+            (false, Fate::NeverLeft) => "request not sent",
+            (false, Fate::Answered) => "answer could not be read",
+            (false, Fate::Lost) => "answer lost",
+        })
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failure_that_never_left_proves_that_nothing_was_sent() {
+        assert_eq!(Failure::new(Fate::NeverLeft, "refused").outcome(), Outcome::NotSent);
+        assert_eq!(Failure::refused("queue full").outcome(), Outcome::NotSent);
+        assert!(Failure::new(Fate::Lost, "reset").outcome().is_unknown());
+        assert!(Failure::new(Fate::Answered, "cut").outcome().is_unknown());
+        assert!(Failure::outcome_of(&fmt::Error).is_unknown());
+    }
+
+    #[test]
+    fn a_failure_is_found_below_other_errors() {
+        let wrapped = Failure::new(Fate::Answered, Failure::refused("x"));
+        assert_eq!(Failure::find(&wrapped).map(Failure::fate), Some(Fate::Answered), "the outermost counts");
+        #[derive(Debug)]
+        struct Outer(Failure);
+        impl fmt::Display for Outer {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("outer")
+            }
+        }
+        impl Error for Outer {
+            fn source(&self) -> Option<&(dyn Error + 'static)> {
+                Some(&self.0)
+            }
+        }
+        assert!(Failure::find(&Outer(Failure::refused("x"))).is_some_and(Failure::is_refusal));
+    }
+}
