@@ -1,0 +1,78 @@
+use std::fmt;
+
+use crate::tools::Missing;
+
+/// What `--help` prints, and what follows an unknown word.
+pub(crate) const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test             everything needed to trust this build
+  test --install   the same, installing missing system tools with apt-get
+  ci               the plain stages: format, tidy, licences, build, tests, doc tests, examples, lints, docs
+  ci --deep        the deep stages only: fuzz corpora, long property tests
+  tidy             the repository's own rules";
+
+/// What the command line asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Ci,
+    Deep,
+    Test(Missing),
+    Tidy,
+    Usage,
+}
+
+impl Verb {
+    pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Self, UnknownCommand> {
+        let words: Vec<String> = words.collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["ci"] => Ok(Self::Ci),
+            ["ci", "--deep"] => Ok(Self::Deep),
+            ["test"] => Ok(Self::Test(Missing::Refuse)),
+            ["test", "--install"] => Ok(Self::Test(Missing::Install)),
+            ["tidy"] => Ok(Self::Tidy),
+            ["--help" | "-h" | "help"] => Ok(Self::Usage),
+            _ => Err(UnknownCommand(words.join(" "))),
+        }
+    }
+}
+
+/// A command line that is none of those in [`USAGE`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UnknownCommand(String);
+
+impl fmt::Display for UnknownCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_str() {
+            "" => f.write_str("a command is missing"),
+            words => write!(f, "unknown command `{words}`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Verb, UnknownCommand> {
+        Verb::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn every_command_of_the_usage_is_understood() {
+        assert_eq!(parse("ci"), Ok(Verb::Ci));
+        assert_eq!(parse("ci --deep"), Ok(Verb::Deep));
+        assert_eq!(parse("test"), Ok(Verb::Test(Missing::Refuse)));
+        assert_eq!(parse("test --install"), Ok(Verb::Test(Missing::Install)));
+        assert_eq!(parse("tidy"), Ok(Verb::Tidy));
+        assert_eq!(parse("--help"), Ok(Verb::Usage));
+    }
+
+    #[test]
+    fn unknown_verbs_flags_and_leftovers_are_refused() {
+        for line in ["", "release", "ci --install", "test --deep", "tidy now", "ci --deep --deep"] {
+            assert_eq!(parse(line), Err(UnknownCommand(line.to_owned())));
+        }
+    }
+}

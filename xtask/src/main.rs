@@ -1,0 +1,77 @@
+//! Runs everything that has to hold before a change is merged.
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `cargo xtask test` | checks that the needed system tools are there, then runs every plain stage |
+//! | `cargo xtask test --install` | the same, but installs missing system tools first |
+//! | `cargo xtask ci` | the plain stages alone |
+//! | `cargo xtask ci --deep` | the deep stages alone, each in its time box; they never repeat a plain stage |
+//! | `cargo xtask tidy` | the checks of the repository's own rules alone |
+//!
+//! A stage that fails does not hide the stages after it; only a failed build skips what needs the build.
+//! The last line is always `N passed, N failed`, in tests and checks that really ran. A stage that fails
+//! without counting anything (formatting, lints) is one failure; one that succeeds adds nothing.
+//! The exit code is 0, 1 if anything failed, or 2 if the command line was not understood.
+
+mod args;
+mod console;
+mod deep;
+mod examples;
+mod metadata;
+mod plain;
+mod process;
+mod report;
+mod root;
+mod runner;
+mod stage;
+mod stopwatch;
+mod summary;
+mod tally;
+mod test_runner;
+mod tidy;
+mod tools;
+
+use std::env;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::{USAGE, Verb};
+use crate::metadata::Workspace;
+use crate::tally::Tally;
+
+fn main() -> ExitCode {
+    let verb = match Verb::parse(env::args().skip(1)) {
+        Ok(Verb::Usage) => {
+            console::say(USAGE);
+            return ExitCode::SUCCESS;
+        }
+        Ok(verb) => verb,
+        Err(unknown) => {
+            console::complain(format_args!("error: {unknown}\n\n{USAGE}"));
+            return ExitCode::from(2);
+        }
+    };
+    let tally = run(verb).unwrap_or_else(|error| {
+        console::say(format_args!("error: {error:#}"));
+        Tally::FAILURE
+    });
+    console::say(tally);
+    if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run(verb: Verb) -> Result<Tally> {
+    let workspace = Workspace::load(&root::find())?;
+    let summary = match verb {
+        Verb::Usage => return Ok(Tally::default()),
+        Verb::Tidy => return tidy::run(&workspace),
+        Verb::Test(missing) => {
+            tools::ensure(&workspace, missing)?;
+            stage::run_all(plain::STAGES, &workspace)
+        }
+        Verb::Ci => stage::run_all(plain::STAGES, &workspace),
+        Verb::Deep => deep::run_all(&workspace),
+    };
+    console::say(format_args!("\n{summary}"));
+    Ok(summary.tally())
+}

@@ -1,0 +1,185 @@
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::stopwatch::Stopwatch;
+
+/// How long a process may take to end after it was asked to, and its pipes to drain after it ended.
+const GRACE: Duration = Duration::from_secs(12);
+
+/// How a process ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    Exited(ExitStatus),
+    OverTime(Duration),
+}
+
+impl Ending {
+    /// Returns why this is a failure, or `None` if the process succeeded.
+    pub(crate) fn failure(&self) -> Option<String> {
+        match self {
+            Self::Exited(status) if status.success() => None,
+            Self::Exited(status) => Some(status.to_string()),
+            Self::OverTime(limit) => Some(format!("over its time box of {} s", limit.as_secs())),
+        }
+    }
+}
+
+/// The pipe a line came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pipe {
+    Out,
+    Err,
+}
+
+enum Event {
+    Line(Pipe, String),
+    Exited(io::Result<ExitStatus>),
+}
+
+/// Runs `command` without stdin and shows every line of both of its pipes to `each`, as it comes.
+///
+/// With a `limit`, the process and all its children are ended once it is over.
+pub(crate) fn stream(
+    command: &mut Command,
+    limit: Option<Duration>,
+    mut each: impl FnMut(Pipe, &str),
+) -> Result<Ending> {
+    if limit.is_some() {
+        own_group(command);
+    }
+    let (pid, incoming) = start(command)?;
+    let clock = Stopwatch::start();
+    // A polite signal first: nextest passes it on to its tests, which stand in process groups of their own.
+    let mut signals = ["TERM", "KILL"].into_iter();
+    let mut deadline = limit.unwrap_or(Duration::MAX);
+    let mut over_time = None;
+    let mut exited = None;
+    loop {
+        let left = deadline.saturating_sub(clock.elapsed());
+        if left.is_zero() {
+            // A grandchild that keeps the pipes open must not keep us.
+            if exited.is_some() {
+                break;
+            }
+            over_time = limit;
+            let signal = signals.next().context("a process does not end, not even when killed")?;
+            signal_group(pid, signal);
+            deadline += GRACE;
+            continue;
+        }
+        match incoming.recv_timeout(left) {
+            Ok(Event::Line(pipe, line)) => each(pipe, &line),
+            Ok(Event::Exited(status)) => {
+                exited = Some(status?);
+                deadline = clock.elapsed() + GRACE;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    let status = exited.context("the process was lost")?;
+    Ok(over_time.map_or(Ending::Exited(status), Ending::OverTime))
+}
+
+/// Starts the process, with a thread for each of its pipes and one for its end.
+fn start(command: &mut Command) -> Result<(u32, Receiver<Event>)> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("`{}` did not start", command.get_program().display()))?;
+    let pid = child.id();
+    let (events, incoming) = mpsc::channel();
+    if let Some(out) = child.stdout.take() {
+        forward(Pipe::Out, out, events.clone());
+    }
+    if let Some(err) = child.stderr.take() {
+        forward(Pipe::Err, err, events.clone());
+    }
+    thread::spawn(move || {
+        let _ = events.send(Event::Exited(child.wait()));
+    });
+    Ok((pid, incoming))
+}
+
+fn forward(pipe: Pipe, from: impl Read + Send + 'static, events: Sender<Event>) {
+    thread::spawn(move || {
+        let mut from = BufReader::new(from);
+        let mut line = Vec::new();
+        while from.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            let text = String::from_utf8_lossy(&line);
+            if events.send(Event::Line(pipe, text.trim_end_matches(['\r', '\n']).to_owned())).is_err() {
+                return;
+            }
+            line.clear();
+        }
+    });
+}
+
+#[cfg(unix)]
+fn own_group(command: &mut Command) {
+    std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+#[cfg(not(unix))]
+fn own_group(_: &mut Command) {}
+
+#[cfg(unix)]
+fn signal_group(pid: u32, signal: &str) {
+    let _ = Command::new("sh").arg("-c").arg(format!("kill -s {signal} -- -{pid}")).status();
+}
+
+#[cfg(not(unix))]
+fn signal_group(pid: u32, _: &str) {
+    let _ = Command::new("taskkill").args(["/T", "/F", "/PID"]).arg(pid.to_string()).status();
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script);
+        command
+    }
+
+    #[test]
+    fn lines_of_both_pipes_are_seen_and_success_is_no_failure() {
+        let mut lines = Vec::new();
+        let ending = stream(&mut shell("echo one; echo two >&2"), None, |pipe, line| {
+            lines.push((pipe, line.to_owned()))
+        });
+        assert_eq!(ending.unwrap().failure(), None);
+        lines.sort_by_key(|(_, line)| line.clone());
+        assert_eq!(lines, [(Pipe::Out, "one".to_owned()), (Pipe::Err, "two".to_owned())]);
+    }
+
+    #[test]
+    fn a_failing_process_names_its_exit_code() {
+        let ending = stream(&mut shell("exit 3"), None, |_, _| {}).unwrap();
+        assert!(ending.failure().unwrap().contains('3'));
+    }
+
+    #[test]
+    fn a_process_over_its_time_box_is_ended_with_its_children() {
+        let clock = Stopwatch::start();
+        // The grandchild holds the pipe: had it survived, the run would drain for the whole grace.
+        let ending =
+            stream(&mut shell("sleep 60 & wait"), Some(Duration::from_millis(50)), |_, _| {}).unwrap();
+        assert_eq!(ending.failure().unwrap(), "over its time box of 0 s");
+        assert!(clock.elapsed() < GRACE);
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let error = stream(&mut Command::new("no-such-program-here"), None, |_, _| {}).unwrap_err();
+        assert!(error.to_string().contains("no-such-program-here"));
+    }
+}

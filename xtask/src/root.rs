@@ -1,0 +1,34 @@
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Finds the workspace root: the folder above this crate.
+///
+/// Cargo says where the crate is at run time; the place it was compiled in serves a binary started by hand.
+pub(crate) fn find() -> PathBuf {
+    let crate_dir =
+        env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    crate_dir.parent().map_or_else(|| crate_dir.clone(), Path::to_path_buf)
+}
+
+/// Starts to describe a cargo command at the workspace root.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root).env("CARGO_TERM_COLOR", "never");
+    // `cargo run` describes xtask itself in these variables. Build scripts that watch them would run again
+    // whenever a plain `cargo` follows an xtask, and rebuild half of the tree.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// Tells whether cargo has a subcommand such as `nextest`.
+pub(crate) fn has_subcommand(root: &Path, name: &str) -> bool {
+    let mut probe = cargo(root);
+    probe.args([name, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}
