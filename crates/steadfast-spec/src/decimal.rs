@@ -34,7 +34,8 @@ pub fn parse_decimal(text: &str) -> Result<Decimal, InvalidDecimal> {
         return Err(InvalidDecimal);
     }
     let value = Decimal::from_str_exact(mantissa).map_err(|_| InvalidDecimal)?;
-    scale(value, exponent).ok_or(InvalidDecimal)
+    // Without an exponent the number keeps the decimals that it was written with.
+    if exponent == 0 { Ok(value) } else { scale(value, exponent).ok_or(InvalidDecimal) }
 }
 
 /// `value` times ten to the `exponent`, or `None` if that is not exact.

@@ -1,0 +1,202 @@
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use steadfast_spec::OrderRequest;
+use tower_service::Service;
+
+use crate::{
+    body::ConnectionReset,
+    plan::FaultEntry,
+    sandbox::{BookEdit, Sandbox},
+};
+
+/// How much of an admin call's body is read.
+const BODY_LIMIT: usize = 256 * 1024;
+
+/// The admin API: what tests and people do to a sandbox from outside, on a listener of its own.
+///
+/// Calls are `application/json`, which a web page cannot send to another origin without being asked first.
+#[derive(Clone, Debug)]
+pub(crate) struct Admin {
+    sandbox: Sandbox,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClockCall {
+    advance_ms: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RevokeCall {
+    token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OtpCall {
+    client_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "action", rename_all = "lowercase", deny_unknown_fields)]
+enum OrderCall {
+    /// A foreign order, with the fields of §4.4.
+    Place { order: std::collections::BTreeMap<String, String> },
+    Fill {
+        #[serde(rename = "orderId")]
+        order_id: String,
+    },
+    Cancel {
+        #[serde(rename = "orderId")]
+        order_id: String,
+    },
+    Reject {
+        #[serde(rename = "orderId")]
+        order_id: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FaultCall {
+    Many(Vec<FaultEntry>),
+    One(Box<FaultEntry>),
+}
+
+struct Refused(StatusCode, String);
+
+impl Refused {
+    fn bad(message: impl ToString) -> Self {
+        Self(StatusCode::BAD_REQUEST, message.to_string())
+    }
+}
+
+impl Admin {
+    pub(crate) fn new(sandbox: Sandbox) -> Self {
+        Self { sandbox }
+    }
+
+    fn call(&self, method: &Method, path: &str, body: &[u8]) -> Result<Value, Refused> {
+        match (method.as_str(), path) {
+            ("GET", "/state") => serde_json::to_value(self.sandbox.state()).map_err(Refused::bad),
+            ("POST", "/faults") => {
+                // The untagged form would swallow which field is wrong, so a single entry is read by itself.
+                let entries = match body.trim_ascii_start().first() {
+                    Some(b'[') => match read::<FaultCall>(body)? {
+                        FaultCall::Many(entries) => entries,
+                        FaultCall::One(entry) => vec![*entry],
+                    },
+                    _ => vec![read::<FaultEntry>(body)?],
+                };
+                for entry in entries {
+                    self.sandbox.inject(entry).map_err(Refused::bad)?;
+                }
+                Ok(json!({}))
+            }
+            ("POST", "/clock") => {
+                let call: ClockCall = read(body)?;
+                self.sandbox.advance(Duration::from_millis(call.advance_ms));
+                Ok(json!({"now_ns": self.sandbox.state().now_ns}))
+            }
+            ("POST", "/orders") => self.orders(read(body)?),
+            ("POST", "/tokens/revoke") => {
+                let call: RevokeCall = read(body)?;
+                self.sandbox.revoke(call.token.as_deref());
+                Ok(json!({}))
+            }
+            ("POST", "/otp") => {
+                let call: OtpCall = read(body)?;
+                let code = self.sandbox.send_otp(&call.client_id);
+                code.map(|code| json!({"code": code})).ok_or_else(|| Refused::bad("client_id is unknown"))
+            }
+            ("POST", "/reset") => {
+                self.sandbox.reset();
+                Ok(json!({"access_token": self.sandbox.credentials().access_token}))
+            }
+            (_, "/state" | "/faults" | "/clock" | "/orders" | "/tokens/revoke" | "/otp" | "/reset") => {
+                Err(Refused(StatusCode::METHOD_NOT_ALLOWED, format!("{path} does not take {method}")))
+            }
+            _ => Err(Refused(StatusCode::NOT_FOUND, "there is no such admin call".to_owned())),
+        }
+    }
+
+    fn orders(&self, call: OrderCall) -> Result<Value, Refused> {
+        let (order_id, edit) = match call {
+            OrderCall::Place { order } => {
+                let fields = order.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+                let order = OrderRequest::from_fields(fields).map_err(Refused::bad)?;
+                return Ok(json!({"orderId": self.sandbox.place_foreign(&order)}));
+            }
+            OrderCall::Fill { order_id } => (order_id, BookEdit::Fill),
+            OrderCall::Cancel { order_id } => (order_id, BookEdit::Cancel),
+            OrderCall::Reject { order_id } => (order_id, BookEdit::Reject),
+        };
+        self.sandbox.edit_order(&order_id, edit).map_err(Refused::bad)?;
+        Ok(json!({"orderId": order_id}))
+    }
+
+    async fn answer<B>(self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: std::error::Error + Send + Sync + 'static,
+    {
+        let (parts, body) = request.into_parts();
+        let is_json =
+            parts.headers.get(header::CONTENT_TYPE).is_some_and(|value| value == "application/json");
+        let answer = if parts.method == Method::POST && !is_json {
+            Err(Refused(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "content-type must be application/json".to_owned(),
+            ))
+        } else {
+            match Limited::new(body, BODY_LIMIT).collect().await {
+                Ok(body) => self.call(&parts.method, parts.uri.path(), &body.to_bytes()),
+                Err(_) => Err(Refused::bad("body is too large or broken")),
+            }
+        };
+        let (status, body) = match answer {
+            Ok(body) => (StatusCode::OK, body),
+            Err(Refused(status, message)) => (status, json!({"error": message})),
+        };
+        let mut response = Response::new(Full::from(body.to_string()));
+        *response.status_mut() = status;
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(Refused::bad)
+}
+
+impl<B> Service<Request<B>> for Admin
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = ConnectionReset;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ConnectionReset>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionReset>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let answer = self.clone().answer(request);
+        Box::pin(async move { Ok::<_, Infallible>(answer.await).map_err(|never| match never {}) })
+    }
+}

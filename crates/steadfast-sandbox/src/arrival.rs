@@ -1,0 +1,175 @@
+use std::{borrow::Cow, net::IpAddr, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+/// A request as the gateway's core sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) query: Option<String>,
+    pub(crate) content_type: Option<String>,
+    /// The header's value; `None` also for one that is not text.
+    pub(crate) authorization: Option<String>,
+    /// Who the order is for, as the test that sent it knows; hidden from everything but the ground truth.
+    pub(crate) intent: Option<String>,
+    pub(crate) body: Result<Bytes, UnreadBody>,
+    pub(crate) peer: IpAddr,
+}
+
+/// Why a request's body was not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnreadBody {
+    /// It exceeds the limit.
+    TooLarge,
+    /// The client went away, or its framing is broken.
+    Broken,
+}
+
+/// What the gateway does about a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    /// How long the client waits for it.
+    pub(crate) after: Duration,
+    pub(crate) action: Action,
+}
+
+/// The visible part of a [`Reply`].
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    Respond(Page),
+    /// The connection is reset without an answer.
+    Reset,
+}
+
+/// A response before it is put on the wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub(crate) status: StatusCode,
+    pub(crate) content_type: &'static str,
+    pub(crate) hint: Option<Hint>,
+    pub(crate) content: Content,
+    /// Added to the clock that the `Date` header shows, in seconds.
+    pub(crate) date_skew: i8,
+}
+
+/// The one header by which a response says where to go, or when to come back.
+#[derive(Clone, Debug)]
+pub(crate) enum Hint {
+    Location(String),
+    RetryAfter(Cow<'static, str>),
+}
+
+/// A response's body.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Whole(Bytes),
+    /// The head announces all of it, and the connection breaks after `sent` bytes.
+    Cut {
+        whole: Bytes,
+        sent: usize,
+    },
+    /// Generated while it is sent: so many instruments.
+    Scrips {
+        count: u64,
+    },
+}
+
+impl Page {
+    fn new(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self { status, content_type, hint: None, content: Content::Whole(body.into()), date_skew: 0 }
+    }
+
+    /// A JSON answer.
+    pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Self {
+        Self::new(status, "application/json", body.to_string())
+    }
+
+    /// A success envelope (§1).
+    pub(crate) fn ok(d: serde_json::Value) -> Self {
+        Self::json(StatusCode::OK, &serde_json::json!({"s": "ok", "d": d}))
+    }
+
+    /// The empty state (§1).
+    pub(crate) fn no_data() -> Self {
+        let msg = steadfast_spec::msg::NO_DATA;
+        Self::json(StatusCode::OK, &serde_json::json!({"s": "no-data", "msg": msg}))
+    }
+
+    /// An error envelope (§7).
+    pub(crate) fn error(status: StatusCode, msg: &str) -> Self {
+        Self::json(status, &serde_json::json!({"s": "error", "msg": msg}))
+    }
+
+    /// A page for a person.
+    pub(crate) fn html(body: String) -> Self {
+        Self::new(StatusCode::OK, "text/html; charset=utf-8", body)
+    }
+
+    /// A redirect.
+    pub(crate) fn redirect(location: String) -> Self {
+        Self {
+            location: Some(location),
+            ..Self::new(StatusCode::FOUND, "text/html; charset=utf-8", Bytes::new())
+        }
+    }
+
+    /// The same answer, broken off in the middle of its body.
+    pub(crate) fn cut_in_half(self) -> Self {
+        match self.content {
+            Content::Whole(whole) => {
+                let sent = whole.len() / 2;
+                Self { content: Content::Cut { whole, sent }, ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
+impl From<Page> for Reply {
+    fn from(page: Page) -> Self {
+        Self { after: Duration::ZERO, action: Action::Respond(page) }
+    }
+}
+
+/// The gateway's refusals, as the table of §7 has them.
+pub(crate) mod refusal {
+    use http::StatusCode;
+    use steadfast_spec::msg;
+
+    use super::Page;
+
+    pub(crate) fn bad_request() -> Page {
+        Page::error(StatusCode::BAD_REQUEST, msg::BAD_REQUEST)
+    }
+
+    pub(crate) fn input_validation() -> Page {
+        Page::error(StatusCode::BAD_REQUEST, msg::INPUT_VALIDATION)
+    }
+
+    pub(crate) fn unauthorized() -> Page {
+        Page::error(StatusCode::UNAUTHORIZED, msg::UNAUTHORIZED)
+    }
+
+    pub(crate) fn forbidden() -> Page {
+        Page::error(StatusCode::FORBIDDEN, msg::FORBIDDEN)
+    }
+
+    pub(crate) fn not_found() -> Page {
+        Page::error(StatusCode::NOT_FOUND, msg::NOT_FOUND)
+    }
+
+    pub(crate) fn method_not_allowed() -> Page {
+        Page::error(StatusCode::METHOD_NOT_ALLOWED, msg::METHOD_NOT_ALLOWED)
+    }
+
+    /// The text is not shown in §7; it is the name of the status.
+    pub(crate) fn unsupported_media_type() -> Page {
+        Page::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported media type")
+    }
+
+    pub(crate) fn too_many_requests() -> Page {
+        Page::error(StatusCode::TOO_MANY_REQUESTS, msg::TOO_MANY_REQUESTS)
+    }
+}

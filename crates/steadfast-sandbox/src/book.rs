@@ -1,0 +1,266 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{Value, json};
+use steadfast_spec::{LegType, OrderRequest, OrderStatus, OrderType, Product, Side, Validity};
+
+use crate::{directory::UserIndex, draw::Draw};
+
+/// Every order that was ever applied, with who really wanted it.
+#[derive(Debug, Default)]
+pub(crate) struct OrderBook {
+    orders: Vec<BookedOrder>,
+    by_id: BTreeMap<String, usize>,
+}
+
+/// One order, or one leg of one.
+#[derive(Clone, Debug)]
+pub(crate) struct BookedOrder {
+    pub(crate) order_id: String,
+    pub(crate) user: UserIndex,
+    /// The number of the login session in which it was placed.
+    pub(crate) session: u64,
+    /// Who it is for, as the sender's test knows; never on the wire.
+    pub(crate) intent: Option<String>,
+    pub(crate) request: OrderRequest,
+    pub(crate) leg: LegType,
+    pub(crate) applied: Duration,
+    course: Course,
+}
+
+/// What the market does with an order, decided when it is applied (§3: transitions are not shown).
+#[derive(Clone, Copy, Debug)]
+enum Course {
+    /// It stays open until then, and has this status from then on.
+    Until(Duration, OrderStatus),
+    /// It stays open.
+    Open,
+}
+
+/// A change that an order's status forbids.
+#[derive(Debug)]
+pub(crate) struct NotOpen;
+
+/// What an order is applied for.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    pub(crate) user: UserIndex,
+    pub(crate) session: u64,
+    pub(crate) intent: Option<String>,
+}
+
+impl OrderBook {
+    /// Applies an order and returns its identifier; bracket and cover orders bring their exit legs with them (§2).
+    pub(crate) fn apply(
+        &mut self,
+        owner: &Owner,
+        request: &OrderRequest,
+        now: Duration,
+        draw: Draw,
+    ) -> String {
+        let main = self.insert(owner, request.clone(), LegType::Main, now, draw);
+        let legs: &[LegType] = match request.product() {
+            Product::Bracket => &[LegType::StopLoss, LegType::Target],
+            Product::Cover => &[LegType::StopLoss],
+            _ => &[],
+        };
+        for leg in legs {
+            if let Some(exit) = exit_leg(request) {
+                // A leg belongs to the order whose leg it is, not to another intent.
+                let owner = Owner { intent: None, ..owner.clone() };
+                self.insert(&owner, exit, *leg, now, draw);
+            }
+        }
+        main
+    }
+
+    fn insert(
+        &mut self,
+        owner: &Owner,
+        request: OrderRequest,
+        leg: LegType,
+        now: Duration,
+        draw: Draw,
+    ) -> String {
+        let number = self.orders.len() + 1;
+        let order_id = format!("26{number:010}");
+        let course = match leg {
+            LegType::Main => course(&request, &order_id, now, draw),
+            LegType::StopLoss | LegType::Target => Course::Open,
+        };
+        self.by_id.insert(order_id.clone(), self.orders.len());
+        self.orders.push(BookedOrder {
+            order_id: order_id.clone(),
+            user: owner.user,
+            session: owner.session,
+            intent: owner.intent.clone(),
+            request,
+            leg,
+            applied: now,
+            course,
+        });
+        order_id
+    }
+
+    pub(crate) fn find(&self, order_id: &str) -> Option<&BookedOrder> {
+        self.by_id.get(order_id).map(|&index| &self.orders[index])
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &BookedOrder> {
+        self.orders.iter()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Ends an open order with `status`.
+    pub(crate) fn finish(
+        &mut self,
+        order_id: &str,
+        status: OrderStatus,
+        now: Duration,
+    ) -> Result<(), NotOpen> {
+        let order = self.open_order(order_id, now)?;
+        order.course = Course::Until(now, status);
+        Ok(())
+    }
+
+    /// Replaces an open order's terms.
+    pub(crate) fn modify(
+        &mut self,
+        order_id: &str,
+        request: OrderRequest,
+        now: Duration,
+    ) -> Result<(), NotOpen> {
+        let order = self.open_order(order_id, now)?;
+        order.request = request;
+        Ok(())
+    }
+
+    fn open_order(&mut self, order_id: &str, now: Duration) -> Result<&mut BookedOrder, NotOpen> {
+        let index = *self.by_id.get(order_id).ok_or(NotOpen)?;
+        let order = &mut self.orders[index];
+        if order.status(now) == OrderStatus::Open { Ok(order) } else { Err(NotOpen) }
+    }
+}
+
+impl BookedOrder {
+    pub(crate) fn status(&self, now: Duration) -> OrderStatus {
+        match self.course {
+            Course::Until(at, status) if at <= now => status,
+            Course::Until(..) | Course::Open => OrderStatus::Open,
+        }
+    }
+
+    /// The order as a record of `GET /api/oms/orders`.
+    pub(crate) fn record(&self, now: Duration) -> Value {
+        let request = &self.request;
+        let mut record = json!({
+            "orderId": self.order_id,
+            "symId": request.sym_id().as_str(),
+            "side": request.side().as_str(),
+            "qty": number(&request.qty().to_string()),
+            "type": request.order_type().as_str(),
+            "product": request.product().as_str(),
+            "validity": request.validity().as_str(),
+            "status": self.status(now).as_str(),
+            "legType": self.leg.as_str(),
+        });
+        for (name, price) in [("limitPrice", request.limit_price()), ("trigPrice", request.trig_price())] {
+            if let Some(price) = price {
+                record[name] = number(&price.to_string());
+            }
+        }
+        record
+    }
+}
+
+/// A decimal as a JSON number where that is exact, else as a text.
+fn number(text: &str) -> Value {
+    let number = serde_json::from_str(text).ok().map(Value::Number);
+    number.filter(|number| *number.to_string() == *text).unwrap_or_else(|| text.into())
+}
+
+fn course(request: &OrderRequest, order_id: &str, now: Duration, draw: Draw) -> Course {
+    match (request.order_type(), request.validity()) {
+        (OrderType::Market, _) => Course::Until(now, OrderStatus::Completed),
+        (OrderType::Limit, Validity::Ioc) if draw.fraction("ioc", order_id) < 0.5 => {
+            Course::Until(now, OrderStatus::Cancelled)
+        }
+        (OrderType::Limit, Validity::Ioc) => Course::Until(now, OrderStatus::Completed),
+        // Half of what rests in the book is filled within a minute.
+        _ if draw.fraction("fills", order_id) < 0.5 => {
+            let after = Duration::from_secs_f64(1.0 + 59.0 * draw.fraction("fills-after", order_id));
+            Course::Until(now + after, OrderStatus::Completed)
+        }
+        _ => Course::Open,
+    }
+}
+
+/// The order that closes `request` again; its prices are not shown in the specification, so it is a market order.
+fn exit_leg(request: &OrderRequest) -> Option<OrderRequest> {
+    let side = match request.side() {
+        Side::Buy => Side::Sell,
+        Side::Sell => Side::Buy,
+    };
+    OrderRequest::builder()
+        .sym_id(request.sym_id().clone())
+        .qty(request.qty())
+        .side(side)
+        .order_type(OrderType::Market)
+        .product(request.product())
+        .validity(request.validity())
+        .build()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(product: &str, order_type: &str) -> OrderRequest {
+        OrderRequest::from_fields([
+            ("symId", "EQT_INFY_EQ_NSE"),
+            ("qty", "10.50"),
+            ("side", "buy"),
+            ("type", order_type),
+            ("product", product),
+            ("validity", "day"),
+            ("limitPrice", "100.10"),
+        ])
+        .unwrap()
+    }
+
+    fn owner() -> Owner {
+        Owner { user: 0, session: 1, intent: Some("a".into()) }
+    }
+
+    #[test]
+    fn a_bracket_order_brings_two_legs_that_are_nobodys_intent() {
+        let mut book = OrderBook::default();
+        let id = book.apply(&owner(), &order("bracket", "market"), Duration::ZERO, Draw::new(1));
+        let legs: Vec<_> = book.iter().map(|order| (order.leg, order.intent.clone())).collect();
+        assert_eq!(
+            legs,
+            [(LegType::Main, Some("a".to_owned())), (LegType::StopLoss, None), (LegType::Target, None)]
+        );
+        assert_eq!(book.find(&id).map(|order| order.status(Duration::ZERO)), Some(OrderStatus::Completed));
+    }
+
+    #[test]
+    fn only_an_open_order_can_be_cancelled_and_only_once() {
+        let mut book = OrderBook::default();
+        let id = book.apply(&owner(), &order("delivery", "limit"), Duration::ZERO, Draw::new(1));
+        assert!(book.finish(&id, OrderStatus::Cancelled, Duration::ZERO).is_ok());
+        assert!(book.finish(&id, OrderStatus::Cancelled, Duration::ZERO).is_err());
+        assert!(book.finish("nobody's", OrderStatus::Cancelled, Duration::ZERO).is_err());
+    }
+
+    #[test]
+    fn a_record_loses_no_digit() {
+        let mut book = OrderBook::default();
+        let id = book.apply(&owner(), &order("delivery", "limit"), Duration::ZERO, Draw::new(1));
+        let record = book.find(&id).map(|order| order.record(Duration::ZERO)).unwrap_or_default();
+        assert_eq!((record["qty"].as_str(), record["limitPrice"].as_str()), (Some("10.50"), Some("100.10")));
+    }
+}

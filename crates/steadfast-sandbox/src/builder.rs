@@ -1,0 +1,227 @@
+use std::{
+    net::IpAddr,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use steadfast_spec::{Paths, WallClock, Zone};
+
+use crate::{
+    enforce::{GatewayClock, Kind},
+    engine::Engine,
+    plan::{FaultEntry, InvalidFault, Plan, read_script},
+    sandbox::Sandbox,
+    settings::{
+        EleventhSession, IpRefusal, JsonBody, ListOrder, ListScope, LoginAnswer, RetryAfter, Settings,
+    },
+};
+
+/// Collects the choices of a sandbox; made by [`Sandbox::builder`].
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct SandboxBuilder {
+    settings: Settings,
+    plan: Plan,
+    wall_clock: WallClock,
+    whitelist: Option<Vec<IpAddr>>,
+}
+
+impl SandboxBuilder {
+    /// Where all chance comes from: secrets, fills, probabilistic faults. Default 0.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+
+    /// The wall clock at the start; default the machine's.
+    pub fn wall_clock(mut self, clock: WallClock) -> Self {
+        self.wall_clock = clock;
+        self
+    }
+
+    /// The paths that the specification does not show; default [`Paths::public`].
+    pub fn paths(mut self, paths: Paths) -> Self {
+        self.settings.paths = paths;
+        self
+    }
+
+    /// How JSON bodies are refused.
+    pub fn json_body(mut self, refusal: JsonBody) -> Self {
+        self.settings.json_body = refusal;
+        self
+    }
+
+    /// How addresses that are not on the whitelist are refused.
+    pub fn ip_refusal(mut self, refusal: IpRefusal) -> Self {
+        self.settings.ip_refusal = refusal;
+        self
+    }
+
+    /// The addresses from which the first user's app may be used; default any.
+    pub fn whitelist(mut self, addresses: impl Into<Vec<IpAddr>>) -> Self {
+        self.whitelist = Some(addresses.into());
+        self
+    }
+
+    /// What happens to the eleventh login session.
+    pub fn eleventh_session(mut self, choice: EleventhSession) -> Self {
+        self.settings.eleventh_session = choice;
+        self
+    }
+
+    /// Which orders the order list holds.
+    pub fn list_scope(mut self, scope: ListScope) -> Self {
+        self.settings.list_scope = scope;
+        self
+    }
+
+    /// In which order the order list is.
+    pub fn list_order(mut self, order: ListOrder) -> Self {
+        self.settings.list_order = order;
+        self
+    }
+
+    /// Whether a 429 says when to come back.
+    pub fn retry_after(mut self, choice: RetryAfter) -> Self {
+        self.settings.retry_after = choice;
+        self
+    }
+
+    /// The body of a successful individual login.
+    pub fn login_answer(mut self, answer: LoginAnswer) -> Self {
+        self.settings.login_answer = answer;
+        self
+    }
+
+    /// How many time steps an authenticator's code may be off; default 1.
+    pub fn totp_window(mut self, steps: u8) -> Self {
+        self.settings.totp_window = steps.into();
+        self
+    }
+
+    /// Locks an account after so many failed logins; default never.
+    pub fn lock_out_after(mut self, failures: u32) -> Self {
+        self.settings.lock_out_after = Some(failures);
+        self
+    }
+
+    /// How long a client waits for a 504; default 200 ms.
+    pub fn gateway_timeout(mut self, wait: Duration) -> Self {
+        self.settings.gateway_timeout = wait;
+        self
+    }
+
+    /// How much later a late order comes to exist; default 2 to 8 s.
+    pub fn late_by(mut self, least: Duration, most: Duration) -> Self {
+        self.settings.late_by = (least, most);
+        self
+    }
+
+    /// How old a stale order list is; default 2 s.
+    pub fn stale_by(mut self, age: Duration) -> Self {
+        self.settings.stale_by = age;
+        self
+    }
+
+    /// How a zone counts; default [`Kind::SlidingLog`].
+    pub fn enforcer(mut self, zone: Zone, kind: Kind) -> Self {
+        self.settings.enforcers.insert(zone, kind);
+        self
+    }
+
+    /// How much later an admitted request is counted; default at once.
+    pub fn accounting_lag(mut self, lag: Duration) -> Self {
+        self.settings.accounting_lag = lag;
+        self
+    }
+
+    /// Up to how much after its arrival a request is put to its zones; default at once.
+    pub fn accounting_jitter(mut self, jitter: Duration) -> Self {
+        self.settings.accounting_jitter = jitter;
+        self
+    }
+
+    /// The clock that the zones count with: its phase against the wall clock and its drift.
+    pub fn quota_clock(mut self, clock: GatewayClock) -> Self {
+        self.settings.clock = clock;
+        self
+    }
+
+    /// Makes the scrip master so many instruments long: a million are about 80 MB.
+    pub fn large_scrip_master(mut self, instruments: u64) -> Self {
+        self.settings.large_scrip_master = Some(instruments);
+        self
+    }
+
+    /// Makes a fault strike a share of the requests that it can strike, from 0 to 1.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidFault`] for an unknown name or a rate that is none.
+    pub fn fault(mut self, name: &str, rate: f64) -> Result<Self, InvalidFault> {
+        self.plan.set_rate(name.parse().map_err(InvalidFault::Name)?, rate)?;
+        Ok(self)
+    }
+
+    /// Adds one exact fault.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidFault`] naming what cannot be injected.
+    pub fn script_entry(mut self, entry: FaultEntry) -> Result<Self, InvalidFault> {
+        self.plan.add(entry)?;
+        Ok(self)
+    }
+
+    /// Adds the exact faults of a TOML script.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidFault`] naming what cannot be read or injected.
+    pub fn script(mut self, toml: &str) -> Result<Self, InvalidFault> {
+        for entry in read_script(toml)? {
+            self.plan.add(entry)?;
+        }
+        Ok(self)
+    }
+
+    /// The sandbox. Must be called where its clock is to start; a runtime is not needed.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidSandbox`] naming the setting that contradicts itself.
+    pub fn build(self) -> Result<Sandbox, InvalidSandbox> {
+        let (least, most) = self.settings.late_by;
+        if least > most {
+            return Err(InvalidSandbox::LateBy);
+        }
+        let epoch =
+            self.wall_clock.now().duration_since(UNIX_EPOCH).map_err(|_| InvalidSandbox::WallClock)?;
+        let sandbox = Sandbox::new(Engine::new(self.settings, self.plan, epoch));
+        if let Some(addresses) = self.whitelist {
+            let client_id = sandbox.credentials().client_id;
+            sandbox.whitelist(&client_id, Some(addresses));
+        }
+        Ok(sandbox)
+    }
+}
+
+/// Settings that no sandbox can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidSandbox {
+    /// `late_by`'s least exceeds its most.
+    LateBy,
+    /// The wall clock is before 1970.
+    WallClock,
+}
+
+impl std::fmt::Display for InvalidSandbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::LateBy => "late_by's least exceeds its most",
+            Self::WallClock => "wall_clock is before 1970",
+        })
+    }
+}
+
+impl std::error::Error for InvalidSandbox {}

@@ -1,0 +1,450 @@
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+
+use http::{Method, StatusCode};
+use percent_encoding::percent_decode_str;
+use steadfast_spec::{AuthKind, Endpoint, Form, OrderRequest, Route, Routes, Scope, Zone};
+
+use crate::{
+    arrival::{Action, Arrival, Hint, Page, Reply, UnreadBody, refusal},
+    book::{OrderBook, Owner},
+    directory::{Directory, UserIndex},
+    draw::Draw,
+    fault::{Fault, Stage},
+    plan::{Plan, Strike, Target},
+    quota::{Key, OverQuota, Quotas},
+    session::{Session, Sessions},
+    settings::{IpRefusal, JsonBody, RetryAfter, Settings},
+    truth::{ArrivalTruth, Record},
+};
+
+/// The path that every endpoint lies below (§1, §9).
+pub(crate) const BASE_PATH: &str = "/v2";
+/// Where the login page sends its form; the broker's own, outside §4.1.
+pub(crate) const LOGIN_PATH: &str = "/api-gw/oauth/login";
+
+/// The gateway as a pure state machine: a request and the time in, a reply out.
+///
+/// It holds no clock, no lock and no socket. The in-process service, the TCP server and the admin API all drive
+/// this one.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) settings: Settings,
+    pub(crate) draw: Draw,
+    pub(crate) routes: Routes,
+    pub(crate) directory: Directory,
+    pub(crate) sessions: Sessions,
+    pub(crate) quotas: Quotas,
+    pub(crate) book: OrderBook,
+    pub(crate) plan: Plan,
+    pub(crate) record: Record,
+    /// Orders that come to exist later than they were answered.
+    pub(crate) late: BTreeMap<(Duration, u64), (Owner, OrderRequest)>,
+    attempts: BTreeMap<String, u32>,
+    /// The wall clock when the sandbox was started, since the Unix epoch.
+    pub(crate) epoch: Duration,
+}
+
+/// Who sent a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) user: UserIndex,
+    /// Absent where the endpoint takes an API key only.
+    pub(crate) session: Option<Session>,
+}
+
+/// A request on its way through the gateway.
+pub(crate) struct Passage<'a> {
+    pub(crate) now: Duration,
+    pub(crate) arrival: &'a Arrival,
+    pub(crate) attempt: u32,
+    pub(crate) key: String,
+    pub(crate) endpoint: Option<Endpoint>,
+    pub(crate) query: Form,
+    pub(crate) caller: Option<Caller>,
+    pub(crate) zones: Vec<Zone>,
+    pub(crate) accounted: Duration,
+    pub(crate) refused_by: Option<Zone>,
+    pub(crate) faults: Vec<&'static str>,
+}
+
+impl Engine {
+    pub(crate) fn new(settings: Settings, plan: Plan, epoch: Duration) -> Self {
+        let draw = Draw::new(settings.seed);
+        Self {
+            routes: Routes::new(&settings.paths),
+            directory: Directory::new(draw),
+            sessions: Sessions::default(),
+            quotas: Quotas::new(&settings),
+            book: OrderBook::default(),
+            record: Record::default(),
+            late: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            draw,
+            plan,
+            settings,
+            epoch,
+        }
+    }
+
+    /// The wall clock at `now`, since the Unix epoch.
+    pub(crate) fn wall(&self, now: Duration) -> Duration {
+        self.epoch + now
+    }
+
+    /// Brings late orders into the book.
+    pub(crate) fn settle(&mut self, now: Duration) {
+        while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
+            let ((at, _), (owner, request)) = entry.remove_entry();
+            self.book.apply(&owner, &request, at, self.draw);
+        }
+    }
+
+    /// Answers a request that arrives at `now`.
+    pub(crate) fn receive(&mut self, now: Duration, arrival: &Arrival) -> Reply {
+        self.settle(now);
+        self.record.requests += 1;
+        let number = self.record.requests;
+        let attempt = arrival.intent.as_ref().map_or(1, |intent| {
+            let attempt = self.attempts.entry(intent.clone()).or_default();
+            *attempt += 1;
+            *attempt
+        });
+        let key = match &arrival.intent {
+            Some(intent) => format!("{intent}/{attempt}"),
+            None if self.plan.is_empty() => String::new(),
+            None => number.to_string(),
+        };
+        let mut passage = Passage {
+            now,
+            arrival,
+            attempt,
+            key,
+            endpoint: None,
+            query: Form::new(),
+            caller: None,
+            zones: Vec::new(),
+            accounted: now,
+            refused_by: None,
+            faults: Vec::new(),
+        };
+        let reply = if self.strike(Stage::Connection, &mut passage).is_some() {
+            Reply { after: Duration::ZERO, action: Action::Reset }
+        } else {
+            let reply = match self.admit(&mut passage) {
+                Ok(form) => self.execute(&mut passage, &form),
+                Err(page) => page.into(),
+            };
+            self.spoil(reply, &mut passage)
+        };
+        self.write_down(passage, &reply);
+        reply
+    }
+
+    /// Checks that are the gateway's (§7, column "Origin"), in order: path, method, query, credentials, quota, body.
+    fn admit(&mut self, passage: &mut Passage<'_>) -> Result<Form, Page> {
+        let arrival = passage.arrival;
+        let path = arrival.path.strip_prefix(BASE_PATH).filter(|path| path.starts_with('/'));
+        let path = path.ok_or_else(refusal::not_found)?;
+        if !is_well_formed(path) {
+            return Err(refusal::bad_request());
+        }
+        let route = self.route(&arrival.method, path)?;
+        passage.endpoint = route.endpoint;
+        passage.query = Form::parse(arrival.query.as_deref().unwrap_or_default().as_bytes())
+            .map_err(|_| refusal::bad_request())?;
+        // §7, 405: "DELETE without required query parameters such as `orderId`".
+        if route.endpoint == Some(Endpoint::CancelOrder)
+            && passage.query.get("orderId").is_none_or(str::is_empty)
+        {
+            return Err(refusal::method_not_allowed());
+        }
+        if route.auth != AuthKind::None {
+            self.spoil_credentials(passage);
+            let caller = self.authenticate(route.auth, arrival, passage.now)?;
+            passage.caller = Some(caller);
+            if !self.directory.user(caller.user).app.admits(arrival.peer) {
+                return Err(match self.settings.ip_refusal {
+                    IpRefusal::Unauthorized => refusal::unauthorized(),
+                    IpRefusal::Forbidden => refusal::forbidden(),
+                });
+            }
+        }
+        // The key of a token exchange stands in its form, which therefore is read before it is counted.
+        let form = self.read_form(passage);
+        passage.zones = route.zones;
+        self.count(passage, form.as_ref().ok())?;
+        form
+    }
+
+    fn route(&self, method: &Method, path: &str) -> Result<Route, Page> {
+        if path == LOGIN_PATH {
+            let mut route = Route::new(Endpoint::Authorize);
+            route.endpoint = None;
+            return if method == Method::POST { Ok(route) } else { Err(refusal::method_not_allowed()) };
+        }
+        if let Some(route) = self.routes.find(method, path) {
+            return Ok(route.clone());
+        }
+        let known = self.routes.methods(path).next().is_some();
+        Err(if known { refusal::method_not_allowed() } else { refusal::not_found() })
+    }
+
+    /// §5: one 401 for every cause.
+    fn authenticate(&self, kind: AuthKind, arrival: &Arrival, now: Duration) -> Result<Caller, Page> {
+        let header = arrival.authorization.as_deref().and_then(|header| header.strip_prefix("Bearer "));
+        let header = header.ok_or_else(refusal::unauthorized)?;
+        let caller = match kind {
+            AuthKind::ApiKey => self.directory.by_api_key(header).map(|user| Caller { user, session: None }),
+            AuthKind::Full | AuthKind::None => header.split_once(':').and_then(|(api_key, token)| {
+                let user = self.directory.by_api_key(api_key)?;
+                let session = self.sessions.find(token, now).filter(|session| session.user == user)?;
+                Some(Caller { user, session: Some(session) })
+            }),
+        };
+        caller.ok_or_else(refusal::unauthorized)
+    }
+
+    /// §1: form bodies on POST and PUT; GET and DELETE need no `Content-Type` and have no body.
+    fn read_form(&self, passage: &Passage<'_>) -> Result<Form, Page> {
+        let arrival = passage.arrival;
+        if !matches!(arrival.method, Method::POST | Method::PUT) {
+            return Ok(Form::new());
+        }
+        let content_type = arrival.content_type.as_deref().unwrap_or_default();
+        let kind = content_type.split(';').next().unwrap_or_default().trim();
+        if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+            return Err(match self.settings.json_body {
+                JsonBody::BadRequest => refusal::bad_request(),
+                JsonBody::UnsupportedMediaType => refusal::unsupported_media_type(),
+            });
+        }
+        match &arrival.body {
+            Ok(body) => Form::parse(body).map_err(|_| refusal::bad_request()),
+            Err(UnreadBody::TooLarge | UnreadBody::Broken) => Err(refusal::bad_request()),
+        }
+    }
+
+    /// §8: admitted by all zones, or counted in none.
+    fn count(&mut self, passage: &mut Passage<'_>, form: Option<&Form>) -> Result<(), Page> {
+        let jitter = self.settings.accounting_jitter.mul_f64(if self.settings.accounting_jitter.is_zero() {
+            0.0
+        } else {
+            self.draw.fraction("accounting-jitter", &self.record.requests.to_string())
+        });
+        passage.accounted = passage.now + jitter;
+        let keys: Vec<Key> = passage
+            .zones
+            .iter()
+            .filter_map(|&zone| self.holder(zone, passage, form).map(|holder| Key { zone, holder }))
+            .collect();
+        let strike = self.strike(Stage::Quota, passage);
+        match strike.map(|strike| strike.fault) {
+            Some(Fault::QuotaForeign) => {
+                for _ in 0..self.quota_of_a_second(passage) {
+                    self.quotas.count_foreign(&keys, passage.accounted);
+                }
+            }
+            Some(Fault::QuotaHalved) => self.quotas.halve(),
+            Some(Fault::QuotaStorm) => return Err(refusal::too_many_requests()),
+            Some(Fault::QuotaStormRetryAfter) => {
+                return Err(come_back_after("2".into()));
+            }
+            Some(Fault::QuotaStormAbsurd) => {
+                return Err(come_back_after(ABSURD.into()));
+            }
+            _ => {}
+        }
+        self.quotas.admit(&keys, passage.accounted).map_err(|over| {
+            passage.refused_by = Some(over.zone);
+            match self.retry_after(over) {
+                Some(wait) => come_back_after(wait),
+                None => refusal::too_many_requests(),
+            }
+        })
+    }
+
+    fn holder(&self, zone: Zone, passage: &Passage<'_>, form: Option<&Form>) -> Option<String> {
+        match Quotas::scope(zone) {
+            Scope::ClientIp => Some(passage.arrival.peer.to_string()),
+            Scope::ApiKey => match passage.caller {
+                Some(caller) => Some(self.directory.user(caller.user).app.api_key.clone()),
+                None => {
+                    form.or(Some(&passage.query)).and_then(|form| form.get("client_id")).map(str::to_owned)
+                }
+            },
+            _ => passage.caller.and_then(|caller| caller.session).map(|session| session.number.to_string()),
+        }
+    }
+
+    fn quota_of_a_second(&self, passage: &Passage<'_>) -> u32 {
+        let zones = steadfast_spec::zones();
+        let windows =
+            zones.iter().filter(|spec| passage.zones.contains(&spec.zone)).flat_map(|spec| &spec.windows);
+        windows.map(|window| window.limit().get()).min().unwrap_or_default()
+    }
+
+    fn retry_after(&self, over: OverQuota) -> Option<Cow<'static, str>> {
+        match self.settings.retry_after {
+            RetryAfter::Absent => None,
+            RetryAfter::Seconds => {
+                let seconds = over.retry_after.as_secs() + u64::from(over.retry_after.subsec_nanos() > 0);
+                Some(seconds.to_string().into())
+            }
+            RetryAfter::Absurd => Some(ABSURD.into()),
+        }
+    }
+
+    fn execute(&mut self, passage: &mut Passage<'_>, form: &Form) -> Reply {
+        let caller = passage.caller;
+        match (passage.endpoint, caller) {
+            (None, _) => self.submit_login(passage, form).into(),
+            (Some(Endpoint::Authorize), _) => self.login_page(&passage.query).into(),
+            (Some(Endpoint::Token), _) => self.exchange_code(passage, form).into(),
+            (Some(Endpoint::IndividualToken), Some(caller)) => {
+                self.individual_token(passage, caller, form).into()
+            }
+            (Some(Endpoint::PlaceOrder), Some(caller)) => self.place_order(passage, caller, form),
+            (Some(Endpoint::Orders), Some(caller)) => self.list_orders(passage, caller),
+            (Some(Endpoint::History), Some(caller)) => self.history(caller, passage.now).into(),
+            (Some(Endpoint::CancelOrder), Some(caller)) => self.cancel_order(passage, caller).into(),
+            (Some(Endpoint::ModifyOrder), Some(caller)) => {
+                self.modify_order(passage.now, caller, form).into()
+            }
+            (Some(Endpoint::OrderMargin), Some(_)) => self.order_margin(form).into(),
+            (Some(Endpoint::BasketMargin), Some(_)) => self.basket_margin(form).into(),
+            (Some(endpoint), Some(caller)) => self.read_data(endpoint, passage, caller).into(),
+            (Some(_), None) => refusal::unauthorized().into(),
+        }
+    }
+
+    fn spoil_credentials(&mut self, passage: &mut Passage<'_>) {
+        if self.plan.is_empty() {
+            return;
+        }
+        let Ok(caller) = self.authenticate(AuthKind::Full, passage.arrival, passage.now) else { return };
+        let Some(strike) = self.strike(Stage::Credentials, passage) else { return };
+        match strike.fault {
+            Fault::AuthAllTokensRevoked => self.sessions.revoke_all(),
+            Fault::AuthSessionEvicted => self.sessions.evict_oldest(caller.user),
+            Fault::AuthIpRemoved => {
+                let peer = passage.arrival.peer;
+                let whitelist = &mut self.directory.user_mut(caller.user).app.whitelist;
+                whitelist.get_or_insert_default().remove(&peer);
+            }
+            _ => {
+                let header = passage.arrival.authorization.as_deref().unwrap_or_default();
+                if let Some((_, token)) = header.split_once(':') {
+                    self.sessions.revoke(token);
+                }
+            }
+        }
+    }
+
+    /// What goes wrong after a request was executed.
+    fn spoil(&mut self, reply: Reply, passage: &mut Passage<'_>) -> Reply {
+        let Action::Respond(page) = reply.action else { return reply };
+        let strike = self.strike(Stage::Answer, passage);
+        let action = match strike.map(|strike| strike.fault) {
+            None => Action::Respond(page),
+            Some(Fault::ConnectionResetAfter) => Action::Reset,
+            Some(Fault::ConnectionResetMidBody) => Action::Respond(page.cut_in_half()),
+            Some(_) => {
+                // From ten seconds behind to ten ahead.
+                let skew = i8::try_from(self.draw.below("date-skew", &passage.key, 21)).unwrap_or_default();
+                Action::Respond(Page { date_skew: skew - 10, ..page })
+            }
+        };
+        let after = strike.and_then(|strike| strike.answer_after).unwrap_or(reply.after);
+        Reply { after, action }
+    }
+
+    /// The fault that strikes the request at this stage, if one does.
+    pub(crate) fn strike(&mut self, stage: Stage, passage: &mut Passage<'_>) -> Option<Strike> {
+        if self.plan.is_empty() {
+            return None;
+        }
+        let target = Target {
+            endpoint: passage.endpoint,
+            intent: passage.arrival.intent.as_deref(),
+            attempt: passage.attempt,
+            key: &passage.key,
+        };
+        let strike = self.plan.strike(stage, target, self.draw)?;
+        passage.faults.push(strike.fault.as_str());
+        Some(strike)
+    }
+
+    fn write_down(&mut self, passage: Passage<'_>, reply: &Reply) {
+        let path = passage.arrival.path.strip_prefix(BASE_PATH).unwrap_or(&passage.arrival.path);
+        let arrival = ArrivalTruth {
+            at_ns: nanos(passage.now),
+            accounted_ns: nanos(passage.accounted),
+            method: passage.arrival.method.to_string(),
+            path: path.chars().take(200).collect(),
+            status: match &reply.action {
+                Action::Respond(page) => page.status.as_u16(),
+                Action::Reset => 0,
+            },
+            zones: passage.zones.iter().map(|zone| zone.as_str()).collect(),
+            zone_refused: passage.refused_by.map(Zone::as_str),
+            owner: passage.caller.map(|caller| self.directory.user(caller.user).client_id.clone()),
+            intent: passage.arrival.intent.clone(),
+            faults: passage.faults,
+        };
+        self.record.push(arrival, self.settings.kept_arrivals);
+    }
+
+    /// Forgets everything but the users, their apps and the settings.
+    pub(crate) fn reset(&mut self) {
+        self.sessions = Sessions::default();
+        self.quotas.clear();
+        self.book.clear();
+        self.plan.clear();
+        self.record = Record::default();
+        self.late.clear();
+        self.attempts.clear();
+        for user in self.directory.users_mut() {
+            (user.failed_logins, user.locked, user.last_step, user.otp) = (0, false, None, None);
+            user.app.whitelist = None;
+        }
+    }
+}
+
+/// A waiting time that nobody can mean: eleven days.
+const ABSURD: &str = "999999";
+
+fn come_back_after(wait: Cow<'static, str>) -> Page {
+    Page { hint: Some(Hint::RetryAfter(wait)), ..refusal::too_many_requests() }
+}
+
+pub(crate) fn nanos(at: Duration) -> u64 {
+    u64::try_from(at.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// §7, 400: a malformed URL. Escapes must be whole, and the text behind them UTF-8 without control characters.
+fn is_well_formed(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    let escapes_are_whole = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%').all(|(i, _)| {
+        bytes.get(i + 1).is_some_and(u8::is_ascii_hexdigit)
+            && bytes.get(i + 2).is_some_and(u8::is_ascii_hexdigit)
+    });
+    escapes_are_whole
+        && percent_decode_str(path).decode_utf8().is_ok_and(|text| !text.chars().any(char::is_control))
+}
+
+/// The page of a fault that answers with a 5xx, or with the 400 that may mean anything.
+pub(crate) fn fault_page(fault: Fault) -> Option<Page> {
+    use steadfast_spec::msg;
+    let name = fault.as_str().split_once('.').map_or("", |(_, name)| name);
+    let (status, msg) = match name.split('-').next() {
+        Some("504") => (StatusCode::GATEWAY_TIMEOUT, msg::GATEWAY_TIMED_OUT),
+        Some("502") => (StatusCode::BAD_GATEWAY, msg::BAD_GATEWAY),
+        Some("500") => (StatusCode::INTERNAL_SERVER_ERROR, msg::INTERNAL_SERVER_ERROR),
+        Some("503") => (StatusCode::SERVICE_UNAVAILABLE, msg::SERVICE_UNAVAILABLE),
+        Some("429") => (StatusCode::TOO_MANY_REQUESTS, msg::TOO_MANY_REQUESTS),
+        Some("401") => (StatusCode::UNAUTHORIZED, msg::UNAUTHORIZED),
+        Some("400") => (StatusCode::BAD_REQUEST, msg::INTERNAL_ERROR),
+        _ => return None,
+    };
+    Some(Page::error(status, msg))
+}

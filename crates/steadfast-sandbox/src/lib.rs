@@ -1,0 +1,77 @@
+//! A gateway that enforces the specification of the trading REST service to the letter, and misbehaves on demand.
+//!
+//! Test a trading program against it without an account: in process as a tower service with paused time
+//! ([`Sandbox::gateway`]), or over TCP ([`Sandbox::serve`], `steadfast sandbox`). Both drive one pure state machine
+//! of sessions, quotas, order book and [faults](Fault).
+//!
+//! # Example
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::{Request, StatusCode, header};
+//! use http_body_util::Full;
+//! use steadfast_sandbox::Sandbox;
+//! use tower::{Service, ServiceExt};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Every order is placed, and every answer is a 504.
+//! let sandbox = Sandbox::builder().seed(1).fault("placement.504-applied", 1.0)?.build()?;
+//! let credentials = sandbox.credentials();
+//! let order = "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=market&product=intraday&validity=day";
+//! let request = Request::post("http://sandbox.local/v2/api/oms/place-order")
+//!     .header(header::AUTHORIZATION, format!("Bearer {}:{}", credentials.api_key, credentials.access_token))
+//!     .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+//!     .body(Full::<Bytes>::from(order))?;
+//!
+//! let response = sandbox.gateway().ready().await?.call(request).await?;
+//! assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
+//! assert_eq!(sandbox.state().orders.len(), 1, "the ground truth knows better");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it enforces
+//!
+//! Every endpoint, rule and error of §1-§9, the five zones with [eight ways of counting](enforce). Where the
+//! specification is silent, a setting of [`SandboxBuilder`] holds the choice.
+//!
+//! # What it does not do
+//!
+//! It has no WebSocket channel, because the specification shows neither its address nor its messages (§6), and its
+//! market is a coin that fills half of the resting orders.
+
+mod admin;
+mod arrival;
+mod body;
+mod book;
+mod builder;
+mod clock;
+mod directory;
+mod draw;
+pub mod enforce;
+mod engine;
+mod fault;
+mod market;
+mod oauth;
+mod orders;
+mod plan;
+mod quota;
+mod sandbox;
+mod server;
+mod service;
+mod session;
+mod settings;
+mod totp;
+mod truth;
+
+pub use crate::{
+    body::{Body, BrokenOff, ConnectionReset},
+    builder::{InvalidSandbox, SandboxBuilder},
+    fault::{Fault, UnknownFault},
+    plan::{FaultEntry, InvalidFault},
+    sandbox::{BookEdit, Credentials, OrderNotOpen, Sandbox},
+    service::{Gateway, PeerIp},
+    settings::{EleventhSession, IpRefusal, JsonBody, ListOrder, ListScope, LoginAnswer, RetryAfter},
+    truth::{ArrivalTruth, Logins, OrderTruth, State},
+};

@@ -1,0 +1,247 @@
+use std::time::Duration;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use steadfast_spec::{Form, OrderRequest, OrderStatus, OrderType};
+
+use crate::{
+    arrival::{Action, Page, Reply, refusal},
+    book::{BookedOrder, Owner},
+    engine::{Caller, Engine, Passage, fault_page},
+    fault::{Fault, Stage},
+    plan::Strike,
+    settings::{ListOrder, ListScope},
+};
+
+/// What a placement fault does to the order itself.
+#[derive(Clone, Copy)]
+enum Application {
+    Now,
+    Twice,
+    Late,
+    Never,
+}
+
+impl Engine {
+    /// §4.4.
+    pub(crate) fn place_order(&mut self, passage: &mut Passage<'_>, caller: Caller, form: &Form) -> Reply {
+        // §2: the three shapes are all that an instrument identifier can be.
+        let order = OrderRequest::from_fields(form.iter()).ok();
+        let Some((order, class)) =
+            order.and_then(|order| order.sym_id().asset_class().map(|class| (order, class)))
+        else {
+            return refusal::input_validation().into();
+        };
+        if !self.directory.user(caller.user).app.may_trade(class) {
+            return refusal::forbidden().into();
+        }
+        let owner = Owner {
+            user: caller.user,
+            session: caller.session.map_or(0, |session| session.number),
+            intent: passage.arrival.intent.clone(),
+        };
+        let strike = self.strike(Stage::Placement, passage);
+        let application = strike.map_or(Application::Now, |strike| application(strike.fault));
+        let order_id = match application {
+            Application::Now => Some(self.book.apply(&owner, &order, passage.now, self.draw)),
+            Application::Twice => {
+                let first = self.book.apply(&owner, &order, passage.now, self.draw);
+                self.book.apply(&owner, &order, passage.now, self.draw);
+                Some(first)
+            }
+            Application::Late => {
+                let at = passage.now + self.late_by(strike, &passage.key);
+                self.late.insert((at, self.record.requests), (owner, order));
+                None
+            }
+            Application::Never => None,
+        };
+        match strike {
+            None => placed(order_id).into(),
+            Some(strike) => self.placement_reply(strike, order_id),
+        }
+    }
+
+    fn placement_reply(&self, strike: Strike, order_id: Option<String>) -> Reply {
+        // A 504 is answered when the gateway's patience ends; everything else at once.
+        let after = match fault_page(strike.fault) {
+            Some(page) if page.status == StatusCode::GATEWAY_TIMEOUT => self.settings.gateway_timeout,
+            _ => Duration::ZERO,
+        };
+        let action = match strike.fault {
+            Fault::Placement200Truncated => Action::Respond(placed(order_id).cut_in_half()),
+            Fault::Placement200NoOrderId => Action::Respond(Page::ok(json!({"msg": PLACED}))),
+            Fault::Placement200Error => Action::Respond(Page::json(
+                StatusCode::OK,
+                &json!({"s": "error", "msg": "Order could not be placed"}),
+            )),
+            Fault::PlacementResetApplied | Fault::PlacementResetNotApplied => Action::Reset,
+            fault => Action::Respond(fault_page(fault).unwrap_or_else(|| placed(order_id))),
+        };
+        Reply { after: strike.answer_after.unwrap_or(after), action }
+    }
+
+    fn late_by(&self, strike: Option<Strike>, key: &str) -> Duration {
+        let (least, most) = self.settings.late_by;
+        let drawn = || least + most.saturating_sub(least).mul_f64(self.draw.fraction("late-by", key));
+        strike.and_then(|strike| strike.late_by).unwrap_or_else(drawn)
+    }
+
+    /// §4.5: the session's orders as an array, or `no-data`.
+    pub(crate) fn list_orders(&mut self, passage: &mut Passage<'_>, caller: Caller) -> Reply {
+        let fault = self.strike(Stage::List, passage);
+        let after = fault.and_then(|strike| strike.answer_after).unwrap_or_default();
+        let fault = fault.map(|strike| strike.fault);
+        if let Some(page) = fault.and_then(fault_page) {
+            return Reply { after, action: Action::Respond(page) };
+        }
+        let now = passage.now;
+        let until =
+            if fault == Some(Fault::ListStale) { now.checked_sub(self.settings.stale_by) } else { Some(now) };
+        let session = caller.session.map(|session| session.number);
+        let mut records: Vec<Value> = self
+            .book
+            .iter()
+            .filter(|order| order.user == caller.user && until.is_some_and(|until| order.applied <= until))
+            .filter(|order| self.settings.list_scope == ListScope::User || Some(order.session) == session)
+            .filter(|order| fault != Some(Fault::ListOpenOnly) || order.status(now) == OrderStatus::Open)
+            .map(|order| listed(order, fault, now))
+            .collect();
+        match fault {
+            Some(Fault::ListEmpty) => records.clear(),
+            Some(Fault::ListPartial) => {
+                let mut place = 0_usize;
+                records.retain(|_| {
+                    place += 1;
+                    place.is_multiple_of(2)
+                });
+            }
+            Some(Fault::ListDuplicatedIds) => {
+                records = records.into_iter().flat_map(|record| [record.clone(), record]).collect();
+            }
+            _ => {}
+        }
+        match self.settings.list_order {
+            ListOrder::OldestFirst => {}
+            ListOrder::NewestFirst => records.reverse(),
+            ListOrder::Shuffled => {
+                let read = self.record.requests.to_string();
+                records.sort_by_cached_key(|record| self.draw.text(&read, &record["orderId"].to_string()));
+            }
+        }
+        let page = if records.is_empty() { Page::no_data() } else { Page::ok(Value::Array(records)) };
+        let page = if fault == Some(Fault::ListTruncated) { page.cut_in_half() } else { page };
+        Reply { after, action: Action::Respond(page) }
+    }
+
+    /// §4.5: request and response are not shown; here all of the user's orders, whatever the session.
+    pub(crate) fn history(&self, caller: Caller, now: Duration) -> Page {
+        let records: Vec<Value> = self
+            .book
+            .iter()
+            .filter(|order| order.user == caller.user)
+            .map(|order| order.record(now))
+            .collect();
+        if records.is_empty() { Page::no_data() } else { Page::ok(Value::Array(records)) }
+    }
+
+    /// §4.5. What an order that is not open answers is not shown; here the input-validation error.
+    pub(crate) fn cancel_order(&mut self, passage: &Passage<'_>, caller: Caller) -> Page {
+        let order_id = passage.query.get("orderId").unwrap_or_default();
+        if let Some(page) = self.refuse_stranger(order_id, caller) {
+            return page;
+        }
+        match self.book.finish(order_id, OrderStatus::Cancelled, passage.now) {
+            Ok(()) => Page::ok(json!({"orderId": order_id, "msg": "Order cancelled"})),
+            Err(_) => refusal::input_validation(),
+        }
+    }
+
+    /// Path and fields are not shown; here any field of §4.4 beside `orderId` replaces the order's own.
+    pub(crate) fn modify_order(&mut self, now: Duration, caller: Caller, form: &Form) -> Page {
+        let order_id = form.get("orderId").unwrap_or_default();
+        if let Some(page) = self.refuse_stranger(order_id, caller) {
+            return page;
+        }
+        let Some(old) = self.book.find(order_id).map(|order| order.request.form()) else {
+            return refusal::input_validation();
+        };
+        let kept = old.iter().filter(|(name, _)| !form.contains(name));
+        let changed = form.iter().filter(|(name, _)| *name != "orderId");
+        let Ok(request) = OrderRequest::from_fields(kept.chain(changed)) else {
+            return refusal::input_validation();
+        };
+        match self.book.modify(order_id, request, now) {
+            Ok(()) => Page::ok(json!({"orderId": order_id, "msg": "Order modified"})),
+            Err(_) => refusal::input_validation(),
+        }
+    }
+
+    /// §7, 403: accessing another user's resource. An identifier that nobody has is an input error.
+    fn refuse_stranger(&self, order_id: &str, caller: Caller) -> Option<Page> {
+        match self.book.find(order_id) {
+            None => Some(refusal::input_validation()),
+            Some(order) if order.user != caller.user => Some(refusal::forbidden()),
+            Some(_) => None,
+        }
+    }
+}
+
+const PLACED: &str = "Order placed";
+
+fn placed(order_id: Option<String>) -> Page {
+    Page::ok(json!({"orderId": order_id.unwrap_or_default(), "msg": PLACED}))
+}
+
+fn application(fault: Fault) -> Application {
+    match fault {
+        Fault::PlacementDoubleForward => Application::Twice,
+        Fault::Placement200Error => Application::Never,
+        Fault::Placement200Truncated | Fault::Placement200NoOrderId => Application::Now,
+        fault if fault.as_str().ends_with("-not-applied") => Application::Never,
+        fault if fault.as_str().ends_with("-late") => Application::Late,
+        _ => Application::Now,
+    }
+}
+
+/// An order as the list shows it under a fault.
+fn listed(order: &BookedOrder, fault: Option<Fault>, now: Duration) -> Value {
+    let mut record = order.record(now);
+    let Some(fields) = record.as_object_mut() else { return record };
+    match fault {
+        Some(Fault::ListNumericIds) => {
+            if let Ok(id) = order.order_id.parse::<u64>() {
+                fields.insert("orderId".into(), id.into());
+            }
+        }
+        Some(Fault::ListUnknownEnums) => {
+            fields.insert("status".into(), "trigger pending".into());
+        }
+        Some(Fault::ListMissingLegType) => {
+            fields.remove("legType");
+        }
+        Some(Fault::ListMissingPrice) => {
+            fields.remove("limitPrice");
+            fields.remove("trigPrice");
+        }
+        Some(Fault::ListPricesReformatted) => {
+            for name in ["qty", "limitPrice", "trigPrice"] {
+                if let Some(value) = fields.get_mut(name) {
+                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    *value = with_four_decimals(&text).into();
+                }
+            }
+        }
+        Some(Fault::ListMarketAsLimit) if order.request.order_type() == OrderType::Market => {
+            fields.insert("type".into(), "limit".into());
+            fields.insert("limitPrice".into(), "100.00".into());
+        }
+        _ => {}
+    }
+    record
+}
+
+fn with_four_decimals(text: &str) -> String {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    format!("{whole}.{fraction:0<4}")
+}

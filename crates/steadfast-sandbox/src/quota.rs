@@ -1,0 +1,219 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use steadfast_spec::{Scope, Zone, zones};
+
+use crate::{
+    enforce::{Enforcer, GatewayClock, Kind, Window, decide},
+    settings::Settings,
+};
+
+/// Whom a request counts for: one of these for each of its zones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) zone: Zone,
+    pub(crate) holder: String,
+}
+
+/// The five zones, counted for each holder.
+#[derive(Debug)]
+pub(crate) struct Quotas {
+    kinds: BTreeMap<Zone, Kind>,
+    clock: GatewayClock,
+    lag: Duration,
+    halved: bool,
+    held: BTreeMap<Key, Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    windows: Vec<Enforcer>,
+    /// With accounting lag: requests admitted and not yet counted, by the instant at which they will be.
+    uncounted: Vec<Duration>,
+    last: Duration,
+}
+
+/// A refused request: the zone that refused it, and when a request would be admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OverQuota {
+    pub(crate) zone: Zone,
+    pub(crate) retry_after: Duration,
+}
+
+/// A holder that was silent for longer than any window has nothing to remember.
+const FORGET_AFTER: Duration = Duration::from_secs(180);
+/// How many holders there may be before silent ones are looked for.
+const SWEEP_ABOVE: usize = 4_096;
+
+impl Quotas {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            kinds: settings.enforcers.clone(),
+            clock: settings.clock,
+            lag: settings.accounting_lag,
+            halved: false,
+            held: BTreeMap::new(),
+        }
+    }
+
+    /// Halves every limit from now on: a gateway that is stricter than its documentation.
+    pub(crate) fn halve(&mut self) {
+        if !std::mem::replace(&mut self.halved, true) {
+            self.held.clear();
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.halved = false;
+        self.held.clear();
+    }
+
+    /// The scope of a zone of §8.
+    pub(crate) fn scope(zone: Zone) -> Scope {
+        zones().into_iter().find(|spec| spec.zone == zone).map_or(Scope::AuthToken, |spec| spec.scope)
+    }
+
+    /// Admits a request to all its zones, or to none.
+    pub(crate) fn admit(&mut self, keys: &[Key], now: Duration) -> Result<(), OverQuota> {
+        self.sweep(now);
+        for key in keys {
+            self.hold(key, now);
+        }
+        // All keys are distinct zones, so each is taken out, decided with the others, and put back.
+        let mut taken: Vec<(Key, Held)> =
+            keys.iter().filter_map(|key| self.held.remove(key).map(|held| (key.clone(), held))).collect();
+        let owners: Vec<Zone> =
+            taken.iter().flat_map(|(key, held)| held.windows.iter().map(|_| key.zone)).collect();
+        let verdict = {
+            let mut windows: Vec<&mut Enforcer> =
+                taken.iter_mut().flat_map(|(_, held)| &mut held.windows).collect();
+            if self.lag.is_zero() {
+                decide(&mut windows, now)
+            } else {
+                Self::decide_on_stale_counts(&mut windows, now)
+            }
+        };
+        let verdict = verdict.map_err(|refusal| OverQuota {
+            zone: owners.get(refusal.window).copied().unwrap_or(Zone::GENERAL),
+            retry_after: refusal.retry_after,
+        });
+        for (key, mut held) in taken {
+            if verdict.is_ok() && !self.lag.is_zero() {
+                held.uncounted.push(now + self.lag);
+            }
+            self.held.insert(key, held);
+        }
+        verdict
+    }
+
+    /// Counts a request that is not refused whatever the quota says: somebody else's traffic on the same holder.
+    pub(crate) fn count_foreign(&mut self, keys: &[Key], now: Duration) {
+        for key in keys {
+            self.hold(key, now);
+            if let Some(held) = self.held.get_mut(key) {
+                let admits = held.windows.iter().all(|window| window.admits(now));
+                for window in &mut held.windows {
+                    if admits { window.commit(now) } else { window.reject(now) }
+                }
+            }
+        }
+    }
+
+    fn hold(&mut self, key: &Key, now: Duration) {
+        let (kinds, clock, halved) = (&self.kinds, self.clock, self.halved);
+        let held = self.held.entry(key.clone()).or_insert_with(|| {
+            let kind = kinds.get(&key.zone).copied().unwrap_or(Kind::SlidingLog);
+            Held { windows: enforcers(key.zone, kind, clock, halved), uncounted: Vec::new(), last: now }
+        });
+        held.last = held.last.max(now);
+        // What has become due is counted at the instant at which it became due.
+        let mut due: Vec<Duration> = held.uncounted.extract_if(.., |at| *at <= now).collect();
+        due.sort_unstable();
+        for at in due {
+            for window in &mut held.windows {
+                window.commit(at);
+            }
+        }
+    }
+
+    fn decide_on_stale_counts(
+        windows: &mut [&mut Enforcer],
+        now: Duration,
+    ) -> Result<(), crate::enforce::Refusal> {
+        let Some(window) = windows.iter().position(|window| !window.admits(now)) else { return Ok(()) };
+        let retry_after = windows[window].retry_after(now);
+        for window in windows.iter_mut() {
+            window.reject(now);
+        }
+        Err(crate::enforce::Refusal { window, retry_after })
+    }
+
+    fn sweep(&mut self, now: Duration) {
+        if self.held.len() > SWEEP_ABOVE {
+            self.held.retain(|_, held| now < held.last + FORGET_AFTER);
+        }
+    }
+}
+
+fn enforcers(zone: Zone, kind: Kind, clock: GatewayClock, halved: bool) -> Vec<Enforcer> {
+    let spec = zones().into_iter().find(|spec| spec.zone == zone);
+    let windows = spec.map(|spec| spec.windows).unwrap_or_default();
+    windows
+        .into_iter()
+        .filter_map(|window| {
+            let limit = window.limit().get() / if halved { 2 } else { 1 };
+            // Proof: §8's limits are at least 3 and its periods above zero, so a window is always valid.
+            Window::new(limit.max(1), window.period()).ok()
+        })
+        .map(|window| Enforcer::new(kind, window).clock(clock))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(zone: Zone, holder: &str) -> Key {
+        Key { zone, holder: holder.to_owned() }
+    }
+
+    #[test]
+    fn a_request_counts_in_all_its_zones_or_in_none() {
+        let mut quotas = Quotas::new(&Settings::default());
+        let both = [key(Zone::OTP, "ip"), key(Zone::API_KEY, "k")];
+        for _ in 0..3 {
+            assert_eq!(quotas.admit(&both, Duration::ZERO), Ok(()));
+        }
+        assert_eq!(quotas.admit(&both, Duration::ZERO).map_err(|over| over.zone), Err(Zone::OTP));
+        // The refused request left the other zone alone: 97 of 100 are still there.
+        let alone = [key(Zone::API_KEY, "k")];
+        let admitted = (0..200).filter(|_| quotas.admit(&alone, Duration::ZERO).is_ok()).count();
+        assert_eq!(admitted, 97);
+    }
+
+    #[test]
+    fn late_accounting_lets_a_burst_through_and_counts_it_later() {
+        let settings = Settings { accounting_lag: Duration::from_millis(100), ..Settings::default() };
+        let mut quotas = Quotas::new(&settings);
+        let keys = [key(Zone::PLACE_ORDER, "t")];
+        assert!((0..15).all(|_| quotas.admit(&keys, Duration::ZERO).is_ok()));
+        assert!(quotas.admit(&keys, Duration::from_millis(100)).is_err());
+    }
+
+    #[test]
+    fn halved_limits_refuse_the_sixth_order() {
+        let mut quotas = Quotas::new(&Settings::default());
+        quotas.halve();
+        let keys = [key(Zone::PLACE_ORDER, "t")];
+        assert_eq!((0..10).filter(|_| quotas.admit(&keys, Duration::ZERO).is_ok()).count(), 5);
+    }
+
+    #[test]
+    fn silent_holders_are_forgotten() {
+        let mut quotas = Quotas::new(&Settings::default());
+        for i in 0..=SWEEP_ABOVE {
+            assert_eq!(quotas.admit(&[key(Zone::DATA, &i.to_string())], Duration::ZERO), Ok(()));
+        }
+        assert_eq!(quotas.admit(&[key(Zone::DATA, "new")], FORGET_AFTER), Ok(()));
+        assert_eq!(quotas.held.len(), 1);
+    }
+}
