@@ -109,10 +109,8 @@ impl Page {
 
     /// A redirect.
     pub(crate) fn redirect(location: String) -> Self {
-        Self {
-            location: Some(location),
-            ..Self::new(StatusCode::FOUND, "text/html; charset=utf-8", Bytes::new())
-        }
+        let page = Self::new(StatusCode::FOUND, "text/html; charset=utf-8", Bytes::new());
+        Self { hint: Some(Hint::Location(location)), ..page }
     }
 
     /// The same answer, broken off in the middle of its body.
