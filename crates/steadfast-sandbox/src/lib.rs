@@ -11,7 +11,7 @@
 //! use http::{Request, StatusCode, header};
 //! use http_body_util::Full;
 //! use steadfast_sandbox::Sandbox;
-//! use tower::{Service, ServiceExt};
+//! use tower::ServiceExt;
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,7 +24,7 @@
 //!     .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
 //!     .body(Full::<Bytes>::from(order))?;
 //!
-//! let response = sandbox.gateway().ready().await?.call(request).await?;
+//! let response = sandbox.gateway().oneshot(request).await?;
 //! assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
 //! assert_eq!(sandbox.state().orders.len(), 1, "the ground truth knows better");
 //! # Ok(())

@@ -1,0 +1,143 @@
+//! `steadfast sandbox`: the gateway on a port.
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use serde_json::{Map, Value};
+use steadfast_sandbox::{Fault, Sandbox, enforce::Kind};
+use steadfast_spec::Zone;
+use tokio::net::TcpListener;
+
+use crate::exit::{Failed, print_line};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The gateway's port; 0 takes any free one.
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// The admin API's port; the next free one after the gateway's if absent.
+    #[arg(long)]
+    admin_port: Option<u16>,
+    /// Listen on this address instead of 127.0.0.1. Whoever reaches it can use the sandbox and its admin API.
+    #[arg(long, value_name = "IP")]
+    unsafe_listen: Option<IpAddr>,
+    /// Where all chance comes from; the credentials, too.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Make a fault strike a share of the requests: `placement.504-applied=0.1`.
+    #[arg(long, value_name = "NAME=RATE", value_parser = fault)]
+    fault: Vec<(Fault, f64)>,
+    /// Inject exactly the faults of this TOML file.
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// How a zone counts: `general=fixed:250ms`, `place_order=leaky-bucket:5`.
+    #[arg(long, value_name = "ZONE=KIND", value_parser = enforcer)]
+    enforcer: Vec<(Zone, Kind)>,
+    /// Print the start-up facts as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn fault(text: &str) -> Result<(Fault, f64), String> {
+    let (name, rate) = text.split_once('=').ok_or("a fault is NAME=RATE")?;
+    let fault = name.parse().map_err(|error: steadfast_sandbox::UnknownFault| error.to_string())?;
+    let rate = rate.parse().map_err(|_| format!("rate of {fault} is not a number"))?;
+    Ok((fault, rate))
+}
+
+fn enforcer(text: &str) -> Result<(Zone, Kind), String> {
+    let (name, kind) = text.split_once('=').ok_or("an enforcer is ZONE=KIND")?;
+    let zone = Zone::ALL.into_iter().find(|zone| zone.as_str() == name).ok_or_else(|| {
+        let names: Vec<_> = Zone::ALL.iter().map(|zone| zone.as_str()).collect();
+        format!("no zone is named {name:?}; there are {}", names.join(", "))
+    })?;
+    Ok((zone, kind.parse().map_err(|error: steadfast_sandbox::enforce::InvalidKind| error.to_string())?))
+}
+
+pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    let sandbox = build(&args)?;
+    let ip = args.unsafe_listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let gateway = bind(SocketAddr::new(ip, args.port)).await?;
+    let address = gateway.local_addr().map_err(Failed::error)?;
+    let admin = match args.admin_port {
+        Some(port) => bind(SocketAddr::new(ip, port)).await?,
+        None => bind_after(address).await?,
+    };
+    let admin_address = admin.local_addr().map_err(Failed::error)?;
+    announce(&sandbox, address, admin_address, args.json)?;
+
+    let (gateway, admin) = tokio::join!(
+        sandbox.serve(gateway, interrupted()),
+        sandbox.serve_admin(admin, interrupted()),
+    );
+    gateway.and(admin).map_err(Failed::error)
+}
+
+fn build(args: &Args) -> Result<Sandbox, Failed> {
+    let mut builder = Sandbox::builder().seed(args.seed);
+    for &(fault, rate) in &args.fault {
+        builder = builder.fault(fault.as_str(), rate).map_err(Failed::usage)?;
+    }
+    if let Some(file) = &args.script {
+        let text = fs::read_to_string(file).map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
+        builder = builder.script(&text).map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
+    }
+    for &(zone, kind) in &args.enforcer {
+        builder = builder.enforcer(zone, kind);
+    }
+    builder.build().map_err(Failed::error)
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failed> {
+    TcpListener::bind(address).await.map_err(|error| Failed::error(format!("cannot listen on {address}: {error}")))
+}
+
+/// Takes the next free port.
+async fn bind_after(address: SocketAddr) -> Result<TcpListener, Failed> {
+    let ports = (address.port().saturating_add(1)..=u16::MAX).take(100);
+    for port in ports {
+        if let Ok(listener) = TcpListener::bind(SocketAddr::new(address.ip(), port)).await {
+            return Ok(listener);
+        }
+    }
+    bind(SocketAddr::new(address.ip(), 0)).await
+}
+
+fn announce(sandbox: &Sandbox, address: SocketAddr, admin: SocketAddr, json: bool) -> Result<(), Failed> {
+    let credentials = serde_json::to_value(sandbox.credentials_at(address)).map_err(Failed::error)?;
+    let mut facts = Map::new();
+    facts.insert("admin_url".to_owned(), format!("http://{admin}").into());
+    facts.extend(credentials.as_object().cloned().unwrap_or_default());
+    if json {
+        print_line(Value::Object(facts));
+        return Ok(());
+    }
+    for name in [
+        "base_url", "admin_url", "api_key", "access_token", "client_id", "password", "totp_secret", "client_secret",
+        "redirect_uri",
+    ] {
+        print_line(format_args!("{name:<14} {}", facts.get(name).and_then(Value::as_str).unwrap_or_default()));
+    }
+    Ok(())
+}
+
+/// Completes when the process is told to end.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => return,
+                _ = terminate.recv() => return,
+            }
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Without a handler the signal ends the process by itself.
+        std::future::pending::<()>().await;
+    }
+}
