@@ -69,10 +69,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let admin_address = admin.local_addr().map_err(Failed::error)?;
     announce(&sandbox, address, admin_address, args.json)?;
 
-    let (gateway, admin) = tokio::join!(
-        sandbox.serve(gateway, interrupted()),
-        sandbox.serve_admin(admin, interrupted()),
-    );
+    let (gateway, admin) =
+        tokio::join!(sandbox.serve(gateway, interrupted()), sandbox.serve_admin(admin, interrupted()),);
     gateway.and(admin).map_err(Failed::error)
 }
 
@@ -82,8 +80,10 @@ fn build(args: &Args) -> Result<Sandbox, Failed> {
         builder = builder.fault(fault.as_str(), rate).map_err(Failed::usage)?;
     }
     if let Some(file) = &args.script {
-        let text = fs::read_to_string(file).map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
-        builder = builder.script(&text).map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
+        let text = fs::read_to_string(file)
+            .map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
+        builder =
+            builder.script(&text).map_err(|error| Failed::usage(format!("{}: {error}", file.display())))?;
     }
     for &(zone, kind) in &args.enforcer {
         builder = builder.enforcer(zone, kind);
@@ -92,7 +92,9 @@ fn build(args: &Args) -> Result<Sandbox, Failed> {
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failed> {
-    TcpListener::bind(address).await.map_err(|error| Failed::error(format!("cannot listen on {address}: {error}")))
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| Failed::error(format!("cannot listen on {address}: {error}")))
 }
 
 /// Takes the next free port.
@@ -116,10 +118,20 @@ fn announce(sandbox: &Sandbox, address: SocketAddr, admin: SocketAddr, json: boo
         return Ok(());
     }
     for name in [
-        "base_url", "admin_url", "api_key", "access_token", "client_id", "password", "totp_secret", "client_secret",
+        "base_url",
+        "admin_url",
+        "api_key",
+        "access_token",
+        "client_id",
+        "password",
+        "totp_secret",
+        "client_secret",
         "redirect_uri",
     ] {
-        print_line(format_args!("{name:<14} {}", facts.get(name).and_then(Value::as_str).unwrap_or_default()));
+        print_line(format_args!(
+            "{name:<14} {}",
+            facts.get(name).and_then(Value::as_str).unwrap_or_default()
+        ));
     }
     Ok(())
 }

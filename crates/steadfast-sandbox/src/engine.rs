@@ -183,7 +183,7 @@ impl Engine {
             return if method == Method::POST { Ok(route) } else { Err(refusal::method_not_allowed()) };
         }
         if let Some(route) = self.routes.find(method, path) {
-            return Ok(route.clone());
+            return Ok((**route).clone());
         }
         let known = self.routes.methods(path).next().is_some();
         Err(if known { refusal::method_not_allowed() } else { refusal::not_found() })

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use http::Method;
 use percent_encoding::percent_decode_str;
 
@@ -118,7 +120,7 @@ impl Route {
 /// The table from method and path to [`Route`]; a value that users extend and override.
 #[derive(Clone, Debug)]
 pub struct Routes {
-    entries: Vec<(String, Route, Method)>,
+    entries: Vec<(String, Arc<Route>, Method)>,
 }
 
 impl Routes {
@@ -128,7 +130,9 @@ impl Routes {
         let entries = Endpoint::ALL
             .into_iter()
             .filter_map(|endpoint| {
-                paths.of(endpoint).map(|path| (path.to_owned(), Route::new(endpoint), endpoint.method()))
+                paths
+                    .of(endpoint)
+                    .map(|path| (path.to_owned(), Arc::new(Route::new(endpoint)), endpoint.method()))
             })
             .collect();
         Self { entries }
@@ -139,7 +143,7 @@ impl Routes {
     pub fn with(mut self, method: Method, template: impl Into<String>, route: Route) -> Self {
         let template = template.into();
         self.entries.retain(|(t, _, m)| !(*t == template && *m == method));
-        self.entries.push((template, route, method));
+        self.entries.push((template, Arc::new(route), method));
         self
     }
 
@@ -147,14 +151,14 @@ impl Routes {
     #[must_use]
     pub fn override_endpoint(mut self, endpoint: Endpoint, change: impl Fn(&mut Route)) -> Self {
         for (_, route, _) in self.entries.iter_mut().filter(|(_, r, _)| r.endpoint == Some(endpoint)) {
-            change(route);
+            change(Arc::make_mut(route));
         }
         self
     }
 
     /// The route of a request, by its method and its path below the base address.
     #[must_use]
-    pub fn find(&self, method: &Method, path: &str) -> Option<&Route> {
+    pub fn find(&self, method: &Method, path: &str) -> Option<&Arc<Route>> {
         self.entries
             .iter()
             .find(|(t, _, m)| m == method && template_matches(t, path))
