@@ -1,0 +1,15 @@
+//! Layer probes and brute-force checkers for steadfast's own tests.
+//!
+//! [`Strict`] is a service that insists on tower's readiness contract, [`drop_at_every_poll`] ends a call at each
+//! point at which it can be ended, and [`densest_window`] recounts what a gateway saw without trusting anybody's
+//! arithmetic. Every layer passes the first two.
+
+mod densest;
+mod dropping;
+mod strict;
+
+pub use crate::{
+    densest::{accountings, densest_window},
+    dropping::drop_at_every_poll,
+    strict::{Strict, Uses},
+};
