@@ -1,0 +1,48 @@
+//! Runs the command that was built with this test.
+
+use std::process::{Output, Stdio};
+
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdout, Command},
+};
+
+/// The command with `args`, killed when dropped.
+pub(crate) fn steadfast(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+    command.args(args).kill_on_drop(true).stdin(Stdio::null());
+    command
+}
+
+/// Runs the command to its end.
+pub(crate) async fn output(args: &[&str]) -> Output {
+    steadfast(args).output().await.unwrap()
+}
+
+/// A sandbox on a free port.
+pub(crate) struct RunningSandbox {
+    pub(crate) facts: serde_json::Value,
+    _child: Child,
+    // Held open, so that the command does not print into a closed pipe.
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl RunningSandbox {
+    pub(crate) async fn start(args: &[&str]) -> Self {
+        let mut command = steadfast(&["sandbox", "--port", "0", "--json"]);
+        let mut child = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).await.unwrap();
+        Self { facts: serde_json::from_str(&line).unwrap(), _child: child, _stdout: stdout }
+    }
+
+    pub(crate) fn fact(&self, name: &str) -> &str {
+        self.facts[name].as_str().unwrap()
+    }
+
+    /// `host:port` of the gateway.
+    pub(crate) fn authority(&self) -> &str {
+        self.fact("base_url").strip_prefix("http://").unwrap().strip_suffix("/v2").unwrap()
+    }
+}

@@ -1,0 +1,7 @@
+//! The `steadfast` command as a user sees it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod command;
+mod readme;
+mod sandbox;

@@ -1,0 +1,51 @@
+use crate::command::{RunningSandbox, output};
+
+#[tokio::test]
+async fn start_up_prints_every_fact_that_a_client_needs_as_one_line_of_json() {
+    let sandbox = RunningSandbox::start(&[]).await;
+    for name in [
+        "base_url",
+        "admin_url",
+        "api_key",
+        "client_id",
+        "client_secret",
+        "redirect_uri",
+        "password",
+        "totp_secret",
+        "access_token",
+    ] {
+        assert!(!sandbox.fact(name).is_empty(), "{name}");
+    }
+    assert!(sandbox.fact("base_url").starts_with("http://127.0.0.1:"));
+}
+
+#[tokio::test]
+async fn the_same_seed_gives_the_same_credentials() {
+    let (first, second) =
+        (RunningSandbox::start(&["--seed", "5"]).await, RunningSandbox::start(&["--seed", "5"]).await);
+    assert_eq!(first.fact("access_token"), second.fact("access_token"));
+    let other = RunningSandbox::start(&["--seed", "6"]).await;
+    assert_ne!(first.fact("access_token"), other.fact("access_token"));
+}
+
+#[tokio::test]
+async fn bad_values_are_named_and_end_with_the_code_for_usage() {
+    for (args, named) in [
+        (&["sandbox", "--fault", "list.nothing=0.1"][..], "no fault is named \"list.nothing\""),
+        (&["sandbox", "--fault", "list.empty"], "a fault is NAME=RATE"),
+        (&["sandbox", "--fault", "list.empty=much"], "rate of list.empty is not a number"),
+        (&["sandbox", "--fault", "list.empty=1.1"], "rate of list.empty is not between 0 and 1"),
+        (&["sandbox", "--enforcer", "otp"], "an enforcer is ZONE=KIND"),
+        (&["sandbox", "--enforcer", "opt=fixed"], "no zone is named \"opt\""),
+        (&["sandbox", "--enforcer", "otp=fix"], "unknown enforcement \"fix\""),
+        (&["sandbox", "--script", "no-such-file.toml"], "no-such-file.toml"),
+        (&["sandbox", "--port", "99999"], "--port"),
+        (&["sandbxo"], "sandbox"),
+    ] {
+        let output = output(args).await;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(named), "{args:?}: {said}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
