@@ -1,0 +1,391 @@
+use std::{error::Error as StdError, fmt};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::{BodyExt, Full, Limited, combinators::UnsyncBoxBody};
+use steadfast_auth::TokenSource;
+use steadfast_dedup::{Ledger, Resolution, Settings};
+use steadfast_limit::{Account, ZoneLimiter};
+use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
+use steadfast_spec::{
+    BaseUrl, BoxError, Envelope, EnvelopeError, FieldNames, InvalidBaseUrl, Operation, OrderRecord,
+    OrderRequest, Outcome, Paths, PlacedOrder, Resend, Routes, ext, parse_order_list,
+};
+use tower::{ServiceExt, util::BoxCloneSyncService};
+
+use crate::{
+    access::Access,
+    deadline::DeadlineLayer,
+    error::Error,
+    stack::Stack,
+    transport::{TlsUnavailable, Transport},
+};
+
+/// How much of an answer is held in memory, an order list included.
+const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
+
+/// The body of a raw answer.
+pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// The typed client of the trading REST service.
+///
+/// # Clone
+///
+/// Clones share the connections, the limits, the tokens and what is known of orders.
+///
+/// # Cancellation
+///
+/// Dropping a call's future before its request has left leaves nothing. Dropping a [`place_order`](Self::place_order)
+/// after that does not stop it from being looked for, and it is never sent again; see [`in_doubt`](Self::in_doubt).
+#[derive(Clone)]
+pub struct Client {
+    service: BoxCloneSyncService<Request<Full<Bytes>>, Response<Body>, BoxError>,
+    base: BaseUrl,
+    paths: Paths,
+    ledger: Ledger,
+    limiter: ZoneLimiter,
+    tokens: TokenSource,
+}
+
+/// An order that the service accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Placed {
+    /// The order's identifier.
+    pub order_id: String,
+    /// The text beside it; empty if there was none.
+    pub msg: String,
+    /// How the order came to its answer, if that was not simply the answer to its first send.
+    pub resolution: Option<Resolution>,
+}
+
+impl Client {
+    /// Starts a client for the service at `base`.
+    pub fn builder(base: BaseUrl, access: Access) -> ClientBuilder {
+        ClientBuilder {
+            base,
+            access,
+            account: Account::default(),
+            paths: Paths::default(),
+            routes: None,
+            transport: Transport::new(),
+            deadline: None,
+            settings: Settings::default(),
+            retry: None,
+            limiter: None,
+            attempt_timeout: None,
+        }
+    }
+
+    /// Places an order (§4.4). Whatever happens on the way, it is placed at most once.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows whether it was placed; every other kind says
+    /// that it was not.
+    pub async fn place_order(&self, order: &OrderRequest) -> Result<Placed, Error> {
+        self.place(order, None).await
+    }
+
+    /// Places an order under a name of the caller's: calls with one name place at most one order between them.
+    ///
+    /// # Errors
+    ///
+    /// As [`place_order`](Self::place_order).
+    pub async fn place_order_as(&self, order: &OrderRequest, intent: ext::IntentId) -> Result<Placed, Error> {
+        self.place(order, Some(intent)).await
+    }
+
+    async fn place(&self, order: &OrderRequest, intent: Option<ext::IntentId>) -> Result<Placed, Error> {
+        let mut request = self.request(&Operation::place_order(order))?;
+        if let Some(intent) = intent {
+            request.extensions_mut().insert(intent);
+        }
+        self.placed(request).await.map_err(Error::in_doubt_if_unknown)
+    }
+
+    async fn placed(&self, request: Request<Full<Bytes>>) -> Result<Placed, Error> {
+        let (parts, body) = self.answer(request).await?;
+        let resolution = parts.extensions.get().cloned();
+        match PlacedOrder::parse(&body) {
+            Ok(placed) if parts.status == http::StatusCode::OK => {
+                Ok(Placed { order_id: placed.order_id, msg: placed.msg, resolution })
+            }
+            _ => Err(Error::of_answer(&parts, text_of(&body))),
+        }
+    }
+
+    /// The session's orders (§4.5); none is an empty list.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the list cannot be read whole.
+    pub async fn orders(&self) -> Result<Vec<OrderRecord>, Error> {
+        let body = self.read(&Operation::orders()).await?;
+        parse_order_list(&body, &FieldNames::default())
+            .map_err(|error| Error::unexpected(Outcome::Accepted { order_id: None }, error))
+    }
+
+    /// Cancels an order (§4.5). Cancelling twice is as good as once, so it is repeated in doubt.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the service refuses; an order that is not open is refused.
+    pub async fn cancel(&self, order_id: &str) -> Result<(), Error> {
+        self.read(&Operation::cancel_order(order_id)).await.map(|_| ())
+    }
+
+    /// Calls any operation; the answer's payload as JSON, `None` for `no-data`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the operation cannot be addressed, or the answer is not a success.
+    pub async fn call(&self, operation: &Operation) -> Result<Option<serde_json::Value>, Error> {
+        let body = self.read(operation).await?;
+        let unexpected =
+            |error: EnvelopeError| Error::unexpected(Outcome::Accepted { order_id: None }, error);
+        match Envelope::parse(&body).map_err(unexpected)? {
+            Envelope::Ok { d } => serde_json::from_str(d.get())
+                .map(Some)
+                .map_err(|_| unexpected(EnvelopeError::UnexpectedPayload)),
+            Envelope::NoData { .. } => Ok(None),
+            Envelope::Error { .. } => Err(unexpected(EnvelopeError::UnexpectedPayload)),
+        }
+    }
+
+    /// The whole body of a successful answer.
+    async fn read(&self, operation: &Operation) -> Result<Bytes, Error> {
+        let (parts, body) = self.answer(self.request(operation)?).await?;
+        match Envelope::parse(&body) {
+            Ok(Envelope::Ok { .. } | Envelope::NoData { .. }) if parts.status == http::StatusCode::OK => {
+                Ok(body)
+            }
+            Err(error) if parts.status == http::StatusCode::OK => {
+                Err(Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
+            }
+            _ => Err(Error::of_answer(&parts, text_of(&body))),
+        }
+    }
+
+    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(http::response::Parts, Bytes), Error> {
+        let (parts, body) = self.raw(request).await?.into_parts();
+        match Limited::new(body, ANSWER_LIMIT).collect().await {
+            Ok(body) => Ok((parts, body.to_bytes())),
+            // An answer that breaks off says no more than its status.
+            Err(error) => Err(Error::of_answer(&parts, None).because(error)),
+        }
+    }
+
+    /// Sends a request of the caller's own through all layers; its address must lie below the base address.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if there is no answer. An answer of any status is not an error here.
+    pub async fn raw(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Error> {
+        self.service.clone().oneshot(request).await.map_err(Error::of_failure)
+    }
+
+    /// The request of an operation, to be added to and sent by [`raw`](Self::raw).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if the operation cannot be addressed.
+    pub fn request(&self, operation: &Operation) -> Result<Request<Full<Bytes>>, Error> {
+        let target = operation.target(&self.paths).map_err(Error::invalid)?;
+        let uri = self.base.join(&target).map_err(Error::invalid)?;
+        let body = operation.body();
+        let mut request = Request::new(Full::from(body.clone().unwrap_or_default()));
+        *request.method_mut() = operation.method();
+        *request.uri_mut() = uri;
+        if body.is_some() {
+            let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+            request.headers_mut().insert(header::CONTENT_TYPE, form);
+        }
+        Ok(request)
+    }
+
+    /// How many orders are in doubt now.
+    #[must_use]
+    pub fn in_doubt(&self) -> usize {
+        self.ledger.in_doubt()
+    }
+
+    /// What is known of orders: events, and the count of those in doubt.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The rate limits, and how much of them is used.
+    #[must_use]
+    pub fn limiter(&self) -> &ZoneLimiter {
+        &self.limiter
+    }
+
+    /// The tokens: their state, and logins by hand.
+    #[must_use]
+    pub fn tokens(&self) -> &TokenSource {
+        &self.tokens
+    }
+
+    /// Waits until no order is in flight or in doubt. Each is decided within the verification budget.
+    pub async fn shutdown(&self) {
+        self.ledger.shutdown().await;
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+/// The `msg` of an error envelope.
+fn text_of(body: &[u8]) -> Option<String> {
+    match Envelope::parse(body) {
+        Ok(Envelope::Error { msg } | Envelope::NoData { msg }) => Some(msg),
+        _ => None,
+    }
+}
+
+/// Collects a client's settings; made by [`Client::builder`].
+#[derive(Debug)]
+#[must_use]
+pub struct ClientBuilder {
+    base: BaseUrl,
+    access: Access,
+    account: Account,
+    paths: Paths,
+    routes: Option<Routes>,
+    transport: Transport,
+    deadline: Option<DeadlineLayer>,
+    settings: Settings,
+    retry: Option<RetryPolicy>,
+    limiter: Option<ZoneLimiter>,
+    attempt_timeout: Option<AttemptTimeoutLayer>,
+}
+
+impl ClientBuilder {
+    /// Names the account, where several clients share a limiter.
+    pub fn account(mut self, account: Account) -> Self {
+        self.account = account;
+        self
+    }
+
+    /// The paths that the specification does not show; none by default.
+    pub fn paths(mut self, paths: Paths) -> Self {
+        self.paths = paths;
+        self
+    }
+
+    /// Which endpoint falls under which zones; by default the specification's, with the paths given.
+    pub fn routes(mut self, routes: Routes) -> Self {
+        self.routes = Some(routes);
+        self
+    }
+
+    /// How connections are made.
+    pub fn transport(mut self, transport: Transport) -> Self {
+        self.transport = transport;
+        self
+    }
+
+    /// By when calls must be answered, and by when they must have left; default 120 s, and no limit.
+    pub fn deadline(mut self, deadline: DeadlineLayer) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// What may be assumed when orders are in doubt.
+    pub fn order_safety(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// What is repeated, and when; default 1, 2, 4 and 8 s.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = Some(policy);
+        self
+    }
+
+    /// The rate limits; default those of §8.
+    pub fn limiter(mut self, limiter: ZoneLimiter) -> Self {
+        self.limiter = Some(limiter);
+        self
+    }
+
+    /// How long one send may take; default 30 s.
+    pub fn attempt_timeout(mut self, timeout: AttemptTimeoutLayer) -> Self {
+        self.attempt_timeout = Some(timeout);
+        self
+    }
+
+    /// The client. Inside a tokio runtime it also starts renewing tokens ahead of their end.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidClient`] naming what contradicts itself.
+    pub fn build(self) -> Result<Client, InvalidClient> {
+        if self.base.is_clear_text() && !self.base.is_loopback() {
+            return Err(InvalidClient::ClearText);
+        }
+        let ledger = Ledger::new(self.settings);
+        let limiter = self.limiter.unwrap_or_else(ZoneLimiter::preset);
+        let tokens =
+            self.access.into_source(&self.base, &self.transport, &limiter, &self.account, &ledger)?;
+        let mut stack = Stack::new(self.base.clone(), tokens.clone())
+            .account(self.account)
+            .routes(self.routes.unwrap_or_else(|| Routes::new(&self.paths)))
+            .ledger(ledger.clone())
+            .limiter(limiter.clone());
+        if let Some(deadline) = self.deadline {
+            stack = stack.deadline(deadline);
+        }
+        if let Some(retry) = self.retry {
+            stack = stack.retry(retry);
+        }
+        if let Some(timeout) = self.attempt_timeout {
+            stack = stack.attempt_timeout(timeout);
+        }
+        if let Some(address) = self.transport.source() {
+            stack = stack.local_address(address);
+        }
+        let service = stack.service(self.transport.leaf().map_err(InvalidClient::Tls)?);
+        let service = service.map_response(|response: Response<_>| response.map(|body| Body::new(body)));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(tokens.keep_fresh());
+        }
+        Ok(Client {
+            service: BoxCloneSyncService::new(service),
+            base: self.base,
+            paths: self.paths,
+            ledger,
+            limiter,
+            tokens,
+        })
+    }
+}
+
+/// Settings that no client can have.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum InvalidClient {
+    /// The base address is clear-text http to another machine: the token would travel in the open.
+    ClearText,
+    /// The base address cannot hold the login's path.
+    BaseUrl(InvalidBaseUrl),
+    /// TLS connections cannot be made.
+    Tls(TlsUnavailable),
+}
+
+impl fmt::Display for InvalidClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClearText => f.write_str("base url is clear-text http to another machine"),
+            Self::BaseUrl(error) => error.fmt(f),
+            Self::Tls(error) => error.fmt(f),
+        }
+    }
+}
+
+impl StdError for InvalidClient {}

@@ -1,0 +1,118 @@
+//! Stamps the instants that a call must keep into its extensions.
+//!
+//! The layer only stamps: every layer that waits honours the stamps and answers with its own typed result. Nothing
+//! is ever dropped because a deadline passed, since an order that was dropped could not be followed.
+//!
+//! # Order
+//!
+//! Outside of everything that waits.
+//!
+//! # Clone
+//!
+//! Clones stamp alike and share nothing else.
+//!
+//! # Cancellation
+//!
+//! The layer adds no future of its own.
+
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::Request;
+use steadfast_spec::ext;
+use tokio::time::Instant;
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// Builds [`Deadline`].
+#[derive(Clone, Copy, Debug)]
+pub struct DeadlineLayer {
+    deadline: Duration,
+    send_by: Option<Duration>,
+}
+
+impl DeadlineLayer {
+    /// A call's answer is wanted within `deadline` of its start.
+    #[must_use]
+    pub fn new(deadline: Duration) -> Self {
+        Self { deadline, send_by: None }
+    }
+
+    /// A call that has not left within `send_by` of its start is not sent at all: 15 s suits market orders.
+    #[must_use]
+    pub fn send_by(mut self, send_by: Duration) -> Self {
+        self.send_by = Some(send_by);
+        self
+    }
+}
+
+impl<S> Layer<S> for DeadlineLayer {
+    type Service = Deadline<S>;
+
+    fn layer(&self, inner: S) -> Deadline<S> {
+        Deadline { inner, settings: *self }
+    }
+}
+
+/// Stamps each request; what the caller has stamped already stays.
+#[derive(Clone, Debug)]
+pub struct Deadline<S> {
+    inner: S,
+    settings: DeadlineLayer,
+}
+
+impl<S, B> Service<Request<B>> for Deadline<S>
+where
+    S: Service<Request<B>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> S::Future {
+        let now = Instant::now().into_std();
+        let extensions = request.extensions_mut();
+        // A duration beyond what an instant can hold is no deadline.
+        if extensions.get::<ext::Deadline>().is_none()
+            && let Some(deadline) = now.checked_add(self.settings.deadline)
+        {
+            extensions.insert(ext::Deadline(deadline));
+        }
+        if extensions.get::<ext::SendBy>().is_none()
+            && let Some(send_by) = self.settings.send_by.and_then(|wait| now.checked_add(wait))
+        {
+            extensions.insert(ext::SendBy(send_by));
+        }
+        self.inner.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tower::{ServiceExt, service_fn};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_callers_own_deadline_stays() {
+        let echo = || service_fn(|request: Request<()>| async { Ok::<_, ()>(request) });
+        let layer = DeadlineLayer::new(Duration::from_secs(120)).send_by(Duration::from_secs(15));
+        let now = Instant::now().into_std();
+
+        let stamped = layer.layer(echo()).oneshot(Request::new(())).await.unwrap();
+        assert_eq!(stamped.extensions().get(), Some(&ext::Deadline(now + Duration::from_secs(120))));
+        assert_eq!(stamped.extensions().get(), Some(&ext::SendBy(now + Duration::from_secs(15))));
+
+        let own = ext::Deadline(now + Duration::from_secs(1));
+        let mut request = Request::new(());
+        request.extensions_mut().insert(own);
+        let stamped = layer.layer(echo()).oneshot(request).await.unwrap();
+        assert_eq!(stamped.extensions().get(), Some(&own));
+    }
+}

@@ -1,0 +1,250 @@
+use std::{error::Error as StdError, fmt};
+
+use http::StatusCode;
+use steadfast_auth::AuthError;
+use steadfast_dedup::{Reason, Unresolved};
+use steadfast_limit::Refusal;
+use steadfast_retry::AttemptTrail;
+use steadfast_spec::{BoxError, Failure, Outcome, Resend};
+
+/// Why a call of the [`Client`](crate::Client) did not succeed.
+///
+/// Its [`kind`](Self::kind) says what to do about it, its [`outcome`](Self::outcome) what is known of the request.
+/// Neither its message nor its sources hold a credential or a query.
+pub struct Error(Box<Facts>);
+
+struct Facts {
+    kind: ErrorKind,
+    outcome: Outcome,
+    status: Option<StatusCode>,
+    message: Option<String>,
+    unresolved: Option<Unresolved>,
+    trail: Option<AttemptTrail>,
+    source: Option<BoxError>,
+}
+
+/// What an [`Error`] asks of the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The request breaks a rule that is known on this side; nothing was sent.
+    InvalidRequest,
+    /// The request could not be sent in time or in line: a deadline, a full queue. Nothing was sent.
+    Refused,
+    /// There is no usable token, or the service refused it (401).
+    Unauthorized,
+    /// The service refused the request for good (400, 403, 404, 405, 415).
+    Rejected,
+    /// The service's quota is used up (429), in spite of all waiting.
+    RateLimited,
+    /// The service could not be reached: nothing was sent.
+    Unreachable,
+    /// The service failed (5xx), or its answer was lost or unreadable. A request that only reads may be repeated.
+    Unavailable,
+    /// Nobody knows whether the order was placed. It must not be placed again before it has been looked for.
+    InDoubt,
+    /// The order was looked for beyond the lateness bound and is not there, and it was not sent again. Placing it
+    /// anew is as safe as that bound.
+    NotObserved,
+    /// The service answered, and not as its specification says.
+    UnexpectedAnswer,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, outcome: Outcome) -> Self {
+        Self(Box::new(Facts {
+            kind,
+            outcome,
+            status: None,
+            message: None,
+            unresolved: None,
+            trail: None,
+            source: None,
+        }))
+    }
+
+    /// A request that cannot be made.
+    pub(crate) fn invalid(source: impl Into<BoxError>) -> Self {
+        Self::new(ErrorKind::InvalidRequest, Outcome::NotSent).because(source)
+    }
+
+    /// An answer that is not what the service's specification says.
+    pub(crate) fn unexpected(outcome: Outcome, source: impl Into<BoxError>) -> Self {
+        Self::new(ErrorKind::UnexpectedAnswer, outcome).because(source)
+    }
+
+    pub(crate) fn because(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// An answer that is not a success, by its status and what the layers wrote beside it.
+    pub(crate) fn of_answer(parts: &http::response::Parts, message: Option<String>) -> Self {
+        let outcome = parts.extensions.get().cloned().unwrap_or(Outcome::Unknown { resend: Resend::Never });
+        let unresolved = parts.extensions.get::<Unresolved>().cloned();
+        let kind = match (&unresolved, parts.status.as_u16()) {
+            (Some(unresolved), _) => kind_in_doubt(unresolved),
+            (None, 401) => ErrorKind::Unauthorized,
+            (None, 429) => ErrorKind::RateLimited,
+            (None, 500..=599) => ErrorKind::Unavailable,
+            (None, 400) if outcome.is_unknown() => ErrorKind::Unavailable,
+            (None, 400..=499) => ErrorKind::Rejected,
+            _ => ErrorKind::UnexpectedAnswer,
+        };
+        let mut error = Self::new(kind, outcome);
+        error.0.status = Some(parts.status);
+        error.0.message = message;
+        error.0.unresolved = unresolved;
+        error.0.trail = parts.extensions.get().cloned();
+        error
+    }
+
+    /// A call that ended without an answer.
+    pub(crate) fn of_failure(source: BoxError) -> Self {
+        let outcome = Failure::outcome_of(&*source);
+        let unresolved = Unresolved::find(&*source).cloned();
+        let refused = Failure::find(&*source).is_some_and(Failure::is_refusal);
+        let kind = if let Some(unresolved) = &unresolved {
+            kind_in_doubt(unresolved)
+        } else if find::<AuthError>(&*source).is_some() {
+            ErrorKind::Unauthorized
+        } else if find::<crate::route::InvalidRequest>(&*source).is_some() {
+            ErrorKind::InvalidRequest
+        } else if refused {
+            ErrorKind::Refused
+        } else if outcome == Outcome::NotSent {
+            ErrorKind::Unreachable
+        } else {
+            ErrorKind::Unavailable
+        };
+        let mut error = Self::new(kind, outcome).because(source);
+        error.0.unresolved = unresolved;
+        error
+    }
+
+    /// An order whose outcome nobody resolved: in doubt, whatever else is known of the error.
+    pub(crate) fn in_doubt_if_unknown(mut self) -> Self {
+        if self.0.outcome.is_unknown() && self.0.kind != ErrorKind::NotObserved {
+            self.0.kind = ErrorKind::InDoubt;
+        }
+        self
+    }
+
+    /// What the error asks of the caller.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What is known of the request.
+    #[must_use]
+    pub fn outcome(&self) -> &Outcome {
+        &self.0.outcome
+    }
+
+    /// The answer's status, if there was an answer.
+    #[must_use]
+    pub fn status(&self) -> Option<StatusCode> {
+        self.0.status
+    }
+
+    /// The answer's `msg`, if it had one.
+    #[must_use]
+    pub fn message(&self) -> Option<&str> {
+        self.0.message.as_deref()
+    }
+
+    /// True if repeating the call can help and cannot place a second order.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self.0.kind {
+            ErrorKind::RateLimited | ErrorKind::Unreachable | ErrorKind::Refused => true,
+            ErrorKind::Unavailable => true,
+            _ => false,
+        }
+    }
+
+    /// Why an order is in doubt, and which listed orders may be it.
+    #[must_use]
+    pub fn unresolved(&self) -> Option<&Unresolved> {
+        self.0.unresolved.as_ref()
+    }
+
+    /// The zone that would not admit the request in time.
+    #[must_use]
+    pub fn zone(&self) -> Option<steadfast_spec::Zone> {
+        self.refusal().and_then(Refusal::zone)
+    }
+
+    /// The sends that were made, if there was more than one.
+    #[must_use]
+    pub fn trail(&self) -> Option<&AttemptTrail> {
+        self.0.trail.as_ref()
+    }
+
+    fn refusal(&self) -> Option<&Refusal> {
+        find(&**self.0.source.as_ref()?)
+    }
+}
+
+fn kind_in_doubt(unresolved: &Unresolved) -> ErrorKind {
+    if unresolved.reason == Reason::NotObserved { ErrorKind::NotObserved } else { ErrorKind::InDoubt }
+}
+
+/// The error of type `E` in a chain of sources.
+fn find<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0.kind {
+            ErrorKind::InvalidRequest => "request is invalid",
+            ErrorKind::Refused => "request could not be sent in time",
+            ErrorKind::Unauthorized => "no token that the service accepts",
+            ErrorKind::Rejected => "request rejected",
+            ErrorKind::RateLimited => "rate limit exceeded",
+            ErrorKind::Unreachable => "service cannot be reached",
+            ErrorKind::Unavailable => "service failed",
+            ErrorKind::InDoubt => "order is in doubt",
+            ErrorKind::NotObserved => "order was not observed",
+            ErrorKind::UnexpectedAnswer => "unexpected answer",
+        })?;
+        if let Some(unresolved) = &self.0.unresolved {
+            write!(f, " ({})", unresolved.reason)?;
+        }
+        if let Some(status) = self.0.status {
+            write!(f, ": {}", status.as_u16())?;
+        }
+        if let Some(message) = &self.0.message {
+            write!(f, " {message}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("outcome", &self.0.outcome)
+            .field("status", &self.0.status)
+            .field("message", &self.0.message)
+            .field("unresolved", &self.0.unresolved)
+            .field("source", &self.0.source)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}

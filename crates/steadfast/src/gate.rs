@@ -1,0 +1,53 @@
+use http::{HeaderMap, StatusCode};
+use steadfast_auth::{Gate, GatePermit};
+use steadfast_limit::{Account, Answer, Permit, ZoneLimiter};
+use steadfast_retry::RetryAfter;
+use steadfast_spec::{BaseUrl, BoxError, Lane, Zone};
+
+/// Takes the permits of logins from the limiter that the business calls use: the zones of a login count both.
+#[derive(Clone, Debug)]
+pub struct LimiterGate {
+    limiter: ZoneLimiter,
+    authority: String,
+    account: Account,
+}
+
+impl LimiterGate {
+    /// A gate for logins of `account` below `base`.
+    #[must_use]
+    pub fn new(limiter: ZoneLimiter, base: &BaseUrl, account: Account) -> Self {
+        let authority = base.uri().authority().map(ToString::to_string).unwrap_or_default();
+        Self { limiter, authority, account }
+    }
+}
+
+impl Gate for LimiterGate {
+    type Permit = LoginPermit;
+
+    async fn acquire(&self, zones: &[Zone], lane: Lane) -> Result<LoginPermit, BoxError> {
+        let keys = self.limiter.keys(&self.authority, &self.account);
+        Ok(LoginPermit(Some(self.limiter.acquire(zones, keys, lane).await?)))
+    }
+}
+
+/// A login's permit.
+#[derive(Debug)]
+pub struct LoginPermit(Option<Permit>);
+
+impl GatePermit for LoginPermit {
+    fn sent(&mut self) {
+        if let Some(permit) = &mut self.0 {
+            permit.sent();
+        }
+    }
+
+    fn answered(&mut self, status: StatusCode, headers: &HeaderMap) {
+        let Some(permit) = self.0.take() else { return };
+        permit.settle(match status {
+            StatusCode::TOO_MANY_REQUESTS => {
+                Answer::TooManyRequests { retry_after: RetryAfter::parse(headers).map(|after| after.0) }
+            }
+            _ => Answer::Accepted,
+        });
+    }
+}

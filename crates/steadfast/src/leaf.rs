@@ -1,0 +1,157 @@
+//! The only place that knows the transport: a hyper client whose errors say how far a request got.
+//!
+//! # Order
+//!
+//! Innermost.
+//!
+//! # Clone
+//!
+//! Clones share the connection pool.
+//!
+//! # Cancellation
+//!
+//! Dropping the future closes or abandons its connection; the request's [`ext::SendStamp`] still tells whether any of
+//! it may have left.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::{
+    self, Client,
+    connect::{CaptureConnection, Connect, capture_connection},
+};
+use pin_project_lite::pin_project;
+use steadfast_spec::{BoxError, Failure, Fate, ext};
+use tokio::time::Instant;
+use tower_service::Service;
+
+/// Sends requests over a hyper client.
+#[derive(Debug)]
+pub struct Leaf<C, B> {
+    client: Client<C, StampedBody<B>>,
+}
+
+// Derived, it would ask for `B: Clone`, which the client does not need.
+impl<C: Clone, B> Clone for Leaf<C, B> {
+    fn clone(&self) -> Self {
+        Self { client: self.client.clone() }
+    }
+}
+
+impl<C, B> Leaf<C, B> {
+    /// Sends over `client`, which must not follow redirects; hyper's never does.
+    #[must_use]
+    pub fn new(client: Client<C, StampedBody<B>>) -> Self {
+        Self { client }
+    }
+}
+
+impl<C, B> Service<Request<B>> for Leaf<C, B>
+where
+    C: Connect + Clone + Send + Sync + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Incoming>;
+    type Error = BoxError;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
+        // Whoever is further out and wants to know shares the stamp; without one, the leaf keeps its own.
+        let stamp = request.extensions().get::<ext::SendStamp>().cloned().unwrap_or_default();
+        let is_empty = request.body().is_end_stream();
+        let mut request = request.map(|body| StampedBody { body, stamp: stamp.clone() });
+        // A body without content is never polled, so for such a request the connection is the evidence.
+        let evidence = if is_empty {
+            Evidence::Connection(capture_connection(&mut request))
+        } else {
+            Evidence::Stamp(stamp)
+        };
+        ResponseFuture { future: self.client.request(request), evidence }
+    }
+}
+
+/// What proves that nothing of a request has left.
+#[derive(Debug)]
+enum Evidence {
+    Stamp(ext::SendStamp),
+    Connection(CaptureConnection),
+}
+
+impl Evidence {
+    fn fate(&self) -> Fate {
+        let left = match self {
+            Self::Stamp(stamp) => stamp.get().is_some(),
+            Self::Connection(connection) => connection.connection_metadata().is_some(),
+        };
+        if left { Fate::Lost } else { Fate::NeverLeft }
+    }
+}
+
+pin_project! {
+    /// Response future of [`Leaf`].
+    #[derive(Debug)]
+    pub struct ResponseFuture {
+        #[pin]
+        future: legacy::ResponseFuture,
+        evidence: Evidence,
+    }
+}
+
+impl Future for ResponseFuture {
+    type Output = Result<Response<Incoming>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        Poll::Ready(match ready!(this.future.poll(cx)) {
+            Ok(mut response) => {
+                response.extensions_mut().insert(Fate::Answered);
+                Ok(response)
+            }
+            Err(error) => Err(Failure::new(this.evidence.fate(), error).into()),
+        })
+    }
+}
+
+pin_project! {
+    /// A request's body that stamps its first poll: the send.
+    #[derive(Clone, Debug, Default)]
+    pub struct StampedBody<B> {
+        #[pin]
+        body: B,
+        stamp: ext::SendStamp,
+    }
+}
+
+impl<B: http_body::Body> http_body::Body for StampedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let this = self.project();
+        this.stamp.stamp(Instant::now().into_std());
+        this.body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,96 @@
+//! The layers of steadfast around a hyper client, and the typed client of the trading REST service.
+//!
+//! A program that trades through the service's REST interface depends on this crate. It gets, without thinking of
+//! it: the right `Authorization` header, every zone's quota used and never exceeded, retries only where they are safe,
+//! no order placed twice after an answer that says nothing, and a token that renews itself.
+//!
+//! - [`Client`] is the typed client.
+//! - [`Stack`] puts all layers around a transport of your own.
+//! - The layers themselves are in [`limit`], [`auth`], [`retry`] and [`dedup`], each useful alone in any tower stack.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use steadfast::{Access, Client, OrderRequest, OrderType, Product, Side, Validity};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let access = Access::totp("api-key", "client-id", "password", "BASE32SECRET")?;
+//! let client = Client::builder("https://api.example/tradeapi/v2".parse()?, access).build()?;
+//!
+//! let order = OrderRequest::builder()
+//!     .sym_id("EQT_INFY_EQ_NSE".parse()?)
+//!     .side(Side::Buy)
+//!     .qty(10)
+//!     .order_type(OrderType::Limit)
+//!     .limit_price("1500.05".parse()?)
+//!     .product(Product::Delivery)
+//!     .validity(Validity::Day)
+//!     .build()?;
+//! match client.place_order(&order).await {
+//!     Ok(placed) => println!("order {}", placed.order_id),
+//!     Err(error) => println!("{error}: {:?}", error.kind()),
+//! }
+//! client.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Order
+//!
+//! ```text
+//! caller
+//!   CallSpan        one span: what became of the call                         once for each call
+//!   Deadline        stamps by when                                            once for each call
+//!   Route           endpoint, zones, class; refuses what cannot be right      once for each call
+//!   Dedup           resolves orders in doubt; may ask, and send again
+//!   Retry           repeats what certainly was not executed, or only reads; 1, 2, 4, 8 s
+//!   Refresh         waits for a usable token; one shared renewal on 401; may send again, once
+//!   ---------------- every line below runs for every request on the wire ----------------
+//!   RateLimit       waits until all zones admit the request
+//!   AuthHeader      attaches the token
+//!   SendGuard       decides at the body's first poll whether an order leaves
+//!   Classify        what the answer proves
+//!   AttemptTimeout  ends one send that takes too long
+//!   Leaf            hyper
+//! ```
+//!
+//! What can send more than once stands outside; what must hold for every send stands inside.
+//!
+//! # What it does not do
+//!
+//! It keeps nothing on disk: what is in doubt when a process dies must be looked for by hand, and a restart logs in
+//! anew. It has no WebSocket client.
+
+mod access;
+mod client;
+pub mod deadline;
+mod error;
+mod gate;
+pub mod leaf;
+pub mod route;
+mod stack;
+pub mod trace;
+mod transport;
+
+pub use steadfast_auth as auth;
+pub use steadfast_dedup as dedup;
+pub use steadfast_limit as limit;
+pub use steadfast_retry as retry;
+pub use steadfast_spec::{
+    self as spec, BaseUrl, BoxError, Decimal, Operation, OrderRecord, OrderRequest, OrderType, Outcome,
+    Paths, Product, Side, SymId, Validity, ext,
+};
+
+pub use crate::{
+    access::{Access, InvalidAccess},
+    client::{Body, Client, ClientBuilder, InvalidClient, Placed},
+    error::{Error, ErrorKind},
+    gate::{LimiterGate, LoginPermit},
+    stack::{RequestBody, ResponseBody, Stack},
+    transport::{Connector, TlsUnavailable, Transport},
+};
+
+/// The README's examples are tests of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

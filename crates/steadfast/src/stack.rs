@@ -1,0 +1,212 @@
+use std::{net::IpAddr, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response, header::AUTHORIZATION};
+use http_body_util::Full;
+use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
+use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Settings};
+use steadfast_limit::{Account, RateLimitLayer, ZoneLimiter};
+use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, RetryPolicy, TimedBody};
+use steadfast_spec::{BaseUrl, BoxError, Routes};
+use tower::{Service, ServiceBuilder};
+use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
+
+use crate::{
+    deadline::DeadlineLayer,
+    route::RouteLayer,
+    trace::{self, TracedBody},
+};
+
+/// All layers in their order, around any transport.
+///
+/// The order cannot be got wrong, because there is nothing to order: each setter replaces one layer's settings.
+/// Hand-made stacks take the same layers with tower's `ServiceBuilder`.
+///
+/// # Example
+///
+/// ```
+/// use bytes::Bytes;
+/// use http::{Request, StatusCode};
+/// use http_body_util::Full;
+/// use steadfast::{Stack, auth::{ApiKey, TokenSource}};
+/// use steadfast_sandbox::Sandbox;
+/// use tower::ServiceExt;
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), steadfast::BoxError> {
+/// // The gateway places the first order and answers 504; the stack finds it in the list.
+/// let sandbox = Sandbox::builder().script("[[fault]]\nname = 'placement.504-applied'\nnth = 1")?.build()?;
+/// let account = sandbox.credentials();
+/// let tokens = TokenSource::fixed(ApiKey::new(account.api_key)?, account.access_token);
+/// let stack = Stack::new(account.base_url.parse()?, tokens).service(sandbox.gateway());
+///
+/// let order = "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=market&product=intraday&validity=day";
+/// let request = Request::post("http://localhost/v2/api/oms/place-order").body(Full::<Bytes>::from(order))?;
+/// let response = stack.oneshot(request).await?;
+/// assert_eq!(response.status(), StatusCode::OK);
+/// assert_eq!(response.headers()["x-steadfast-resolution"], "recovered");
+/// assert_eq!(sandbox.state().orders.len(), 1, "placed once");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Stack {
+    base: BaseUrl,
+    tokens: TokenSource,
+    account: Account,
+    routes: Routes,
+    pass_json: bool,
+    deadline: DeadlineLayer,
+    ledger: Ledger,
+    retry: RetryPolicy,
+    limiter: ZoneLimiter,
+    local_address: Option<IpAddr>,
+    attempt_timeout: AttemptTimeoutLayer,
+}
+
+/// The body of a stack's requests at its transport.
+pub type RequestBody = GuardedBody<Full<Bytes>>;
+
+/// The body of a stack's responses, over a transport's body `B`.
+pub type ResponseBody<B> = TracedBody<steadfast_dedup::ResponseBody<PeekedBody<TimedBody<B>>>>;
+
+impl Stack {
+    /// The default stack for requests below `base`, with tokens from `tokens`.
+    pub fn new(base: BaseUrl, tokens: TokenSource) -> Self {
+        Self {
+            base,
+            tokens,
+            account: Account::default(),
+            routes: Routes::default(),
+            pass_json: false,
+            deadline: DeadlineLayer::new(Duration::from_secs(120)),
+            ledger: Ledger::new(Settings::default()),
+            retry: RetryPolicy::default(),
+            limiter: ZoneLimiter::preset(),
+            local_address: None,
+            attempt_timeout: AttemptTimeoutLayer::default(),
+        }
+    }
+
+    /// Names the account that the tokens belong to, where several share a limiter or a ledger.
+    pub fn account(mut self, account: Account) -> Self {
+        self.account = account;
+        self
+    }
+
+    /// Which endpoint lies where, and under which zones; default [`Routes::default`].
+    pub fn routes(mut self, routes: Routes) -> Self {
+        self.routes = routes;
+        self
+    }
+
+    /// Passes JSON bodies on, for the service to refuse, instead of refusing them here.
+    pub fn pass_json(mut self) -> Self {
+        self.pass_json = true;
+        self
+    }
+
+    /// By when calls must be answered, and by when they must have left; default 120 s, and no limit.
+    pub fn deadline(mut self, deadline: DeadlineLayer) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// What is known of orders; default an own one with [`Settings::default`].
+    pub fn ledger(mut self, ledger: Ledger) -> Self {
+        self.ledger = ledger;
+        self
+    }
+
+    /// What is repeated, and when; default 1, 2, 4 and 8 s.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// The rate limits; default those of §8.
+    pub fn limiter(mut self, limiter: ZoneLimiter) -> Self {
+        self.limiter = limiter;
+        self
+    }
+
+    /// The local address that requests leave from, for zones that count it.
+    pub fn local_address(mut self, address: IpAddr) -> Self {
+        self.local_address = Some(address);
+        self
+    }
+
+    /// How long one send may take; default 30 s.
+    pub fn attempt_timeout(mut self, timeout: AttemptTimeoutLayer) -> Self {
+        self.attempt_timeout = timeout;
+        self
+    }
+
+    /// The stack around `transport`.
+    ///
+    /// # Clone
+    ///
+    /// Clones of the service, and services made from clones of this stack, share limits, tokens and what is known of
+    /// orders.
+    pub fn service<S, B>(
+        &self,
+        transport: S,
+    ) -> impl Service<
+        Request<Full<Bytes>>,
+        Response = Response<ResponseBody<B>>,
+        Error = BoxError,
+        Future: Send + 'static,
+    > + Clone
+    + Send
+    + use<S, B>
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError> + Send,
+    {
+        let routes = RouteLayer::new(self.base.clone(), self.routes.clone()).account(self.account.clone());
+        let routes = if self.pass_json { routes.pass_json() } else { routes };
+        let limits = match self.local_address {
+            Some(address) => RateLimitLayer::new(self.limiter.clone()).local_address(address),
+            None => RateLimitLayer::new(self.limiter.clone()),
+        };
+        ServiceBuilder::new()
+            // Once for each call:
+            .layer(SetSensitiveRequestHeadersLayer::new([AUTHORIZATION])) // a caller's own header is never shown
+            .layer(trace::call_spans()) // sees everything that becomes of the call
+            .layer(self.deadline) // stamps what all waits below honour
+            .layer(routes) // says what the request is to everybody below
+            .layer(DedupLayer::new(&self.ledger)) // outermost of those that send again: it alone owns doubt
+            .layer(self.retry.clone().layer()) // repeats what certainly was not executed, or only reads
+            .layer(RefreshLayer::new(self.tokens.clone())) // each repeat may need a token that did not exist before
+            // Once for each send:
+            .layer(limits) // every send takes a permit, whoever asked for it
+            .layer(AuthHeaderLayer::new(self.tokens.clone()).only_to(&self.base)) // the token of now, not of then
+            .layer(SendGuardLayer::new(&self.ledger)) // the last word on whether an order leaves
+            .layer(ClassifyLayer::new()) // what the answer proves, for everybody above
+            .layer(self.attempt_timeout) // its end is an answer that the layers above see
+            .map_err(Into::<BoxError>::into)
+            .service(transport)
+    }
+
+    /// What is known of orders.
+    #[must_use]
+    pub fn known_orders(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The rate limits.
+    #[must_use]
+    pub fn rate_limits(&self) -> &ZoneLimiter {
+        &self.limiter
+    }
+
+    /// The tokens.
+    #[must_use]
+    pub fn tokens(&self) -> &TokenSource {
+        &self.tokens
+    }
+}
