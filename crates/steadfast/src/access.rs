@@ -13,7 +13,6 @@ use crate::{client::InvalidClient, gate::LimiterGate, transport::Transport};
 pub struct Access(Kind);
 
 enum Kind {
-    Token { api_key: ApiKey, token: SecretString },
     Totp { api_key: ApiKey, credentials: Credentials, secret: TotpSecret },
     Source(TokenSource),
 }
@@ -23,12 +22,13 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// [`InvalidAccess`] if the key cannot stand in a header.
+    /// [`InvalidAccess`] naming the value that cannot stand in a header; it does not echo it.
     pub fn token(
         api_key: impl Into<SecretString>,
         token: impl Into<SecretString>,
     ) -> Result<Self, InvalidAccess> {
-        Ok(Self(Kind::Token { api_key: key(api_key)?, token: token.into() }))
+        let source = TokenSource::fixed(key(api_key)?, token);
+        Ok(Self(Kind::Source(source.map_err(|source| InvalidAccess { value: "access_token", source })?)))
     }
 
     /// Logins with an authenticator's secret, in base32 (§4.3).
@@ -64,7 +64,6 @@ impl Access {
         ledger: &Ledger,
     ) -> Result<TokenSource, InvalidClient> {
         Ok(match self.0 {
-            Kind::Token { api_key, token } => TokenSource::fixed(api_key, token),
             Kind::Source(source) => source,
             Kind::Totp { api_key, credentials, secret } => {
                 let gate = LimiterGate::new(limiter.clone(), base, account.clone());
@@ -86,7 +85,6 @@ fn key(api_key: impl Into<SecretString>) -> Result<ApiKey, InvalidAccess> {
 impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Token { .. } => "Token",
             Self::Totp { .. } => "Totp",
             Self::Source(_) => "Source",
         })

@@ -37,7 +37,7 @@ use crate::{
 /// // The gateway places the first order and answers 504; the stack finds it in the list.
 /// let sandbox = Sandbox::builder().script("[[fault]]\nname = 'placement.504-applied'\nnth = 1")?.build()?;
 /// let account = sandbox.credentials();
-/// let tokens = TokenSource::fixed(ApiKey::new(account.api_key)?, account.access_token);
+/// let tokens = TokenSource::fixed(ApiKey::new(account.api_key)?, account.access_token)?;
 /// let stack = Stack::new(account.base_url.parse()?, tokens).service(sandbox.gateway());
 ///
 /// let order = "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=market&product=intraday&validity=day";

@@ -1,0 +1,8 @@
+//! The whole stack against the sandbox, in virtual time and over TCP.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod secrets;
+mod tcp;
+mod virtual_time;
+mod world;

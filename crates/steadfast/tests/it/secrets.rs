@@ -1,0 +1,97 @@
+//! No secret reaches a log, a `Debug` or an error, whatever goes wrong.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use steadfast::{Access, Client, Operation, Paths};
+use steadfast_sandbox::Sandbox;
+use tracing_subscriber::{filter::LevelFilter, fmt::MakeWriter};
+
+use crate::world::{World, order};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Log;
+
+    fn make_writer(&'a self) -> Log {
+        self.clone()
+    }
+}
+
+/// The secret itself, any piece of eight characters of it, and its usual disguises.
+fn pieces(secret: &str) -> Vec<String> {
+    let chars: Vec<char> = secret.chars().collect();
+    let mut pieces: Vec<String> =
+        chars.windows(8.min(chars.len())).map(|piece| piece.iter().collect()).collect();
+    pieces.push(chars.iter().rev().collect());
+    pieces
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_of_everything_holds_no_secret() {
+    let log = Log::default();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(log.clone()).finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    let mut shown = String::new();
+
+    let world = World::new(
+        Sandbox::builder()
+            .fault("placement.504-applied", 0.5)
+            .unwrap()
+            .fault("list.401", 0.3)
+            .unwrap()
+            .fault("quota.storm", 0.1)
+            .unwrap(),
+    );
+    let facts = world.sandbox.credentials();
+    for intent in 0..10 {
+        shown += &format!("{:?}", world.place(&intent.to_string()).await);
+        shown += &format!("{:?}", world.send(&Operation::orders(), None).await);
+    }
+    shown += &format!("{:?} {:?} {:?}", world.stack, world.sandbox, world.sandbox.state());
+
+    let access = Access::totp(
+        facts.api_key.clone(),
+        facts.client_id.clone(),
+        facts.password.clone(),
+        facts.totp_secret.clone(),
+    )
+    .unwrap();
+    shown += &format!("{access:?}");
+    let retry = steadfast::retry::RetryPolicy::default().schedule(steadfast::retry::Schedule::never());
+    let client = Client::builder("http://127.0.0.1:9/v2".parse().unwrap(), access)
+        .paths(Paths::public())
+        .retry(retry)
+        .build()
+        .unwrap();
+    let error = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
+    shown += &format!("{error:?} {error} {client:?}");
+
+    drop(guard);
+    let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    assert!(log.contains("place-order"), "the trace is empty");
+    for secret in
+        [&facts.access_token, &facts.api_key, &facts.password, &facts.totp_secret, &facts.client_secret]
+    {
+        for piece in pieces(secret) {
+            assert!(!log.contains(&piece), "a trace line holds a secret");
+            assert!(!shown.contains(&piece), "a Debug or error holds a secret: {piece}");
+        }
+    }
+}

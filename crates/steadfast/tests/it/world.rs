@@ -1,0 +1,113 @@
+//! A sandbox and a stack around it, and the questions that the tests ask of the ground truth.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use steadfast::{
+    BoxError, Operation, OrderRequest, Paths, ResponseBody, Stack,
+    auth::{ApiKey, TokenSource},
+    spec::Routes,
+};
+use steadfast_sandbox::{Sandbox, SandboxBuilder};
+use tower::{ServiceExt, util::BoxCloneSyncService};
+
+type Service = BoxCloneSyncService<Request<Full<Bytes>>, Response<Full<Bytes>>, BoxError>;
+
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) stack: Stack,
+    service: Service,
+}
+
+impl World {
+    pub(crate) fn new(sandbox: SandboxBuilder) -> Self {
+        Self::with(sandbox, |stack| stack)
+    }
+
+    pub(crate) fn with(sandbox: SandboxBuilder, settings: impl FnOnce(Stack) -> Stack) -> Self {
+        let sandbox = sandbox.build().unwrap();
+        let facts = sandbox.credentials();
+        let tokens = TokenSource::fixed(ApiKey::new(facts.api_key).unwrap(), facts.access_token).unwrap();
+        let stack = Stack::new(facts.base_url.parse().unwrap(), tokens).routes(Routes::new(&Paths::public()));
+        let stack = settings(stack);
+        let service = stack.service(sandbox.gateway());
+        let service =
+            service.and_then(|response: Response<ResponseBody<steadfast_sandbox::Body>>| async move {
+                let (parts, body) = response.into_parts();
+                Ok(Response::from_parts(parts, Full::from(body.collect().await?.to_bytes())))
+            });
+        Self { sandbox, stack, service: BoxCloneSyncService::new(service) }
+    }
+
+    pub(crate) async fn call(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Full<Bytes>>, BoxError> {
+        self.service.clone().oneshot(request).await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        operation: &Operation,
+        intent: Option<&str>,
+    ) -> Result<Response<Full<Bytes>>, BoxError> {
+        let target = operation.target(&Paths::public()).unwrap();
+        let mut request = Request::builder()
+            .method(operation.method())
+            .uri(format!("{}{target}", self.sandbox.credentials().base_url));
+        if let Some(intent) = intent {
+            request = request.header("x-test-intent", intent);
+        }
+        self.call(request.body(Full::from(operation.body().unwrap_or_default())).unwrap()).await
+    }
+
+    /// Places an order for `intent`; the identifier if the answer is a success.
+    pub(crate) async fn place(&self, intent: &str) -> Result<Option<String>, BoxError> {
+        self.place_order(&order("EQT_INFY_EQ_NSE"), intent).await
+    }
+
+    pub(crate) async fn place_order(
+        &self,
+        order: &OrderRequest,
+        intent: &str,
+    ) -> Result<Option<String>, BoxError> {
+        let response = self.send(&Operation::place_order(order), Some(intent)).await?;
+        let body = response.into_body().collect().await?.to_bytes();
+        Ok(steadfast::spec::PlacedOrder::parse(&body).ok().map(|placed| placed.order_id))
+    }
+
+    /// How many orders exist for each intent.
+    pub(crate) fn placed(&self) -> BTreeMap<String, Vec<String>> {
+        let mut placed: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for order in self.sandbox.state().orders {
+            placed.entry(order.intent.unwrap_or_default()).or_default().push(order.order_id);
+        }
+        placed
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.sandbox.state().refusals.values().sum()
+    }
+}
+
+pub(crate) fn order(sym_id: &str) -> OrderRequest {
+    OrderRequest::from_fields([
+        ("symId", sym_id),
+        ("qty", "10"),
+        ("side", "buy"),
+        ("type", "limit"),
+        ("limitPrice", "100.05"),
+        ("product", "delivery"),
+        ("validity", "day"),
+    ])
+    .unwrap()
+}
+
+pub(crate) fn script(toml: &str) -> SandboxBuilder {
+    Sandbox::builder().seed(3).script(toml).unwrap()
+}
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
