@@ -71,11 +71,11 @@ pub enum RetryAfter {
 /// The body of a successful individual login, which §4.3 does not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoginAnswer {
-    /// The bare token record, as in §4.2.
+    /// The token record inside the envelope, as §1 has it for every JSON response but that of §4.2.
     #[default]
-    Bare,
-    /// The token record inside the envelope.
     Enveloped,
+    /// The bare token record, as in §4.2.
+    Bare,
 }
 
 /// Everything about a sandbox that is a choice.
