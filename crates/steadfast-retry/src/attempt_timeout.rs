@@ -1,0 +1,204 @@
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, ext};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{AttemptTimedOut, TimedBody, peek::decides_by_body, route};
+
+/// How long the gateway itself may work on a request before it answers 504.
+const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a body may pause.
+const BODY_IDLE: Duration = Duration::from_secs(10);
+
+/// What a timeout too long for the clock is cut to.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Ends one send that takes too long, and says whether anything had left.
+///
+/// 1. The time runs from the call, so what a request waited for before, a permit above all, does not count.
+/// 2. It covers the head, and the body where the body decides the outcome: see [`Classify`](crate::Classify).
+///    Any other body may take as long as it needs, as long as it does not pause for longer than the idle timeout.
+/// 3. A call's [`Deadline`](ext::Deadline) ends it earlier.
+/// 4. Its end is a [`Failure`] with an [`AttemptTimedOut`] in it. Its fate is
+///    [`NeverLeft`](Fate::NeverLeft) if the request's [`SendStamp`](ext::SendStamp) is still blank after the send
+///    was given up, and [`Lost`](Fate::Lost) otherwise: without a stamp, and for a request whose body has nothing
+///    to poll, a blank stamp proves nothing.
+///
+/// # Example
+///
+/// ```
+/// use std::{future::pending, time::Duration};
+///
+/// use http_body_util::Full;
+/// use steadfast_retry::{AttemptTimedOut, AttemptTimeoutLayer};
+/// use steadfast_spec::Failure;
+/// use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), BoxError> {
+/// let silent = service_fn(|_: http::Request<Full<bytes::Bytes>>| {
+///     pending::<Result<http::Response<Full<bytes::Bytes>>, BoxError>>()
+/// });
+/// let service = ServiceBuilder::new().layer(AttemptTimeoutLayer::new(Duration::from_secs(5))).service(silent);
+///
+/// let order = http::Request::post("https://host/v2/api/oms/place-order").body(Full::from("qty=1"))?;
+/// let error = service.oneshot(order).await.unwrap_err();
+/// assert!(Failure::outcome_of(&*error).is_unknown(), "the order may have been placed");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Order
+///
+/// Inside everything that waits, directly above the transport. Inside [`Classify`](crate::Classify).
+///
+/// # Clone
+///
+/// Clones share nothing; each call has its own clock.
+///
+/// # Cancellation
+///
+/// Dropping the future drops the send with it.
+#[derive(Clone, Copy, Debug)]
+pub struct AttemptTimeoutLayer {
+    timeout: Duration,
+    idle: Option<Duration>,
+}
+
+impl AttemptTimeoutLayer {
+    /// Ends each send after `timeout`, and a body that pauses for more than 10 s.
+    #[must_use]
+    pub const fn new(timeout: Duration) -> Self {
+        Self { timeout, idle: Some(BODY_IDLE) }
+    }
+
+    /// How long a body may pause; `None`: for ever.
+    #[must_use]
+    pub const fn body_idle(mut self, idle: Option<Duration>) -> Self {
+        self.idle = idle;
+        self
+    }
+}
+
+impl Default for AttemptTimeoutLayer {
+    /// 30 s, the time that the gateway gives itself.
+    fn default() -> Self {
+        Self::new(GATEWAY_TIMEOUT)
+    }
+}
+
+impl<S> Layer<S> for AttemptTimeoutLayer {
+    type Service = AttemptTimeout<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        AttemptTimeout { inner, settings: *self }
+    }
+}
+
+/// The service that [`AttemptTimeoutLayer`] builds.
+#[derive(Clone, Copy, Debug)]
+pub struct AttemptTimeout<S> {
+    inner: S,
+    settings: AttemptTimeoutLayer,
+}
+
+impl<S, B, R> Service<Request<B>> for AttemptTimeout<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Error: Into<BoxError>,
+    B: Body,
+    R: Body<Data = Bytes> + Unpin,
+{
+    type Response = Response<TimedBody<R>>;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let now = Instant::now();
+        let deadline = request.extensions().get::<ext::Deadline>().map(|d| Instant::from_std(d.0));
+        let until = now.checked_add(self.settings.timeout).unwrap_or_else(|| now + FOREVER);
+        let until = deadline.map_or(until, |deadline| deadline.min(until));
+        // The transport never polls a body that has nothing to give, so its stamp stays blank although it left.
+        let stamp = request.extensions().get::<ext::SendStamp>().filter(|_| !request.body().is_end_stream());
+        ResponseFuture {
+            endpoint: route::known_of(&request).0,
+            stamp: stamp.cloned(),
+            until,
+            after: until.saturating_duration_since(now),
+            idle: self.settings.idle,
+            inner: Some(self.inner.call(request)),
+            sleep: sleep_until(until),
+        }
+    }
+}
+
+pin_project! {
+    /// The future of an [`AttemptTimeout`] service.
+    pub struct ResponseFuture<F> {
+        #[pin]
+        inner: Option<F>,
+        #[pin]
+        sleep: Sleep,
+        endpoint: Option<Endpoint>,
+        stamp: Option<ext::SendStamp>,
+        until: Instant,
+        after: Duration,
+        idle: Option<Duration>,
+    }
+}
+
+impl<F, R, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<Response<R>, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<Response<TimedBody<R>>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        // An answer that is there at the last moment counts; a send without any time is not begun.
+        if !this.after.is_zero()
+            && let Some(inner) = this.inner.as_mut().as_pin_mut()
+            && let Poll::Ready(result) = inner.poll(cx)
+        {
+            let response = result.map_err(Into::into)?;
+            let decides = decides_by_body(*this.endpoint, response.status());
+            return Poll::Ready(Ok(response.map(|body| {
+                let body = TimedBody::new(body, *this.idle);
+                if decides { body.within(*this.until, *this.after) } else { body }
+            })));
+        }
+        ready!(this.sleep.poll(cx));
+        // ## Sending => (NeverLeft | Lost)
+        //
+        // The send is given up first and its stamp read then: the other way round, it could still begin between.
+        this.inner.set(None);
+        let fate = match this.stamp {
+            Some(stamp) if stamp.get().is_none() => Fate::NeverLeft,
+            _ => Fate::Lost,
+        };
+        Poll::Ready(Err(Failure::new(fate, AttemptTimedOut::new(*this.after)).into()))
+    }
+}
+
+impl<F> fmt::Debug for ResponseFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").field("after", &self.after).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,177 @@
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{Request, Response, response};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use steadfast_spec::{BoxError, Endpoint, Outcome, Peek, outcome_of};
+use tower_layer::Layer;
+use tower_service::Service;
+use tracing::Span;
+
+use crate::{
+    PeekedBody,
+    collect::Collecting,
+    peek::{PEEK_LIMIT, decides_by_body, judge},
+    route, span,
+};
+
+/// Writes what every answer proves into its extensions.
+///
+/// The [`Outcome`] of an answer depends on its body in two cases: a 400, whose text says
+/// whether it is definite, and the 200 of a place-order, which counts only with an order id that can be read.
+/// Of these, and of no others, up to [`PEEK_LIMIT`](crate::PEEK_LIMIT) bytes are read; the body goes on as it
+/// came, as a [`PeekedBody`]. A body that is cut, fails or is longer leaves the outcome unknown for good.
+///
+/// Errors pass unchanged: theirs is [`Failure::outcome_of`](steadfast_spec::Failure::outcome_of).
+///
+/// Each send has a span of its own, `send`, with the fields that OpenTelemetry's conventions name for an HTTP
+/// client and with `steadfast.endpoint` and `steadfast.outcome`; no path, query, header or body is in it.
+///
+/// # Example
+///
+/// ```
+/// use http_body_util::{BodyExt, Full};
+/// use steadfast_retry::ClassifyLayer;
+/// use steadfast_spec::Outcome;
+/// use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let transport = service_fn(|_: http::Request<Full<bytes::Bytes>>| async {
+///     let body = r#"{"s":"ok","d":{"orderId":"7","msg":"placed"}}"#;
+///     Ok::<_, BoxError>(http::Response::new(Full::from(body)))
+/// });
+/// let service = ServiceBuilder::new().layer(ClassifyLayer::new()).service(transport);
+///
+/// let order = http::Request::post("https://host/v2/api/oms/place-order").body(Full::default())?;
+/// let response = service.oneshot(order).await?;
+/// assert_eq!(response.extensions().get(), Some(&Outcome::Accepted { order_id: Some("7".into()) }));
+/// // The caller still reads the whole body.
+/// assert!(response.into_body().collect().await?.to_bytes().ends_with(b"}}"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Order
+///
+/// Outside [`AttemptTimeout`](crate::AttemptTimeout), which bounds the time that reading may take; without it a
+/// body that stalls is waited for. Inside everything that acts on an outcome, so that each send has its own.
+///
+/// # Clone
+///
+/// Clones share nothing.
+///
+/// # Cancellation
+///
+/// Dropping the future drops the request or the half-read answer with it; nothing is left behind.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ClassifyLayer {}
+
+impl ClassifyLayer {
+    /// A layer that classifies by the service's table.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {}
+    }
+}
+
+impl<S> Layer<S> for ClassifyLayer {
+    type Service = Classify<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Classify::new(inner)
+    }
+}
+
+/// The service that [`ClassifyLayer`] builds.
+#[derive(Clone, Copy, Debug)]
+pub struct Classify<S> {
+    inner: S,
+}
+
+impl<S> Classify<S> {
+    /// Classifies the answers of `inner`.
+    pub const fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for Classify<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Error: Into<BoxError>,
+    R: Body<Data = Bytes> + Unpin,
+{
+    type Response = Response<PeekedBody<R>>;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future, R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (endpoint, _) = route::known_of(&request);
+        let span = span::of_send(endpoint, &request);
+        let inner = span.in_scope(|| self.inner.call(request));
+        ResponseFuture { inner, endpoint, peeking: None, span }
+    }
+}
+
+pin_project! {
+    /// The future of a [`Classify`] service.
+    pub struct ResponseFuture<F, R> {
+        #[pin]
+        inner: F,
+        endpoint: Option<Endpoint>,
+        peeking: Option<(response::Parts, Collecting<R>)>,
+        span: Span,
+    }
+}
+
+impl<F, R, E> Future for ResponseFuture<F, R>
+where
+    F: Future<Output = Result<Response<R>, E>>,
+    E: Into<BoxError>,
+    R: Body<Data = Bytes> + Unpin,
+{
+    type Output = Result<Response<PeekedBody<R>>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let _entered = this.span.enter();
+        if this.peeking.is_none() {
+            let response = ready!(this.inner.poll(cx)).map_err(Into::into);
+            let (head, body) =
+                response.inspect_err(|error| span::record_error(this.span, error))?.into_parts();
+            if !decides_by_body(*this.endpoint, head.status) {
+                let outcome = outcome_of(*this.endpoint, head.status, Peek::NotRead);
+                return Poll::Ready(Ok(answer(this.span, head, outcome, PeekedBody::new(body))));
+            }
+            *this.peeking = Some((head, Collecting::new(body, PEEK_LIMIT)));
+        }
+        let Some((_, peeking)) = this.peeking else { return Poll::Pending };
+        let end = ready!(peeking.poll(cx));
+        let Some((head, collected)) = this.peeking.take() else { return Poll::Pending };
+        let (outcome, body) = judge(*this.endpoint, head.status, collected, end);
+        Poll::Ready(Ok(answer(this.span, head, outcome, body)))
+    }
+}
+
+fn answer<R>(span: &Span, mut head: response::Parts, outcome: Outcome, body: R) -> Response<R> {
+    span::record_answer(span, head.status, &outcome);
+    head.extensions.insert(outcome);
+    Response::from_parts(head, body)
+}
+
+impl<F, R> fmt::Debug for ResponseFuture<F, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}

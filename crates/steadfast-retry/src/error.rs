@@ -1,0 +1,158 @@
+use std::{error::Error, fmt, time::Duration};
+
+use steadfast_spec::{BoxError, Failure, Fate};
+
+use crate::{AttemptTrail, StopReason};
+
+/// One send did not end within its time.
+///
+/// It is the source of a [`Failure`](steadfast_spec::Failure) that says whether anything had left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptTimedOut {
+    after: Duration,
+}
+
+impl AttemptTimedOut {
+    pub(crate) const fn new(after: Duration) -> Self {
+        Self { after }
+    }
+
+    /// The time that the send was given: the attempt timeout, or less if the call's deadline came first.
+    #[must_use]
+    pub const fn after(&self) -> Duration {
+        self.after
+    }
+}
+
+impl fmt::Display for AttemptTimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no complete answer within {:?}", self.after)
+    }
+}
+
+impl Error for AttemptTimedOut {}
+
+/// The body of an answer paused for longer than the idle timeout.
+///
+/// It is the source of a [`Failure`](steadfast_spec::Failure).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyStalled {
+    idle: Duration,
+}
+
+impl BodyStalled {
+    pub(crate) const fn new(idle: Duration) -> Self {
+        Self { idle }
+    }
+
+    /// The idle timeout.
+    #[must_use]
+    pub const fn idle(&self) -> Duration {
+        self.idle
+    }
+}
+
+impl fmt::Display for BodyStalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "body paused for {:?}", self.idle)
+    }
+}
+
+impl Error for BodyStalled {}
+
+/// A call ended in an error after repeats, or because a repeat was due and was not made.
+///
+/// Its source is the error of the last send, unchanged. A [`RetryPolicy`](crate::RetryPolicy) further out leaves
+/// it alone.
+#[derive(Debug)]
+pub struct RetriesEnded {
+    stopped: Option<StopReason>,
+    trail: AttemptTrail,
+    source: BoxError,
+}
+
+impl RetriesEnded {
+    pub(crate) fn new(stopped: Option<StopReason>, trail: AttemptTrail, source: BoxError) -> Self {
+        Self { stopped, trail, source }
+    }
+
+    /// As an error that proves no more about the request than all of its sends together.
+    ///
+    /// ## (Unknown, then NotSent) => Unknown
+    ///
+    /// The last send alone would prove that nothing happened, but an earlier one may have been executed.
+    pub(crate) fn into_error(self) -> BoxError {
+        if self.trail.is_in_doubt() && !Failure::outcome_of(&self).is_unknown() {
+            return Failure::new(Fate::Lost, self).into();
+        }
+        self.into()
+    }
+
+    /// Why a repeat that was due was not made; `None` if the last error was not one to repeat.
+    #[must_use]
+    pub const fn stopped(&self) -> Option<StopReason> {
+        self.stopped
+    }
+
+    /// Every send of the call, the last one included.
+    #[must_use]
+    pub const fn trail(&self) -> &AttemptTrail {
+        &self.trail
+    }
+
+    /// The `RetriesEnded` in an error's chain of sources, the outermost one first.
+    #[must_use]
+    pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(ended) = error.downcast_ref() {
+                return Some(ended);
+            }
+            next = error.source();
+        }
+        None
+    }
+}
+
+impl fmt::Display for RetriesEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sends = self.trail.attempts().len();
+        write!(f, "failed after {sends} {}", if sends == 1 { "send" } else { "sends" })?;
+        self.stopped.map_or(Ok(()), |reason| write!(f, ", not repeated: {reason}"))
+    }
+}
+
+impl Error for RetriesEnded {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::{Outcome, Resend};
+
+    use super::*;
+    use crate::Attempt;
+
+    fn ended(first: Outcome, last: Failure) -> BoxError {
+        let trail = vec![Attempt::new(first, None), Attempt::new(last.outcome(), None)];
+        RetriesEnded::new(None, trail.into(), last.into()).into_error()
+    }
+
+    #[test]
+    fn a_refusal_after_a_send_in_doubt_proves_nothing() {
+        let doubt = Outcome::Unknown { resend: Resend::AfterAbsence };
+        let error = ended(doubt.clone(), Failure::refused("queue full"));
+        assert_eq!(Failure::outcome_of(&*error), doubt);
+        assert!(!Failure::find(&*error).is_some_and(Failure::is_refusal));
+        assert!(RetriesEnded::find(&*error).is_some());
+    }
+
+    #[test]
+    fn what_is_proved_of_every_send_is_proved_of_the_call() {
+        let error = ended(Outcome::NotExecuted, Failure::refused("queue full"));
+        assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
+        assert_eq!(error.to_string(), "failed after 2 sends");
+    }
+}

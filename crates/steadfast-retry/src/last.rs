@@ -1,0 +1,69 @@
+use std::fmt;
+
+use http::Response;
+use steadfast_spec::{BoxError, Class, Failure, Outcome, ext, outcome_of_status};
+
+use crate::{Ending, RetriesEnded, RetryAfter, Seen};
+
+/// What the last send says.
+pub(crate) struct Last {
+    pub(crate) outcome: Outcome,
+    pub(crate) seen: Seen,
+    /// Another policy has already spent its repeats on it.
+    pub(crate) is_final: bool,
+}
+
+impl Last {
+    pub(crate) fn read<R>(class: Class, result: &Result<Response<R>, BoxError>) -> Self {
+        match result {
+            Ok(response) => {
+                let status = response.status();
+                let outcome = response
+                    .extensions()
+                    .get::<Outcome>()
+                    .cloned()
+                    .unwrap_or_else(|| outcome_of_status(class, status));
+                Self {
+                    seen: Seen {
+                        ending: Ending::of(&outcome, Some(status), false),
+                        status: Some(status),
+                        retry_after: RetryAfter::parse(response.headers()).map(|asked| asked.0),
+                    },
+                    outcome,
+                    is_final: response.extensions().get::<ext::DoNotRetry>().is_some(),
+                }
+            }
+            Err(error) => {
+                let outcome = Failure::outcome_of(&**error);
+                let refused = Failure::find(&**error).is_some_and(Failure::is_refusal);
+                Self {
+                    seen: Seen {
+                        ending: Ending::of(&outcome, None, refused),
+                        status: None,
+                        retry_after: None,
+                    },
+                    outcome,
+                    is_final: RetriesEnded::find(&**error).is_some(),
+                }
+            }
+        }
+    }
+}
+
+/// Stands in for a result whose body is being read to its end; nobody ever sees it.
+#[derive(Debug)]
+pub(crate) struct Superseded;
+
+impl fmt::Display for Superseded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("answer superseded by a repeat")
+    }
+}
+
+impl std::error::Error for Superseded {}
+
+/// Puts an error made from the old one in its place.
+pub(crate) fn replace(error: &mut BoxError, make: impl FnOnce(BoxError) -> BoxError) {
+    let source = std::mem::replace(error, Superseded.into());
+    *error = make(source);
+}

@@ -1,0 +1,112 @@
+//! Classifies answers and repeats what is certainly safe to repeat.
+//!
+//! Four pieces, each useful alone in any tower stack over [`http::Request`]:
+//!
+//! - [`RetryPolicy`] repeats, by a table of what may be repeated and on a schedule of 1, 2, 4 and 8 s.
+//! - [`ClassifyLayer`] writes what every answer proves into its extensions, looking into its body where it must.
+//! - [`AttemptTimeoutLayer`] ends one send that takes too long, and says whether anything had left.
+//! - [`BufferBodyLayer`] makes streamed request bodies repeatable.
+//!
+//! What is decided is plain data: [`may_repeat`] is the table of what, [`Rules::decide`] the rule of when.
+//!
+//! # Example
+//!
+//! ```
+//! use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+//!
+//! use http_body_util::Full;
+//! use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, Jitter, RetryPolicy};
+//! use steadfast_spec::Outcome;
+//! use tokio::time::Instant;
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), BoxError> {
+//! // A gateway that times out on everything.
+//! let sends = Arc::new(AtomicU32::new(0));
+//! let counter = sends.clone();
+//! let transport = service_fn(move |_: http::Request<Full<bytes::Bytes>>| {
+//!     counter.fetch_add(1, Ordering::Relaxed);
+//!     async { Ok::<_, BoxError>(http::Response::builder().status(504).body(Full::<bytes::Bytes>::default())?) }
+//! });
+//! let stack = ServiceBuilder::new()
+//!     .layer(RetryPolicy::default().jitter(Jitter::NONE).layer())
+//!     .layer(ClassifyLayer::new())
+//!     .layer(AttemptTimeoutLayer::default())
+//!     .service(transport);
+//!
+//! // A list is read again, after 1, 2, 4 and 8 s.
+//! let start = Instant::now();
+//! let list = http::Request::get("https://host/v2/api/oms/orders").body(Full::default())?;
+//! assert_eq!(stack.clone().oneshot(list).await?.status(), 504);
+//! assert_eq!((sends.swap(0, Ordering::Relaxed), start.elapsed().as_secs()), (5, 15));
+//!
+//! // An order may have been placed, so it is never sent again from here.
+//! let order = http::Request::post("https://host/v2/api/oms/place-order").body(Full::from("symId=x"))?;
+//! let response = stack.oneshot(order).await?;
+//! assert!(response.extensions().get::<Outcome>().is_some_and(Outcome::is_unknown));
+//! assert_eq!(sends.load(Ordering::Relaxed), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Order
+//!
+//! Outer to inner: whatever resolves orders in doubt, [`RetryPolicy`], whatever must hold for each send (tokens,
+//! permits, headers, guards), [`ClassifyLayer`], [`AttemptTimeoutLayer`], the transport.
+//!
+//! # What it does not do
+//!
+//! It never repeats an order that may have been placed, never answers a 401 with a new token, and never sends a
+//! body that it cannot send whole. Layers that do stand beside it in the stack, not in it.
+
+mod attempt_timeout;
+mod backoff;
+mod buffer_body;
+mod buffered_body;
+mod classify;
+mod collect;
+mod error;
+mod jitter;
+mod last;
+mod peek;
+mod peeked_body;
+mod policy;
+mod replay;
+mod retry_after;
+mod route;
+mod rules;
+mod schedule;
+mod span;
+mod table;
+mod timed_body;
+mod trail;
+
+pub mod future {
+    //! The futures of the services.
+
+    pub use crate::{
+        attempt_timeout::ResponseFuture as AttemptTimeoutFuture,
+        buffer_body::ResponseFuture as BufferBodyFuture, classify::ResponseFuture as ClassifyFuture,
+    };
+}
+
+pub use crate::{
+    attempt_timeout::{AttemptTimeout, AttemptTimeoutLayer},
+    backoff::Backoff,
+    buffer_body::{BufferBody, BufferBodyLayer},
+    buffered_body::BufferedBody,
+    classify::{Classify, ClassifyLayer},
+    error::{AttemptTimedOut, BodyStalled, RetriesEnded},
+    jitter::Jitter,
+    peek::PEEK_LIMIT,
+    peeked_body::PeekedBody,
+    policy::RetryPolicy,
+    replay::Replay,
+    retry_after::RetryAfter,
+    rules::{Decision, Left, Rules, Seen, StopReason},
+    schedule::Schedule,
+    table::{Ending, may_repeat},
+    timed_body::TimedBody,
+    trail::{Attempt, AttemptTrail, ResendCount},
+};

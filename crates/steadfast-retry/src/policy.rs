@@ -1,0 +1,316 @@
+use std::{
+    collections::hash_map::RandomState,
+    fmt,
+    hash::BuildHasher,
+    ops::RangeInclusive,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use http::{Extensions, Request, Response, StatusCode};
+use http_body::Body;
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use steadfast_spec::{BoxError, Class, ext};
+use tokio::time::Instant;
+use tower::retry::{Policy, RetryLayer, budget::Budget};
+
+use crate::{
+    Attempt, AttemptTrail, Backoff, Decision, Jitter, Left, Replay, ResendCount, RetriesEnded, Rules,
+    Schedule, StopReason,
+    last::{Last, Superseded, replace},
+    may_repeat, route,
+};
+
+/// When the limiter is expected to admit a request with these extensions.
+type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
+
+/// Repeats what is certainly safe to repeat; a policy for [`tower::retry::RetryLayer`].
+///
+/// 1. What may be repeated follows from the request's [`Class`] and from the [`Outcome`](steadfast_spec::Outcome) of the send:
+///    [`may_repeat`] is the whole table. Where nobody has classified an answer, its status must do.
+/// 2. When follows from [`Rules`]: 1, 2, 4 and 8 s by default, longer if the answer asks for it, and not at all
+///    if the repeat would come too late for the call's [`Deadline`](ext::Deadline) or
+///    [`SendBy`](ext::SendBy).
+/// 3. A repeat that is due and not made returns the last result. An answer is marked with
+///    [`DoNotRetry`](ext::DoNotRetry) and its [`AttemptTrail`]; an error becomes the source of a
+///    [`RetriesEnded`]. Whatever is so marked is never repeated by another policy further out.
+/// 4. Every other result passes as it is. An answer that took more than one send has its [`AttemptTrail`]; so has
+///    an error after a send in doubt, because what it proves of the last send it does not prove of the call.
+///
+/// # Example
+///
+/// ```
+/// use http_body_util::{Empty, Full};
+/// use steadfast_retry::{AttemptTrail, RetryPolicy};
+/// use tokio::time::Instant;
+/// use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), BoxError> {
+/// let overloaded = service_fn(|_: http::Request<Full<bytes::Bytes>>| async {
+///     let answer = http::Response::builder().status(500).body(Empty::<bytes::Bytes>::new())?;
+///     Ok::<_, BoxError>(answer)
+/// });
+/// let policy = RetryPolicy::default().jitter(steadfast_retry::Jitter::NONE);
+/// let service = ServiceBuilder::new().layer(policy.layer()).service(overloaded);
+///
+/// let start = Instant::now();
+/// let orders = http::Request::get("https://host/v2/api/oms/orders").body(Full::default())?;
+/// let response = service.oneshot(orders).await?;
+/// assert_eq!(response.status(), 500);
+/// assert_eq!(start.elapsed().as_secs(), 1 + 2 + 4 + 8);
+/// assert_eq!(response.extensions().get::<AttemptTrail>().map(|t| t.attempts().len()), Some(5));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Order
+///
+/// Outside everything that must hold for each send: permits, headers, guards, [`Classify`](crate::Classify).
+/// Inside whatever resolves orders in doubt. Two policies in one stack do not multiply each other's repeats, but
+/// only the inner one is needed. A timeout further out would drop an order whose outcome is not known.
+///
+/// # Clone
+///
+/// Clones share the settings, the budget and the random numbers. tower clones the policy for each call; what is
+/// known of one call is its clone's own.
+///
+/// # Cancellation
+///
+/// Dropping the future drops the send or the delay with it; nothing is sent afterwards.
+#[derive(Clone)]
+pub struct RetryPolicy {
+    rules: Arc<Rules>,
+    rng: Arc<Mutex<ChaCha8Rng>>,
+    predict: Option<Arc<PredictPermit>>,
+    budget: Option<Arc<dyn Budget + Send + Sync>>,
+    /// The sends of this call that were repeated.
+    earlier: Vec<Attempt>,
+}
+
+impl RetryPolicy {
+    /// A policy with these rules.
+    #[must_use]
+    pub fn new(rules: Rules) -> Self {
+        // The standard library seeds its hashers from the system's randomness; jitter needs no better source.
+        let seed = RandomState::new().hash_one(0);
+        Self {
+            rules: Arc::new(rules),
+            rng: Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed))),
+            predict: None,
+            budget: None,
+            earlier: Vec::new(),
+        }
+    }
+
+    /// The delays; 1, 2, 4, 8 s by default.
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        Arc::make_mut(&mut self.rules).schedule = schedule;
+        self
+    }
+
+    /// What is added to each delay; up to 10 % by default.
+    #[must_use]
+    pub fn jitter(mut self, jitter: Jitter) -> Self {
+        Arc::make_mut(&mut self.rules).jitter = jitter;
+        self
+    }
+
+    /// Draws the jitter from this seed, so that a run can be replayed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.rng = Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
+        self
+    }
+
+    /// The longest delay that a `Retry-After` may ask for; 60 s by default.
+    #[must_use]
+    pub fn retry_after_cap(mut self, cap: Duration) -> Self {
+        Arc::make_mut(&mut self.rules).retry_after_cap = cap;
+        self
+    }
+
+    /// The least delay after the first 503 of a call; 5 s by default.
+    #[must_use]
+    pub fn unavailable_delay(mut self, delay: Duration) -> Self {
+        Arc::make_mut(&mut self.rules).unavailable_delay = delay;
+        self
+    }
+
+    /// The delay from the second 502 in a row on, drawn from `range`; off by default (§7: 30 to 60 s).
+    #[must_use]
+    pub fn persistent_bad_gateway(mut self, range: RangeInclusive<Duration>) -> Self {
+        Arc::make_mut(&mut self.rules).persistent_bad_gateway = Some(range);
+        self
+    }
+
+    /// Asks `predict` when a request with these extensions would be admitted, so that no repeat is waited for
+    /// that the limiter would then refuse.
+    #[must_use]
+    pub fn predict_permit<F>(mut self, predict: F) -> Self
+    where
+        F: Fn(&Extensions) -> Option<Instant> + Send + Sync + 'static,
+    {
+        self.predict = Some(Arc::new(predict));
+        self
+    }
+
+    /// Limits the share of repeats among all requests; off by default.
+    ///
+    /// With a budget the schedule is no longer exact: a repeat that the budget does not cover is not made.
+    #[must_use]
+    pub fn budget<B: Budget + Send + Sync + 'static>(mut self, budget: B) -> Self {
+        self.budget = Some(Arc::new(budget));
+        self
+    }
+
+    /// The rules.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// tower's layer with this policy.
+    #[must_use]
+    pub fn layer(self) -> RetryLayer<Self> {
+        RetryLayer::new(self)
+    }
+
+    fn draw(&self) -> u64 {
+        // A draw cannot panic half-way, so a poisoned generator is as good as any.
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+    }
+
+    fn left(&self, extensions: &Extensions) -> Left {
+        let now = Instant::now();
+        let until = |instant: Instant| instant.saturating_duration_since(now);
+        Left {
+            deadline: extensions.get::<ext::Deadline>().map(|d| until(Instant::from_std(d.0))),
+            send_by: extensions.get::<ext::SendBy>().map(|d| until(Instant::from_std(d.0))),
+            permit: self.predict.as_ref().and_then(|predict| predict(extensions)).map(until),
+        }
+    }
+
+    fn decide(&self, class: Class, last: &Last, extensions: &Extensions) -> Decision {
+        if last.is_final || !may_repeat(class, last.seen.ending) {
+            return Decision::Return;
+        }
+        let left = self.left(extensions);
+        match self.rules.decide(class, &self.earlier, &last.seen, &left, self.draw()) {
+            Decision::Repeat { .. } if self.budget.as_ref().is_some_and(|budget| !budget.withdraw()) => {
+                Decision::Stop(StopReason::Budget)
+            }
+            decision => decision,
+        }
+    }
+
+    fn trail(&mut self, last: Last) -> AttemptTrail {
+        self.earlier.push(Attempt::new(last.outcome, last.seen.status));
+        std::mem::take(&mut self.earlier).into()
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::new(Rules::default())
+    }
+}
+
+impl fmt::Debug for RetryPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryPolicy")
+            .field("rules", &self.rules)
+            .field("predict_permit", &self.predict.is_some())
+            .field("budget", &self.budget.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B, R> Policy<Request<B>, Response<R>, BoxError> for RetryPolicy
+where
+    B: Replay,
+    R: Body,
+{
+    type Future = Backoff<R>;
+
+    fn retry(
+        &mut self,
+        request: &mut Request<B>,
+        result: &mut Result<Response<R>, BoxError>,
+    ) -> Option<Backoff<R>> {
+        let (endpoint, class) = route::known_of(request);
+        let last = Last::read(class, result);
+        match self.decide(class, &last, request.extensions()) {
+            // ## Sent => Returned
+            //
+            // The result is final, or who stands further out owns what follows.
+            Decision::Return => {
+                if let Some(budget) = &self.budget {
+                    budget.deposit();
+                }
+                match result {
+                    Ok(response) if !self.earlier.is_empty() => {
+                        response.extensions_mut().insert(self.trail(last));
+                    }
+                    Err(error) if self.earlier.iter().any(|attempt| attempt.outcome.is_unknown()) => {
+                        let trail = self.trail(last);
+                        replace(error, |source| RetriesEnded::new(None, trail, source).into_error());
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+                None
+            }
+            // ## Sent => Stopped
+            //
+            // A repeat is due, but it is one too many or comes too late.
+            Decision::Stop(reason) => {
+                let (status, outcome) = (last.seen.status.map(|s| s.as_u16()), last.outcome.clone());
+                let trail = self.trail(last);
+                let sends = trail.attempts().len();
+                tracing::debug!(?endpoint, ?status, %outcome, sends, %reason, "not repeated");
+                match result {
+                    Ok(response) => {
+                        response.extensions_mut().insert(trail);
+                        response.extensions_mut().insert(ext::DoNotRetry);
+                    }
+                    Err(error) => {
+                        replace(error, |source| RetriesEnded::new(Some(reason), trail, source).into_error());
+                    }
+                }
+                None
+            }
+            // ## Sent => Waiting
+            //
+            // Nothing was executed, or executing it twice is as good as once.
+            Decision::Repeat { after } => {
+                let status = last.seen.status.as_ref().map(StatusCode::as_u16);
+                tracing::debug!(?endpoint, ?status, outcome = %last.outcome, ?after, "repeating");
+                let mut attempt = Attempt::new(last.outcome, last.seen.status);
+                attempt.delay = Some(after);
+                self.earlier.push(attempt);
+                let extensions = request.extensions_mut();
+                extensions.insert(ext::HeadOfLane);
+                extensions.insert(ResendCount(u32::try_from(self.earlier.len()).unwrap_or(u32::MAX)));
+                let old = std::mem::replace(result, Err(Superseded.into())).ok().map(Response::into_body);
+                Some(Backoff::new(after, old))
+            }
+        }
+    }
+
+    fn clone_request(&mut self, request: &Request<B>) -> Option<Request<B>> {
+        let mut clone = Request::new(request.body().replay()?);
+        *clone.method_mut() = request.method().clone();
+        *clone.uri_mut() = request.uri().clone();
+        *clone.version_mut() = request.version();
+        *clone.headers_mut() = request.headers().clone();
+        *clone.extensions_mut() = request.extensions().clone();
+        // A stamp belongs to one send. A blank one that nobody writes would prove that nothing ever leaves, so
+        // who guards the next send makes its own.
+        clone.extensions_mut().remove::<ext::SendStamp>();
+        Some(clone)
+    }
+}

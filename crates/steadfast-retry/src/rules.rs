@@ -1,0 +1,243 @@
+use std::{fmt, ops::RangeInclusive, time::Duration};
+
+use http::StatusCode;
+use steadfast_spec::Class;
+
+use crate::{Attempt, Ending, Jitter, Schedule, jitter::share, may_repeat};
+
+/// When a request is sent again, as plain data.
+///
+/// Nothing in here knows a clock, a random number generator or a service: what was seen goes in, a [`Decision`]
+/// comes out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rules {
+    /// The delays, and with them the number of repeats.
+    pub schedule: Schedule,
+    /// What is added to each delay.
+    pub jitter: Jitter,
+    /// The longest delay that a `Retry-After` may ask for.
+    pub retry_after_cap: Duration,
+    /// The least delay after the first 503 of a call: the service says "after delay" (§7).
+    pub unavailable_delay: Duration,
+    /// The delay from the second 502 in a row on, drawn from the range; `None`: by the schedule.
+    pub persistent_bad_gateway: Option<RangeInclusive<Duration>>,
+}
+
+impl Default for Rules {
+    /// 1, 2, 4, 8 s; up to 10 % jitter; `Retry-After` up to 60 s; 5 s after a 503; no rule for repeated 502s.
+    fn default() -> Self {
+        Self {
+            schedule: Schedule::default(),
+            jitter: Jitter::default(),
+            retry_after_cap: Duration::from_secs(60),
+            unavailable_delay: Duration::from_secs(5),
+            persistent_bad_gateway: None,
+        }
+    }
+}
+
+/// How the last send ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The row of the table.
+    pub ending: Ending,
+    /// The status of the answer; `None` if there was none.
+    pub status: Option<StatusCode>,
+    /// The delay that the answer asks for.
+    pub retry_after: Option<Duration>,
+}
+
+/// What is left of the call's clocks, all counted from now; zero is over, `None` is no bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Until the caller wants an answer.
+    pub deadline: Option<Duration>,
+    /// Until the request must have left.
+    pub send_by: Option<Duration>,
+    /// Until the limiter is expected to admit a request like this.
+    pub permit: Option<Duration>,
+}
+
+/// What to do after a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Return the result: it is final, or repeating it is somebody else's business.
+    Return,
+    /// Send again after the delay.
+    Repeat {
+        /// The delay, jitter included.
+        after: Duration,
+    },
+    /// A repeat is due and must not be made: return the result, marked.
+    Stop(StopReason),
+}
+
+/// Why a repeat that was due was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// The schedule is spent.
+    Spent,
+    /// The repeat could not be answered before the call's deadline.
+    Deadline,
+    /// The repeat could not leave in time.
+    SendBy,
+    /// The retry budget is empty.
+    Budget,
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Spent => "schedule is spent",
+            Self::Deadline => "deadline would pass before the repeat",
+            Self::SendBy => "repeat could not leave in time",
+            Self::Budget => "retry budget is empty",
+        })
+    }
+}
+
+impl Rules {
+    /// Decides what follows a send that ended as `seen`, after the `earlier` sends of the same call.
+    ///
+    /// `draw` is a uniformly random number; it decides the jitter and nothing else.
+    #[must_use]
+    pub fn decide(&self, class: Class, earlier: &[Attempt], seen: &Seen, left: &Left, draw: u64) -> Decision {
+        if !may_repeat(class, seen.ending) {
+            return Decision::Return;
+        }
+        let Some(&scheduled) = self.schedule.delays().get(earlier.len()) else {
+            return Decision::Stop(StopReason::Spent);
+        };
+        let after = self.delay(scheduled, earlier, seen, draw);
+        // The permit may be the later of the two; it is waited for while the delay runs, not after it.
+        let sent = left.permit.map_or(after, |permit| permit.max(after));
+        if left.deadline.is_some_and(|left| sent >= left) {
+            return Decision::Stop(StopReason::Deadline);
+        }
+        if left.send_by.is_some_and(|left| sent > left) {
+            return Decision::Stop(StopReason::SendBy);
+        }
+        Decision::Repeat { after }
+    }
+
+    fn delay(&self, scheduled: Duration, earlier: &[Attempt], seen: &Seen, draw: u64) -> Duration {
+        let had = |status| move |attempt: &Attempt| attempt.status == Some(status);
+        let asked = seen.retry_after.unwrap_or_default().min(self.retry_after_cap);
+        let mut least = scheduled.max(asked);
+        match seen.status {
+            Some(StatusCode::SERVICE_UNAVAILABLE)
+                if !earlier.iter().any(had(StatusCode::SERVICE_UNAVAILABLE)) =>
+            {
+                least = least.max(self.unavailable_delay);
+            }
+            Some(StatusCode::BAD_GATEWAY) if earlier.last().is_some_and(had(StatusCode::BAD_GATEWAY)) => {
+                if let Some(range) = &self.persistent_bad_gateway {
+                    // The range is the jitter here, so the usual one does not come on top.
+                    let span = range.end().saturating_sub(*range.start());
+                    return least.max(range.start().saturating_add(share(span.as_nanos(), draw)));
+                }
+            }
+            _ => {}
+        }
+        self.jitter.stretch(least, draw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::{Outcome, Resend};
+
+    use super::*;
+
+    const DOUBT: Outcome = Outcome::Unknown { resend: Resend::AfterAbsence };
+
+    fn exact() -> Rules {
+        Rules { jitter: Jitter::NONE, ..Rules::default() }
+    }
+
+    fn seen(status: u16) -> Seen {
+        let ending = if status == 429 { Ending::Throttled } else { Ending::InDoubt };
+        Seen { ending, status: StatusCode::from_u16(status).ok(), retry_after: None }
+    }
+
+    fn after(status: u16) -> Attempt {
+        Attempt::new(DOUBT, StatusCode::from_u16(status).ok())
+    }
+
+    fn repeat(secs: u64) -> Decision {
+        Decision::Repeat { after: Duration::from_secs(secs) }
+    }
+
+    fn decide(rules: &Rules, earlier: &[Attempt], seen: &Seen) -> Decision {
+        rules.decide(Class::Safe, earlier, seen, &Left::default(), 0)
+    }
+
+    #[test]
+    fn five_sends_and_no_sixth() {
+        let earlier = vec![after(500); 5];
+        let delays: Vec<_> = (0..5).map(|n| decide(&exact(), &earlier[..n], &seen(500))).collect();
+        assert_eq!(delays, [repeat(1), repeat(2), repeat(4), repeat(8), Decision::Stop(StopReason::Spent)]);
+    }
+
+    #[test]
+    fn what_may_not_be_repeated_is_returned_and_never_called_stopped() {
+        let earlier = vec![after(500); 9];
+        let left = Left { deadline: Some(Duration::ZERO), ..Left::default() };
+        for n in 0..=9 {
+            let decision = exact().decide(Class::VerifyFirst, &earlier[..n], &seen(504), &left, 0);
+            assert_eq!(decision, Decision::Return);
+        }
+    }
+
+    #[test]
+    fn the_longer_of_schedule_and_retry_after_counts_up_to_the_cap() {
+        for (asked, expected) in [(0, 2), (1, 2), (3, 3), (60, 60), (61, 60), (u64::MAX, 60)] {
+            let seen = Seen { retry_after: Some(Duration::from_secs(asked)), ..seen(429) };
+            assert_eq!(decide(&exact(), &[after(429)], &seen), repeat(expected), "{asked}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_503_of_a_call_waits_longer() {
+        assert_eq!(decide(&exact(), &[], &seen(503)), repeat(5));
+        assert_eq!(decide(&exact(), &[after(503)], &seen(503)), repeat(2));
+        assert_eq!(decide(&exact(), &[after(500)], &seen(503)), repeat(5));
+        assert_eq!(decide(&exact(), &[after(500), after(500), after(500)], &seen(503)), repeat(8));
+    }
+
+    #[test]
+    fn repeated_502s_wait_longer_only_if_asked_to() {
+        assert_eq!(decide(&exact(), &[after(502)], &seen(502)), repeat(2));
+        let range = Duration::from_secs(30)..=Duration::from_secs(60);
+        let patient = Rules { persistent_bad_gateway: Some(range.clone()), ..exact() };
+        assert_eq!(decide(&patient, &[], &seen(502)), repeat(1));
+        assert_eq!(decide(&patient, &[after(502), after(500)], &seen(502)), repeat(4));
+        assert_eq!(decide(&patient, &[after(502)], &seen(502)), repeat(30));
+        let drawn = patient.decide(Class::Safe, &[after(502)], &seen(502), &Left::default(), u64::MAX);
+        assert!(
+            matches!(drawn, Decision::Repeat { after } if range.contains(&after) && after.as_secs() == 59)
+        );
+    }
+
+    #[test]
+    fn a_repeat_that_would_come_too_late_is_not_waited_for() {
+        let secs = |n| Some(Duration::from_secs(n));
+        let at = |left| exact().decide(Class::Safe, &[after(500)], &seen(500), &left, 0);
+        let stop = Decision::Stop;
+        for (left, expected) in [
+            (Left { deadline: secs(3), ..Left::default() }, repeat(2)),
+            (Left { deadline: secs(2), ..Left::default() }, stop(StopReason::Deadline)),
+            (Left { deadline: secs(0), ..Left::default() }, stop(StopReason::Deadline)),
+            (Left { send_by: secs(2), ..Left::default() }, repeat(2)),
+            (Left { send_by: secs(1), ..Left::default() }, stop(StopReason::SendBy)),
+            (Left { deadline: secs(9), permit: secs(8), ..Left::default() }, repeat(2)),
+            (Left { deadline: secs(9), permit: secs(9), ..Left::default() }, stop(StopReason::Deadline)),
+            (Left { send_by: secs(8), permit: secs(9), ..Left::default() }, stop(StopReason::SendBy)),
+            (Left { permit: secs(9_999), ..Left::default() }, repeat(2)),
+        ] {
+            assert_eq!(at(left), expected, "{left:?}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use steadfast_spec::{BoxError, Failure, Fate};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::{AttemptTimedOut, BodyStalled, PEEK_LIMIT, collect::weight};
+
+/// The body of an answer, with a bound on how long it may keep its reader waiting.
+///
+/// The part that decides the outcome of the send must come before the send's own time is over; the rest must
+/// not pause for longer than the idle timeout. The clock of a pause starts when a reader finds nothing to read,
+/// so a reader that takes its time is not mistaken for a server that does.
+pub struct TimedBody<B> {
+    /// `None` once the body has failed by the clock: what it still holds is of no use to anybody.
+    inner: Option<B>,
+    attempt: Option<AttemptClock>,
+    idle: Option<Duration>,
+    /// Made when a reader first has to wait, so that a body that comes at once costs no timer.
+    sleep: Option<Pin<Box<Sleep>>>,
+    armed: bool,
+}
+
+/// What is left of the time of one send.
+#[derive(Clone, Copy, Debug)]
+struct AttemptClock {
+    until: Instant,
+    after: Duration,
+    /// How much of the body it still covers, as [`weight`] counts.
+    covers: usize,
+}
+
+impl<B> TimedBody<B> {
+    pub(crate) fn new(inner: B, idle: Option<Duration>) -> Self {
+        Self { inner: Some(inner), attempt: None, idle, sleep: None, armed: false }
+    }
+
+    /// Holds the part of the body that decides the outcome to the end of the attempt.
+    pub(crate) fn within(mut self, until: Instant, after: Duration) -> Self {
+        self.attempt = Some(AttemptClock { until, after, covers: PEEK_LIMIT });
+        self
+    }
+
+    /// Polls the clock that runs now, starting it if it does not run yet.
+    fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<BoxError> {
+        let due = match (self.attempt, self.idle) {
+            (Some(attempt), _) => attempt.until,
+            (None, Some(idle)) => match Instant::now().checked_add(idle) {
+                Some(due) => due,
+                None => return Poll::Pending,
+            },
+            (None, None) => return Poll::Pending,
+        };
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if !self.armed {
+            sleep.as_mut().reset(due);
+            self.armed = true;
+        }
+        ready!(sleep.as_mut().poll(cx));
+        Poll::Ready(match (self.attempt, self.idle) {
+            (Some(attempt), _) => AttemptTimedOut::new(attempt.after).into(),
+            (None, idle) => BodyStalled::new(idle.unwrap_or_default()).into(),
+        })
+    }
+}
+
+impl<B> Body for TimedBody<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.get_mut();
+        let Some(inner) = &mut this.inner else { return Poll::Ready(None) };
+        if let Poll::Ready(frame) = Pin::new(inner).poll_frame(cx) {
+            this.armed = false;
+            if let (Some(Ok(frame)), Some(attempt)) = (&frame, &mut this.attempt) {
+                match attempt.covers.checked_sub(weight(frame)) {
+                    Some(left) => attempt.covers = left,
+                    None => this.attempt = None,
+                }
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let error = ready!(this.poll_clock(cx));
+        this.inner = None;
+        Poll::Ready(Some(Err(Failure::new(Fate::Answered, error).into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+impl<B> fmt::Debug for TimedBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimedBody")
+            .field("attempt", &self.attempt)
+            .field("idle", &self.idle)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,65 @@
+use http::{HeaderMap, Request};
+use http_body::Body;
+use http_body_util::BodyExt;
+use steadfast_retry::{BufferBodyLayer, BufferedBody, Replay};
+use steadfast_spec::{BoxError, Failure, Outcome};
+use tower::{Layer, ServiceExt, service_fn};
+
+use crate::support::{Reply, Step, Steps, data};
+
+/// The body that arrives below the layer.
+async fn buffered(limit: usize, steps: Vec<Step>) -> Result<BufferedBody<Steps>, BoxError> {
+    let (give, mut take) = tokio::sync::mpsc::unbounded_channel();
+    let inner = service_fn(move |request: Request<BufferedBody<Steps>>| {
+        let sent = give.send(request.into_body());
+        async move {
+            sent.map_err(|_| "gone")?;
+            Reply::Status(200).give()
+        }
+    });
+    BufferBodyLayer::new().limit(limit).layer(inner).oneshot(Request::new(Steps::new(steps))).await?;
+    Ok(take.recv().await.unwrap())
+}
+
+fn trailers() -> HeaderMap {
+    [(http::header::ETAG, "x".parse().unwrap())].into_iter().collect()
+}
+
+#[tokio::test]
+async fn a_short_body_can_be_replayed_any_number_of_times() {
+    let body = buffered(8, vec![data("ab"), data("cd"), Step::Trailers(trailers())]).await.unwrap();
+    assert_eq!(body.size_hint().exact(), Some(4));
+    for _ in 0..3 {
+        let copy = body.replay().unwrap().collect().await.unwrap();
+        assert_eq!(copy.trailers(), Some(&trailers()));
+        assert_eq!(copy.to_bytes(), "abcd");
+    }
+}
+
+#[tokio::test]
+async fn a_long_body_is_sent_once_and_whole() {
+    let body =
+        buffered(3, vec![data("ab"), data("cd"), data("ef"), Step::Trailers(trailers())]).await.unwrap();
+    assert!(body.replay().is_none());
+    assert!(!body.is_end_stream());
+    assert_eq!((body.size_hint().lower(), body.size_hint().upper()), (4, None));
+    let whole = body.collect().await.unwrap();
+    assert_eq!(whole.trailers(), Some(&trailers()));
+    assert_eq!(whole.to_bytes(), "abcdef");
+}
+
+#[tokio::test]
+async fn a_body_that_fails_while_it_is_read_refuses_the_request() {
+    // K7: nothing has left, and the same body would fail again.
+    let error = buffered(8, vec![data("ab"), Step::Fail("disk")]).await.unwrap_err();
+    assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
+    assert!(Failure::find(&*error).is_some_and(Failure::is_refusal));
+}
+
+#[tokio::test]
+async fn an_empty_body_stays_empty() {
+    let body = buffered(8, vec![]).await.unwrap();
+    assert!(body.is_end_stream());
+    assert!(body.replay().unwrap().is_end_stream());
+    assert!(BufferedBody::<Steps>::from(bytes::Bytes::new()).is_end_stream());
+}
