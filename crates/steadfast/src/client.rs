@@ -8,16 +8,16 @@ use steadfast_dedup::{Ledger, Resolution, Settings};
 use steadfast_limit::{Account, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
 use steadfast_spec::{
-    BaseUrl, BoxError, Envelope, EnvelopeError, FieldNames, InvalidBaseUrl, Operation, OrderRecord,
-    OrderRequest, Outcome, Paths, PlacedOrder, Resend, Routes, ext, parse_order_list,
+    BaseUrl, BoxError, Code, Envelope, EnvelopeError, FieldNames, InvalidBaseUrl, Operation, OrderRecord,
+    OrderRequest, OrderStatus, Outcome, Paths, PlacedOrder, Resend, Routes, ext, parse_order_list,
 };
-use tower::{ServiceExt, util::BoxCloneSyncService};
+use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
     access::Access,
     deadline::DeadlineLayer,
     error::Error,
-    stack::Stack,
+    stack::{RequestBody, Stack},
     transport::{TlsUnavailable, Transport},
 };
 
@@ -126,13 +126,27 @@ impl Client {
             .map_err(|error| Error::unexpected(Outcome::Accepted { order_id: None }, error))
     }
 
-    /// Cancels an order (§4.5). Cancelling twice is as good as once, so it is repeated in doubt.
+    /// Cancels an order (§4.5). Cancelling twice is as good as once, so it is repeated in doubt; if that ends without a
+    /// clear answer, the order's status in the list decides.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the service refuses; an order that is not open is refused.
+    /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order ended otherwise,
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows, and what the service refuses it for.
     pub async fn cancel(&self, order_id: &str) -> Result<(), Error> {
-        self.read(&Operation::cancel_order(order_id)).await.map(|_| ())
+        let Err(error) = self.read(&Operation::cancel_order(order_id)).await else { return Ok(()) };
+        if !error.was_in_doubt() {
+            return Err(error);
+        }
+        let Ok(orders) = self.orders().await else { return Err(error.in_doubt()) };
+        let order = orders.into_iter().find(|order| order.order_id == order_id);
+        match order.and_then(|order| order.status) {
+            Some(Code::Known(OrderStatus::Cancelled)) => Ok(()),
+            Some(Code::Known(status)) if status != OrderStatus::Open => {
+                Err(error.not_open(status.to_string()))
+            }
+            _ => Err(error.in_doubt()),
+        }
     }
 
     /// Calls any operation; the answer's payload as JSON, `None` for `no-data`.
@@ -326,6 +340,23 @@ impl ClientBuilder {
     ///
     /// [`InvalidClient`] naming what contradicts itself.
     pub fn build(self) -> Result<Client, InvalidClient> {
+        let leaf = self.transport.leaf().map_err(InvalidClient::Tls)?;
+        self.build_over(leaf)
+    }
+
+    /// The client over a transport of the caller's own; logins still make connections of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidClient`] naming what contradicts itself.
+    pub fn build_over<S, B>(self, transport: S) -> Result<Client, InvalidClient>
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError> + Send,
+    {
         if self.base.is_clear_text() && !self.base.is_loopback() {
             return Err(InvalidClient::ClearText);
         }
@@ -350,8 +381,8 @@ impl ClientBuilder {
         if let Some(address) = self.transport.source() {
             stack = stack.local_address(address);
         }
-        let service = stack.service(self.transport.leaf().map_err(InvalidClient::Tls)?);
-        let service = service.map_response(|response: Response<_>| response.map(|body| Body::new(body)));
+        let service = stack.service(transport);
+        let service = service.map_response(|response: Response<_>| response.map(Body::new));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(tokens.keep_fresh());
         }

@@ -4,7 +4,7 @@ use http::StatusCode;
 use steadfast_auth::AuthError;
 use steadfast_dedup::{Reason, Unresolved};
 use steadfast_limit::Refusal;
-use steadfast_retry::AttemptTrail;
+use steadfast_retry::{AttemptTrail, RetriesEnded};
 use steadfast_spec::{BoxError, Failure, Outcome, Resend};
 
 /// Why a call of the [`Client`](crate::Client) did not succeed.
@@ -41,11 +41,14 @@ pub enum ErrorKind {
     Unreachable,
     /// The service failed (5xx), or its answer was lost or unreadable. A request that only reads may be repeated.
     Unavailable,
-    /// Nobody knows whether the order was placed. It must not be placed again before it has been looked for.
+    /// Nobody knows whether the order was placed, or cancelled. It must not be placed again before it has been looked
+    /// for.
     InDoubt,
     /// The order was looked for beyond the lateness bound and is not there, and it was not sent again. Placing it
     /// anew is as safe as that bound.
     NotObserved,
+    /// The order to be cancelled is not open any more; the message is its status.
+    NotOpen,
     /// The service answered, and not as its specification says.
     UnexpectedAnswer,
 }
@@ -117,9 +120,29 @@ impl Error {
         } else {
             ErrorKind::Unavailable
         };
+        let trail = RetriesEnded::find(&*source).map(|ended| ended.trail().clone());
         let mut error = Self::new(kind, outcome).because(source);
         error.0.unresolved = unresolved;
+        error.0.trail = trail;
         error
+    }
+
+    /// True if an earlier send of the same call may have been executed, whatever the last answer says.
+    pub(crate) fn was_in_doubt(&self) -> bool {
+        self.0.outcome.is_unknown() || self.0.trail.as_ref().is_some_and(AttemptTrail::is_in_doubt)
+    }
+
+    /// A cancel whose order has ended in some other way.
+    pub(crate) fn not_open(mut self, status: String) -> Self {
+        self.0.kind = ErrorKind::NotOpen;
+        self.0.message = Some(status);
+        self
+    }
+
+    /// A call of which nobody knows whether it was executed.
+    pub(crate) fn in_doubt(mut self) -> Self {
+        self.0.kind = ErrorKind::InDoubt;
+        self
     }
 
     /// An order whose outcome nobody resolved: in doubt, whatever else is known of the error.
@@ -157,11 +180,8 @@ impl Error {
     /// True if repeating the call can help and cannot place a second order.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        match self.0.kind {
-            ErrorKind::RateLimited | ErrorKind::Unreachable | ErrorKind::Refused => true,
-            ErrorKind::Unavailable => true,
-            _ => false,
-        }
+        use ErrorKind::{RateLimited, Refused, Unavailable, Unreachable};
+        matches!(self.0.kind, RateLimited | Refused | Unavailable | Unreachable)
     }
 
     /// Why an order is in doubt, and which listed orders may be it.
@@ -215,6 +235,7 @@ impl fmt::Display for Error {
             ErrorKind::Unavailable => "service failed",
             ErrorKind::InDoubt => "order is in doubt",
             ErrorKind::NotObserved => "order was not observed",
+            ErrorKind::NotOpen => "order is not open",
             ErrorKind::UnexpectedAnswer => "unexpected answer",
         })?;
         if let Some(unresolved) = &self.0.unresolved {

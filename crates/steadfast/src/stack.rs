@@ -1,13 +1,14 @@
 use std::{net::IpAddr, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response, header::AUTHORIZATION};
+use http::{Extensions, Request, Response, header::AUTHORIZATION};
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
 use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Settings};
 use steadfast_limit::{Account, RateLimitLayer, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, RetryPolicy, TimedBody};
-use steadfast_spec::{BaseUrl, BoxError, Routes};
+use steadfast_spec::{BaseUrl, BoxError, Routes, ext};
+use tokio::time::Instant;
 use tower::{Service, ServiceBuilder};
 use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
 
@@ -180,7 +181,7 @@ impl Stack {
             .layer(self.deadline) // stamps what all waits below honour
             .layer(routes) // says what the request is to everybody below
             .layer(DedupLayer::new(&self.ledger)) // outermost of those that send again: it alone owns doubt
-            .layer(self.retry.clone().layer()) // repeats what certainly was not executed, or only reads
+            .layer(self.retry.clone().predict_permit(self.permits()).layer()) // repeats what certainly was not executed, or only reads
             .layer(RefreshLayer::new(self.tokens.clone())) // each repeat may need a token that did not exist before
             // Once for each send:
             .layer(limits) // every send takes a permit, whoever asked for it
@@ -190,6 +191,19 @@ impl Stack {
             .layer(self.attempt_timeout) // its end is an answer that the layers above see
             .map_err(Into::<BoxError>::into)
             .service(transport)
+    }
+
+    /// When the limiter would admit a request: a repeat that would come too late anyhow is not waited for.
+    fn permits(&self) -> impl Fn(&Extensions) -> Option<Instant> + Send + Sync + use<> {
+        let (limiter, address) = (self.limiter.clone(), self.local_address);
+        let authority = self.base.uri().authority().map(ToString::to_string).unwrap_or_default();
+        move |request| {
+            let route = request.get::<ext::Route>()?;
+            let lane = request.get().copied().unwrap_or(route.lane);
+            let account = request.get().cloned().unwrap_or_default();
+            let keys = limiter.keys_from(&authority, address, &account);
+            limiter.earliest(&route.zones, keys, lane).ok()
+        }
     }
 
     /// What is known of orders.

@@ -37,7 +37,8 @@ async fn a_placement_dropped_anywhere_leaves_no_permit_no_waiter_and_no_doubt() 
 
 #[tokio::test(start_paused = true)]
 async fn a_placement_dropped_while_it_is_in_doubt_is_never_sent_again() {
-    let world = World::new(script("[[fault]]\nname = 'placement.504-not-applied'\nattempt = 1\nintent = 'b'"));
+    let world =
+        World::new(script("[[fault]]\nname = 'placement.504-not-applied'\nattempt = 1\nintent = 'b'"));
     let doubtful = {
         let world = world.clone();
         tokio::spawn(async move { world.place("b").await })
