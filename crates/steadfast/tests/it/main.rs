@@ -5,6 +5,7 @@
 mod client;
 mod dropping;
 mod secrets;
+mod storm;
 mod tcp;
 mod virtual_time;
 mod world;
