@@ -1,0 +1,91 @@
+use std::fmt;
+
+/// A possible reason for a 401 on a token that was never accepted (§7: one text stands for all of them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The service keeps ten sessions a user and this process alone has opened about as many within a day (§5).
+    SessionEvicted {
+        /// Sessions opened by this process in the last 24 hours.
+        opened: usize,
+    },
+    /// The login was accepted and the first use of its token was not: enforcement of the static IP differs (§5).
+    IpNotWhitelisted,
+    /// The token was issued for another API key, or the key is wrong.
+    ApiKey,
+    /// This machine's clock is far off the service's.
+    Clock {
+        /// How far the service is ahead, in milliseconds.
+        offset_ms: i64,
+    },
+    /// The token was given by hand: it may be cut, of another environment, or long expired.
+    GivenToken,
+    /// Something on the way changes or drops the `Authorization` header.
+    HeaderChanged,
+}
+
+/// What is known when causes are ranked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evidence {
+    /// The token was given and not fetched.
+    pub(crate) given: bool,
+    pub(crate) sessions: usize,
+    pub(crate) offset_ms: Option<i64>,
+}
+
+/// One more session evicts another (§5).
+const SESSIONS: usize = 10;
+/// A clock this far off breaks one-time codes and signatures alike.
+const FAR_MS: i64 = 30_000;
+
+impl Evidence {
+    /// The causes that fit, the likeliest first.
+    pub(crate) fn rank(self) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        if self.given {
+            causes.push(Cause::GivenToken);
+        }
+        if self.sessions >= SESSIONS {
+            causes.push(Cause::SessionEvicted { opened: self.sessions });
+        }
+        causes.push(Cause::IpNotWhitelisted);
+        causes.push(Cause::ApiKey);
+        if let Some(offset_ms) = self.offset_ms.filter(|o| o.abs() >= FAR_MS) {
+            causes.push(Cause::Clock { offset_ms });
+        }
+        causes.push(Cause::HeaderChanged);
+        causes
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SessionEvicted { opened } => {
+                write!(f, "session evicted: {opened} logins in 24 hours, and a user has ten sessions")
+            }
+            Self::IpNotWhitelisted => f.write_str("this machine's address is not on the app's whitelist"),
+            Self::ApiKey => f.write_str("api_key is wrong or not the one the token was issued for"),
+            Self::Clock { offset_ms } => {
+                write!(f, "this machine's clock is {offset_ms} ms behind the service's")
+            }
+            Self::GivenToken => f.write_str("the given token is not one of this service or has expired"),
+            Self::HeaderChanged => f.write_str("the Authorization header is changed or dropped on the way"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_likeliest_cause_comes_first() {
+        let plain = Evidence { given: false, sessions: 1, offset_ms: Some(200) };
+        assert_eq!(plain.rank(), [Cause::IpNotWhitelisted, Cause::ApiKey, Cause::HeaderChanged]);
+        assert_eq!(Evidence { given: true, ..plain }.rank()[0], Cause::GivenToken);
+        assert_eq!(Evidence { sessions: 10, ..plain }.rank()[0], Cause::SessionEvicted { opened: 10 });
+        let off = Evidence { offset_ms: Some(-600_000), ..plain }.rank();
+        assert!(off.contains(&Cause::Clock { offset_ms: -600_000 }));
+    }
+}

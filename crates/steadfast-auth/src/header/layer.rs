@@ -1,0 +1,111 @@
+use http::uri::Authority;
+use steadfast_spec::BaseUrl;
+use tower_layer::Layer;
+
+use crate::{AuthHeader, TokenSource};
+
+/// Puts the current token on every request.
+///
+/// It reads the token and never waits for one: waiting is [`RefreshLayer`](crate::RefreshLayer)'s. What the header
+/// holds follows from the route ([`ext::Route`](steadfast_spec::ext::Route), or the shown paths of §4.1):
+///
+/// | route needs | header |
+/// |---|---|
+/// | full | `Bearer <api_key>:<access_token>` |
+/// | API key | `Bearer <api_key>` |
+/// | none | none |
+///
+/// Rules, in this order; a refusal means that nothing was sent:
+///
+/// 1. Credentials travel by https, or by http to this machine, and to no other host than that of
+///    [`only_to`](AuthHeaderLayer::only_to) if it is set.
+/// 2. A caller's own `Authorization` is replaced, or removed, unless [`CallersHeader::Respect`] is set.
+/// 3. Without a usable token the request is refused with [`RefusedHeader::NoToken`](crate::RefusedHeader).
+/// 4. The token's [`TokenGeneration`](steadfast_spec::ext::TokenGeneration) goes into the extensions of the request
+///    and of its response.
+///
+/// # Example
+///
+/// ```
+/// use http::{Request, Response, header::AUTHORIZATION};
+/// use steadfast_auth::{ApiKey, AuthHeaderLayer, TokenSource};
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let source = TokenSource::fixed(ApiKey::new("key")?, "token")?;
+///
+/// let echo = tower::service_fn(|request: Request<()>| async move {
+///     Ok::<_, std::convert::Infallible>(Response::new(request.headers()[AUTHORIZATION].clone()))
+/// });
+/// let service = ServiceBuilder::new().layer(AuthHeaderLayer::new(source)).service(echo);
+///
+/// let request = Request::get("https://api.example/v2/api/oms/orders").body(())?;
+/// let header = service.oneshot(request).await?.into_body();
+/// assert_eq!(header, "Bearer key:token");
+/// assert!(header.is_sensitive());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Order
+///
+/// Inside everything that waits or repeats, so that each send carries the token of its own moment: a header attached
+/// further out would be stale after a renewal.
+///
+/// # Clone
+///
+/// Clones read the same source.
+///
+/// # Cancellation
+///
+/// There is no wait here. Dropping the future drops the call below it.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct AuthHeaderLayer {
+    source: TokenSource,
+    rules: Rules,
+}
+
+/// What happens to an `Authorization` that the caller has set himself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CallersHeader {
+    /// It is replaced, or removed where none belongs.
+    #[default]
+    Replace,
+    /// It is left as it is, and so is the request.
+    Respect,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    pub(crate) callers: CallersHeader,
+    pub(crate) only_to: Option<Authority>,
+}
+
+impl AuthHeaderLayer {
+    /// Attaches the tokens of `source`.
+    pub fn new(source: TokenSource) -> Self {
+        Self { source, rules: Rules::default() }
+    }
+
+    /// What happens to a caller's own `Authorization`; it is replaced unless set.
+    pub fn callers_header(mut self, callers: CallersHeader) -> Self {
+        self.rules.callers = callers;
+        self
+    }
+
+    /// Refuses requests to any other host and port than that of `base`.
+    pub fn only_to(mut self, base: &BaseUrl) -> Self {
+        self.rules.only_to = base.uri().authority().cloned();
+        self
+    }
+}
+
+impl<S> Layer<S> for AuthHeaderLayer {
+    type Service = AuthHeader<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        AuthHeader::new(inner, self.source.clone(), self.rules.clone())
+    }
+}

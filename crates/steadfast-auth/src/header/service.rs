@@ -1,0 +1,90 @@
+use std::{
+    mem,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response, header::AUTHORIZATION};
+use steadfast_spec::{AuthKind, BoxError, Failure, ext::TokenGeneration};
+use tower_service::Service;
+
+use super::{future::ResponseFuture, layer::Rules};
+use crate::{CallersHeader, RefusedHeader, TokenSource, destination, route::auth_kind};
+
+/// Puts the current token on every request; made by [`AuthHeaderLayer`](crate::AuthHeaderLayer).
+#[derive(Clone, Debug)]
+pub struct AuthHeader<S> {
+    inner: S,
+    source: TokenSource,
+    rules: Rules,
+}
+
+impl<S> AuthHeader<S> {
+    pub(super) fn new(inner: S, source: TokenSource, rules: Rules) -> Self {
+        Self { inner, source, rules }
+    }
+
+    /// Attaches what the route needs. Returns the generation of the token that was attached, if one was.
+    fn attach<B>(&self, request: &mut Request<B>) -> Result<Option<TokenGeneration>, RefusedHeader> {
+        let own = request.headers().contains_key(AUTHORIZATION);
+        let kind = auth_kind(request);
+        if own && self.rules.callers == CallersHeader::Respect {
+            self.check_destination(request)?;
+            return Ok(None);
+        }
+        match kind {
+            AuthKind::None => {
+                request.headers_mut().remove(AUTHORIZATION);
+                Ok(None)
+            }
+            AuthKind::ApiKey => {
+                self.check_destination(request)?;
+                request.headers_mut().insert(AUTHORIZATION, self.source.api_key_header());
+                Ok(None)
+            }
+            AuthKind::Full => {
+                self.check_destination(request)?;
+                let token = self.source.peek();
+                let token =
+                    token.as_ref().filter(|token| !token.is_withdrawn()).ok_or(RefusedHeader::NoToken)?;
+                request.headers_mut().insert(AUTHORIZATION, token.header());
+                request.extensions_mut().insert(token.generation());
+                Ok(Some(token.generation()))
+            }
+        }
+    }
+
+    fn check_destination<B>(&self, request: &Request<B>) -> Result<(), RefusedHeader> {
+        destination::check(request.uri())?;
+        match &self.rules.only_to {
+            Some(only) if request.uri().authority() != Some(only) => Err(RefusedHeader::ForeignDestination),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<S, B, ResBody> Service<Request<B>> for AuthHeader<S>
+where
+    S: Service<Request<B>, Response = Response<ResBody>> + Clone,
+    S::Error: Into<BoxError>,
+{
+    type Response = Response<ResBody>;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        match self.attach(&mut request) {
+            Ok(generation) => ResponseFuture::sent(self.inner.call(request), generation),
+            Err(refused) => {
+                // The service that was polled ready is not called, and may hold a slot for the call: it goes, and an
+                // unreserved clone takes its place.
+                let clone = self.inner.clone();
+                drop(mem::replace(&mut self.inner, clone));
+                ResponseFuture::refused(Failure::refused(refused))
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Puts the freshest token on every request and renews it once for all.
+//!
+//! A token of this service lives 24 hours and dies without a word; there is no refresh token, so each renewal is a full
+//! login with a one-time code; one bare 401 stands for at least six causes; a user has ten sessions; and wrong logins
+//! lock accounts. Two layers and a source deal with that:
+//!
+//! * [`AuthHeaderLayer`] reads the current token and attaches it, once for each send;
+//! * [`RefreshLayer`] waits until there is a usable token, and answers a 401 with one shared renewal;
+//! * [`TokenSource`] holds the token, and makes one [`Login`] for everybody who waits, with a budget that no restart
+//!   of a request can overdraw.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use bytes::Bytes;
+//! use http::{Request, Response};
+//! use http_body_util::Full;
+//! use steadfast_auth::{
+//!     ApiKey, AuthHeaderLayer, Credentials, IndividualLogin, RefreshLayer, TokenSource, TotpSecret,
+//! };
+//! use steadfast_spec::BaseUrl;
+//! use tower::{Service, ServiceBuilder};
+//!
+//! # fn stack<L, S>(leaf: L, http: S) -> Result<(), Box<dyn std::error::Error>>
+//! # where
+//! #     L: Service<Request<Full<Bytes>>, Response = Response<Full<Bytes>>> + Clone + Send + 'static,
+//! #     L::Future: Send,
+//! #     L::Error: Into<tower::BoxError>,
+//! # {
+//! let base = BaseUrl::new("https://api.example/tradeapi/v2")?;
+//! let api_key = ApiKey::new(std::env::var("API_KEY")?)?;
+//! let credentials = Credentials::new(std::env::var("CLIENT_ID")?, std::env::var("PASSWORD")?);
+//! let secret = TotpSecret::new(std::env::var("TOTP_SECRET")?)?;
+//!
+//! // `leaf` sends a login as it is: no Refresh, no AuthHeader.
+//! let login = IndividualLogin::totp(leaf, &base, api_key.clone(), credentials, secret)?;
+//! let source = TokenSource::builder(api_key, login).build();
+//! tokio::spawn(source.keep_fresh());
+//!
+//! let client = ServiceBuilder::new()
+//!     .layer(RefreshLayer::new(source.clone()))
+//!     .layer(AuthHeaderLayer::new(source).only_to(&base))
+//!     .service(http);
+//! # drop(client);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Time
+//!
+//! Expiry follows the wall clock ([`WallClock`](steadfast_spec::WallClock)), so that a machine that was suspended notices
+//! it, and counts from the instant *before* the login was sent. It is kept in the service's time, which
+//! [`SkewEstimator`] learns from `Date` headers, and so are the time steps of one-time codes. Pauses and limits are
+//! monotonic.
+//!
+//! # Secrets
+//!
+//! Keys, passwords, codes and tokens live in types whose `Debug` shows nothing, and header values are marked sensitive.
+//! No error, span or event of this crate holds one.
+//!
+//! # What it does not do
+//!
+//! It stores nothing on disk: after a restart it logs in again, and the failure budget starts whole. It does not listen
+//! for the redirect of a browser login, and it revokes no session.
+
+mod cause;
+mod code;
+mod destination;
+mod error;
+mod gate;
+mod header;
+mod life;
+mod login;
+mod policy;
+mod refresh;
+mod renewal;
+mod route;
+mod secret;
+mod skew;
+mod source;
+mod status;
+mod token;
+mod totp;
+
+/// The response futures of the layers, to be named.
+pub mod future {
+    pub use crate::{header::ResponseFuture as AuthHeaderFuture, refresh::ResponseFuture as RefreshFuture};
+}
+
+pub use crate::{
+    cause::Cause,
+    code::{CodeSource, OneTimeCode},
+    destination::RefusedHeader,
+    error::{AuthError, AuthErrorKind, Unrenewed},
+    gate::{Gate, GatePermit, OpenGate},
+    header::{AuthHeader, AuthHeaderLayer, CallersHeader},
+    login::{
+        Attempt, CodeExchange, Grant, IndividualLogin, Login, LoginFailure, LoginFields, LoginMode, Otp,
+        Static, Totp, UnexpectedStatus,
+    },
+    refresh::{Refresh, RefreshLayer},
+    renewal::{DailyAt, Renewal},
+    secret::{ApiKey, Credentials, InvalidSecret},
+    skew::SkewEstimator,
+    source::{TokenSource, TokenSourceBuilder},
+    status::{HumanNeeded, Status, TokenState},
+    token::Token,
+    totp::TotpSecret,
+};

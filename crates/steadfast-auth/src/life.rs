@@ -1,0 +1,349 @@
+mod refusal;
+
+use std::{collections::VecDeque, time::Duration};
+
+pub(crate) use self::refusal::AfterRefusal;
+
+use crate::{
+    AuthErrorKind, LoginMode, Renewal, TokenState,
+    policy::{LoginPolicy, Refusal},
+};
+
+/// While the breaker is open, one request passes this often to see whether the service accepts again.
+const BETWEEN_PROBES: Duration = Duration::from_secs(30);
+const DAY_MS: i64 = 86_400_000;
+
+/// The instant of an event: monotonic since some start, and the service's wall clock in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    pub(crate) elapsed: Duration,
+    pub(crate) wall: i64,
+}
+
+/// The life of tokens: which one is held, whether it may be used, and when a login starts.
+///
+/// Pure: events and [`Now`] in, decisions out.
+#[derive(Debug)]
+pub(crate) struct Life {
+    renewal: Renewal,
+    mode: Option<LoginMode>,
+    pub(crate) policy: LoginPolicy,
+    held: Option<Held>,
+    generation: u64,
+    flying: bool,
+    suspected: Option<Duration>,
+    breaker: Option<Breaker>,
+    asked_for: u64,
+    sessions: VecDeque<i64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    generation: u64,
+    issued: i64,
+    // `None`: only the service knows.
+    expires: Option<i64>,
+    worked: bool,
+    // The first time that the service refused it before it had ever accepted it.
+    refused: Option<Duration>,
+    doubted: bool,
+    // A person knows already that it is refused.
+    called: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Breaker {
+    probe_at: Duration,
+}
+
+/// What a request has to do before it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Send it.
+    Go,
+    /// Send it; the caller starts a login that nobody waits for.
+    GoAndRenew,
+    /// Wait for the login that is under way; if `start`, the caller starts it.
+    Wait { start: bool },
+    /// No token, and no login either.
+    Refuse(Refusal),
+}
+
+/// What the background has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tick {
+    Idle,
+    /// Start a login that nobody waits for.
+    Renew,
+    /// A person will be needed soon; said once for each token.
+    AskHuman,
+}
+
+impl Life {
+    pub(crate) fn new(renewal: Renewal, mode: Option<LoginMode>) -> Self {
+        Self {
+            renewal,
+            mode,
+            policy: LoginPolicy::new(renewal.budget),
+            held: None,
+            generation: 0,
+            flying: false,
+            suspected: None,
+            breaker: None,
+            asked_for: 0,
+            sessions: VecDeque::new(),
+        }
+    }
+
+    /// A request asks for a usable token. `may_renew` is false while an order is in doubt.
+    pub(crate) fn admit(&mut self, now: Now, may_renew: bool) -> Admission {
+        let Some(held) = self.held.filter(|h| !h.doubted && !h.is_over(now)) else {
+            return self.wait(now);
+        };
+        if let Some(breaker) = &mut self.breaker {
+            if now.elapsed < breaker.probe_at {
+                let ready = Some(breaker.probe_at);
+                return Admission::Refuse(Refusal { kind: AuthErrorKind::Rejected, ready });
+            }
+            breaker.probe_at = now.elapsed + BETWEEN_PROBES;
+            return Admission::Go;
+        }
+        // ## Advisory => Mandatory
+        //
+        // Requests wait for the renewal while there is one; a renewal that cannot be had displaces nothing.
+        if self.is_mandatory(held, now) {
+            return match (self.flying, self.may_start(now)) {
+                (true, _) => Admission::Wait { start: false },
+                (false, Ok(())) => self.fly(),
+                (false, Err(_)) => Admission::Go,
+            };
+        }
+        // ## Valid => Advisory
+        //
+        // The renewal may end the session whose order list an order in doubt is looked up in, so it waits for that.
+        if self.is_advisory(held, now) && !self.flying && self.may_start(now).is_ok() && may_renew {
+            self.flying = true;
+            return Admission::GoAndRenew;
+        }
+        Admission::Go
+    }
+
+    /// Whether a request may be sent although the login that it waited for has failed.
+    pub(crate) fn is_usable(&self, now: Now) -> bool {
+        self.breaker.is_none() && self.held.is_some_and(|h| !h.doubted && !h.is_over(now))
+    }
+
+    /// The service accepted token `generation`.
+    pub(crate) fn accepted(&mut self, generation: u64) {
+        if let Some(held) = self.held.as_mut().filter(|h| h.generation == generation) {
+            held.worked = true;
+            self.breaker = None;
+        }
+    }
+
+    /// Whether a person has to be told that a token that worked is refused and that only he can fetch another; true
+    /// once for each token.
+    pub(crate) fn calls_for_help(&mut self, generation: u64) -> bool {
+        let attended = self.mode == Some(LoginMode::Attended) && !self.flying;
+        match &mut self.held {
+            Some(held) if attended && held.generation == generation && held.worked && !held.called => {
+                held.called = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Somebody asks for a login; `Ok(true)` if the caller starts it, `Ok(false)` if one is under way.
+    pub(crate) fn ask(&mut self, now: Now) -> Result<bool, Refusal> {
+        if self.mode.is_none() {
+            return Err(Refusal { kind: AuthErrorKind::NotConfigured, ready: None });
+        }
+        if self.flying {
+            return Ok(false);
+        }
+        self.policy.may_be_asked(now.elapsed)?;
+        self.flying = true;
+        Ok(true)
+    }
+
+    /// The background looks every 30 s, by the wall clock, because a suspended machine's monotonic clock stands still.
+    pub(crate) fn tick(&mut self, now: Now, may_renew: bool) -> Tick {
+        let Some(held) = self.held.filter(|_| !self.flying) else { return Tick::Idle };
+        if !self.is_advisory(held, now) {
+            return Tick::Idle;
+        }
+        if self.mode == Some(LoginMode::Unattended) {
+            let urgent = self.is_mandatory(held, now);
+            if self.may_start(now).is_ok() && self.breaker.is_none() && (urgent || may_renew) {
+                self.flying = true;
+                return Tick::Renew;
+            }
+        } else if self.asked_for < held.generation {
+            self.asked_for = held.generation;
+            return Tick::AskHuman;
+        }
+        Tick::Idle
+    }
+
+    /// A login brought a token. If it is the one already held, its generation stays. Returns the generation.
+    pub(crate) fn granted(&mut self, issued: i64, life: Option<Duration>, same: bool, now: Now) -> u64 {
+        self.flying = false;
+        self.policy.granted(now.elapsed);
+        let expires = life.map(|l| issued.saturating_add(i64::try_from(l.as_millis()).unwrap_or(i64::MAX)));
+        match &mut self.held {
+            // A service that hands out the session's token again has not made it any better: what is known of it stays.
+            Some(held) if same => {
+                held.issued = issued;
+                held.expires = expires;
+                held.doubted = false;
+            }
+            _ => {
+                self.generation += 1;
+                self.breaker = None;
+                let generation = self.generation;
+                self.held = Some(Held {
+                    generation,
+                    issued,
+                    expires,
+                    worked: false,
+                    refused: None,
+                    doubted: false,
+                    called: false,
+                });
+                // A given token is a session that somebody else has opened.
+                if self.mode != Some(LoginMode::Once) {
+                    self.note_session(now.wall);
+                }
+            }
+        }
+        self.generation
+    }
+
+    /// The login failed for good. The token that it would have replaced stays as good as it was.
+    pub(crate) fn failed(&mut self) {
+        self.flying = false;
+        if let Some(held) = &mut self.held {
+            held.doubted = false;
+        }
+    }
+
+    /// An attempt may have opened a session.
+    pub(crate) fn note_session(&mut self, wall: i64) {
+        self.sessions.retain(|&at| wall - at < DAY_MS);
+        self.sessions.push_back(wall);
+    }
+
+    /// Sessions that this process has opened, or may have, within a day.
+    pub(crate) fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Forgets every reason not to log in, and a token that was never accepted.
+    pub(crate) fn reset(&mut self) {
+        self.policy.reset();
+        self.suspected = None;
+        if self.breaker.take().is_some() {
+            self.held = None;
+        }
+    }
+
+    /// The generation of the token that requests must not be sent with.
+    pub(crate) fn withdrawn(&self) -> Option<u64> {
+        self.held.filter(|h| h.doubted).map(|h| h.generation)
+    }
+
+    /// True if a token is held.
+    pub(crate) fn holds(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Until when, by the service's clock, requests need not ask: nothing is wrong and no renewal is due.
+    pub(crate) fn carefree_until(&self) -> i64 {
+        match self.held {
+            Some(held) if !held.doubted && self.breaker.is_none() => {
+                held.expires.map_or(i64::MAX, |e| self.renewal.advisory_at(held.issued, e, held.generation))
+            }
+            _ => i64::MIN,
+        }
+    }
+
+    /// When the held token ends, by the service's clock.
+    pub(crate) fn expires(&self) -> Option<i64> {
+        self.held.and_then(|h| h.expires)
+    }
+
+    /// The state as people see it.
+    pub(crate) fn state(&self, now: Now) -> TokenState {
+        let usable = self.held.filter(|h| !h.doubted && !h.is_over(now));
+        match (usable, self.held) {
+            (Some(_), _) if self.breaker.is_some() => TokenState::Suspect,
+            (Some(held), _) if self.is_mandatory(held, now) => TokenState::Mandatory,
+            (Some(held), _) if self.is_advisory(held, now) => TokenState::Advisory,
+            (Some(_), _) => TokenState::Valid,
+            (None, _) if self.policy.is_latched() => TokenState::Latched,
+            (None, Some(held)) if !held.is_over(now) => TokenState::Suspect,
+            (None, _) if self.mode == Some(LoginMode::Attended) && !self.flying => TokenState::NeedsHuman,
+            (None, Some(_)) => TokenState::Expired,
+            (None, None) => TokenState::None,
+        }
+    }
+
+    /// ## (None | Expired | Suspect) => waiting, or refused with the one reason that applies
+    fn wait(&mut self, now: Now) -> Admission {
+        if self.flying {
+            return Admission::Wait { start: false };
+        }
+        match self.may_start(now) {
+            Ok(()) => {
+                // Requests that were admitted before its end must not be sent with it either.
+                if let Some(held) = &mut self.held {
+                    held.doubted = true;
+                }
+                self.fly()
+            }
+            Err(refusal) => Admission::Refuse(refusal),
+        }
+    }
+
+    fn fly(&mut self) -> Admission {
+        self.flying = true;
+        Admission::Wait { start: true }
+    }
+
+    /// Whether a login may start without anybody asking for it.
+    fn may_start(&self, now: Now) -> Result<(), Refusal> {
+        let refuse = |kind| Err(Refusal { kind, ready: None });
+        match (self.mode, self.held) {
+            (None, _) => refuse(AuthErrorKind::NotConfigured),
+            (Some(LoginMode::Unattended), _) | (Some(LoginMode::Once), None) => {
+                self.policy.may_start(now.elapsed)
+            }
+            (Some(LoginMode::Attended), None) => {
+                self.policy.may_be_asked(now.elapsed)?;
+                refuse(AuthErrorKind::NeverLoggedIn)
+            }
+            (Some(LoginMode::Attended | LoginMode::Once), Some(_)) => {
+                self.policy.may_be_asked(now.elapsed)?;
+                refuse(AuthErrorKind::Expired)
+            }
+        }
+    }
+
+    fn is_advisory(&self, held: Held, now: Now) -> bool {
+        held.expires.is_some_and(|e| now.wall >= self.renewal.advisory_at(held.issued, e, held.generation))
+    }
+
+    fn is_mandatory(&self, held: Held, now: Now) -> bool {
+        held.expires.is_some_and(|e| now.wall >= self.renewal.mandatory_at(held.issued, e))
+    }
+}
+
+impl Held {
+    fn is_over(&self, now: Now) -> bool {
+        self.expires.is_some_and(|e| now.wall >= e)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+use std::time::Duration;
+
+use super::{BETWEEN_PROBES, Breaker, Held, Life, Now};
+use crate::LoginMode;
+
+/// A login because a young token was refused happens at most this often.
+pub(super) const BETWEEN_SUSPICIONS: Duration = Duration::from_secs(15 * 60);
+/// A new token may not yet be known everywhere when it is first used.
+const PROPAGATION: Duration = Duration::from_secs(2);
+
+/// What follows a 401.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterRefusal {
+    /// There is a newer token already.
+    Resend,
+    /// Wait for the login, then send again; if `start`, the caller starts it.
+    Join { start: bool },
+    /// Send again with the same token, once, at that time.
+    ResendAt(Duration),
+    /// The answer goes to the caller.
+    Surface,
+}
+
+impl Life {
+    /// The service answered 401 to a request that was sent with token `generation`; `resent` if it was its second send.
+    pub(crate) fn refused(&mut self, generation: u64, resent: bool, now: Now) -> AfterRefusal {
+        let decision = self.judge_refusal(generation, resent, now);
+        if resent { AfterRefusal::Surface } else { decision }
+    }
+
+    fn judge_refusal(&mut self, generation: u64, resent: bool, now: Now) -> AfterRefusal {
+        let Some(held) = &mut self.held else { return AfterRefusal::Surface };
+        if generation < held.generation {
+            return AfterRefusal::Resend;
+        }
+        if generation > held.generation {
+            return AfterRefusal::Surface;
+        }
+        let held = *held;
+        if self.flying {
+            return if resent { AfterRefusal::Surface } else { self.join(false) };
+        }
+        // ## (Valid | Advisory | Mandatory) => Expired
+        //
+        // Its age explains the refusal, so no suspicion falls on anything else.
+        if held.is_over(now) || self.is_mandatory(held, now) {
+            return match (resent, self.may_start(now)) {
+                (false, Ok(())) => self.join(true),
+                _ => AfterRefusal::Surface,
+            };
+        }
+        if held.worked { self.suspect(resent, now) } else { self.never_worked(held, now) }
+    }
+
+    /// ## Valid => Suspect
+    ///
+    /// Evicted, revoked over night, or a 401 for another reason: one login may tell, and a loop of them tells no more.
+    fn suspect(&mut self, resent: bool, now: Now) -> AfterRefusal {
+        let recently = self.suspected.is_some_and(|at| now.elapsed < at + BETWEEN_SUSPICIONS);
+        // Its own limit is stricter than the rest after a success, which therefore does not count here.
+        let unattended = self.mode == Some(LoginMode::Unattended);
+        if resent || recently || !unattended || self.policy.may_be_asked(now.elapsed).is_err() {
+            return AfterRefusal::Surface;
+        }
+        self.suspected = Some(now.elapsed);
+        self.join(true)
+    }
+
+    /// ## Valid => (Valid | Suspect, breaker open)
+    ///
+    /// A token refused at first use may not be known everywhere yet. Refused again it is not the token's age, and no
+    /// further login would help.
+    fn never_worked(&mut self, held: Held, now: Now) -> AfterRefusal {
+        let first = held.refused.unwrap_or(now.elapsed);
+        if let Some(held) = &mut self.held {
+            held.refused = Some(first);
+        }
+        if now.elapsed < first + PROPAGATION {
+            return AfterRefusal::ResendAt(first + PROPAGATION);
+        }
+        self.breaker = Some(Breaker { probe_at: now.elapsed + BETWEEN_PROBES });
+        AfterRefusal::Surface
+    }
+
+    fn join(&mut self, start: bool) -> AfterRefusal {
+        self.flying = true;
+        // A login that a person makes may take minutes; one 401 is no reason to hold everybody up for it.
+        if let (Some(held), Some(LoginMode::Unattended)) = (&mut self.held, self.mode) {
+            held.doubted = true;
+        }
+        AfterRefusal::Join { start }
+    }
+}

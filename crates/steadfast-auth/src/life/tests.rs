@@ -1,0 +1,322 @@
+use proptest::prelude::*;
+
+use super::{refusal::BETWEEN_SUSPICIONS, *};
+use crate::LoginFailure;
+
+const HOUR: i64 = 3_600_000;
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn life(mode: LoginMode) -> Life {
+    Life::new(Renewal::new().daily(None).jitter_seed(7), Some(mode))
+}
+
+/// Both clocks at `ms`.
+fn at(ms: i64) -> Now {
+    Now { elapsed: Duration::from_millis(ms.unsigned_abs()), wall: ms }
+}
+
+/// A life with token 1, issued at 0, accepted once.
+fn working() -> Life {
+    let mut life = life(LoginMode::Unattended);
+    assert_eq!(life.admit(at(0), true), Admission::Wait { start: true });
+    assert_eq!(life.granted(0, Some(DAY), false, at(0)), 1);
+    life.accepted(1);
+    life
+}
+
+#[test]
+fn the_states_follow_a_tokens_age() {
+    let mut life = life(LoginMode::Unattended);
+    assert_eq!(life.state(at(0)), TokenState::None);
+    life.granted(0, Some(DAY), false, at(0));
+    for (ms, state) in [
+        (0, TokenState::Valid),
+        (22 * HOUR + 54 * 60_000, TokenState::Valid),
+        (23 * HOUR, TokenState::Advisory),
+        (24 * HOUR - 60_001, TokenState::Advisory),
+        (24 * HOUR - 60_000, TokenState::Mandatory),
+        (24 * HOUR - 1, TokenState::Mandatory),
+        (24 * HOUR, TokenState::Expired),
+    ] {
+        assert_eq!(life.state(at(ms)), state, "at {ms}");
+    }
+}
+
+#[test]
+fn nothing_is_asked_before_a_renewal_is_due() {
+    let life = working();
+    let carefree = life.carefree_until();
+    assert!(carefree > 22 * HOUR && carefree <= 23 * HOUR);
+    assert_eq!(life.state(at(carefree - 1)), TokenState::Valid);
+    assert_eq!(life.state(at(carefree)), TokenState::Advisory);
+}
+
+#[test]
+fn an_expired_token_is_withdrawn_while_its_successor_is_fetched() {
+    let mut life = working();
+    assert_eq!(life.admit(at(24 * HOUR), true), Admission::Wait { start: true });
+    assert_eq!(life.withdrawn(), Some(1));
+    assert_eq!(life.admit(at(24 * HOUR), true), Admission::Wait { start: false });
+    life.granted(24 * HOUR, Some(DAY), false, at(24 * HOUR));
+    assert_eq!(life.withdrawn(), None);
+    assert_eq!(life.admit(at(24 * HOUR), true), Admission::Go);
+}
+
+#[test]
+fn a_401_for_an_older_token_says_nothing_of_the_current_one() {
+    let mut life = working();
+    life.granted(HOUR, Some(DAY), false, at(HOUR));
+    assert_eq!(life.refused(1, false, at(HOUR)), AfterRefusal::Resend);
+    assert_eq!(life.withdrawn(), None);
+    assert_eq!(life.admit(at(HOUR), true), Admission::Go);
+}
+
+#[test]
+fn a_401_within_the_last_minute_is_explained_by_age_and_casts_no_suspicion() {
+    let mut life = working();
+    let late = at(24 * HOUR - 30_000);
+    assert_eq!(life.refused(1, false, late), AfterRefusal::Join { start: true });
+    assert_eq!(life.suspected, None);
+}
+
+#[test]
+fn a_401_while_a_renewal_is_under_way_joins_it() {
+    let mut life = working();
+    assert_eq!(life.admit(at(23 * HOUR), true), Admission::GoAndRenew);
+    assert_eq!(life.refused(1, false, at(23 * HOUR)), AfterRefusal::Join { start: false });
+    assert_eq!(life.withdrawn(), Some(1));
+    life.failed();
+    assert_eq!(life.withdrawn(), None, "the token is as good as it was");
+}
+
+#[test]
+fn a_401_while_a_person_logs_in_holds_nobody_else_up() {
+    let mut life = life(LoginMode::Attended);
+    assert_eq!(life.ask(at(0)), Ok(true));
+    life.granted(0, Some(DAY), false, at(0));
+    life.accepted(1);
+    assert_eq!(life.ask(at(HOUR)), Ok(true));
+    assert_eq!(life.refused(1, false, at(HOUR)), AfterRefusal::Join { start: false });
+    assert_eq!(life.admit(at(HOUR), true), Admission::Go);
+}
+
+#[test]
+fn the_second_401_of_a_request_always_surfaces() {
+    for flying in [false, true] {
+        let mut life = working();
+        if flying {
+            life.admit(at(23 * HOUR), true);
+        }
+        assert_eq!(life.refused(1, true, at(23 * HOUR)), AfterRefusal::Surface);
+        assert_eq!(life.refused(0, true, at(23 * HOUR)), AfterRefusal::Surface);
+        assert_eq!(life.withdrawn(), None);
+    }
+}
+
+#[test]
+fn a_login_that_needs_a_person_starts_only_when_asked_for() {
+    let mut life = life(LoginMode::Attended);
+    let refusal = Refusal { kind: AuthErrorKind::NeverLoggedIn, ready: None };
+    assert_eq!(life.admit(at(0), true), Admission::Refuse(refusal));
+    assert_eq!(life.ask(at(0)), Ok(true));
+    assert_eq!(life.ask(at(0)), Ok(false), "one at a time");
+    assert_eq!(life.admit(at(0), true), Admission::Wait { start: false });
+    life.granted(0, Some(DAY), false, at(0));
+    assert_eq!(life.tick(at(22 * HOUR), true), Tick::Idle);
+    assert_eq!(life.tick(at(23 * HOUR), true), Tick::AskHuman);
+    assert_eq!(life.tick(at(23 * HOUR), true), Tick::Idle, "said once");
+    assert_eq!(life.state(at(24 * HOUR)), TokenState::NeedsHuman);
+}
+
+#[test]
+fn a_given_token_is_never_fetched_twice() {
+    let mut life = life(LoginMode::Once);
+    assert_eq!(life.admit(at(0), true), Admission::Wait { start: true });
+    life.granted(0, Some(Duration::from_secs(60)), false, at(0));
+    let refusal = Refusal { kind: AuthErrorKind::Expired, ready: None };
+    assert_eq!(life.admit(at(60_000), true), Admission::Refuse(refusal));
+    assert_eq!(life.refused(1, false, at(60_000)), AfterRefusal::Surface);
+    assert_eq!(life.sessions(), 0);
+}
+
+#[test]
+fn the_background_renews_in_the_last_minute_even_while_an_order_is_in_doubt() {
+    let mut life = working();
+    assert_eq!(life.tick(at(23 * HOUR), false), Tick::Idle);
+    assert_eq!(life.tick(at(24 * HOUR - 60_000), false), Tick::Renew);
+    assert_eq!(life.tick(at(24 * HOUR - 60_000), false), Tick::Idle, "under way");
+}
+
+#[test]
+fn the_background_neither_logs_in_first_nor_past_an_open_breaker() {
+    let mut fresh = life(LoginMode::Unattended);
+    assert_eq!(fresh.tick(at(0), true), Tick::Idle);
+    fresh.granted(0, Some(DAY), false, at(0));
+    fresh.refused(1, false, at(23 * HOUR));
+    fresh.refused(1, true, at(23 * HOUR + 2_000));
+    assert_eq!(fresh.state(at(23 * HOUR + 2_000)), TokenState::Suspect);
+    assert_eq!(fresh.tick(at(23 * HOUR + 2_000), true), Tick::Idle);
+}
+
+#[test]
+fn an_open_breaker_lets_one_request_through_in_30_seconds() {
+    let mut life = life(LoginMode::Unattended);
+    life.granted(0, Some(DAY), false, at(0));
+    life.refused(1, false, at(0));
+    life.refused(1, true, at(2_000));
+    let refused = |ms| {
+        Admission::Refuse(Refusal { kind: AuthErrorKind::Rejected, ready: Some(Duration::from_millis(ms)) })
+    };
+    assert_eq!(life.admit(at(31_999), true), refused(32_000));
+    assert_eq!(life.admit(at(32_000), true), Admission::Go);
+    assert_eq!(life.admit(at(32_000), true), refused(62_000), "one at a time, answered or not");
+    assert_eq!(life.admit(at(62_000), true), Admission::Go);
+}
+
+#[test]
+fn concurrent_first_refusals_share_one_pause_and_do_not_open_the_breaker() {
+    let mut life = life(LoginMode::Unattended);
+    life.granted(0, Some(DAY), false, at(0));
+    let until = AfterRefusal::ResendAt(Duration::from_millis(3_000));
+    assert_eq!(life.refused(1, false, at(1_000)), until);
+    assert_eq!(life.refused(1, false, at(1_500)), until);
+    assert_eq!(life.refused(1, true, at(2_999)), AfterRefusal::Surface);
+    assert_eq!(life.admit(at(2_999), true), Admission::Go, "too early to judge");
+    life.accepted(1);
+    assert_eq!(life.refused(1, true, at(3_000)), AfterRefusal::Surface);
+    assert_eq!(life.admit(at(3_000), true), Admission::Go, "it has worked since");
+}
+
+#[test]
+fn the_same_token_again_keeps_its_generation_and_its_record() {
+    let mut life = working();
+    assert_eq!(life.granted(23 * HOUR, Some(DAY), true, at(23 * HOUR)), 1);
+    assert_eq!(life.expires(), Some(47 * HOUR));
+    assert_eq!(life.sessions(), 1, "no other session");
+    assert!(
+        matches!(life.refused(1, false, at(24 * HOUR)), AfterRefusal::Join { start: true }),
+        "it had worked"
+    );
+}
+
+/// What can happen to a source.
+#[derive(Clone, Debug)]
+enum Event {
+    Admit { may_renew: bool },
+    Refused { back: u64, resent: bool },
+    Accepted { back: u64 },
+    Granted { life_s: u64, same: bool },
+    Failed(u8),
+    Tick,
+    Ask,
+    Reset,
+    Pass { ms: i64 },
+    Suspend { ms: i64 },
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        4 => any::<bool>().prop_map(|may_renew| Event::Admit { may_renew }),
+        4 => (0_u64..3, any::<bool>()).prop_map(|(back, resent)| Event::Refused { back, resent }),
+        2 => (0_u64..3).prop_map(|back| Event::Accepted { back }),
+        3 => (1_u64..90_000, any::<bool>()).prop_map(|(life_s, same)| Event::Granted { life_s, same }),
+        2 => (0_u8..4).prop_map(Event::Failed),
+        1 => Just(Event::Tick),
+        1 => Just(Event::Ask),
+        1 => Just(Event::Reset),
+        4 => (0_i64..4_000_000).prop_map(|ms| Event::Pass { ms }),
+        1 => (0_i64..90_000_000).prop_map(|ms| Event::Suspend { ms }),
+    ];
+    prop::collection::vec(event, 1..200)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn whatever_happens_the_promises_hold(events in events()) {
+        let mut life = life(LoginMode::Unattended);
+        let mut now = at(0);
+        let mut flying = false;
+        let mut suspicions: Vec<Duration> = Vec::new();
+        for event in events {
+            let generation = life.generation;
+            let usable = life.is_usable(now);
+            let mut started = false;
+            match event {
+                Event::Admit { may_renew } => match life.admit(now, may_renew) {
+                    Admission::Wait { start } => {
+                        prop_assert!(start || flying, "somebody waits for nothing");
+                        started = start;
+                    }
+                    Admission::GoAndRenew => {
+                        prop_assert!(may_renew && usable);
+                        started = true;
+                    }
+                    Admission::Go => prop_assert!(life.withdrawn().is_none(), "sent with a withdrawn token"),
+                    Admission::Refuse(refusal) => {
+                        prop_assert!(!usable || refusal.kind == AuthErrorKind::Rejected);
+                    }
+                },
+                Event::Refused { back, resent } => {
+                    let sent = generation.saturating_sub(back);
+                    let before = life.suspected;
+                    let decision = life.refused(sent, resent, now);
+                    prop_assert!(!resent || decision == AfterRefusal::Surface, "a third send");
+                    prop_assert!(decision != AfterRefusal::Resend || sent < generation, "the same token again");
+                    if sent < generation {
+                        prop_assert_eq!(life.is_usable(now), usable, "a late 401 touched the newer token");
+                    }
+                    if let AfterRefusal::Join { start } = decision {
+                        prop_assert!(start || flying);
+                        started = start;
+                        if life.suspected != before {
+                            suspicions.push(now.elapsed);
+                        }
+                    }
+                }
+                Event::Accepted { back } => life.accepted(generation.saturating_sub(back)),
+                Event::Granted { life_s, same } if flying => {
+                    let life_of = Some(Duration::from_secs(life_s));
+                    let next = life.granted(now.wall, life_of, same && generation > 0, now);
+                    prop_assert!(next == generation || next == generation + 1);
+                    flying = false;
+                }
+                Event::Failed(end) if flying => {
+                    let failure = match end {
+                        0 => LoginFailure::Refused,
+                        1 => LoginFailure::NotSent("x".into()),
+                        2 => LoginFailure::RateLimited { retry_after: None },
+                        _ => LoginFailure::Unknown("x".into()),
+                    };
+                    life.policy.failed(&failure, LoginMode::Unattended, now.elapsed);
+                    life.failed();
+                    flying = false;
+                    prop_assert!(life.is_usable(now) || !usable, "a failed login displaced a token");
+                    prop_assert_eq!(life.withdrawn(), None);
+                }
+                Event::Granted { .. } | Event::Failed(_) => {}
+                Event::Tick => started = life.tick(now, true) == Tick::Renew,
+                Event::Ask => started = life.ask(now) == Ok(true),
+                Event::Reset => {
+                    life.reset();
+                    suspicions.clear();
+                }
+                Event::Pass { ms } => {
+                    now.elapsed += Duration::from_millis(ms.unsigned_abs());
+                    now.wall += ms;
+                }
+                Event::Suspend { ms } => now.wall += ms,
+            }
+            prop_assert!(!(started && flying), "two logins at once");
+            flying |= started;
+            prop_assert!(life.generation >= generation);
+            if now.wall < life.carefree_until() {
+                prop_assert_eq!(life.state(now), TokenState::Valid, "the fast path passes a token that is not valid");
+            }
+        }
+        for pair in suspicions.windows(2) {
+            prop_assert!(pair[1] - pair[0] >= BETWEEN_SUSPICIONS, "{:?}", pair);
+        }
+    }
+}

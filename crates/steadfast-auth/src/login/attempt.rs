@@ -1,0 +1,72 @@
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use http::HeaderMap;
+use parking_lot::Mutex;
+use steadfast_spec::WallClock;
+
+use crate::skew::{SkewEstimator, date_ms, unix_ms};
+
+/// What an attempt to log in needs of its surroundings: the time, and what is known of the service's time.
+#[derive(Clone)]
+pub struct Attempt {
+    clock: WallClock,
+    skew: Arc<Mutex<SkewEstimator>>,
+    corrected: bool,
+}
+
+impl Attempt {
+    /// A first attempt by `clock`, which knows nothing of the service's time yet.
+    #[must_use]
+    pub fn new(clock: WallClock) -> Self {
+        Self::with_skew(clock, Arc::default(), false)
+    }
+
+    pub(crate) fn with_skew(clock: WallClock, skew: Arc<Mutex<SkewEstimator>>, corrected: bool) -> Self {
+        Self { clock, skew, corrected }
+    }
+
+    /// This machine's time.
+    #[must_use]
+    pub fn now(&self) -> SystemTime {
+        self.clock.now()
+    }
+
+    /// The time by which codes are made, in milliseconds since the Unix epoch: the service's as far as it is known,
+    /// or this machine's where the former has just failed.
+    #[must_use]
+    pub fn code_time_ms(&self) -> i64 {
+        let now = unix_ms(self.clock.now());
+        if self.corrected { now + self.skew.lock().offset().unwrap_or_default() } else { now }
+    }
+
+    /// How far [`code_time_ms`](Attempt::code_time_ms) may be off the service's time, in milliseconds; zero where nothing
+    /// is known, or the estimate is not used.
+    #[must_use]
+    pub fn code_time_margin_ms(&self) -> i64 {
+        if !self.corrected {
+            return 0;
+        }
+        let now = unix_ms(self.clock.now());
+        self.skew.lock().uncertainty(now).unwrap_or_default()
+    }
+
+    /// Learns the service's time from an answer to a request that left at `sent` and was answered at `answered`.
+    pub fn observe(&self, headers: &HeaderMap, sent: SystemTime, answered: SystemTime) {
+        if let Some(date) = date_ms(headers) {
+            self.skew.lock().observe(date, unix_ms(sent), unix_ms(answered));
+        }
+    }
+
+    /// The longest nap of somebody who waits for a time of the wall clock, which may be set while he sleeps.
+    pub(crate) const NAP: Duration = Duration::from_secs(30);
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt").field("corrected", &self.corrected).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,190 @@
+use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Request, Response, StatusCode, Uri,
+    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
+};
+use http_body::Body;
+use http_body_util::{BodyExt, Full, Limited};
+use parking_lot::Mutex;
+use steadfast_spec::{
+    BaseUrl, BoxError, Endpoint, Failure, Form, InvalidBaseUrl, Outcome, Paths, Route, TokenRecord, ext,
+};
+use tower_service::Service;
+
+use crate::{Attempt, Gate, GatePermit, Grant, LoginFailure, UnexpectedStatus, destination, skew::date_ms};
+
+/// A token record is a few hundred bytes.
+const LARGEST_ANSWER: usize = 64 * 1024;
+/// Attempts end by themselves even if the leaf has no timeout of its own.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A gate that never answers must not stop logins for ever.
+const PERMIT_WITHIN: Duration = Duration::from_secs(120);
+
+/// One request to a token endpoint: permit, send, read.
+pub(crate) struct Exchange<S, G> {
+    // A lock instead of a bound: services need not be shareable between threads.
+    leaf: Mutex<S>,
+    gate: G,
+    uri: Uri,
+    route: ext::Route,
+    pub(crate) timeout: Duration,
+}
+
+impl<S, G> Exchange<S, G> {
+    pub(crate) fn new(leaf: S, gate: G, base: &BaseUrl, endpoint: Endpoint) -> Result<Self, InvalidBaseUrl> {
+        let paths = Paths::default();
+        let uri = base.join(paths.of(endpoint).unwrap_or_default())?;
+        let route = Arc::new(Route::new(endpoint));
+        Ok(Self { leaf: Mutex::new(leaf), gate, uri, route, timeout: TIMEOUT })
+    }
+
+    pub(crate) fn with_gate<H>(self, gate: H) -> Exchange<S, H> {
+        Exchange { leaf: self.leaf, gate, uri: self.uri, route: self.route, timeout: self.timeout }
+    }
+}
+
+impl<S, G: Gate> Exchange<S, G> {
+    /// Waits until the endpoint's zones admit the request.
+    pub(crate) async fn permit(&self) -> Result<G::Permit, LoginFailure> {
+        // Before anything is waited for: no secret leaves in clear text.
+        destination::check(&self.uri).map_err(|refusal| LoginFailure::Misconfigured(refusal.into()))?;
+        let permit = self.gate.acquire(&self.route.zones, self.route.lane);
+        tokio::time::timeout(PERMIT_WITHIN, permit).await.map_err(not_sent)?.map_err(not_sent)
+    }
+
+    /// Sends `form` and reads the token record.
+    pub(crate) async fn send<ResBody>(
+        &self,
+        mut permit: G::Permit,
+        form: &Form,
+        authorization: Option<HeaderValue>,
+        attempt: &Attempt,
+    ) -> Result<Grant, LoginFailure>
+    where
+        S: Service<Request<Full<Bytes>>, Response = Response<ResBody>> + Clone,
+        S::Error: Into<BoxError>,
+        ResBody: Body,
+        ResBody::Error: Into<BoxError>,
+    {
+        let request = self.request(form, authorization).map_err(LoginFailure::Misconfigured)?;
+        let sent = attempt.now();
+        let exchange = async {
+            let mut leaf = self.leaf.lock().clone();
+            poll_fn(|cx| leaf.poll_ready(cx)).await.map_err(not_sent)?;
+            permit.sent();
+            let response = leaf.call(request).await.map_err(|error| of_error(error.into()))?;
+            permit.answered(response.status(), response.headers());
+            attempt.observe(response.headers(), sent, attempt.now());
+            let (head, body) = response.into_parts();
+            if head.status != StatusCode::OK {
+                return Err(of_status(head.status, &head.headers));
+            }
+            let body = Limited::new(body, LARGEST_ANSWER).collect().await.map_err(LoginFailure::Unknown)?;
+            TokenRecord::parse(&body.to_bytes()).map_err(|error| LoginFailure::Unknown(error.into()))
+        };
+        let record = tokio::time::timeout(self.timeout, exchange)
+            .await
+            .unwrap_or_else(|elapsed| Err(LoginFailure::Unknown(elapsed.into())))?;
+        Ok(Grant::new(record.access_token, sent).valid_for(record.expires_in))
+    }
+
+    fn request(
+        &self,
+        form: &Form,
+        authorization: Option<HeaderValue>,
+    ) -> Result<Request<Full<Bytes>>, BoxError> {
+        let mut request = Request::post(self.uri.clone())
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(Full::from(form.encode()))?;
+        if let Some(authorization) = authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization);
+        }
+        request.extensions_mut().insert(self.route.clone());
+        Ok(request)
+    }
+}
+
+impl<S, G: fmt::Debug> fmt::Debug for Exchange<S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange")
+            .field("gate", &self.gate)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+fn not_sent(error: impl Into<BoxError>) -> LoginFailure {
+    LoginFailure::NotSent(error.into())
+}
+
+fn of_error(error: BoxError) -> LoginFailure {
+    match Failure::outcome_of(&*error) {
+        Outcome::NotSent => LoginFailure::NotSent(error),
+        _ => LoginFailure::Unknown(error),
+    }
+}
+
+fn of_status(status: StatusCode, headers: &HeaderMap) -> LoginFailure {
+    let answered = || UnexpectedStatus(status).into();
+    match status.as_u16() {
+        401 => LoginFailure::Refused,
+        429 => LoginFailure::RateLimited { retry_after: retry_after(headers) },
+        400 | 403 | 404 | 405 | 415 => LoginFailure::Misconfigured(answered()),
+        _ => LoginFailure::Unknown(answered()),
+    }
+}
+
+/// `Retry-After` in seconds, or as a date, from which the answer's own date is taken.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = crate::skew::unix_ms(httpdate::parse_http_date(text).ok()?);
+    u64::try_from(until - date_ms(headers)?).ok().map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::DATE;
+
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_as_seconds_and_as_a_date() {
+        let headers = |retry_after: &'static str, date: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(retry_after));
+            date.map(|date| headers.insert(DATE, HeaderValue::from_static(date)));
+            headers
+        };
+        let now = Some("Sun, 06 Nov 1994 08:49:30 GMT");
+        assert_eq!(retry_after(&headers("7", None)), Some(Duration::from_secs(7)));
+        assert_eq!(retry_after(&headers("Sun, 06 Nov 1994 08:49:37 GMT", now)), Some(Duration::from_secs(7)));
+        assert_eq!(retry_after(&headers("Sun, 06 Nov 1994 08:49:37 GMT", None)), None);
+        assert_eq!(retry_after(&headers("Sun, 06 Nov 1994 08:49:00 GMT", now)), None, "in the past");
+        assert_eq!(retry_after(&headers("soon", now)), None);
+    }
+
+    #[test]
+    fn statuses_are_told_apart_by_what_they_prove() {
+        for (status, name) in [
+            (401, "refused"),
+            (429, "rate_limited"),
+            (400, "misconfigured"),
+            (403, "misconfigured"),
+            (404, "misconfigured"),
+            (500, "unknown"),
+            (502, "unknown"),
+            (504, "unknown"),
+            (302, "unknown"),
+            (408, "unknown"),
+            (204, "unknown"),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(of_status(status, &HeaderMap::new()).as_str(), name, "{status}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+use std::{error::Error, fmt, time::Duration};
+
+use http::StatusCode;
+use steadfast_spec::BoxError;
+
+/// How an attempt to log in failed; it decides what follows.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LoginFailure {
+    /// 401: password, one-time code, key or address are wrong, and the service does not say which. Spends budget.
+    Refused,
+    /// 401 on a single-use code that says nothing of the credentials: a new code is needed. Spends nothing.
+    CodeRefused,
+    /// 400, 403, 404, 405, 415: the request itself is wrong and stays so.
+    Misconfigured(BoxError),
+    /// 429: the service did not look at it.
+    RateLimited {
+        /// How long it asked to wait.
+        retry_after: Option<Duration>,
+    },
+    /// Nothing left this machine.
+    NotSent(BoxError),
+    /// The answer is lost, cut, or of a kind that proves nothing: the code is spent, and a session may be open.
+    Unknown(BoxError),
+    /// There was no one-time code to send.
+    NoCode(BoxError),
+}
+
+impl LoginFailure {
+    /// The failure's name in logs and metrics.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::CodeRefused => "code_refused",
+            Self::Misconfigured(_) => "misconfigured",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::NotSent(_) => "not_sent",
+            Self::Unknown(_) => "unknown",
+            Self::NoCode(_) => "no_code",
+        }
+    }
+}
+
+impl fmt::Display for LoginFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Refused => "login refused with 401",
+            Self::CodeRefused => "one-time code refused with 401",
+            Self::Misconfigured(_) => "login request refused as wrong",
+            Self::RateLimited { .. } => "login refused with 429",
+            Self::NotSent(_) => "login not sent",
+            Self::Unknown(_) => "end of the login unknown",
+            Self::NoCode(_) => "no one-time code",
+        })
+    }
+}
+
+impl Error for LoginFailure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Misconfigured(source)
+            | Self::NotSent(source)
+            | Self::Unknown(source)
+            | Self::NoCode(source) => Some(&**source),
+            Self::Refused | Self::CodeRefused | Self::RateLimited { .. } => None,
+        }
+    }
+}
+
+/// A status that a token endpoint answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnexpectedStatus(pub StatusCode);
+
+impl fmt::Display for UnexpectedStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "token endpoint answered {}", self.0.as_u16())
+    }
+}
+
+impl Error for UnexpectedStatus {}

@@ -1,0 +1,41 @@
+use std::{fmt, time::Duration};
+
+use secrecy::SecretString;
+
+use crate::{Attempt, Grant, Login, LoginFailure, LoginMode};
+
+/// A token that was fetched elsewhere. It is never renewed.
+#[derive(Clone)]
+#[must_use]
+pub struct Static {
+    token: SecretString,
+    life: Option<Duration>,
+}
+
+impl Static {
+    /// The given token; how long it still lives is not known.
+    pub fn new(token: impl Into<SecretString>) -> Self {
+        Self { token: token.into(), life: None }
+    }
+
+    /// How long it still lives, from its first use on.
+    pub fn valid_for(self, life: Duration) -> Self {
+        Self { life: Some(life), ..self }
+    }
+}
+
+impl Login for Static {
+    fn mode(&self) -> LoginMode {
+        LoginMode::Once
+    }
+
+    async fn attempt(&self, attempt: &Attempt) -> Result<Grant, LoginFailure> {
+        Ok(Grant { token: self.token.clone(), sent: attempt.now(), life: self.life })
+    }
+}
+
+impl fmt::Debug for Static {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Static").field("life", &self.life).finish_non_exhaustive()
+    }
+}

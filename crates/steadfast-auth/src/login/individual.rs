@@ -1,0 +1,285 @@
+use std::{borrow::Cow, fmt, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::Full;
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret, SecretString};
+use steadfast_spec::{BaseUrl, BoxError, Endpoint, Form, InvalidBaseUrl};
+use tower_service::Service;
+
+use super::exchange::Exchange;
+use crate::{
+    ApiKey, Attempt, CodeSource, Credentials, Gate, Grant, Login, LoginFailure, LoginMode, OneTimeCode,
+    OpenGate, TotpSecret, code::ask, totp::UsedSteps,
+};
+
+/// Logs in with a password and a second factor at the individual-token endpoint (§4.3).
+///
+/// It sends through a leaf of its own, because a login must not wait for a token. The leaf sees one
+/// `POST /api-gw/oauth/individual-token-v2` an attempt, its `Authorization` and `Content-Type` set.
+///
+/// With a [`TotpSecret`] it is unattended:
+///
+/// 1. the permit comes first, then the code, then the form, so that no code grows stale in a queue;
+/// 2. a code with less than 4 s left is not used, the next one is waited for;
+/// 3. a time step is never submitted twice, unless its first request certainly never left.
+///
+/// With a [`CodeSource`] (codes from messages) a person is needed, and it never starts by itself.
+pub struct IndividualLogin<S, C, G = OpenGate> {
+    exchange: Exchange<S, G>,
+    api_key: ApiKey,
+    credentials: Credentials,
+    factor: C,
+    fields: LoginFields,
+}
+
+/// How the form's fields are named; which are sent is "not shown" (§4.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoginFields {
+    /// `client_id`; `None` leaves the field out.
+    pub client_id: Option<Cow<'static, str>>,
+    /// `password`.
+    pub password: Cow<'static, str>,
+    /// `twoFa`.
+    pub two_fa: Cow<'static, str>,
+    /// `twoFaTyp`.
+    pub two_fa_type: Cow<'static, str>,
+}
+
+impl LoginFields {
+    /// The names of §4.3, without `client_id`.
+    #[must_use]
+    pub fn without_client_id() -> Self {
+        Self { client_id: None, ..Self::default() }
+    }
+}
+
+impl Default for LoginFields {
+    fn default() -> Self {
+        Self {
+            client_id: Some("client_id".into()),
+            password: "password".into(),
+            two_fa: "twoFa".into(),
+            two_fa_type: "twoFaTyp".into(),
+        }
+    }
+}
+
+/// Codes made from a secret; the second factor of [`IndividualLogin::totp`].
+pub struct Totp {
+    secret: TotpSecret,
+    used: Mutex<UsedSteps>,
+}
+
+/// Codes from a [`CodeSource`]; the second factor of [`IndividualLogin::otp`].
+pub struct Otp<C> {
+    source: C,
+    // A code that never left; the person who typed it need not fetch another.
+    unsent: Mutex<Option<OneTimeCode>>,
+}
+
+impl<S> IndividualLogin<S, Totp> {
+    /// Logs in with codes made from `secret`, over `leaf`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBaseUrl`] if the endpoint's path cannot follow `base`.
+    pub fn totp(
+        leaf: S,
+        base: &BaseUrl,
+        api_key: ApiKey,
+        credentials: Credentials,
+        secret: TotpSecret,
+    ) -> Result<Self, InvalidBaseUrl> {
+        let factor = Totp { secret, used: Mutex::default() };
+        Self::new(leaf, base, api_key, credentials, factor)
+    }
+}
+
+impl<S, C: CodeSource> IndividualLogin<S, Otp<C>> {
+    /// Logs in with codes from messages, which `source` fetches, over `leaf`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBaseUrl`] if the endpoint's path cannot follow `base`.
+    pub fn otp(
+        leaf: S,
+        base: &BaseUrl,
+        api_key: ApiKey,
+        credentials: Credentials,
+        source: C,
+    ) -> Result<Self, InvalidBaseUrl> {
+        let factor = Otp { source, unsent: Mutex::new(None) };
+        Self::new(leaf, base, api_key, credentials, factor)
+    }
+}
+
+impl<S, C> IndividualLogin<S, C> {
+    fn new(
+        leaf: S,
+        base: &BaseUrl,
+        api_key: ApiKey,
+        credentials: Credentials,
+        factor: C,
+    ) -> Result<Self, InvalidBaseUrl> {
+        let exchange = Exchange::new(leaf, OpenGate, base, Endpoint::IndividualToken)?;
+        Ok(Self { exchange, api_key, credentials, factor, fields: LoginFields::default() })
+    }
+}
+
+impl<S, C, G> IndividualLogin<S, C, G> {
+    /// Takes permits from `gate`; without it, logins are not limited.
+    #[must_use]
+    pub fn gate<H: Gate>(self, gate: H) -> IndividualLogin<S, C, H> {
+        IndividualLogin {
+            exchange: self.exchange.with_gate(gate),
+            api_key: self.api_key,
+            credentials: self.credentials,
+            factor: self.factor,
+            fields: self.fields,
+        }
+    }
+
+    /// Names the form's fields.
+    #[must_use]
+    pub fn fields(self, fields: LoginFields) -> Self {
+        Self { fields, ..self }
+    }
+
+    /// How long an attempt may take from its send on; 30 s unless set.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.exchange.timeout = timeout;
+        self
+    }
+
+    fn form(&self, code: &str, kind: &'static str) -> Form {
+        let LoginFields { client_id, password, two_fa, two_fa_type } = self.fields.clone();
+        let mut form = Form::new();
+        if let Some(name) = client_id {
+            form = form.with(name, self.credentials.client_id.expose_secret());
+        }
+        form.with(password, self.credentials.password.expose_secret())
+            .with(two_fa, code)
+            .with(two_fa_type, kind)
+    }
+}
+
+impl Totp {
+    /// Waits until a code may be submitted; without claiming it.
+    async fn wait(&self, attempt: &Attempt) {
+        loop {
+            let usable = Self::usable(&self.used.lock(), attempt);
+            match usable {
+                Ok(_) => return,
+                Err(wait) => tokio::time::sleep(wait.min(Attempt::NAP)).await,
+            }
+        }
+    }
+
+    fn usable(used: &UsedSteps, attempt: &Attempt) -> Result<u64, Duration> {
+        used.usable(attempt.code_time_ms(), attempt.code_time_margin_ms())
+    }
+
+    /// Takes the code of the current step, which nobody gets again.
+    async fn claim(&self, attempt: &Attempt) -> (u64, SecretString) {
+        loop {
+            let claimed = {
+                let mut used = self.used.lock();
+                Self::usable(&used, attempt).inspect(|&step| used.claim(step))
+            };
+            match claimed {
+                Ok(step) => return (step, self.secret.code(step)),
+                Err(wait) => tokio::time::sleep(wait.min(Attempt::NAP)).await,
+            }
+        }
+    }
+}
+
+impl<S, ResBody, G> Login for IndividualLogin<S, Totp, G>
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    ResBody: Body + Send,
+    ResBody::Data: Send,
+    ResBody::Error: Into<BoxError>,
+    G: Gate,
+{
+    fn mode(&self) -> LoginMode {
+        LoginMode::Unattended
+    }
+
+    async fn attempt(&self, attempt: &Attempt) -> Result<Grant, LoginFailure> {
+        // Half a minute may pass until a step is free; a permit held that long would keep others out.
+        self.factor.wait(attempt).await;
+        let permit = self.exchange.permit().await?;
+        let (step, code) = self.factor.claim(attempt).await;
+        let form = self.form(code.expose_secret(), "totp");
+        let result = self.exchange.send(permit, &form, Some(self.api_key.header()), attempt).await;
+        if let Err(LoginFailure::NotSent(_)) = result {
+            self.factor.used.lock().release(step);
+        }
+        result
+    }
+}
+
+impl<S, ResBody, C, G> Login for IndividualLogin<S, Otp<C>, G>
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    ResBody: Body + Send,
+    ResBody::Data: Send,
+    ResBody::Error: Into<BoxError>,
+    C: CodeSource,
+    G: Gate,
+{
+    fn mode(&self) -> LoginMode {
+        LoginMode::Attended
+    }
+
+    async fn attempt(&self, attempt: &Attempt) -> Result<Grant, LoginFailure> {
+        let kept = self.factor.unsent.lock().take();
+        let code = match kept {
+            Some(code) => code,
+            // A person is slower than the zone, so the permit comes second here.
+            None => ask(&self.factor.source).await?,
+        };
+        let result = match self.exchange.permit().await {
+            Ok(permit) => {
+                let form = self.form(code.expose(), "otp");
+                self.exchange.send(permit, &form, Some(self.api_key.header()), attempt).await
+            }
+            Err(failure) => Err(failure),
+        };
+        if let Err(LoginFailure::NotSent(_)) = result {
+            *self.factor.unsent.lock() = Some(code);
+        }
+        result
+    }
+}
+
+impl<S, C, G: fmt::Debug> fmt::Debug for IndividualLogin<S, C, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndividualLogin")
+            .field("exchange", &self.exchange)
+            .field("fields", &self.fields)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Totp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Totp").finish_non_exhaustive()
+    }
+}
+
+impl<C> fmt::Debug for Otp<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Otp").finish_non_exhaustive()
+    }
+}

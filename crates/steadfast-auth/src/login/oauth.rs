@@ -1,0 +1,131 @@
+use std::{fmt, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::Full;
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret, SecretString};
+use steadfast_spec::{BaseUrl, BoxError, Endpoint, Form, InvalidBaseUrl};
+use tower_service::Service;
+
+use super::exchange::Exchange;
+use crate::{
+    ApiKey, Attempt, CodeSource, Gate, Grant, Login, LoginFailure, LoginMode, OneTimeCode, OpenGate,
+    code::ask,
+};
+
+/// Exchanges an authorization code for a token (§4.2).
+///
+/// The code comes from a browser login, which `source` conducts; it is asked for only when somebody calls
+/// [`TokenSource::login`](crate::TokenSource::login). A code is used once: after a 401 a new one is needed, and that
+/// says nothing of the credentials, so nothing latches. A request that never left, or a 429, leaves the code unused,
+/// and the next attempt sends it again.
+///
+/// It does not listen for the redirect: that is the source's work.
+pub struct CodeExchange<S, C, G = OpenGate> {
+    exchange: Exchange<S, G>,
+    api_key: ApiKey,
+    client_secret: SecretString,
+    redirect_uri: String,
+    source: C,
+    unused: Mutex<Option<OneTimeCode>>,
+}
+
+impl<S, C: CodeSource> CodeExchange<S, C> {
+    /// Exchanges codes of `source` over `leaf`; `redirect_uri` is the one registered with the app.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidBaseUrl`] if the endpoint's path cannot follow `base`.
+    pub fn new(
+        leaf: S,
+        base: &BaseUrl,
+        api_key: ApiKey,
+        client_secret: impl Into<SecretString>,
+        redirect_uri: impl Into<String>,
+        source: C,
+    ) -> Result<Self, InvalidBaseUrl> {
+        Ok(Self {
+            exchange: Exchange::new(leaf, OpenGate, base, Endpoint::Token)?,
+            api_key,
+            client_secret: client_secret.into(),
+            redirect_uri: redirect_uri.into(),
+            source,
+            unused: Mutex::new(None),
+        })
+    }
+}
+
+impl<S, C, G> CodeExchange<S, C, G> {
+    /// Takes permits from `gate`; without it, exchanges are not limited.
+    #[must_use]
+    pub fn gate<H: Gate>(self, gate: H) -> CodeExchange<S, C, H> {
+        CodeExchange {
+            exchange: self.exchange.with_gate(gate),
+            api_key: self.api_key,
+            client_secret: self.client_secret,
+            redirect_uri: self.redirect_uri,
+            source: self.source,
+            unused: self.unused,
+        }
+    }
+
+    /// How long an attempt may take from its send on; 30 s unless set.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.exchange.timeout = timeout;
+        self
+    }
+
+    fn form(&self, code: &OneTimeCode) -> Form {
+        Form::new()
+            .with("code", code.expose())
+            .with("client_id", self.api_key.expose())
+            .with("client_secret", self.client_secret.expose_secret())
+            .with("redirect_uri", self.redirect_uri.as_str())
+            .with("grant_type", "authorization_code")
+    }
+}
+
+impl<S, ResBody, C, G> Login for CodeExchange<S, C, G>
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    ResBody: Body + Send,
+    ResBody::Data: Send,
+    ResBody::Error: Into<BoxError>,
+    C: CodeSource,
+    G: Gate,
+{
+    fn mode(&self) -> LoginMode {
+        LoginMode::Attended
+    }
+
+    async fn attempt(&self, attempt: &Attempt) -> Result<Grant, LoginFailure> {
+        let kept = self.unused.lock().take();
+        let code = match kept {
+            Some(code) => code,
+            None => ask(&self.source).await?,
+        };
+        let result = match self.exchange.permit().await {
+            Ok(permit) => self.exchange.send(permit, &self.form(&code), None, attempt).await,
+            Err(failure) => Err(failure),
+        };
+        match result {
+            Err(LoginFailure::Refused) => Err(LoginFailure::CodeRefused),
+            Err(LoginFailure::NotSent(_) | LoginFailure::RateLimited { .. }) => {
+                *self.unused.lock() = Some(code);
+                result
+            }
+            _ => result,
+        }
+    }
+}
+
+impl<S, C, G: fmt::Debug> fmt::Debug for CodeExchange<S, C, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CodeExchange").field("exchange", &self.exchange).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,291 @@
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use http::{Request, Response, StatusCode};
+use pin_project_lite::pin_project;
+use steadfast_spec::{
+    BoxError, Failure,
+    ext::{Deadline, DoNotRetry, HeadOfLane, SendBy, TokenGeneration},
+};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, Sleep, sleep_until},
+};
+use tower_service::Service;
+
+use crate::{
+    AuthError, AuthErrorKind, RefusedHeader, TokenSource, Unrenewed,
+    source::{Admitted, Ended, Refused},
+};
+
+pin_project! {
+    /// The response future of [`Refresh`](crate::Refresh).
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, B, ResBody>
+    where
+        S: Service<Request<B>>,
+    {
+        #[pin]
+        state: State<S::Future>,
+        call: Call<S, B, ResBody>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F> {
+        // Nothing is known of the token yet.
+        Admitting,
+        // A login is under way; the request has not been sent, or it has been refused.
+        Waiting { ended: oneshot::Receiver<Ended>, #[pin] limit: Option<Sleep> },
+        // The token may not be known everywhere yet.
+        Pausing { #[pin] pause: Sleep },
+        Readying,
+        Calling { #[pin] future: F },
+    }
+}
+
+/// What stays the same from send to send.
+struct Call<S, B, ResBody> {
+    inner: S,
+    source: TokenSource,
+    request: Option<Request<B>>,
+    needs_token: bool,
+    // The request and its deadline, for a second send; `None` once that is spent.
+    spare: Option<Request<B>>,
+    limit: Option<Instant>,
+    // The first 401 while a second send is prepared, and the token that it refused.
+    refused: Option<(Response<ResBody>, TokenGeneration)>,
+    resent: bool,
+    // How often the token was withdrawn between here and the header.
+    overtaken: u8,
+}
+
+/// A token that is withdrawn again and again while the request waits for its permit: the caller should know.
+const MOST_OVERTAKEN: u8 = 3;
+
+impl<S, B, ResBody> ResponseFuture<S, B, ResBody>
+where
+    S: Service<Request<B>, Response = Response<ResBody>>,
+{
+    pub(super) fn new(inner: S, source: TokenSource, request: Request<B>, needs_token: bool) -> Self {
+        let limit = if needs_token { limit(&request) } else { None };
+        let state = if needs_token { State::Admitting } else { State::Readying };
+        let call = Call {
+            inner,
+            source,
+            request: Some(request),
+            needs_token,
+            spare: None,
+            limit,
+            refused: None,
+            resent: false,
+            overtaken: 0,
+        };
+        Self { state, call }
+    }
+}
+
+impl<S, B, ResBody> Future for ResponseFuture<S, B, ResBody>
+where
+    S: Service<Request<B>, Response = Response<ResBody>>,
+    S::Error: Into<BoxError>,
+    B: Clone,
+{
+    type Output = Result<Response<ResBody>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let call = this.call;
+        loop {
+            let next = match this.state.as_mut().project() {
+                // ## Admitting => (Readying | Waiting | refused)
+                StateProj::Admitting => match call.source.admit() {
+                    Admitted::Go => State::Readying,
+                    Admitted::Wait(ended) => call.wait_for(ended),
+                    Admitted::Refused(error) => return Poll::Ready(Err(refusal(error))),
+                },
+                StateProj::Waiting { ended, limit } => {
+                    // The login's end comes first: a token that is there in time is used.
+                    match Pin::new(ended).poll(cx) {
+                        Poll::Ready(ended) => match call.after_wait(ended) {
+                            Ok(next) => next,
+                            Err(output) => return Poll::Ready(output),
+                        },
+                        Poll::Pending => {
+                            let Some(limit) = limit.as_pin_mut() else { return Poll::Pending };
+                            ready!(limit.poll(cx));
+                            return Poll::Ready(call.too_late());
+                        }
+                    }
+                }
+                // ## Pausing => Readying
+                StateProj::Pausing { pause } => {
+                    ready!(pause.poll(cx));
+                    call.send_again()
+                }
+                // ## Readying => Calling
+                //
+                // The service that was polled ready is the one that is called.
+                StateProj::Readying => {
+                    ready!(call.inner.poll_ready(cx)).map_err(Into::into)?;
+                    let Some(request) = call.request.take() else {
+                        return Poll::Ready(Err("polled after completion".into()));
+                    };
+                    if call.needs_token && !call.resent {
+                        call.spare = Some(request.clone());
+                    }
+                    State::Calling { future: call.inner.call(request) }
+                }
+                StateProj::Calling { future } => {
+                    let result = ready!(future.poll(cx)).map_err(Into::into);
+                    match call.answered(result) {
+                        Ok(next) => next,
+                        Err(output) => return Poll::Ready(output),
+                    }
+                }
+            };
+            this.state.set(next);
+        }
+    }
+}
+
+type Output<ResBody> = Result<Response<ResBody>, BoxError>;
+
+impl<S, B, ResBody> Call<S, B, ResBody> {
+    fn wait_for<F>(&self, ended: oneshot::Receiver<Ended>) -> State<F> {
+        State::Waiting { ended, limit: self.limit.map(sleep_until) }
+    }
+
+    /// ## Waiting => (Admitting | Readying | Waiting | answered)
+    fn after_wait<F>(
+        &mut self,
+        ended: Result<Ended, oneshot::error::RecvError>,
+    ) -> Result<State<F>, Output<ResBody>> {
+        let ended = ended.unwrap_or_else(|_| Err(AuthError::new(AuthErrorKind::Unavailable)));
+        if let Some((_, sent)) = &self.refused {
+            // A 401 is repeated only with a token that is newer than the one it refused.
+            if self.source.is_newer_than(*sent) {
+                return Ok(self.send_again());
+            }
+            return Err(self.surface(ended.err()));
+        }
+        match self.source.after_wait(ended) {
+            Admitted::Go => Ok(State::Readying),
+            Admitted::Wait(ended) => Ok(self.wait_for(ended)),
+            Admitted::Refused(error) => Err(Err(refusal(error))),
+        }
+    }
+
+    /// ## Calling => (answered | Admitting | Waiting | Pausing | Readying)
+    fn answered<F>(&mut self, result: Output<ResBody>) -> Result<State<F>, Output<ResBody>> {
+        let response = match result {
+            Ok(response) => response,
+            Err(error) => return self.failed(error),
+        };
+        let generation = response.extensions().get::<TokenGeneration>().copied();
+        let Some(generation) = generation.filter(|_| self.needs_token) else { return Err(Ok(response)) };
+        let status = response.status();
+        if status != StatusCode::UNAUTHORIZED {
+            // 403 says that the identity is known (§7); an answer of the gateway's limiter or of a broken upstream says
+            // nothing of the token.
+            if status.is_success() || status == StatusCode::FORBIDDEN {
+                self.source.accepted(generation);
+            }
+            return Err(Ok(response));
+        }
+        let decision = self.source.refused(generation, self.resent);
+        self.refused = Some((response, generation));
+        match decision {
+            Refused::Resend => Ok(self.send_again()),
+            Refused::Join(ended) => Ok(self.wait_for(ended)),
+            Refused::ResendAt(at) if self.limit.is_none_or(|limit| at < limit) => {
+                Ok(State::Pausing { pause: sleep_until(at) })
+            }
+            Refused::ResendAt(_) => Err(self.surface(Some(AuthError::new(AuthErrorKind::TooLate)))),
+            Refused::Surface(error) => Err(self.surface(error)),
+        }
+    }
+
+    /// A token withdrawn while the request waited for its permit is no failure: the request was not sent and its permit
+    /// was given back, so it waits for the next token like everybody else.
+    fn failed<F>(&mut self, error: BoxError) -> Result<State<F>, Output<ResBody>> {
+        if !is_no_token(&error) || self.overtaken == MOST_OVERTAKEN {
+            return Err(Err(error));
+        }
+        self.overtaken += 1;
+        match self.spare.take() {
+            Some(spare) => {
+                self.request = Some(at_the_head(spare));
+                Ok(State::Admitting)
+            }
+            // The second send met no token; the first one's answer is the better one.
+            None if self.refused.is_some() => Err(self.surface(None)),
+            None => Err(Err(error)),
+        }
+    }
+
+    fn send_again<F>(&mut self) -> State<F> {
+        self.resent = true;
+        self.request = self.spare.take().map(at_the_head);
+        State::Readying
+    }
+
+    fn too_late(&mut self) -> Output<ResBody> {
+        let error = AuthError::new(AuthErrorKind::TooLate);
+        if self.refused.is_some() { self.surface(Some(error)) } else { Err(refusal(error)) }
+    }
+
+    /// Hands the 401 to the caller, with the reason why nothing better came.
+    fn surface(&mut self, error: Option<AuthError>) -> Output<ResBody> {
+        let Some((mut response, _)) = self.refused.take() else {
+            return Err("polled after completion".into());
+        };
+        response.extensions_mut().insert(DoNotRetry);
+        if let Some(error) = error {
+            response.extensions_mut().insert(Unrenewed(error));
+        }
+        Ok(response)
+    }
+}
+
+impl<S, B, ResBody> fmt::Debug for ResponseFuture<S, B, ResBody>
+where
+    S: Service<Request<B>>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture")
+            .field("limit", &self.call.limit)
+            .field("resent", &self.call.resent)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Until when the request may wait.
+fn limit<B>(request: &Request<B>) -> Option<Instant> {
+    let extensions = request.extensions();
+    let send_by = extensions.get::<SendBy>().map(|by| Instant::from_std(by.0));
+    let deadline = extensions.get::<Deadline>().map(|by| Instant::from_std(by.0));
+    send_by.into_iter().chain(deadline).min()
+}
+
+/// It has waited for its permits once.
+fn at_the_head<B>(mut request: Request<B>) -> Request<B> {
+    request.extensions_mut().insert(HeadOfLane);
+    request
+}
+
+fn refusal(error: AuthError) -> BoxError {
+    Failure::refused(error).into()
+}
+
+fn is_no_token(error: &BoxError) -> bool {
+    Failure::find(&**error)
+        .and_then(std::error::Error::source)
+        .and_then(|source| source.downcast_ref())
+        .is_some_and(|refused: &RefusedHeader| *refused == RefusedHeader::NoToken)
+}

@@ -1,0 +1,82 @@
+use tower_layer::Layer;
+
+use crate::{Refresh, TokenSource};
+
+/// Keeps a usable token under every request, and sends a request again whose token was refused.
+///
+/// Requests whose route needs no access token pass untouched. For the others:
+///
+/// 1. **Before the call** it waits until there is a usable token, but not beyond the request's
+///    [`SendBy`](steadfast_spec::ext::SendBy) or [`Deadline`](steadfast_spec::ext::Deadline). Everybody who waits shares
+///    one login, its success and its failure.
+/// 2. **After a 401** (not executed, whatever the request was) it finds the generation *g* that the request was sent
+///    with in the response's extensions and compares it with the current one, *c*:
+///    * *c* is newer: send again with *c*;
+///    * *c* is *g* and its life is over: join the one login, then send again;
+///    * *c* is *g*, younger, and has worked: *suspect*. One login in 15 minutes, then send again;
+///    * *c* is *g* and has never worked: send again once after 2 s, because it may not be known everywhere yet.
+///      Refused then too, a breaker opens: no login, requests fail at once with
+///      [`Rejected`](crate::AuthErrorKind::Rejected) and ranked causes, and one request in 30 s looks whether
+///      anything has changed.
+/// 3. A second 401 of the same request goes to the caller, with [`Unrenewed`](crate::Unrenewed) and
+///    [`DoNotRetry`](steadfast_spec::ext::DoNotRetry) in its extensions.
+/// 4. 403 is never a reason to log in.
+///
+/// # Example
+///
+/// ```
+/// use http::{Request, Response};
+/// use steadfast_auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource};
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let source = TokenSource::fixed(ApiKey::new("key")?, "token")?;
+/// let service = ServiceBuilder::new()
+///     .layer(RefreshLayer::new(source.clone())) // waits for a token, and may send again
+///     .layer(AuthHeaderLayer::new(source)) // reads the token of the moment, once for each send
+///     .service(tower::service_fn(|_: Request<String>| async {
+///         Ok::<_, std::convert::Infallible>(Response::new("orders"))
+///     }));
+///
+/// let request = Request::get("https://api.example/v2/api/oms/orders").body(String::new())?;
+/// assert_eq!(service.oneshot(request).await?.into_body(), "orders");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Order
+///
+/// Outside the rate limiter, because a resend takes permits of its own, and outside
+/// [`AuthHeaderLayer`](crate::AuthHeaderLayer) of the same source, so that a resend carries the new token. Inside
+/// retry. The login's own requests never pass through it.
+///
+/// # Clone
+///
+/// Clones share the source. The layer is always ready: what it waits for depends on the request, and the service below
+/// is polled ready after the wait.
+///
+/// # Cancellation
+///
+/// Dropped while it waits, the request leaves nothing behind, and the login goes on for others. Dropped later, the
+/// call below is dropped.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RefreshLayer {
+    source: TokenSource,
+}
+
+impl RefreshLayer {
+    /// Keeps the tokens of `source` usable.
+    pub fn new(source: TokenSource) -> Self {
+        Self { source }
+    }
+}
+
+impl<S> Layer<S> for RefreshLayer {
+    type Service = Refresh<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Refresh::new(inner, self.source.clone())
+    }
+}

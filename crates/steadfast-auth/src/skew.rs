@@ -1,0 +1,157 @@
+use std::time::SystemTime;
+
+use http::{HeaderMap, header::DATE};
+
+/// Samples that claim more than a day are a broken `Date`, not a clock.
+const LARGEST_MS: i64 = 86_400_000;
+/// How fast two clocks may run apart: 100 parts per million.
+const DRIFT_PER_MS: i64 = 10_000;
+
+/// Estimates how far the service's clock is ahead of this machine's.
+///
+/// A `Date` header says the second in which the service answered, and the answer was made between the instants at
+/// which the request left and the answer came. Each exchange therefore bounds the offset on both sides; bounds of
+/// several exchanges are intersected, and the middle of what is left is the estimate. One exchange alone gives the
+/// midpoint rule. Pure: milliseconds in, milliseconds out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SkewEstimator {
+    bounds: Option<Bounds>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    low: i64,
+    high: i64,
+    // The machine's time of the last sample, from which drift widens the bounds.
+    at: i64,
+}
+
+impl SkewEstimator {
+    /// An estimator that has seen nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bounds: None }
+    }
+
+    /// Learns from one exchange: the answer's `Date`, and when the request left and the answer came by this
+    /// machine's clock; all in milliseconds since the Unix epoch.
+    pub fn observe(&mut self, date: i64, sent: i64, answered: i64) {
+        // A clock that was set back during the exchange says nothing.
+        if answered < sent {
+            return;
+        }
+        // The service wrote `date` at some point of [date, date + 1 s).
+        let (low, high) = (date - answered, date + 1_000 - sent);
+        if low.abs() > LARGEST_MS || high.abs() > LARGEST_MS {
+            return;
+        }
+        let sample = Bounds { low, high, at: answered };
+        self.bounds = Some(match self.bounds {
+            None => sample,
+            Some(old) => {
+                let drift = (answered - old.at).abs() / DRIFT_PER_MS;
+                let (low, high) = (low.max(old.low - drift), high.min(old.high + drift));
+                // An empty intersection means that one of the clocks was set: only the newest sample counts.
+                if low <= high { Bounds { low, high, at: answered } } else { sample }
+            }
+        });
+    }
+
+    /// How far the service is ahead, in milliseconds; `None` before the first sample.
+    #[must_use]
+    pub fn offset(&self) -> Option<i64> {
+        self.bounds.map(|b| (b.low + b.high).div_euclid(2))
+    }
+
+    /// At `now` of this machine's clock the offset is off by at most this much, in milliseconds; it grows with the age
+    /// of the last sample. `None` before the first.
+    #[must_use]
+    pub fn uncertainty(&self, now: i64) -> Option<i64> {
+        self.bounds.map(|b| (b.high - b.low + 1) / 2 + (now - b.at).abs() / DRIFT_PER_MS)
+    }
+}
+
+/// Milliseconds since the Unix epoch; negative before it.
+pub(crate) fn unix_ms(time: SystemTime) -> i64 {
+    let ms = |d: std::time::Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => ms(since),
+        Err(before) => -ms(before.duration()),
+    }
+}
+
+/// The `Date` of an answer, in milliseconds since the Unix epoch.
+pub(crate) fn date_ms(headers: &HeaderMap) -> Option<i64> {
+    let text = headers.get(DATE)?.to_str().ok()?;
+    httpdate::parse_http_date(text).ok().map(unix_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a service that is `offset` ahead writes at the machine's time `at`.
+    fn date_at(at: i64, offset: i64) -> i64 {
+        (at + offset).div_euclid(1_000) * 1_000
+    }
+
+    #[test]
+    fn one_exchange_gives_its_midpoint() {
+        let mut skew = SkewEstimator::new();
+        assert_eq!(skew.offset(), None);
+        skew.observe(10_000, 4_900, 5_100);
+        assert_eq!(skew.offset(), Some(5_500));
+        assert_eq!(skew.uncertainty(5_100), Some(600));
+        assert_eq!(skew.uncertainty(5_100 + 3_600_000), Some(960), "an hour of drift");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_believed_at_once() {
+        let mut skew = SkewEstimator::new();
+        skew.observe(date_at(1_000_000, 0), 1_000_000, 1_000_010);
+        skew.observe(date_at(1_010_000, 60_000), 1_010_000, 1_010_010);
+        let offset = skew.offset().unwrap();
+        assert!((offset - 60_000).abs() <= 510, "{offset}");
+    }
+
+    #[test]
+    fn a_broken_date_and_a_clock_set_back_during_the_exchange_say_nothing() {
+        let mut skew = SkewEstimator::new();
+        skew.observe(0, 1_700_000_000_000, 1_700_000_000_010);
+        skew.observe(5_000, 5_000, 4_000);
+        assert_eq!(skew, SkewEstimator::new());
+    }
+
+    proptest! {
+        /// T20: the truth lies within the bounds of every estimate.
+        #[test]
+        fn t20_the_true_offset_is_never_outside_the_uncertainty(
+            offset in -40_000_i64..40_000,
+            exchanges in prop::collection::vec((0_i64..600_000, 0_i64..3_000, 0_i64..3_000), 1..20),
+        ) {
+            let mut skew = SkewEstimator::new();
+            let mut now = 1_700_000_000_000;
+            for (pause, out, back) in exchanges {
+                now += pause;
+                let (sent, answered) = (now, now + out + back);
+                skew.observe(date_at(now + out, offset), sent, answered);
+                now = answered;
+                let (estimate, off) = (skew.offset().unwrap(), skew.uncertainty(now).unwrap());
+                prop_assert!((estimate - offset).abs() <= off + 1, "{estimate} +- {off}, true {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_exchanges_estimate_better_than_one() {
+        let mut skew = SkewEstimator::new();
+        for n in 0..50 {
+            let at = 1_000_000 + n * 1_037;
+            skew.observe(date_at(at + 20, 7_300), at, at + 40);
+        }
+        let offset = skew.offset().unwrap();
+        assert!((offset - 7_300).abs() <= 50, "{offset}");
+    }
+}

@@ -1,0 +1,200 @@
+mod builder;
+mod flight;
+mod shared;
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use arc_swap::Guard;
+use http::{HeaderMap, HeaderValue};
+use secrecy::SecretString;
+use steadfast_spec::ext::TokenGeneration;
+use tokio::{
+    sync::oneshot,
+    time::{Instant, MissedTickBehavior},
+};
+
+pub use self::builder::TokenSourceBuilder;
+pub(crate) use self::{flight::Ended, shared::Shared};
+use crate::{
+    ApiKey, AuthError, Grant, InvalidSecret, Login, Static, Status, Token,
+    life::{AfterRefusal, Tick},
+};
+
+/// The background looks at the wall clock this often; a suspended machine is noticed within it.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
+
+/// Holds the freshest token of one account and fetches the next: one login for everybody who waits.
+///
+/// [`AuthHeaderLayer`](crate::AuthHeaderLayer) reads the token from it and [`RefreshLayer`](crate::RefreshLayer) keeps
+/// it usable; both are made from the same source.
+///
+/// # Clone
+///
+/// Clones are the same source.
+///
+/// # Cancellation
+///
+/// A login runs in a task of its own. Whoever waits for it may be dropped at any point: the login goes on, its
+/// one-time code is not wasted, and its token is there for the next request.
+#[derive(Clone)]
+pub struct TokenSource {
+    shared: Arc<Shared>,
+}
+
+impl TokenSource {
+    /// A source that fetches tokens for `api_key` by `login`.
+    pub fn builder(api_key: ApiKey, login: impl Login) -> TokenSourceBuilder {
+        TokenSourceBuilder::new(api_key, Some(Arc::new(login)))
+    }
+
+    /// A source that holds one given token, from now on, and never fetches another.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidSecret::Token`] if the token cannot stand in a header.
+    pub fn fixed(api_key: ApiKey, token: impl Into<SecretString>) -> Result<Self, InvalidSecret> {
+        let token = token.into();
+        let source = Self::builder(api_key, Static::new(token.clone())).build();
+        source.shared.granted(Grant::new(token, source.shared.clock.now()))?;
+        Ok(source)
+    }
+
+    /// A source without a login: only requests that need no token get through.
+    #[must_use]
+    pub fn not_configured(api_key: ApiKey) -> Self {
+        TokenSourceBuilder::new(api_key, None).build()
+    }
+
+    /// Logs in now, or joins the login that is under way; the way to start a login that needs a person.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError`] if the login failed, is latched or is held back after failures.
+    ///
+    /// # Cancellation
+    ///
+    /// The login goes on if the future is dropped.
+    pub async fn login(&self) -> Result<(), AuthError> {
+        let ended = self.shared.ask()?;
+        ended.await.unwrap_or_else(|_| Err(flight::interrupted()))
+    }
+
+    /// Renews ahead of time as long as any other clone of the source exists; to be spawned once.
+    ///
+    /// Without it, renewals start with the first request that finds one due.
+    pub fn keep_fresh(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        let source = Arc::downgrade(&self.shared);
+        async move {
+            let mut looks = tokio::time::interval(BETWEEN_LOOKS);
+            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                looks.tick().await;
+                let Some(shared) = source.upgrade() else { return };
+                match shared.tick() {
+                    Tick::Idle => {}
+                    Tick::Renew => shared.launch(),
+                    Tick::AskHuman => shared.ask_human(),
+                }
+            }
+        }
+    }
+
+    /// Opens the latch and forgets failures: for somebody who has corrected what was wrong. A token that was never
+    /// accepted is dropped too.
+    pub fn reset(&self) {
+        self.shared.reset();
+    }
+
+    /// The source at this moment.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.shared.status()
+    }
+
+    /// The current token. Takes no lock and allocates nothing.
+    #[must_use]
+    pub fn token(&self) -> Option<Arc<Token>> {
+        self.shared.token.load_full()
+    }
+
+    /// Learns the service's time from an answer to a request that left at `sent` and was answered at `answered`, by
+    /// this machine's clock. Logins teach it by themselves.
+    pub fn observe_date(
+        &self,
+        headers: &HeaderMap,
+        sent: std::time::SystemTime,
+        answered: std::time::SystemTime,
+    ) {
+        self.shared.observe_date(headers, sent, answered);
+    }
+
+    pub(crate) fn peek(&self) -> Guard<Option<Arc<Token>>> {
+        self.shared.token.load()
+    }
+
+    pub(crate) fn api_key_header(&self) -> HeaderValue {
+        self.shared.api_key.header()
+    }
+
+    /// Whether a request may go down now, or what it has to wait for.
+    pub(crate) fn admit(&self) -> Admitted {
+        self.shared.admit()
+    }
+
+    /// What a request does whose login has ended.
+    pub(crate) fn after_wait(&self, ended: Ended) -> Admitted {
+        match ended {
+            Ok(()) => self.admit(),
+            Err(_) if self.shared.is_usable() => Admitted::Go,
+            Err(error) => Admitted::Refused(error),
+        }
+    }
+
+    /// True if there is a newer token than `sent`.
+    pub(crate) fn is_newer_than(&self, sent: TokenGeneration) -> bool {
+        self.peek().as_ref().is_some_and(|token| token.generation() > sent)
+    }
+
+    /// The service accepted the token. Only its first acceptance takes a lock.
+    pub(crate) fn accepted(&self, generation: TokenGeneration) {
+        let token = self.peek();
+        if let Some(token) = token.as_ref().filter(|t| t.generation() == generation && !t.has_worked()) {
+            token.note_worked();
+            self.shared.accepted(generation);
+        }
+    }
+
+    /// The service answered 401 to a request that was sent with the token.
+    pub(crate) fn refused(&self, generation: TokenGeneration, resent: bool) -> Refused {
+        let (decision, ended, error) = self.shared.refused(generation, resent);
+        match (decision, ended) {
+            (AfterRefusal::Resend, _) => Refused::Resend,
+            (AfterRefusal::ResendAt(at), _) => Refused::ResendAt(self.shared.instant(at)),
+            (AfterRefusal::Join { .. }, Some(ended)) => Refused::Join(ended),
+            (AfterRefusal::Join { .. } | AfterRefusal::Surface, _) => Refused::Surface(error),
+        }
+    }
+}
+
+/// The answer to a request that asks for a usable token.
+#[derive(Debug)]
+pub(crate) enum Admitted {
+    Go,
+    Wait(oneshot::Receiver<Ended>),
+    Refused(AuthError),
+}
+
+/// What follows a 401.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Resend,
+    ResendAt(Instant),
+    Join(oneshot::Receiver<Ended>),
+    Surface(Option<AuthError>),
+}
+
+impl fmt::Debug for TokenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenSource").field("status", &self.status()).finish()
+    }
+}

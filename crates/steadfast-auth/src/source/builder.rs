@@ -1,0 +1,67 @@
+use std::{fmt, sync::Arc};
+
+use steadfast_spec::WallClock;
+
+use super::{TokenSource, shared::Shared};
+use crate::{ApiKey, HumanNeeded, Renewal, login::AnyLogin};
+
+/// Builds a [`TokenSource`].
+#[must_use]
+pub struct TokenSourceBuilder {
+    pub(super) api_key: ApiKey,
+    pub(super) login: Option<Arc<dyn AnyLogin>>,
+    pub(super) clock: WallClock,
+    pub(super) renewal: Renewal,
+    pub(super) may_renew: MayRenew,
+    pub(super) on_human_needed: OnHumanNeeded,
+}
+
+pub(super) type MayRenew = Box<dyn Fn() -> bool + Send + Sync>;
+pub(super) type OnHumanNeeded = Box<dyn Fn(HumanNeeded) + Send + Sync>;
+
+impl TokenSourceBuilder {
+    pub(super) fn new(api_key: ApiKey, login: Option<Arc<dyn AnyLogin>>) -> Self {
+        Self {
+            api_key,
+            login,
+            clock: WallClock::system(),
+            renewal: Renewal::new(),
+            may_renew: Box::new(|| true),
+            on_human_needed: Box::new(|_| ()),
+        }
+    }
+
+    /// Reads the wall time from `clock`.
+    pub fn clock(self, clock: WallClock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// When tokens are renewed.
+    pub fn renewal(self, renewal: Renewal) -> Self {
+        Self { renewal, ..self }
+    }
+
+    /// Asked before each renewal that could wait; false while an order is in doubt, because a new session may not see
+    /// the orders of the old one.
+    pub fn may_renew(self, may_renew: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { may_renew: Box::new(may_renew), ..self }
+    }
+
+    /// Told that only a person can renew the token: once an hour ahead of its end, if
+    /// [`keep_fresh`](TokenSource::keep_fresh) runs, and once when a token that worked is refused.
+    pub fn on_human_needed(self, notify: impl Fn(HumanNeeded) + Send + Sync + 'static) -> Self {
+        Self { on_human_needed: Box::new(notify), ..self }
+    }
+
+    /// Builds the source. Nothing is fetched before a request needs it.
+    #[must_use]
+    pub fn build(self) -> TokenSource {
+        TokenSource { shared: Arc::new(Shared::new(self)) }
+    }
+}
+
+impl fmt::Debug for TokenSourceBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenSourceBuilder").field("renewal", &self.renewal).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::shared::Shared;
+use crate::{Attempt, AuthError, AuthErrorKind, LoginFailure, login::AnyLogin, policy::Next};
+
+/// How a login ended; the same for everybody who waited for it.
+pub(crate) type Ended = Result<(), AuthError>;
+
+impl Shared {
+    /// Runs the login in a task of its own. The caller has just marked it as under way.
+    pub(super) fn launch(self: &Arc<Self>) {
+        // Whatever happens to the task, nobody waits for ever.
+        let mut landing = Landing { shared: Arc::clone(self), ended: None };
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(landing.fly())),
+            Err(error) => {
+                landing.ended = Some(Err(AuthError::new(AuthErrorKind::Unavailable).with_source(error)));
+            }
+        }
+    }
+
+    async fn log_in(&self) -> Ended {
+        let Some(login) = self.login.clone() else {
+            return Err(AuthError::new(AuthErrorKind::NotConfigured));
+        };
+        let mut corrected = self.skew.lock().offset().is_some();
+        loop {
+            let attempt = Attempt::with_skew(self.clock.clone(), Arc::clone(&self.skew), corrected);
+            tracing::debug!(corrected, "logging in");
+            let failure = match login.attempt(&attempt).await {
+                Ok(grant) => match self.granted(grant) {
+                    Ok(()) => return Ok(()),
+                    // The same login would bring the like of it again.
+                    Err(invalid) => LoginFailure::Misconfigured(invalid.into()),
+                },
+                Err(failure) => failure,
+            };
+            let next = self.judge(&failure, &*login);
+            tracing::warn!(failure = failure.as_str(), ?next, "login attempt failed");
+            match next {
+                Next::Again { at, other_clock } => {
+                    // With no sample yet the first try was by this machine's clock, and its answer may have brought one.
+                    corrected ^= other_clock;
+                    tokio::time::sleep_until(self.instant(at)).await;
+                }
+                Next::GiveUp(refusal) => return Err(self.error(refusal).with_source(failure)),
+            }
+        }
+    }
+
+    fn judge(&self, failure: &LoginFailure, login: &dyn AnyLogin) -> Next {
+        self.with_life(|life, now| {
+            if let LoginFailure::Unknown(_) = failure {
+                life.note_session(now.wall);
+            }
+            life.policy.failed(failure, login.mode(), now.elapsed)
+        })
+    }
+}
+
+/// Tells the waiters how the login ended, even when its task panics or the runtime goes away.
+struct Landing {
+    shared: Arc<Shared>,
+    ended: Option<Ended>,
+}
+
+impl Landing {
+    async fn fly(mut self) {
+        self.ended = Some(self.shared.log_in().await);
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        let ended = self.ended.take().unwrap_or_else(|| {
+            self.shared.with_life(|life, now| life.policy.interrupted(now.elapsed));
+            Err(interrupted())
+        });
+        self.shared.land(&ended);
+    }
+}
+
+pub(super) fn interrupted() -> AuthError {
+    AuthError::new(AuthErrorKind::Unavailable).with_source("login interrupted")
+}

@@ -1,0 +1,71 @@
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use http::HeaderValue;
+use secrecy::{ExposeSecret, SecretString};
+use steadfast_spec::ext::TokenGeneration;
+
+/// An access token with everything that a request needs of it, made once per login.
+///
+/// Neither `Debug` nor anything else shows the token.
+pub struct Token {
+    generation: TokenGeneration,
+    secret: SecretString,
+    header: HeaderValue,
+    worked: AtomicBool,
+    withdrawn: AtomicBool,
+}
+
+impl Token {
+    pub(crate) fn new(secret: SecretString, header: HeaderValue, generation: TokenGeneration) -> Self {
+        Self { generation, secret, header, worked: AtomicBool::new(false), withdrawn: AtomicBool::new(false) }
+    }
+
+    /// Which token this is: it grows by one with each new token.
+    #[must_use]
+    pub fn generation(&self) -> TokenGeneration {
+        self.generation
+    }
+
+    /// True once the service has accepted the token.
+    #[must_use]
+    pub fn has_worked(&self) -> bool {
+        self.worked.load(Ordering::Relaxed)
+    }
+
+    /// True while nothing may be sent with the token: it is refused or expired, and a login for its successor is
+    /// on its way.
+    #[must_use]
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire)
+    }
+
+    /// `Bearer <api_key>:<access_token>`; a clone shares the bytes.
+    pub(crate) fn header(&self) -> HeaderValue {
+        self.header.clone()
+    }
+
+    pub(crate) fn is(&self, secret: &SecretString) -> bool {
+        self.secret.expose_secret() == secret.expose_secret()
+    }
+
+    pub(crate) fn note_worked(&self) {
+        self.worked.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_withdrawn(&self, withdrawn: bool) {
+        self.withdrawn.store(withdrawn, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token")
+            .field("generation", &self.generation.0)
+            .field("worked", &self.has_worked())
+            .field("withdrawn", &self.is_withdrawn())
+            .finish_non_exhaustive()
+    }
+}

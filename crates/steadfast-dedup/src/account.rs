@@ -1,0 +1,393 @@
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use steadfast_spec::{OrderRecord, OrderRequest, Outcome, ext};
+use tokio::{
+    sync::{Notify, broadcast},
+    time::Instant,
+};
+
+use crate::{
+    error::{OrderRefused, ReadFault},
+    event::{Answer, Effect, Event, OrderEvent},
+    registry::{Purpose, Registry, Wake},
+    resolution::Verdict,
+    settings::Settings,
+    stamp::{AttemptNo, IntentNo, ReadNo, Session},
+};
+
+/// Starts the account's poller.
+pub(crate) type Starter = Arc<dyn Fn(Arc<Account>) + Send + Sync>;
+
+/// One account's registry, shared by the layers and the poller.
+///
+/// The lock spans one step and never an await.
+pub(crate) struct Account {
+    name: ext::Account,
+    pub(crate) settings: Arc<Settings>,
+    start: Instant,
+    state: Mutex<State>,
+    /// The poller's plan may have changed.
+    wake: Notify,
+    /// Something was decided, or a read that somebody waits for is over.
+    changed: Notify,
+    events: broadcast::Sender<OrderEvent>,
+}
+
+struct State {
+    registry: Registry,
+    waiters: BTreeMap<IntentNo, Arc<Notify>>,
+    starter: Option<Starter>,
+    polling: bool,
+    next_intent: u64,
+    next_read: u64,
+}
+
+/// What a call with an order turned out to be.
+pub(crate) enum Opening {
+    /// The first call for this order.
+    New(IntentNo),
+    /// A call for an order that an earlier one has asked for under the same name.
+    Attached(IntentNo),
+}
+
+impl Account {
+    pub(crate) fn new(
+        name: ext::Account,
+        settings: Arc<Settings>,
+        events: broadcast::Sender<OrderEvent>,
+    ) -> Self {
+        let registry = Registry::new(settings.clone(), settings.epoch());
+        let state = State {
+            registry,
+            waiters: BTreeMap::new(),
+            starter: None,
+            polling: false,
+            next_intent: 0,
+            next_read: 0,
+        };
+        Self {
+            name,
+            settings,
+            start: Instant::now(),
+            state: Mutex::new(state),
+            wake: Notify::new(),
+            changed: Notify::new(),
+            events,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &ext::Account {
+        &self.name
+    }
+
+    /// Says how the account's poller is started, unless that is known; false if nobody knows.
+    pub(crate) fn start_with(&self, starter: impl FnOnce() -> Option<Starter>) -> bool {
+        let mut state = self.state.lock();
+        if state.starter.is_none() {
+            state.starter = starter();
+        }
+        state.starter.is_some()
+    }
+
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        order: OrderRequest,
+        name: Option<ext::IntentId>,
+    ) -> Result<Opening, OrderRefused> {
+        self.turn_epoch();
+        self.with(|state, now, effects| {
+            if let Some((number, earlier)) = name.as_ref().and_then(|name| state.registry.named(name)) {
+                let same = **earlier == order;
+                return if same { Ok(Opening::Attached(number)) } else { Err(OrderRefused::IntentMismatch) };
+            }
+            let intent = IntentNo(state.next_intent);
+            state.next_intent += 1;
+            let opened = Event::Opened { intent, order: Arc::new(order), name };
+            effects.extend(state.registry.step(now, opened));
+            Ok(Opening::New(intent))
+        })
+    }
+
+    /// Opens an attempt, or refuses it: an intent that is in doubt is not sent.
+    pub(crate) fn begin(self: &Arc<Self>, intent: IntentNo, session: Session) -> Option<AttemptNo> {
+        self.with(|state, now, effects| {
+            let attempt = state.registry.next_attempt(intent, session)?;
+            effects.extend(state.registry.step(now, Event::Begun { attempt, session }));
+            Some(attempt)
+        })
+    }
+
+    /// Decides, at the first poll of the body, whether it leaves; `in_time` is the caller's word on that.
+    pub(crate) fn send(self: &Arc<Self>, attempt: AttemptNo, in_time: bool) -> Result<(), OrderRefused> {
+        self.with(|state, now, effects| {
+            // A tick first: what time decides is decided before the question is asked.
+            effects.extend(state.registry.step(now, Event::Tick));
+            let refusal = match (in_time, state.registry.may_send(attempt)) {
+                (true, true) => None,
+                (_, false) => Some(OrderRefused::NotWanted),
+                (false, true) => Some(OrderRefused::SendByPassed),
+            };
+            let event = if refusal.is_none() { Event::Sent(attempt) } else { Event::Withheld(attempt) };
+            effects.extend(state.registry.step(now, event));
+            refusal.map_or(Ok(()), Err)
+        })
+    }
+
+    pub(crate) fn close(self: &Arc<Self>, attempt: AttemptNo, outcome: Outcome, answer: Answer) {
+        self.step(Event::Closed { attempt, outcome, answer });
+    }
+
+    /// Closes an attempt that has no response; true if it had left.
+    ///
+    /// One step decides both, so that no poll of the body falls between: after it, nothing of this attempt leaves.
+    pub(crate) fn close_failed(
+        self: &Arc<Self>,
+        attempt: AttemptNo,
+        outcome: Outcome,
+        answer: Answer,
+    ) -> bool {
+        self.with(|state, now, effects| {
+            let left = state.registry.has_left(attempt);
+            let outcome = if left { outcome } else { Outcome::NotSent };
+            effects.extend(state.registry.step(now, Event::Closed { attempt, outcome, answer }));
+            left
+        })
+    }
+
+    /// The call through the stack is over; says what has become of the intent.
+    pub(crate) fn conclude(self: &Arc<Self>, intent: IntentNo) -> Verdict {
+        self.step(Event::Concluded(intent));
+        self.verdict(intent)
+    }
+
+    pub(crate) fn verdict(&self, intent: IntentNo) -> Verdict {
+        self.state.lock().registry.verdict(intent)
+    }
+
+    /// Nobody waits for the intent any more; true if an order of it may exist.
+    pub(crate) fn abandon(self: &Arc<Self>, intent: IntentNo) -> bool {
+        self.step(Event::Abandoned(intent));
+        self.state.lock().registry.is_sent(intent)
+    }
+
+    pub(crate) fn candidates(&self, intent: IntentNo) -> Vec<String> {
+        self.state.lock().registry.candidates(intent)
+    }
+
+    /// Waits until the call that sends an intent has something to do.
+    pub(crate) async fn decided(&self, intent: IntentNo) -> Verdict {
+        self.verdict_when(intent, |verdict| *verdict != Verdict::Pending).await
+    }
+
+    /// Waits until an intent that another call sends is decided for good.
+    pub(crate) async fn ended(&self, intent: IntentNo) -> Verdict {
+        self.verdict_when(intent, |verdict| !matches!(verdict, Verdict::Pending | Verdict::Resend)).await
+    }
+
+    async fn verdict_when(&self, intent: IntentNo, wanted: impl Fn(&Verdict) -> bool) -> Verdict {
+        loop {
+            let waiter = {
+                let mut state = self.state.lock();
+                let verdict = state.registry.verdict(intent);
+                if wanted(&verdict) {
+                    return verdict;
+                }
+                state.waiters.entry(intent).or_default().clone()
+            };
+            let notified = waiter.notified();
+            // Looked at again after the wait has begun, so that no decision falls between.
+            let verdict = self.verdict(intent);
+            if wanted(&verdict) {
+                return verdict;
+            }
+            notified.await;
+        }
+    }
+
+    /// Waits, for at most five seconds, while the same order of a caller that is gone is in doubt.
+    ///
+    /// Such a call is most likely a repetition by hand. Never longer: one lost answer must not block an order all
+    /// day.
+    pub(crate) async fn orphaned_twin(&self, order: &OrderRequest) -> Result<(), OrderRefused> {
+        let Some(twin) = self.state.lock().registry.orphaned_twin(order) else { return Ok(()) };
+        let ended = tokio::time::timeout(Duration::from_secs(5), self.ended(twin)).await;
+        ended.map(|_| ()).map_err(|_| OrderRefused::TwinInDoubt)
+    }
+
+    /// Waits, for at most a second, until the list is known before the first order of a day or session.
+    pub(crate) async fn baseline(self: &Arc<Self>) {
+        let wanted = self.with(|state, now, effects| {
+            if state.registry.needs_baseline() {
+                effects.extend(state.registry.step(now, Event::BaselineWanted));
+            }
+            state.registry.awaits_baseline()
+        });
+        if wanted {
+            let tried = self.until(|registry| !registry.awaits_baseline());
+            if tokio::time::timeout(Duration::from_secs(1), tried).await.is_err() {
+                tracing::warn!(account = self.name.as_str(), "order list not known before the first order");
+            }
+        }
+    }
+
+    pub(crate) fn in_doubt(&self) -> usize {
+        self.state.lock().registry.in_doubt()
+    }
+
+    /// Waits until nothing is in flight or in doubt, then looks once more for what may have appeared late.
+    pub(crate) async fn drain(self: &Arc<Self>) {
+        self.until(|registry| registry.in_doubt() == 0 && registry.in_flight() == 0).await;
+        self.step(Event::LastLook);
+        self.until(|registry| !registry.awaits_last_look()).await;
+    }
+
+    /// What the poller does next; `None` ends it.
+    pub(crate) fn plan(&self) -> Option<Wake> {
+        let mut state = self.state.lock();
+        let wake = state.registry.next_wake();
+        state.polling = wake.is_some();
+        wake
+    }
+
+    pub(crate) fn stop_polling(&self) {
+        self.state.lock().polling = false;
+    }
+
+    pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> ReadNo {
+        self.turn_epoch();
+        self.with(|state, now, effects| {
+            let read = ReadNo(state.next_read);
+            state.next_read += 1;
+            effects.extend(state.registry.step(now, Event::ReadOpened { read, purpose }));
+            read
+        })
+    }
+
+    pub(crate) fn start_read(self: &Arc<Self>, read: ReadNo, session: Session) {
+        self.step(Event::ReadStarted { read, session });
+    }
+
+    pub(crate) fn end_read(
+        self: &Arc<Self>,
+        read: ReadNo,
+        purpose: Purpose,
+        list: Result<Vec<OrderRecord>, ReadFault>,
+    ) {
+        match &list {
+            Ok(records) => tracing::debug!(?purpose, records = records.len(), "order list read"),
+            Err(fault) => tracing::debug!(?purpose, ?fault, "order list not read"),
+        }
+        self.step(Event::ReadEnded { read, list });
+    }
+
+    pub(crate) fn tick(self: &Arc<Self>) {
+        self.step(Event::Tick);
+    }
+
+    /// Sleeps until `at`, or until the plan may have changed.
+    pub(crate) async fn sleep_until(&self, at: Duration) {
+        // Either way the plan is made anew.
+        let _ = tokio::time::timeout_at(self.start + at, self.wake.notified()).await;
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    async fn until(&self, done: impl Fn(&Registry) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Enabled before the look, so that no change falls between the two.
+            changed.as_mut().enable();
+            if done(&self.state.lock().registry) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn turn_epoch(self: &Arc<Self>) {
+        let epoch = self.settings.epoch();
+        self.step(Event::EpochBegan(epoch));
+    }
+
+    fn step(self: &Arc<Self>, event: Event) {
+        self.with(|state, now, effects| effects.extend(state.registry.step(now, event)));
+    }
+
+    /// Runs `action` on the locked state, carries out the effects, and lets the poller see what has changed.
+    fn with<T>(
+        self: &Arc<Self>,
+        action: impl FnOnce(&mut State, Duration, &mut Vec<Effect>) -> T,
+    ) -> T {
+        let mut effects = Vec::new();
+        let mut state = self.state.lock();
+        // Read under the lock, so that instants enter the registry in order.
+        let now = self.now();
+        let result = action(&mut state, now, &mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Decided(intent) => {
+                    if let Some(waiter) = state.waiters.remove(&intent) {
+                        waiter.notify_waiters();
+                    }
+                }
+                Effect::Report(event) => self.report(event),
+            }
+        }
+        let start = match (state.registry.next_wake().is_some(), state.polling) {
+            (true, false) => state.starter.clone().inspect(|_| state.polling = true),
+            (_, true) => {
+                self.wake.notify_one();
+                None
+            }
+            (false, false) => None,
+        };
+        drop(state);
+        self.changed.notify_waiters();
+        // Outside the lock: on a runtime that is shutting down the new task is dropped at once and locks it.
+        if let Some(start) = start {
+            start(Arc::clone(self));
+        }
+        result
+    }
+
+    fn report(&self, event: OrderEvent) {
+        let account = self.name.as_str();
+        match &event {
+            OrderEvent::Recovered { intent, order_id, .. } => {
+                tracing::info!(account, intent = intent.0, order_id, "order in doubt recovered");
+            }
+            OrderEvent::Absent { intent, .. } => {
+                tracing::info!(account, intent = intent.0, "order in doubt absent");
+            }
+            OrderEvent::Unresolved { intent, unresolved, .. } => {
+                tracing::warn!(account, intent = intent.0, reason = %unresolved.reason, "order unresolved");
+            }
+            OrderEvent::LateDuplicate { intent, order_id, kept, .. } => {
+                tracing::error!(account, intent = intent.0, order_id, ?kept, "order appeared late");
+            }
+            OrderEvent::Excess { intent, order_id } => {
+                tracing::error!(account, intent = intent.0, order_id, "more orders than were asked for");
+            }
+            OrderEvent::Conflict { intent, order_id } => {
+                tracing::error!(account, intent = intent.0, order_id, "order id contradicts the books");
+            }
+            OrderEvent::ListNotMonotone { order_id } => {
+                tracing::warn!(account, order_id, "order list lost an order: no resends in this session");
+            }
+            OrderEvent::Uncalibrated { order_id } => {
+                tracing::warn!(account, order_id, "acknowledged order not recognised in the list");
+            }
+        }
+        // Nobody has to listen.
+        let _ = self.events.send(event);
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,66 @@
+use std::time::Duration;
+
+use crate::stamp::{Seq, Session};
+
+/// One physical send of an order.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) begun: Seq,
+    pub(crate) session: Session,
+    pub(crate) state: AttemptState,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum AttemptState {
+    /// Opened, and its body not polled: nothing has left.
+    Open,
+    /// Sent, and not answered.
+    InFlight(Sent),
+    /// Proved to have placed nothing: never sent, not executed, or refused.
+    Void,
+    /// Answered with an order id.
+    Acknowledged(Sent),
+    /// Nobody knows.
+    Doubt {
+        sent: Sent,
+        /// When no order of it can appear any more, by the lateness bound; `None` until that has passed.
+        settled: Option<Seq>,
+        /// Why it must never be sent again, if it must not.
+        never: Option<Never>,
+    },
+}
+
+/// When an attempt left: its position for safety, its time for ages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) seq: Seq,
+    pub(crate) at: Duration,
+}
+
+/// Why an attempt in doubt forbids a resend even after a verified absence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Never {
+    /// The service answered 200: it most likely took the order.
+    Success,
+    /// Its answer says nothing that can be relied on, or nobody was left to read it.
+    Opaque,
+}
+
+impl Attempt {
+    /// When it left, if an order of it may exist.
+    pub(crate) fn standing(&self) -> Option<Sent> {
+        match self.state {
+            AttemptState::Open | AttemptState::Void => None,
+            AttemptState::InFlight(sent)
+            | AttemptState::Acknowledged(sent)
+            | AttemptState::Doubt { sent, .. } => Some(sent),
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> Option<Sent> {
+        match self.state {
+            AttemptState::InFlight(sent) => Some(sent),
+            _ => None,
+        }
+    }
+}

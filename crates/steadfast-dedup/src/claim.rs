@@ -1,0 +1,294 @@
+//! Who owns which order.
+//!
+//! Three rules, each with a counterexample if it is left out: the *oldest* eligible order is taken; a claim waits
+//! while another attempt in flight could own the order; and nothing is absent before *every* attempt in doubt of the
+//! key is settled.
+
+use std::sync::Arc;
+
+use steadfast_spec::Code;
+
+use crate::{
+    attempt::{Attempt, AttemptState, Never},
+    book::Fresh,
+    event::{Effect, OrderEvent},
+    intent::{Fault, Finding, Intent, Phase},
+    key::Key,
+    matcher,
+    registry::{Calibration, Registry},
+    resolution::{Reason, Unresolved},
+    settings::AccountMode,
+    stamp::{IntentNo, Seq},
+};
+
+impl Registry {
+    /// Draws every conclusion that the evidence on a key allows.
+    pub(crate) fn resolve(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        // Each claim may take away what kept another intent in doubt.
+        while let Some((number, claim)) = self.next_claim(key) {
+            match claim {
+                Claim::Take(order_id) => self.take(key, number, &order_id, out),
+                Claim::Barred(reason) => self.finish_unresolved(number, reason, out),
+            }
+        }
+        for number in self.open_of(key) {
+            self.conclude_absence(number, out);
+        }
+        self.sweep(key, out);
+    }
+
+    /// True if everything says that no order of the intent exists, at this moment.
+    pub(crate) fn is_absent(&self, intent: &Intent) -> bool {
+        self.has_looked(intent)
+            && self.intent_strict(intent).next().is_none()
+            && self.near(intent).next().is_none()
+    }
+
+    /// True if the intent is young enough to be sent again.
+    pub(crate) fn is_young(&self, intent: &Intent) -> bool {
+        let limit = self.settings.max_age(intent.order.order_type());
+        intent.first_sent().is_some_and(|sent| self.now.saturating_sub(sent.at) <= limit)
+    }
+
+    pub(crate) fn finish_unresolved(&mut self, number: IntentNo, reason: Reason, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        let unresolved = Unresolved::of(reason, self, intent);
+        // What the caller is told of now is not reported again when it is seen again.
+        for order_id in &unresolved.candidates {
+            self.book.flag(order_id);
+        }
+        self.finish(number, Finding::Unresolved(unresolved), out);
+    }
+
+    /// Ends a search whose budget is spent.
+    pub(crate) fn give_up(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        let reason = match intent.doubt.as_ref() {
+            Some(doubt) if doubt.fault == Some(Fault::NotMonotone) => Reason::ListNotMonotone,
+            Some(doubt) if doubt.fault == Some(Fault::Unusable) => Reason::Unverifiable,
+            Some(doubt) if doubt.elsewhere.reads > 0 && doubt.here.reads == 0 => Reason::SessionChanged,
+            _ if self.near(intent).next().is_some() => Reason::NearMatch,
+            _ => Reason::Budget,
+        };
+        let key = intent.key.clone();
+        self.finish_unresolved(number, reason, out);
+        self.resolve(&key, out);
+    }
+
+    pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
+        let eligible = self.book.fresh(&intent.key).filter(|fresh| {
+            intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, &intent.order)
+        });
+        eligible.map(|fresh| fresh.order_id.to_string()).collect()
+    }
+
+    /// The first claim that can be decided on a key, oldest intent first.
+    fn next_claim(&self, key: &Key) -> Option<(IntentNo, Claim)> {
+        self.open_of(key).into_iter().find_map(|number| {
+            let intent = self.intents.get(&number)?;
+            let mut eligible: Vec<&Fresh> = self.intent_strict(intent).collect();
+            eligible.sort_by_key(|fresh| (fresh.first_seen, fresh.order_id.clone()));
+            let fresh = if self.rules.oldest_first { eligible.first() } else { eligible.last() }?;
+            if self.rules.owner_wait && self.may_be_answered_yet(key, number, fresh.first_seen) {
+                return None;
+            }
+            let claim = match self.settings.account_mode {
+                AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
+                // What is listed today may have been there yesterday.
+                AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),
+                AccountMode::Exclusive if !intent.has_baseline => Claim::Barred(Reason::NoBaseline),
+                AccountMode::Exclusive => Claim::Take(fresh.order_id.clone()),
+            };
+            Some((number, claim))
+        })
+    }
+
+    fn take(&mut self, key: &Key, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
+        let Some(fresh) = self.book.claim(key, order_id, number) else { return };
+        let status = fresh.record.status.as_ref().map(|status| match status {
+            Code::Known(status) => status.as_str().to_owned(),
+            Code::Other(text) => text.clone(),
+        });
+        self.finish(number, Finding::Recovered { order_id: fresh.order_id, status }, out);
+    }
+
+    /// True if another attempt in flight was sent before the order was seen: its answer may name it.
+    fn may_be_answered_yet(&self, key: &Key, claimant: IntentNo, first_seen: Seq) -> bool {
+        self.live_of(key).any(|(number, intent)| {
+            number != claimant
+                && intent.attempts.iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
+        })
+    }
+
+    // Looked for long enough and not found: sent again if everything allows it, otherwise reported.
+    fn conclude_absence(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        if intent.phase == Phase::Granted {
+            // A grant lapses at the body poll, where it is judged anew.
+            return;
+        }
+        if self.intent_strict(intent).next().is_some() {
+            return;
+        }
+        let near = self.near(intent).next().is_some();
+        let verdict = if self.has_looked(intent) {
+            if near { Err(Reason::NearMatch) } else { self.resend_allowed(intent) }
+        } else if self.has_looked_elsewhere(intent) {
+            Err(if near { Reason::NearMatch } else { Reason::SessionChanged })
+        } else {
+            return;
+        };
+        match verdict {
+            Ok(()) => {
+                let Some(intent) = self.intents.get_mut(&number) else { return };
+                intent.phase = Phase::Granted;
+                let absent = OrderEvent::Absent { intent: number, name: intent.name.clone() };
+                out.extend([Effect::Report(absent), Effect::Decided(number)]);
+            }
+            Err(reason) => self.finish_unresolved(number, reason, out),
+        }
+    }
+
+    /// Enough valid reads, the last of them sent after every attempt in doubt of the key had settled.
+    fn has_looked(&self, intent: &Intent) -> bool {
+        let Some(doubt) = &intent.doubt else { return false };
+        doubt.here.reads >= self.rules.negatives && self.is_settled(intent, doubt.here.latest)
+    }
+
+    fn has_looked_elsewhere(&self, intent: &Intent) -> bool {
+        let Some(doubt) = &intent.doubt else { return false };
+        doubt.elsewhere.reads >= self.rules.negatives && self.is_settled(intent, doubt.elsewhere.latest)
+    }
+
+    fn is_settled(&self, intent: &Intent, evidence: Seq) -> bool {
+        if self.rules.cohort {
+            return self
+                .keys
+                .get(&intent.key)
+                .is_some_and(|key| key.unsettled == 0 && key.last_settled < evidence);
+        }
+        intent.attempts.iter().all(|attempt| match attempt.state {
+            AttemptState::Doubt { settled, .. } => settled.is_some_and(|settled| settled < evidence),
+            _ => true,
+        })
+    }
+
+    fn resend_allowed(&self, intent: &Intent) -> Result<(), Reason> {
+        if intent.never() == Some(Never::Success) {
+            return Err(Reason::AcceptedUnknownId);
+        }
+        if self.settings.positive_control {
+            match self.calibration {
+                Calibration::Recognised => {}
+                Calibration::Untested => return Err(Reason::NoPositiveControl),
+                Calibration::Failed => return Err(Reason::Uncalibrated),
+            }
+        }
+        let barred = intent.never().is_some() || !intent.caller_waits || !self.is_young(intent) || intent.reopened;
+        if barred || self.settings.max_resends() == 0 {
+            return Err(Reason::NotObserved);
+        }
+        if intent.resends() >= self.settings.max_resends() {
+            return Err(Reason::ResendsExhausted);
+        }
+        Ok(())
+    }
+
+    /// Orders that show exactly the intent's, appeared after it was sent, and belong to nobody.
+    fn intent_strict<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.book.strict(&intent.key, &intent.order).filter(|fresh| intent.could_own(fresh.first_seen))
+    }
+
+    /// Orders that could be the intent's, changed, and that nobody else of ours still waits for.
+    fn near<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.book.fresh(&intent.key).filter(move |fresh| {
+            intent.could_own(fresh.first_seen)
+                && matcher::loose(&fresh.record, &intent.order)
+                && !matcher::strict(&fresh.record, &intent.order)
+                && !self.live_of(&intent.key).any(|(_, other)| {
+                    other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &other.order)
+                })
+        })
+    }
+
+    // What nobody in flight or in doubt can own any more is too many, or too late; each is told once.
+    fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        let fresh: Vec<Fresh> = self.book.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
+        for fresh in fresh {
+            let pending = self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
+            if !pending && let Some(number) = self.surplus_of(key, &fresh) {
+                self.report_surplus(key, number, &fresh, out);
+            }
+        }
+        let firsts: Vec<Seq> = self.live_sends(key).collect();
+        self.book.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
+        if self.book.has_vague() {
+            let all: Vec<Seq> = self.keys.keys().flat_map(|key| self.live_sends(key)).collect();
+            self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
+        }
+    }
+
+    /// The decided intent that an order without an owner most likely belongs to: one without an order first.
+    fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        let finished = self.keys.get(key)?.finished.iter().copied();
+        let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
+            |(_, intent)| {
+                intent.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &intent.order)
+            },
+        );
+        let (number, _) = eligible.min_by_key(|(number, intent)| {
+            (intent.order_id().is_some(), intent.resends() == 0, *number)
+        })?;
+        Some(number)
+    }
+
+    fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
+        let order_id = fresh.order_id.to_string();
+        match (kept, intent.resends(), self.settings.account_mode) {
+            // Its caller was told that it is not resolved; now it is, and the order has its owner.
+            (None, ..) => {
+                self.book.claim(key, &fresh.order_id, number);
+                let status = None;
+                intent.phase =
+                    Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
+                out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept: None }));
+            }
+            (Some(kept), 1.., _) => {
+                self.book.flag(&fresh.order_id);
+                let kept = Some(kept.to_string());
+                out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept }));
+            }
+            (Some(_), 0, AccountMode::Exclusive) => {
+                self.book.flag(&fresh.order_id);
+                out.push(Effect::Report(OrderEvent::Excess { intent: number, order_id }));
+            }
+            // Others place orders too, and this one is theirs for all that is known.
+            (Some(_), 0, AccountMode::Shared) => {}
+        }
+    }
+
+    fn live_sends(&self, key: &Key) -> impl Iterator<Item = Seq> {
+        self.live_of(key).filter_map(|(_, intent)| intent.first_sent().map(|sent| sent.seq))
+    }
+
+    fn live_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        let live = self.keys.get(key).map_or(&[][..], |key| &key.live);
+        live.iter().filter_map(|&number| self.intents.get(&number).map(|intent| (number, intent)))
+    }
+
+    /// The intents of a key that are looked for, in the order in which they were first sent.
+    fn open_of(&self, key: &Key) -> Vec<IntentNo> {
+        let open = self.live_of(key).filter(|(_, intent)| intent.is_open());
+        let mut open: Vec<_> =
+            open.map(|(number, intent)| (intent.first_sent().map(|sent| sent.seq), number)).collect();
+        open.sort_unstable();
+        open.into_iter().map(|(_, number)| number).collect()
+    }
+}
+
+enum Claim {
+    Take(Arc<str>),
+    Barred(Reason),
+}

@@ -1,0 +1,94 @@
+//! How intents end, and days.
+
+use crate::{
+    book::Book,
+    event::{Effect, OrderEvent},
+    intent::{Finding, Phase},
+    key::Key,
+    registry::{Baseline, Calibration, KeyBook, Registry},
+    resolution::Reason,
+    stamp::{Epoch, IntentNo},
+};
+
+/// How many decided intents are remembered within an epoch.
+const REMEMBERED: usize = 100_000;
+
+impl Registry {
+    // Identifiers may be used again and lists start anew: nothing of yesterday proves anything today.
+    pub(crate) fn begin_epoch(&mut self, epoch: Epoch, out: &mut Vec<Effect>) {
+        if epoch == self.epoch {
+            return;
+        }
+        let ended = std::mem::replace(&mut self.epoch, epoch);
+        // What has only just been decided is kept a day longer: its caller may not have looked yet.
+        self.intents.retain(|_, intent| intent.finding().is_none() || intent.epoch == ended);
+        self.finished.retain(|number| self.intents.contains_key(number));
+        for number in self.open_numbers() {
+            self.finish_unresolved(number, Reason::EpochChanged, out);
+        }
+        let intents = &self.intents;
+        self.names.retain(|_, number| intents.get(number).is_some_and(|intent| intent.finding().is_none()));
+        self.book = Book::default();
+        self.watches.clear();
+        self.unsettled.clear();
+        for key in self.keys.values_mut() {
+            *key = KeyBook { live: std::mem::take(&mut key.live), ..KeyBook::default() };
+        }
+        self.keys.retain(|_, key| !key.live.is_empty());
+        self.session = None;
+        self.baseline = Baseline::Unknown;
+        self.calibration = Calibration::Untested;
+    }
+
+    pub(crate) fn finish(&mut self, number: IntentNo, finding: Finding, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let name = intent.name.clone();
+        // What was taken for absent, or given up, may still appear.
+        let watched = match &finding {
+            Finding::Unresolved(_) => true,
+            Finding::Acknowledged { .. } | Finding::Recovered { .. } => intent.resends() > 0,
+        };
+        match &finding {
+            Finding::Acknowledged { .. } => {}
+            Finding::Recovered { order_id, .. } => {
+                let order_id = order_id.to_string();
+                out.push(Effect::Report(OrderEvent::Recovered { intent: number, name, order_id }));
+            }
+            Finding::Unresolved(unresolved) => {
+                let unresolved = unresolved.clone();
+                out.push(Effect::Report(OrderEvent::Unresolved { intent: number, name, unresolved }));
+            }
+        }
+        intent.phase = Phase::Finished(finding);
+        let key = intent.key.clone();
+        self.retire(&key, number);
+        self.keys.entry(key).or_default().finished.push(number);
+        if watched {
+            self.watches.insert(number, self.now);
+        }
+        out.push(Effect::Decided(number));
+        self.finished.push_back(number);
+        if self.finished.len() > REMEMBERED
+            && let Some(oldest) = self.finished.pop_front()
+        {
+            self.drop_finished(oldest);
+        }
+    }
+
+    pub(crate) fn drop_finished(&mut self, number: IntentNo) {
+        let Some(intent) = self.intents.remove(&number) else { return };
+        self.watches.remove(&number);
+        if let Some(key) = self.keys.get_mut(&intent.key) {
+            key.finished.retain(|&other| other != number);
+        }
+        if let Some(name) = &intent.name {
+            self.names.remove(name);
+        }
+    }
+
+    pub(crate) fn retire(&mut self, key: &Key, number: IntentNo) {
+        if let Some(key) = self.keys.get_mut(key) {
+            key.live.retain(|&other| other != number);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+use std::{error::Error, fmt};
+
+use steadfast_spec::{BoxError, InvalidOrder, MalformedForm};
+
+use crate::resolution::Unresolved;
+
+/// An order whose outcome was lost with the transport and could not be resolved.
+///
+/// Its source is the transport's own error. Repeating the request may place the order twice.
+#[derive(Debug)]
+pub struct InDoubt {
+    unresolved: Unresolved,
+    source: BoxError,
+}
+
+impl InDoubt {
+    pub(crate) fn new(unresolved: Unresolved, source: BoxError) -> Self {
+        Self { unresolved, source }
+    }
+
+    /// What is known of the order.
+    #[must_use]
+    pub fn unresolved(&self) -> &Unresolved {
+        &self.unresolved
+    }
+}
+
+impl fmt::Display for InDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "order in doubt: {}", self.unresolved.reason)
+    }
+}
+
+impl Error for InDoubt {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
+/// An order that was refused on this side, before anything was sent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OrderRefused {
+    /// Its path does not say where the order list is.
+    UnknownPath,
+    /// Its body ended in an error or is too long for an order.
+    UnreadableBody,
+    /// Its body is not a form.
+    MalformedForm(MalformedForm),
+    /// It is not an order that could be recognised in the list.
+    InvalidOrder(InvalidOrder),
+    /// Its intent id already stands for another order.
+    IntentMismatch,
+    /// An earlier call with its intent id is still in doubt, or ended so.
+    IntentInDoubt,
+    /// The same order, whose caller is gone, is still in doubt; neither call has an intent id.
+    TwinInDoubt,
+    /// The stack below has no `SendGuardLayer` of the same ledger, without which nothing is known of a send.
+    SendGuardMissing,
+    /// Its time to be sent had passed when its body was polled.
+    SendByPassed,
+    /// It was no longer wanted when its body was polled: found meanwhile, or its caller gone.
+    NotWanted,
+}
+
+impl fmt::Display for OrderRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownPath => "order path does not say where the order list is",
+            Self::UnreadableBody => "order body cannot be read",
+            Self::MalformedForm(_) => "order body is not a form",
+            Self::InvalidOrder(_) => "order breaks a rule",
+            Self::IntentMismatch => "intent id stands for another order",
+            Self::IntentInDoubt => "intent id stands for an order in doubt",
+            Self::TwinInDoubt => "the same order is in doubt already",
+            Self::SendGuardMissing => "no send guard below the dedup layer",
+            Self::SendByPassed => "time to send the order has passed",
+            Self::NotWanted => "order is no longer wanted",
+        })
+    }
+}
+
+impl Error for OrderRefused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::MalformedForm(source) => Some(source),
+            Self::InvalidOrder(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Why a read of the order list is no evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReadFault {
+    /// It failed, or was answered with a status that may pass.
+    Failed,
+    /// It is not allowed.
+    Forbidden,
+    /// The list is longer than what may be held in memory.
+    TooLong,
+    /// Not every record could be understood.
+    Unreadable,
+}

@@ -1,0 +1,165 @@
+use std::sync::Arc;
+
+use steadfast_spec::{OrderRecord, OrderRequest, Outcome, ext};
+
+use crate::{
+    error::ReadFault,
+    registry::Purpose,
+    resolution::Unresolved,
+    stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Session},
+};
+
+/// What a [`Registry`](crate::Registry) is told.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// Time has passed.
+    Tick,
+    /// A trading day has begun.
+    EpochBegan(Epoch),
+    /// A caller wants an order.
+    Opened {
+        /// Its new number.
+        intent: IntentNo,
+        /// The order.
+        order: Arc<OrderRequest>,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+    },
+    /// A send of it is about to go down the stack. Recorded before it does.
+    Begun {
+        /// Its new number.
+        attempt: AttemptNo,
+        /// The session that it is sent in.
+        session: Session,
+    },
+    /// The transport polled its body, and it leaves now.
+    Sent(AttemptNo),
+    /// The transport polled its body, and it was withheld.
+    Withheld(AttemptNo),
+    /// Its answer arrived, or is lost.
+    Closed {
+        /// The attempt.
+        attempt: AttemptNo,
+        /// What the answer proves.
+        outcome: Outcome,
+        /// How it was answered.
+        answer: Answer,
+    },
+    /// The call through the stack is over: nothing will be sent for it unless it is granted anew.
+    Concluded(IntentNo),
+    /// The caller is gone.
+    Abandoned(IntentNo),
+    /// The list must be known before the next order.
+    BaselineWanted,
+    /// The last look at orders that ended without certainty.
+    LastLook,
+    /// A read of the list is about to go down the stack.
+    ReadOpened {
+        /// Its new number.
+        read: ReadNo,
+        /// What it is for.
+        purpose: Purpose,
+    },
+    /// The read leaves now.
+    ReadStarted {
+        /// The read.
+        read: ReadNo,
+        /// The session that it is sent in.
+        session: Session,
+    },
+    /// The read is over.
+    ReadEnded {
+        /// The read.
+        read: ReadNo,
+        /// Every record of the list, or why there is none.
+        list: Result<Vec<OrderRecord>, ReadFault>,
+    },
+}
+
+/// Who ended an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// The gateway, with this status.
+    Status(u16),
+    /// The gateway, with an answer that could not be read.
+    Cut,
+    /// Nobody: it may still be worked on.
+    None,
+}
+
+/// What a [`Registry`](crate::Registry) wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Whoever waits for this intent must look at its verdict.
+    Decided(IntentNo),
+    /// Somebody should know.
+    Report(OrderEvent),
+}
+
+/// Something about an order that its caller may not have been told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OrderEvent {
+    /// An order in doubt was found.
+    Recovered {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// The identifier.
+        order_id: String,
+    },
+    /// An order in doubt could not be resolved.
+    Unresolved {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// Why, and what it may be.
+        unresolved: Unresolved,
+    },
+    /// An order was found absent and may be sent again.
+    Absent {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+    },
+    /// An order appeared after it had been taken for absent or given up.
+    LateDuplicate {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// The identifier that appeared.
+        order_id: String,
+        /// The order that the caller was told of; `None` if he was told that it is not resolved.
+        kept: Option<String>,
+    },
+    /// There are more orders like this one than were asked for.
+    Excess {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The identifier that nobody asked for.
+        order_id: String,
+    },
+    /// The service contradicts itself: one identifier for two orders, or one that was listed before it was sent.
+    Conflict {
+        /// The order that the identifier was just given to.
+        intent: IntentNo,
+        /// The identifier.
+        order_id: String,
+    },
+    /// The list no longer holds an order that it has shown; absence proves nothing in this session.
+    ListNotMonotone {
+        /// The identifier that is gone.
+        order_id: String,
+    },
+    /// An acknowledged order is listed in a form that does not match it.
+    Uncalibrated {
+        /// The identifier.
+        order_id: String,
+    },
+}

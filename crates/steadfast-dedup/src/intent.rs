@@ -1,0 +1,151 @@
+use std::{sync::Arc, time::Duration};
+
+use steadfast_spec::{OrderRequest, ext};
+
+use crate::{
+    attempt::{Attempt, AttemptState, Never, Sent},
+    key::Key,
+    resolution::Unresolved,
+    stamp::{Epoch, Seq, Session},
+};
+
+/// One order that a caller wants, with everything that was tried for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Intent {
+    pub(crate) order: Arc<OrderRequest>,
+    pub(crate) key: Key,
+    pub(crate) name: Option<ext::IntentId>,
+    pub(crate) epoch: Epoch,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) phase: Phase,
+    pub(crate) caller_waits: bool,
+    /// Whether the list was known, in its session, when it was first sent.
+    pub(crate) has_baseline: bool,
+    /// Whether a resend was refused for good; what stands is looked for once more and never sent again.
+    pub(crate) reopened: bool,
+    pub(crate) doubt: Option<Doubt>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Nothing of it stands: not sent yet, or every send proved void.
+    Idle,
+    /// A send of it is not answered.
+    Sending,
+    /// A send of it was answered in a way that proves nothing.
+    Doubt,
+    /// Found absent; may be sent again, if it still is when the body is polled.
+    Granted,
+    /// Decided for good.
+    Finished(Finding),
+}
+
+/// How the resolution of an intent ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    Acknowledged { order_id: Arc<str> },
+    Recovered { order_id: Arc<str>, status: Option<String> },
+    Unresolved(Unresolved),
+}
+
+/// The search for an order whose outcome was lost.
+#[derive(Clone, Debug)]
+pub(crate) struct Doubt {
+    /// When it was lost.
+    pub(crate) since: Duration,
+    /// The same as a position: only reads that start later can show an absence.
+    pub(crate) from: Seq,
+    /// When the search is given up.
+    pub(crate) until: Duration,
+    /// Valid reads in the session of the attempt.
+    pub(crate) here: Evidence,
+    /// Reads that would be valid, had they not been made in another session.
+    pub(crate) elsewhere: Evidence,
+    /// Why the latest read was of no use, if it was of none.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// Reads that could have shown an order: how many, up to what is needed, and where the latest started.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Evidence {
+    pub(crate) reads: u8,
+    pub(crate) latest: Seq,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The list could not be had.
+    Failed,
+    /// What came back can never be used: forbidden, too long, not a list.
+    Unusable,
+    /// The list lacked an order that it had shown before.
+    NotMonotone,
+}
+
+impl Intent {
+    pub(crate) fn new(order: Arc<OrderRequest>, name: Option<ext::IntentId>, epoch: Epoch) -> Self {
+        Self {
+            key: Key::of_order(&order),
+            order,
+            name,
+            epoch,
+            attempts: Vec::new(),
+            phase: Phase::Idle,
+            caller_waits: true,
+            has_baseline: false,
+            reopened: false,
+            doubt: None,
+        }
+    }
+
+    /// Its first send that may have placed an order.
+    pub(crate) fn first_sent(&self) -> Option<Sent> {
+        self.attempts.iter().find_map(Attempt::standing)
+    }
+
+    /// The session of its first send that may have placed an order.
+    pub(crate) fn session(&self) -> Option<Session> {
+        self.attempts.iter().find(|attempt| attempt.standing().is_some()).map(|attempt| attempt.session)
+    }
+
+    pub(crate) fn resends(&self) -> u32 {
+        let standing = self.attempts.iter().filter(|attempt| attempt.standing().is_some()).count();
+        u32::try_from(standing.saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
+    /// True if an order with this position in the list's history could be one of its own.
+    pub(crate) fn could_own(&self, first_seen: Seq) -> bool {
+        self.first_sent().is_some_and(|sent| sent.seq < first_seen)
+    }
+
+    /// True while its order is being looked for or was found absent and not sent again yet.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Doubt | Phase::Granted)
+    }
+
+    pub(crate) fn finding(&self) -> Option<&Finding> {
+        match &self.phase {
+            Phase::Finished(finding) => Some(finding),
+            _ => None,
+        }
+    }
+
+    /// The order that its caller was told of.
+    pub(crate) fn order_id(&self) -> Option<&Arc<str>> {
+        match self.finding()? {
+            Finding::Acknowledged { order_id } | Finding::Recovered { order_id, .. } => Some(order_id),
+            Finding::Unresolved(_) => None,
+        }
+    }
+
+    /// Why it must never be sent again, the gravest reason first.
+    pub(crate) fn never(&self) -> Option<Never> {
+        let reasons = || {
+            self.attempts.iter().filter_map(|attempt| match attempt.state {
+                AttemptState::Doubt { never, .. } => never,
+                _ => None,
+            })
+        };
+        reasons().find(|never| *never == Never::Success).or_else(|| reasons().next())
+    }
+}

@@ -1,0 +1,93 @@
+use std::sync::Arc;
+
+use steadfast_spec::{Route, ext};
+use tower_layer::Layer;
+
+use crate::{ledger::Ledger, service::Dedup};
+
+/// Resolves orders whose outcome was lost, so that none is placed twice and none is lost silently.
+///
+/// Everything but `POST /api/oms/place-order` passes through untouched. For an order:
+///
+/// 1. An answer that proves something is returned as it is.
+/// 2. After one that proves nothing (a 504, a reset, a timeout, a cut body) the order list is read until the order
+///    is found, or is absent beyond the lateness bound.
+/// 3. Found: an answer is made, with [`Resolution`](crate::Resolution) in its extensions.
+/// 4. Absent: sent again if the settings allow it; the answer is then that send's own.
+/// 5. Neither: the original answer or error comes back, with [`Unresolved`](crate::Unresolved) and
+///    [`DoNotRetry`](ext::DoNotRetry).
+///
+/// A request's [`IntentId`](ext::IntentId) makes calls one: a later call with the same id gets the outcome of the
+/// first. It runs anew if the first one certainly left nothing behind.
+///
+/// # Example
+///
+/// ```
+/// use steadfast_dedup::{DedupLayer, Ledger, SendGuardLayer, Settings};
+/// use tower::ServiceBuilder;
+/// # use http::{Request, Response};
+/// # use http_body_util::Full;
+/// # use bytes::Bytes;
+/// # use steadfast_dedup::GuardedBody;
+///
+/// # async fn gateway(_: Request<GuardedBody<Full<Bytes>>>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
+/// #     Ok(Response::new(Full::default()))
+/// # }
+/// let ledger = Ledger::new(Settings::default());
+/// let stack = ServiceBuilder::new()
+///     .layer(DedupLayer::new(&ledger))
+///     // Retries, token renewal, rate limits and the `Authorization` header stand here.
+///     .layer(SendGuardLayer::new(&ledger))
+///     .service(tower::service_fn(gateway));
+/// # let _ = tower::util::BoxCloneSyncService::<Request<Full<Bytes>>, _, _>::new(stack);
+/// assert_eq!(ledger.in_doubt(), 0);
+/// ```
+///
+/// # Order
+///
+/// The outermost layer that may send: nothing above it may repeat an order or drop its future on a timeout. A
+/// [`SendGuardLayer`](crate::SendGuardLayer) of the same ledger stands below everything that waits or repeats; without
+/// one, orders are refused. Whatever classifies answers stands below that; without it a 200 cannot be read, and
+/// every order is looked up in the list.
+///
+/// # Clone
+///
+/// All services made from layers of one ledger share what is known of orders, and one poller per account.
+///
+/// # Cancellation
+///
+/// A call dropped before its order was sent leaves nothing. Dropped after that, the rest of it moves to a task of its
+/// own: the order is still looked for, and never sent again.
+///
+/// # Limits
+///
+/// The service is always ready and polls a clone of the inner service. The response of an order in doubt is
+/// held, unread, while the order is looked for. Lists that callers read for themselves are not looked at.
+#[derive(Clone, Debug)]
+pub struct DedupLayer {
+    ledger: Ledger,
+    list_route: Option<ext::Route>,
+}
+
+impl DedupLayer {
+    /// A layer that asks `ledger`.
+    #[must_use]
+    pub fn new(ledger: &Ledger) -> Self {
+        Self { ledger: ledger.clone(), list_route: None }
+    }
+
+    /// Sets the route of the reads that look for orders; by default the specification's route of the list.
+    #[must_use]
+    pub fn list_route(mut self, route: impl Into<Arc<Route>>) -> Self {
+        self.list_route = Some(route.into());
+        self
+    }
+}
+
+impl<S> Layer<S> for DedupLayer {
+    type Service = Dedup<S>;
+
+    fn layer(&self, inner: S) -> Dedup<S> {
+        Dedup::new(inner, self.ledger.clone(), self.list_route.clone())
+    }
+}

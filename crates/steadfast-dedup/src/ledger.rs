@@ -1,0 +1,112 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use steadfast_spec::ext;
+use tokio::sync::broadcast;
+
+use crate::{account::Account, event::OrderEvent, settings::Settings};
+
+/// Events that wait for a slow listener; the oldest are dropped first.
+const EVENTS: usize = 1_024;
+
+/// What is known of every order, account by account.
+///
+/// The two layers of one stack are made from one ledger: [`DedupLayer`](crate::DedupLayer) asks it,
+/// [`SendGuardLayer`](crate::SendGuardLayer) writes it.
+///
+/// # Clone
+///
+/// Clones are the same ledger.
+#[derive(Clone)]
+pub struct Ledger {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Arc<Settings>,
+    accounts: Mutex<HashMap<ext::Account, Arc<Account>>>,
+    guarded: AtomicBool,
+    events: broadcast::Sender<OrderEvent>,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let (events, _) = broadcast::channel(EVENTS);
+        Self {
+            shared: Arc::new(Shared {
+                settings: Arc::new(settings),
+                accounts: Mutex::default(),
+                guarded: AtomicBool::new(false),
+                events,
+            }),
+        }
+    }
+
+    /// How many orders are in doubt now, in all accounts.
+    #[must_use]
+    pub fn in_doubt(&self) -> usize {
+        self.accounts().iter().map(|account| account.in_doubt()).sum()
+    }
+
+    /// What happens to orders from now on, beyond what their callers are told.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<OrderEvent> {
+        self.shared.events.subscribe()
+    }
+
+    /// Waits until no order is in flight or in doubt, and looks once more for orders that may have appeared late.
+    ///
+    /// Every order in doubt is decided within the verification budget; new orders are not kept out.
+    pub async fn shutdown(&self) {
+        for account in self.accounts() {
+            account.drain().await;
+        }
+    }
+
+    pub(crate) fn account(&self, name: Option<&ext::Account>) -> Arc<Account> {
+        let mut accounts = self.shared.accounts.lock();
+        let unnamed = ext::Account::default;
+        match name.map_or_else(|| accounts.get(&unnamed()), |name| accounts.get(name)) {
+            Some(account) => account.clone(),
+            None => {
+                let name = name.cloned().unwrap_or_default();
+                let account =
+                    Account::new(name.clone(), self.shared.settings.clone(), self.shared.events.clone());
+                accounts.entry(name).or_insert(Arc::new(account)).clone()
+            }
+        }
+    }
+
+    pub(crate) fn set_guarded(&self) {
+        self.shared.guarded.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.shared.guarded.load(Ordering::Acquire)
+    }
+
+    fn accounts(&self) -> Vec<Arc<Account>> {
+        self.shared.accounts.lock().values().cloned().collect()
+    }
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new(Settings::default())
+    }
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger").field("in_doubt", &self.in_doubt()).finish_non_exhaustive()
+    }
+}

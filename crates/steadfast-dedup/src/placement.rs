@@ -1,0 +1,296 @@
+use std::{
+    future::poll_fn,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header, request};
+use http_body::Body;
+use http_body_util::{BodyExt, Limited};
+use steadfast_spec::{BoxError, Class, Failure, Form, OrderRequest, Outcome, ext, outcome_of_status};
+use tokio::time::Instant;
+use tower_service::Service;
+
+use crate::{
+    account::{Account, Opening},
+    body::ResponseBody,
+    error::{InDoubt, OrderRefused},
+    poller::{Template, starter},
+    resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
+    stamp::IntentNo,
+    ticket::{Ticket, TicketFor},
+};
+
+/// No order's form is longer.
+const BODY_CAP: usize = 64 * 1024;
+
+/// One call with an order, from its form to its answer.
+pub(crate) struct Placement<S, B> {
+    pub(crate) account: Arc<Account>,
+    pub(crate) service: S,
+    pub(crate) request: Request<B>,
+    pub(crate) list_route: Option<ext::Route>,
+    /// Tells the call's future which intent to abandon when it is dropped.
+    pub(crate) intent: Arc<OnceLock<IntentNo>>,
+}
+
+type Answer<RB> = Result<Response<RB>, BoxError>;
+pub(crate) type Answered<RB> = Result<Response<ResponseBody<RB>>, BoxError>;
+
+impl<S, B, RB> Placement<S, B>
+where
+    S: Service<Request<B>, Response = Response<RB>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: Body<Data = Bytes> + From<Bytes> + Default + Send + 'static,
+    B::Error: Into<BoxError>,
+    RB: Body<Data = Bytes> + Send + 'static,
+    RB::Error: Into<BoxError>,
+{
+    pub(crate) async fn run(self) -> Answered<RB> {
+        let Self { account, service, request, list_route, intent } = self;
+        let beside = || Template::beside(&request, list_route);
+        if !account.start_with(|| Some(starter::<S, B, RB>(&service, beside()?))) {
+            return Err(Failure::refused(OrderRefused::UnknownPath).into());
+        }
+        let (parts, body) = request.into_parts();
+        let form = read_form(body).await.map_err(Failure::refused)?;
+        let order = read_order(&form).map_err(Failure::refused)?;
+        let name = parts.extensions.get::<ext::IntentId>().cloned();
+        if name.is_none() {
+            account.orphaned_twin(&order).await.map_err(Failure::refused)?;
+        }
+        loop {
+            match account.open(order.clone(), name.clone()).map_err(Failure::refused)? {
+                Opening::New(number) => {
+                    // Set once: a call opens one intent.
+                    let _ = intent.set(number);
+                    let _forget = Forget { account: account.clone(), intent: number };
+                    let sender = Sender { account, service, parts, form, intent: number };
+                    return sender.place().await;
+                }
+                Opening::Attached(number) => {
+                    let deadline = deadline(&parts.extensions);
+                    match within(deadline, account.ended(number)).await.unwrap_or(Verdict::Pending) {
+                        // It came to nothing and left nothing behind: this call is the first one now.
+                        Verdict::NotPlaced => {}
+                        verdict => return attached(verdict),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sends one intent, as often as it may be.
+struct Sender<S> {
+    account: Arc<Account>,
+    service: S,
+    parts: request::Parts,
+    form: Bytes,
+    intent: IntentNo,
+}
+
+impl<S> Sender<S> {
+    async fn place<B, RB>(mut self) -> Answered<RB>
+    where
+        S: Service<Request<B>, Response = Response<RB>>,
+        S::Error: Into<BoxError>,
+        B: From<Bytes>,
+    {
+        self.account.baseline().await;
+        let deadline = deadline(&self.parts.extensions);
+        let mut answer = self.send(false).await;
+        let (mut resent, mut doubted) = (false, false);
+        let mut verdict = self.account.conclude(self.intent);
+        loop {
+            verdict = match verdict {
+                Verdict::Pending => {
+                    doubted = true;
+                    self.wait(deadline).await
+                }
+                Verdict::Resend => {
+                    let next = self.send(true).await;
+                    // What was not executed leaves the question, and its answer, as they were.
+                    if was_processed(&next) {
+                        answer = next;
+                        resent = true;
+                    }
+                    self.account.conclude(self.intent)
+                }
+                Verdict::Recovered { order_id, status } => {
+                    return Ok(synthesized(&order_id.clone(), "recovered", Resolution::Recovered {
+                        order_id,
+                        status,
+                    }));
+                }
+                Verdict::Unresolved(unresolved) => return in_doubt(answer, unresolved),
+                // What was in doubt and is no longer remembered is not thereby harmless.
+                Verdict::NotPlaced if doubted => {
+                    Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()))
+                }
+                // An answer that somebody below kept from us.
+                Verdict::Acknowledged { order_id } if answer.is_err() => {
+                    let resolution = Resolution::Recovered { order_id: order_id.clone(), status: None };
+                    return Ok(synthesized(&order_id, "recovered", resolution));
+                }
+                Verdict::Acknowledged { .. } | Verdict::NotPlaced => {
+                    return answer.map(|mut response| {
+                        if resent {
+                            response.extensions_mut().insert(Resolution::Resent);
+                        }
+                        response.map(ResponseBody::service)
+                    });
+                }
+            };
+        }
+    }
+
+    /// Waits for a verdict, or for the caller's deadline; after that the order is looked for without him.
+    async fn wait(&mut self, deadline: Option<Instant>) -> Verdict {
+        if let Some(verdict) = within(deadline, self.account.decided(self.intent)).await {
+            return verdict;
+        }
+        self.account.abandon(self.intent);
+        Verdict::Unresolved(Unresolved::new(Reason::Deadline, self.account.candidates(self.intent)))
+    }
+
+    async fn send<B, RB>(&mut self, again: bool) -> Answer<RB>
+    where
+        S: Service<Request<B>, Response = Response<RB>>,
+        S::Error: Into<BoxError>,
+        B: From<Bytes>,
+    {
+        let mut request = Request::from_parts(self.parts.clone(), B::from(self.form.clone()));
+        let purpose = TicketFor::Order(self.intent);
+        request.extensions_mut().insert(Ticket { account: self.account.clone(), purpose });
+        if again {
+            request.extensions_mut().insert(ext::HeadOfLane);
+        }
+        poll_fn(|cx| self.service.poll_ready(cx)).await.map_err(Into::into)?;
+        self.service.call(request).await.map_err(Into::into)
+    }
+}
+
+/// Forgets an intent that is dropped before anything of it was sent.
+struct Forget {
+    account: Arc<Account>,
+    intent: IntentNo,
+}
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        // A concluded intent stays what it is.
+        self.account.conclude(self.intent);
+    }
+}
+
+async fn read_form<B>(body: B) -> Result<Bytes, OrderRefused>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let body = Limited::new(body, BODY_CAP).collect().await;
+    body.map(http_body_util::Collected::to_bytes).map_err(|_| OrderRefused::UnreadableBody)
+}
+
+/// An order that could not be recognised in the list could not be resolved, and is not sent.
+fn read_order(form: &[u8]) -> Result<OrderRequest, OrderRefused> {
+    let form = Form::parse(form).map_err(OrderRefused::MalformedForm)?;
+    OrderRequest::from_fields(form.iter()).map_err(OrderRefused::InvalidOrder)
+}
+
+fn deadline(extensions: &http::Extensions) -> Option<Instant> {
+    extensions.get::<ext::Deadline>().map(|deadline| Instant::from_std(deadline.0))
+}
+
+/// `None` if the deadline comes first.
+async fn within<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline, future).await.ok(),
+        None => Some(future.await),
+    }
+}
+
+/// True unless the answer proves that nothing was executed. A refusal is an answer, too.
+fn was_processed<RB>(answer: &Answer<RB>) -> bool {
+    let outcome = match answer {
+        Ok(response) => match response.extensions().get::<Outcome>() {
+            Some(outcome) => outcome.clone(),
+            None => outcome_of_status(Class::VerifyFirst, response.status()),
+        },
+        Err(error) => Failure::outcome_of(&**error),
+    };
+    !matches!(outcome, Outcome::NotSent | Outcome::NotExecuted)
+}
+
+/// The answer of a call that joined another one.
+fn attached<RB>(verdict: Verdict) -> Answered<RB> {
+    let unresolved = match verdict {
+        Verdict::Acknowledged { order_id } | Verdict::Recovered { order_id, .. } => {
+            return Ok(synthesized(&order_id.clone(), "attached", Resolution::Attached { order_id }));
+        }
+        Verdict::Unresolved(unresolved) => unresolved,
+        Verdict::NotPlaced | Verdict::Pending | Verdict::Resend => Unresolved::new(Reason::Deadline, Vec::new()),
+    };
+    Err(InDoubt::new(unresolved, OrderRefused::IntentInDoubt.into()).into())
+}
+
+/// The original answer, body and all, with what is known beside it.
+fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answered<RB> {
+    match answer {
+        Ok(mut response) => {
+            response.extensions_mut().insert(unresolved);
+            response.extensions_mut().insert(ext::DoNotRetry);
+            Ok(response.map(ResponseBody::service))
+        }
+        Err(error) => Err(InDoubt::new(unresolved, error).into()),
+    }
+}
+
+/// The answer that the service would have given.
+fn synthesized<RB>(order_id: &str, how: &'static str, resolution: Resolution) -> Response<ResponseBody<RB>> {
+    let body = format!(r#"{{"s":"ok","d":{{"orderId":{},"msg":"{how}"}}}}"#, json_string(order_id));
+    let mut response = Response::new(ResponseBody::made(Bytes::from(body)));
+    *response.status_mut() = StatusCode::OK;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(HeaderName::from_static(RESOLUTION_HEADER), HeaderValue::from_static(how));
+    let outcome = Outcome::Accepted { order_id: Some(order_id.to_owned()) };
+    response.extensions_mut().insert(outcome);
+    response.extensions_mut().insert(resolution);
+    response
+}
+
+/// An identifier as a JSON string; it came out of JSON and may hold anything.
+fn json_string(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            c if c.is_control() => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::PlacedOrder;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_made_answer_reads_like_the_services_own() {
+        for order_id in ["240101000000001", "a\"b\\c\n\u{7f}"] {
+            let resolution = Resolution::Attached { order_id: order_id.to_owned() };
+            let response = synthesized::<http_body_util::Empty<Bytes>>(order_id, "recovered", resolution);
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(PlacedOrder::parse(&body).unwrap().order_id, order_id);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a read of the list proves.
+
+use steadfast_spec::OrderRecord;
+
+use crate::{
+    book::Canary,
+    error::ReadFault,
+    event::{Effect, OrderEvent},
+    intent::{Fault, Finding},
+    matcher,
+    registry::{Baseline, Calibration, KeyBook, Purpose, Read, ReadStart, Registry},
+    stamp::{IntentNo, ReadNo, Seq, Session},
+};
+
+impl Registry {
+    pub(crate) fn open_read(&mut self, read: ReadNo, purpose: Purpose) {
+        self.reads.insert(read, Read { purpose, started: None });
+        self.pace(purpose);
+    }
+
+    pub(crate) fn start_read(&mut self, number: ReadNo, session: Session) {
+        let (seq, session) = (self.tick(), self.scoped(session));
+        self.session = Some(session);
+        self.book.session_mut(session).asked = true;
+        let at = self.now;
+        if let Some(read) = self.reads.get_mut(&number) {
+            // The answer belongs to the last send.
+            read.started = Some(ReadStart { seq, at, session });
+            let purpose = read.purpose;
+            self.pace(purpose);
+        }
+    }
+
+    pub(crate) fn pace(&mut self, purpose: Purpose) {
+        self.last_read = Some(self.now);
+        // The baseline is read once for all; it must not hold up the search for an order.
+        if purpose != Purpose::Baseline {
+            self.last_paced = Some(self.now);
+        }
+    }
+
+    pub(crate) fn end_read(
+        &mut self,
+        read: ReadNo,
+        list: Result<Vec<OrderRecord>, ReadFault>,
+        out: &mut Vec<Effect>,
+    ) {
+        let started = self.reads.remove(&read).and_then(|read| read.started);
+        match list {
+            Ok(records) => self.take_list(started, records, out),
+            Err(fault) => self.note_fault(match fault {
+                ReadFault::Failed => Fault::Failed,
+                ReadFault::Forbidden | ReadFault::TooLong | ReadFault::Unreadable => Fault::Unusable,
+            }),
+        }
+        // A read in the session before says nothing of the list of this one.
+        let current = started.is_none_or(|start| Some(start.session) == self.session);
+        if self.baseline == Baseline::Wanted && current {
+            self.baseline = Baseline::Tried;
+        }
+        self.last_look = false;
+    }
+
+    pub(crate) fn take_list(&mut self, started: Option<ReadStart>, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
+        let completed = self.tick();
+        let session = started.map_or_else(|| self.session.unwrap_or_default(), |start| start.session);
+        let seen = match started {
+            Some(start) if !self.rules.seen_at_completion => start.seq,
+            _ => completed,
+        };
+        let keys = &self.keys;
+        let is_ours = |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty();
+        let owned = self.book.list(session, seen, records, |key| match key {
+            Some(key) => keys.get(key).is_some_and(is_ours),
+            None => keys.values().any(is_ours),
+        });
+        for (owner, record) in owned {
+            self.calibrate(owner, &record, out);
+        }
+        // Without a start on the wire this may be an older flight's answer: good for what it holds only.
+        match started {
+            Some(start) => self.weigh(start, session, seen, completed, out),
+            None => self.note_fault(Fault::Failed),
+        }
+        for key in self.open_keys() {
+            self.resolve(&key, out);
+        }
+    }
+
+    /// Decides whether what a list does not hold counts.
+    pub(crate) fn weigh(
+        &mut self,
+        start: ReadStart,
+        session: Session,
+        seen: Seq,
+        completed: Seq,
+        out: &mut Vec<Effect>,
+    ) {
+        match self.book.canary(session, start.seq, start.at, seen, self.settings.lateness) {
+            Canary::Intact => {}
+            Canary::Stale => return self.note_fault(Fault::Failed),
+            Canary::Gone(order_id) => {
+                let book = self.book.session_mut(session);
+                if !book.not_monotone {
+                    book.not_monotone = true;
+                    let order_id = order_id.to_string();
+                    out.push(Effect::Report(OrderEvent::ListNotMonotone { order_id }));
+                }
+                return self.note_fault(Fault::NotMonotone);
+            }
+        }
+        let book = self.book.session_mut(session);
+        if book.not_monotone {
+            return self.note_fault(Fault::NotMonotone);
+        }
+        book.has_baseline = true;
+        let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
+        for number in self.open_numbers() {
+            let Some(intent) = self.intents.get_mut(&number) else { continue };
+            let same = intent.session() == Some(session);
+            let Some(doubt) = intent.doubt.as_mut().filter(|doubt| doubt.from < evidence) else { continue };
+            let tally = if same { &mut doubt.here } else { &mut doubt.elsewhere };
+            tally.reads = tally.reads.saturating_add(1);
+            tally.latest = tally.latest.max(evidence);
+            doubt.fault = None;
+        }
+    }
+
+    pub(crate) fn note_fault(&mut self, fault: Fault) {
+        for number in self.open_numbers() {
+            if let Some(doubt) = self.intents.get_mut(&number).and_then(|intent| intent.doubt.as_mut()) {
+                doubt.fault = Some(fault);
+            }
+        }
+    }
+
+    // An order that the service named must look like the one that was sent, or nothing can be recognised.
+    pub(crate) fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&owner) else { return };
+        if !matches!(intent.finding(), Some(Finding::Acknowledged { .. })) {
+            return;
+        }
+        if matcher::strict(record, &intent.order) {
+            if self.calibration == Calibration::Untested {
+                self.calibration = Calibration::Recognised;
+            }
+        } else if self.calibration != Calibration::Failed {
+            self.calibration = Calibration::Failed;
+            let order_id = record.order_id.clone();
+            out.push(Effect::Report(OrderEvent::Uncalibrated { order_id }));
+        }
+    }
+}

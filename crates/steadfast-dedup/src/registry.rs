@@ -1,0 +1,237 @@
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use steadfast_spec::ext;
+
+use crate::{
+    attempt::{Attempt, AttemptState},
+    book::Book,
+    event::{Effect, Event},
+    intent::{Doubt, Intent},
+    key::Key,
+    resolution::{Reason, Unresolved},
+    settings::{OrdersScope, Rules, Settings},
+    stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Seq, Session},
+};
+
+/// What is known of one account's orders, as a pure state machine.
+///
+/// It is told what happens ([`Event`]) and answers with what to do ([`Effect`]); it has no clock, no lock and no
+/// input or output of its own. Positions in its own history decide what is safe; `now`, the time since any fixed
+/// start on a monotonic clock, decides only how long to wait. The layers, the model and the simulator drive this
+/// same code.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) rules: Rules,
+    pub(crate) seq: Seq,
+    pub(crate) now: Duration,
+    pub(crate) epoch: Epoch,
+    pub(crate) intents: BTreeMap<IntentNo, Intent>,
+    pub(crate) names: BTreeMap<ext::IntentId, IntentNo>,
+    pub(crate) keys: BTreeMap<Key, KeyBook>,
+    pub(crate) book: Book,
+    /// Attempts in doubt that are not settled, by the instant at which they will be.
+    pub(crate) unsettled: BTreeSet<(Duration, AttemptNo)>,
+    pub(crate) reads: BTreeMap<ReadNo, Read>,
+    /// The latest read, which serves everybody.
+    pub(crate) last_read: Option<Duration>,
+    /// The latest one that counts towards the pace.
+    pub(crate) last_paced: Option<Duration>,
+    pub(crate) watches: BTreeMap<IntentNo, Duration>,
+    pub(crate) finished: VecDeque<IntentNo>,
+    pub(crate) session: Option<Session>,
+    pub(crate) baseline: Baseline,
+    pub(crate) last_look: bool,
+    pub(crate) calibration: Calibration,
+}
+
+/// The intents that share a key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyBook {
+    /// In flight, in doubt, or found absent and not sent again yet.
+    pub(crate) live: Vec<IntentNo>,
+    /// Decided, with a send that may have placed an order.
+    pub(crate) finished: Vec<IntentNo>,
+    pub(crate) unsettled: usize,
+    pub(crate) last_settled: Seq,
+}
+
+/// A read under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    pub(crate) purpose: Purpose,
+    pub(crate) started: Option<ReadStart>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadStart {
+    pub(crate) seq: Seq,
+    pub(crate) at: Duration,
+    pub(crate) session: Session,
+}
+
+/// The one read that learns the list before the first order of an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Baseline {
+    #[default]
+    Unknown,
+    Wanted,
+    Tried,
+}
+
+/// Whether acknowledged orders are recognised in lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Calibration {
+    #[default]
+    Untested,
+    Recognised,
+    Failed,
+}
+
+/// What the next read is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// To learn what was there before.
+    Baseline,
+    /// To find an order in doubt.
+    Verification,
+    /// To notice what appears late.
+    Watch,
+}
+
+/// What to do next without being told anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// Read the list at this time.
+    Read(Duration, Purpose),
+    /// Step with [`Event::Tick`] at this time.
+    Tick(Duration),
+}
+
+impl Registry {
+    /// A registry that knows nothing yet.
+    #[must_use]
+    pub fn new(settings: Arc<Settings>, epoch: Epoch) -> Self {
+        Self {
+            settings,
+            rules: Rules::PROTOCOL,
+            seq: Seq::default(),
+            now: Duration::ZERO,
+            epoch,
+            intents: BTreeMap::new(),
+            names: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            book: Book::default(),
+            unsettled: BTreeSet::new(),
+            reads: BTreeMap::new(),
+            last_read: None,
+            last_paced: None,
+            watches: BTreeMap::new(),
+            finished: VecDeque::new(),
+            session: None,
+            baseline: Baseline::Unknown,
+            last_look: false,
+            calibration: Calibration::Untested,
+        }
+    }
+
+    /// Takes one event in.
+    pub fn step(&mut self, now: Duration, event: Event) -> Vec<Effect> {
+        let mut out = Vec::new();
+        self.advance(now, &mut out);
+        match event {
+            Event::Tick => {}
+            Event::EpochBegan(epoch) => self.begin_epoch(epoch, &mut out),
+            Event::Opened { intent, order, name } => self.open(intent, order, name),
+            Event::Begun { attempt, session } => self.begin(attempt, session),
+            Event::Sent(attempt) => self.send(attempt),
+            Event::Withheld(attempt) => self.withhold(attempt, &mut out),
+            Event::Closed { attempt, outcome, answer } => self.close(attempt, outcome, answer, &mut out),
+            Event::Concluded(intent) => self.conclude(intent, &mut out),
+            Event::Abandoned(intent) => self.abandon(intent, &mut out),
+            Event::BaselineWanted => self.baseline = Baseline::Wanted,
+            Event::LastLook => self.last_look = !self.watches.is_empty(),
+            Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
+            Event::ReadStarted { read, session } => self.start_read(read, session),
+            Event::ReadEnded { read, list } => self.end_read(read, list, &mut out),
+        }
+        out
+    }
+
+    // Time settles attempts and ends searches; it never decides anything else.
+    fn advance(&mut self, now: Duration, out: &mut Vec<Effect>) {
+        self.now = self.now.max(now);
+        while let Some(&(at, attempt)) = self.unsettled.first() {
+            if at > self.now {
+                break;
+            }
+            self.unsettled.pop_first();
+            self.settle(attempt);
+        }
+        let over = |intent: &Intent| intent.is_open() && intent.doubt.as_ref().is_some_and(|d| d.until <= self.now);
+        let ended: Vec<_> =
+            self.live_intents().filter(|(_, intent)| over(intent)).map(|(number, _)| number).collect();
+        for number in ended {
+            self.give_up(number, out);
+        }
+    }
+
+    /// From here on no order of this attempt can appear, by the lateness bound.
+    pub(crate) fn settle(&mut self, attempt: AttemptNo) {
+        let seq = self.tick();
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        if let Some(Attempt { state: AttemptState::Doubt { settled, .. }, .. }) =
+            intent.attempts.get_mut(attempt.index)
+        {
+            *settled = Some(seq);
+        }
+        let key = self.keys.entry(intent.key.clone()).or_default();
+        key.unsettled = key.unsettled.saturating_sub(1);
+        key.last_settled = seq;
+    }
+
+    /// One session for all, where the list holds the whole account's orders.
+    pub(crate) fn scoped(&self, session: Session) -> Session {
+        match self.settings.orders_scope {
+            OrdersScope::Session => session,
+            OrdersScope::Account => Session::default(),
+        }
+    }
+
+    pub(crate) fn tick(&mut self) -> Seq {
+        self.seq.0 += 1;
+        self.seq
+    }
+
+    pub(crate) fn live_intents(&self) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        let numbers = self.keys.values().flat_map(|key| key.live.iter().copied());
+        numbers.filter_map(|number| self.intents.get(&number).map(|intent| (number, intent)))
+    }
+
+    pub(crate) fn open_intents(&self) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        self.live_intents().filter(|(_, intent)| intent.is_open())
+    }
+
+    pub(crate) fn doubts(&self) -> impl Iterator<Item = &Doubt> {
+        self.open_intents().filter_map(|(_, intent)| intent.doubt.as_ref())
+    }
+
+    pub(crate) fn open_numbers(&self) -> Vec<IntentNo> {
+        self.open_intents().map(|(number, _)| number).collect()
+    }
+
+    pub(crate) fn open_keys(&self) -> BTreeSet<Key> {
+        let open = self.open_intents().map(|(_, intent)| intent.key.clone());
+        open.chain(self.book.fresh_keys()).collect()
+    }
+}
+
+impl Unresolved {
+    pub(crate) fn of(reason: Reason, registry: &Registry, intent: &Intent) -> Self {
+        Self::new(reason, registry.candidates_of(intent))
+    }
+}

@@ -1,0 +1,148 @@
+use std::{error::Error, fmt};
+
+use crate::error::InDoubt;
+
+/// The response header that marks an answer made by this crate.
+pub const RESOLUTION_HEADER: &str = "x-steadfast-resolution";
+
+/// How an order whose outcome was lost, or that had been asked for before, came to its answer.
+///
+/// In the extensions of every answer that is not simply the service's answer to a first send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resolution {
+    /// The order was found in the list; the answer was made from that.
+    Recovered {
+        /// The order's identifier.
+        order_id: String,
+        /// Its status in the list, as far as shown: `rejected` and `cancelled` orders were processed too.
+        status: Option<String>,
+    },
+    /// The order was found absent and sent again; the answer is that send's own.
+    Resent,
+    /// An earlier call with the same intent id placed the order; the answer was made from that.
+    Attached {
+        /// The order's identifier.
+        order_id: String,
+    },
+}
+
+/// What is known of an order that could not be resolved.
+///
+/// In the extensions of the original answer, or in the chain of the original error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unresolved {
+    /// Why.
+    pub reason: Reason,
+    /// The identifiers of listed orders that may be this one.
+    pub candidates: Vec<String>,
+}
+
+/// Why an order could not be resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It was absent beyond the lateness bound and was not sent again. Placing it anew is as safe as the bound.
+    NotObserved,
+    /// It looked absent, and so did its resends.
+    ResendsExhausted,
+    /// The service answered 200 without a readable order id, and no order was found.
+    AcceptedUnknownId,
+    /// A listed order is like it, but not equal.
+    NearMatch,
+    /// A listed order is equal to it, but others place orders in the account too.
+    AmbiguousOwner,
+    /// A listed order is equal to it, but nobody knows whether it was there before.
+    NoBaseline,
+    /// The list drops orders that it has shown, so that absence proves nothing.
+    ListNotMonotone,
+    /// The list could be read only in another login session than the order was sent in.
+    SessionChanged,
+    /// The trading day ended.
+    EpochChanged,
+    /// The list cannot be used: forbidden, longer than what may be held, or not understood.
+    Unverifiable,
+    /// An acknowledged order was listed in a form that does not match it.
+    Uncalibrated,
+    /// No acknowledged order has been recognised in a list yet.
+    NoPositiveControl,
+    /// The verification budget ended first.
+    Budget,
+    /// The caller's deadline came first; the order is still looked for.
+    Deadline,
+}
+
+impl Reason {
+    /// The reason in logs, metrics and reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotObserved => "not_observed",
+            Self::ResendsExhausted => "resends_exhausted",
+            Self::AcceptedUnknownId => "accepted_unknown_id",
+            Self::NearMatch => "near_match",
+            Self::AmbiguousOwner => "ambiguous_owner",
+            Self::NoBaseline => "no_baseline",
+            Self::ListNotMonotone => "list_not_monotone",
+            Self::SessionChanged => "session_changed",
+            Self::EpochChanged => "epoch_changed",
+            Self::Unverifiable => "unverifiable",
+            Self::Uncalibrated => "uncalibrated",
+            Self::NoPositiveControl => "no_positive_control",
+            Self::Budget => "budget",
+            Self::Deadline => "deadline",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Unresolved {
+    pub(crate) fn new(reason: Reason, candidates: Vec<String>) -> Self {
+        Self { reason, candidates }
+    }
+
+    /// What an error's chain of sources says of an order in doubt, if it says anything.
+    #[must_use]
+    pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(in_doubt) = error.downcast_ref::<InDoubt>() {
+                return Some(in_doubt.unresolved());
+            }
+            next = error.source();
+        }
+        None
+    }
+}
+
+/// What the resolution of an order has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Nothing of it stands: it was not sent, or every send was refused.
+    NotPlaced,
+    /// It is being sent or looked for.
+    Pending,
+    /// The service answered with its identifier.
+    Acknowledged {
+        /// The identifier.
+        order_id: String,
+    },
+    /// It was found in the list.
+    Recovered {
+        /// The identifier.
+        order_id: String,
+        /// The status, as far as shown.
+        status: Option<String>,
+    },
+    /// It was found absent and may be sent again, if it still is when the body is polled.
+    Resend,
+    /// It could not be resolved.
+    Unresolved(Unresolved),
+}

@@ -1,0 +1,90 @@
+//! When the order list is read.
+
+use std::time::Duration;
+
+/// Offsets from the moment at which an outcome was lost.
+const FIRST: [Duration; 5] = [
+    Duration::from_millis(500),
+    Duration::from_millis(1_500),
+    Duration::from_millis(3_500),
+    Duration::from_secs(7),
+    Duration::from_secs(15),
+];
+
+/// Offsets from the moment at which an order's resolution ended without certainty.
+const WATCH: [Duration; 5] = [
+    Duration::from_secs(30),
+    Duration::from_secs(60),
+    Duration::from_secs(120),
+    Duration::from_secs(300),
+    Duration::from_secs(900),
+];
+
+const WATCH_EVERY: Duration = Duration::from_secs(1_800);
+
+/// The shortest time between two reads of one account's list.
+pub(crate) const SPACING: Duration = Duration::from_secs(1);
+
+/// When an order in doubt since `since` next needs a read, if the last one was at `last`.
+pub(crate) fn next_verification(since: Duration, last: Option<Duration>, lateness: Duration) -> Duration {
+    let every = Duration::from_secs(if lateness > Duration::from_secs(15) { 15 } else { 5 });
+    next(since, last, &FIRST, every)
+}
+
+/// When an order watched since `since` next needs a read, if the last one was at `last`.
+pub(crate) fn next_watch(since: Duration, last: Option<Duration>) -> Duration {
+    next(since, last, &WATCH, WATCH_EVERY)
+}
+
+/// The first instant of the schedule that no read has served yet.
+fn next(since: Duration, last: Option<Duration>, first: &[Duration], every: Duration) -> Duration {
+    let Some(elapsed) = last.and_then(|last| last.checked_sub(since)) else {
+        return since + first.first().copied().unwrap_or(every);
+    };
+    if let Some(offset) = first.iter().find(|&&offset| offset > elapsed) {
+        return since + *offset;
+    }
+    let end = first.last().copied().unwrap_or_default();
+    let periods = (elapsed - end).as_nanos() / every.as_nanos().max(1) + 1;
+    since + end + every * u32::try_from(periods).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offsets(count: usize, next: impl Fn(Option<Duration>) -> Duration) -> Vec<f64> {
+        let mut last = None;
+        (0..count)
+            .map(|_| {
+                let at = next(last);
+                last = Some(at);
+                at.as_secs_f64() - 100.0
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_order_in_doubt_is_looked_for_at_growing_then_even_intervals() {
+        let since = Duration::from_secs(100);
+        let reads = offsets(8, |last| next_verification(since, last, Duration::from_secs(15)));
+        assert_eq!(reads, [0.5, 1.5, 3.5, 7.0, 15.0, 20.0, 25.0, 30.0]);
+        let reads = offsets(7, |last| next_verification(since, last, Duration::from_secs(90)));
+        assert_eq!(reads, [0.5, 1.5, 3.5, 7.0, 15.0, 30.0, 45.0]);
+    }
+
+    #[test]
+    fn the_watch_goes_on_every_half_hour() {
+        let reads = offsets(7, |last| next_watch(Duration::from_secs(100), last));
+        assert_eq!(reads, [30.0, 60.0, 120.0, 300.0, 900.0, 2_700.0, 4_500.0]);
+    }
+
+    #[test]
+    fn a_read_by_somebody_else_serves_too() {
+        let since = Duration::from_secs(100);
+        let after = next_verification(since, Some(Duration::from_millis(103_000)), Duration::from_secs(15));
+        assert_eq!(after, Duration::from_millis(103_500));
+        let earlier = next_verification(since, Some(Duration::from_secs(99)), Duration::from_secs(15));
+        assert_eq!(earlier, Duration::from_millis(100_500));
+    }
+}

@@ -1,0 +1,250 @@
+//! How a send changes what is known of its order.
+
+use std::sync::Arc;
+
+use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
+
+use crate::{
+    attempt::{Attempt, AttemptState, Never, Sent},
+    book::Claimed,
+    event::{Answer, Effect, OrderEvent},
+    intent::{Doubt, Evidence, Finding, Intent, Phase},
+    registry::{Baseline, Registry},
+    resolution::Reason,
+    stamp::{AttemptNo, IntentNo, Session},
+};
+
+impl Registry {
+    pub(crate) fn open(&mut self, number: IntentNo, order: Arc<OrderRequest>, name: Option<ext::IntentId>) {
+        if let Some(name) = &name {
+            self.names.insert(name.clone(), number);
+        }
+        self.intents.insert(number, Intent::new(order, name, self.epoch));
+    }
+
+    pub(crate) fn begin(&mut self, attempt: AttemptNo, session: Session) {
+        let begun = self.tick();
+        let session = self.scoped(session);
+        self.session = Some(session);
+        let book = self.book.session_mut(session);
+        // A new session has a list of its own; until it is known, what it lists may be old.
+        if !book.asked && !book.has_baseline {
+            book.asked = true;
+            self.baseline = Baseline::Wanted;
+        }
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        debug_assert_eq!(intent.attempts.len(), attempt.index, "attempts are numbered in order");
+        intent.attempts.push(Attempt { begun, session, state: AttemptState::Open });
+    }
+
+    pub(crate) fn send(&mut self, attempt: AttemptNo) {
+        let sent = Sent { seq: self.tick(), at: self.now };
+        self.mark_sent(attempt, sent);
+    }
+
+    pub(crate) fn mark_sent(&mut self, attempt: AttemptNo, sent: Sent) {
+        let epoch = self.epoch;
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        let first = intent.first_sent().is_none();
+        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
+        found.state = AttemptState::InFlight(sent);
+        if first {
+            intent.epoch = epoch;
+            intent.has_baseline = self.book.session(found.session).is_some_and(|book| book.has_baseline);
+        }
+        intent.phase = Phase::Sending;
+        let key = self.keys.entry(intent.key.clone()).or_default();
+        if !key.live.contains(&attempt.intent) {
+            key.live.push(attempt.intent);
+        }
+    }
+
+    // The body was polled and nothing left: the attempt is void. What was granted is judged anew.
+    pub(crate) fn withhold(&mut self, attempt: AttemptNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        match intent.attempts.get_mut(attempt.index) {
+            Some(found) if matches!(found.state, AttemptState::Open) => found.state = AttemptState::Void,
+            // A transport may poll a body long after its answer was given up; that changes nothing.
+            _ => return,
+        }
+        if intent.phase == Phase::Granted {
+            intent.phase = Phase::Doubt;
+            let key = intent.key.clone();
+            self.resolve(&key, out);
+        }
+    }
+
+    pub(crate) fn close(&mut self, attempt: AttemptNo, outcome: Outcome, answer: Answer, out: &mut Vec<Effect>) {
+        let Some(found) =
+            self.intents.get(&attempt.intent).and_then(|intent| intent.attempts.get(attempt.index))
+        else {
+            return;
+        };
+        let sent = match found.state {
+            AttemptState::InFlight(sent) => Some(sent),
+            AttemptState::Open => None,
+            // Closed once is closed.
+            AttemptState::Void | AttemptState::Acknowledged(_) | AttemptState::Doubt { .. } => return,
+        };
+        // An answer to a body that nobody saw leave: whoever buffered it below, it left after it was begun.
+        let assumed = Sent { seq: found.begun, at: self.now };
+        match outcome {
+            Outcome::NotSent | Outcome::NotExecuted => self.void(attempt, sent, Voided::Unexecuted, out),
+            Outcome::Rejected => self.void(attempt, sent, Voided::Refused, out),
+            Outcome::Accepted { order_id: Some(order_id) } => {
+                if sent.is_none() {
+                    self.mark_sent(attempt, assumed);
+                }
+                self.acknowledge(attempt, sent.unwrap_or(assumed), order_id.into(), out);
+            }
+            outcome => {
+                if sent.is_none() {
+                    self.mark_sent(attempt, assumed);
+                }
+                let never = match (outcome, answer) {
+                    (Outcome::Unknown { resend: Resend::AfterAbsence }, _) => None,
+                    (_, Answer::Status(200)) => Some(Never::Success),
+                    _ => Some(Never::Opaque),
+                };
+                self.doubt(attempt, sent.unwrap_or(assumed), never, answer, out);
+            }
+        }
+    }
+
+    pub(crate) fn void(&mut self, attempt: AttemptNo, sent: Option<Sent>, how: Voided, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        if let Some(found) = intent.attempts.get_mut(attempt.index) {
+            found.state = AttemptState::Void;
+        }
+        if sent.is_none() && how == Voided::Unexecuted {
+            // It never left, so it never was in anybody's way.
+            return;
+        }
+        let key = intent.key.clone();
+        match (intent.first_sent(), how) {
+            // Nothing of it stands: as if it had never been sent.
+            (None, _) => {
+                intent.phase = Phase::Idle;
+                self.retire(&key, attempt.intent);
+            }
+            // The refused resend may have been refused because the first order took the margin.
+            (Some(_), Voided::Refused) => self.reopen(attempt.intent),
+            // The grant stands, and whoever sends for it may try once more.
+            (Some(_), Voided::Unexecuted) => intent.phase = Phase::Granted,
+        }
+        self.resolve(&key, out);
+    }
+
+    pub(crate) fn acknowledge(&mut self, attempt: AttemptNo, sent: Sent, order_id: Arc<str>, out: &mut Vec<Effect>) {
+        let seen = self.tick();
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
+        found.state = AttemptState::Acknowledged(sent);
+        let (session, key) = (found.session, intent.key.clone());
+        let claimed = self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.now);
+        if claimed == Claimed::Conflict {
+            let conflict = OrderEvent::Conflict { intent: attempt.intent, order_id: order_id.to_string() };
+            out.push(Effect::Report(conflict));
+        }
+        self.finish(attempt.intent, Finding::Acknowledged { order_id }, out);
+        self.resolve(&key, out);
+    }
+
+    pub(crate) fn doubt(
+        &mut self,
+        attempt: AttemptNo,
+        sent: Sent,
+        never: Option<Never>,
+        answer: Answer,
+        out: &mut Vec<Effect>,
+    ) {
+        // Where the gateway did not answer, it may still be at work on the request, for as long as it ever works.
+        let base = match answer {
+            Answer::Status(_) | Answer::Cut => self.now,
+            Answer::None => self.now.max(sent.at + self.settings.gateway_timeout),
+        };
+        let settles = base + self.settings.lateness;
+        let epoch = self.epoch;
+        self.search(attempt.intent);
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
+        found.state = AttemptState::Doubt { sent, settled: None, never };
+        let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
+        self.unsettled.insert((settles, attempt));
+        self.keys.entry(key.clone()).or_default().unsettled += 1;
+        if stale {
+            self.finish_unresolved(attempt.intent, Reason::EpochChanged, out);
+        }
+        self.resolve(&key, out);
+    }
+
+    /// Starts looking for an intent's order.
+    pub(crate) fn search(&mut self, number: IntentNo) {
+        let from = self.tick();
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        intent.phase = Phase::Doubt;
+        intent.doubt = Some(Doubt {
+            since: self.now,
+            from,
+            until: self.now + self.settings.budget(),
+            here: Evidence::default(),
+            elsewhere: Evidence::default(),
+            fault: None,
+        });
+    }
+
+    /// Looks once more, for the whole lateness bound, for orders that had been taken for absent.
+    pub(crate) fn reopen(&mut self, number: IntentNo) {
+        self.search(number);
+        let settles = self.now + self.settings.lateness;
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        intent.reopened = true;
+        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
+            if let AttemptState::Doubt { settled, .. } = &mut attempt.state
+                && settled.take().is_some()
+            {
+                self.unsettled.insert((settles, AttemptNo { intent: number, index }));
+                self.keys.entry(intent.key.clone()).or_default().unsettled += 1;
+            }
+        }
+    }
+
+    // The call came back. What is in doubt stays so; what was granted and not used lapses.
+    pub(crate) fn conclude(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        match intent.phase {
+            Phase::Idle => self.forget(number, out),
+            Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
+            Phase::Sending | Phase::Doubt | Phase::Finished(_) => {}
+        }
+    }
+
+    // Nobody waits any more: nothing is sent again, and everything is still looked for.
+    pub(crate) fn abandon(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        intent.caller_waits = false;
+        match intent.phase {
+            Phase::Idle => self.forget(number, out),
+            Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
+            Phase::Sending | Phase::Doubt | Phase::Finished(_) => {}
+        }
+    }
+
+    pub(crate) fn forget(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        if let Some(intent) = self.intents.remove(&number)
+            && let Some(name) = &intent.name
+            && self.names.get(name) == Some(&number)
+        {
+            self.names.remove(name);
+        }
+        out.push(Effect::Decided(number));
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Voided {
+    /// Not sent, or not executed.
+    Unexecuted,
+    /// Refused for good.
+    Refused,
+}

@@ -1,0 +1,266 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use steadfast_spec::{FieldNames, OrderType, WallClock};
+
+use crate::stamp::Epoch;
+
+/// Whether an order that was found absent is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResendPolicy {
+    /// Never: at most one order per intent without any assumption about lateness.
+    Never,
+    /// At most this many times: at most one order per intent as long as no order appears later than the lateness
+    /// bound.
+    AtMost(u32),
+}
+
+/// Who else places orders in the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountMode {
+    /// Nobody: an order that looks like ours is ours.
+    ///
+    /// If that is false, the price is a possible omission (somebody else's twin is taken for ours), never a
+    /// duplicate.
+    Exclusive,
+    /// Others too: an order that looks like ours is reported as a candidate and never claimed.
+    Shared,
+}
+
+/// What the order list holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrdersScope {
+    /// The orders of one login session, as the specification words it (§4.5).
+    Session,
+    /// All orders of the account's day, whichever session placed them.
+    Account,
+}
+
+/// What the resolution of orders in doubt may assume, and how long it tries.
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+/// use steadfast_dedup::{ResendPolicy, Settings};
+///
+/// let careful = Settings::conservative().resend(ResendPolicy::Never);
+/// assert_eq!(careful.lateness_bound(), Duration::from_secs(90));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub(crate) lateness: Duration,
+    pub(crate) gateway_timeout: Duration,
+    pub(crate) resend: ResendPolicy,
+    pub(crate) max_resend_age: Duration,
+    pub(crate) max_resend_age_market: Duration,
+    pub(crate) account_mode: AccountMode,
+    pub(crate) orders_scope: OrdersScope,
+    pub(crate) budget: Option<Duration>,
+    pub(crate) positive_control: bool,
+    pub(crate) list_body_cap: usize,
+    pub(crate) field_names: FieldNames,
+    pub(crate) wall_clock: WallClock,
+    pub(crate) utc_offset: i32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            lateness: Duration::from_secs(15),
+            gateway_timeout: Duration::from_secs(30),
+            resend: ResendPolicy::AtMost(1),
+            max_resend_age: Duration::from_secs(60),
+            max_resend_age_market: Duration::from_secs(20),
+            account_mode: AccountMode::Exclusive,
+            orders_scope: OrdersScope::Session,
+            budget: None,
+            positive_control: false,
+            list_body_cap: 64 * 1024 * 1024,
+            field_names: FieldNames::default(),
+            wall_clock: WallClock::system(),
+            utc_offset: 5 * 3600 + 1800,
+        }
+    }
+}
+
+impl Settings {
+    /// The defaults: a lateness bound of 15 s and one resend.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A lateness bound of 90 s, and no resend before an acknowledged order has been recognised in a list.
+    ///
+    /// The greatest age for a resend stays at 60 s, so that nothing is sent again unless
+    /// [`max_resend_age`](Self::max_resend_age) is raised as well.
+    #[must_use]
+    pub fn conservative() -> Self {
+        Self {
+            lateness: Duration::from_secs(90),
+            positive_control: true,
+            ..Self::default()
+        }
+    }
+
+    /// The lateness bound: an order that was applied is listed at most this long after it was last possible for
+    /// the gateway to pass it on.
+    #[must_use]
+    pub fn lateness_bound(&self) -> Duration {
+        self.lateness
+    }
+
+    /// Sets the lateness bound; 15 s by default.
+    #[must_use]
+    pub fn lateness(mut self, bound: Duration) -> Self {
+        self.lateness = bound;
+        self
+    }
+
+    /// Sets how long the gateway may work on a request after the client has lost sight of it; 30 s by default.
+    #[must_use]
+    pub fn gateway_timeout(mut self, timeout: Duration) -> Self {
+        self.gateway_timeout = timeout;
+        self
+    }
+
+    /// Sets whether absent orders are sent again; at most once by default.
+    #[must_use]
+    pub fn resend(mut self, policy: ResendPolicy) -> Self {
+        self.resend = policy;
+        self
+    }
+
+    /// Sets how old an order may be when it is sent again; 60 s by default.
+    #[must_use]
+    pub fn max_resend_age(mut self, age: Duration) -> Self {
+        self.max_resend_age = age;
+        self
+    }
+
+    /// Sets how old a `market` or `stopmarket` order may be when it is sent again; 20 s by default.
+    #[must_use]
+    pub fn max_resend_age_market(mut self, age: Duration) -> Self {
+        self.max_resend_age_market = age;
+        self
+    }
+
+    /// Sets who else places orders in the account; nobody by default.
+    #[must_use]
+    pub fn account_mode(mut self, mode: AccountMode) -> Self {
+        self.account_mode = mode;
+        self
+    }
+
+    /// Sets what the order list holds; the session's orders by default.
+    #[must_use]
+    pub fn orders_scope(mut self, scope: OrdersScope) -> Self {
+        self.orders_scope = scope;
+        self
+    }
+
+    /// Sets how long an order is looked for after its outcome was lost; by default the gateway timeout, the
+    /// lateness bound and 60 s.
+    #[must_use]
+    pub fn verification_budget(mut self, budget: Duration) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// Sets how much of an order list is held in memory; 64 MiB by default. A longer list is no evidence.
+    #[must_use]
+    pub fn list_body_cap(mut self, bytes: usize) -> Self {
+        self.list_body_cap = bytes;
+        self
+    }
+
+    /// Sets the names of the fields of a record of the order list.
+    #[must_use]
+    pub fn field_names(mut self, names: FieldNames) -> Self {
+        self.field_names = names;
+        self
+    }
+
+    /// Sets the clock and the offset from UTC, in seconds, that the trading day follows; the machine's clock at
+    /// +05:30 by default.
+    #[must_use]
+    pub fn trading_day(mut self, clock: WallClock, utc_offset: i32) -> Self {
+        self.wall_clock = clock;
+        self.utc_offset = utc_offset;
+        self
+    }
+
+    pub(crate) fn budget(&self) -> Duration {
+        self.budget.unwrap_or(self.gateway_timeout + self.lateness + Duration::from_secs(60))
+    }
+
+    pub(crate) fn max_age(&self, order_type: OrderType) -> Duration {
+        match order_type {
+            OrderType::Market | OrderType::StopMarket => self.max_resend_age_market,
+            OrderType::Limit | OrderType::StopLimit => self.max_resend_age,
+        }
+    }
+
+    pub(crate) fn max_resends(&self) -> u32 {
+        match self.resend {
+            ResendPolicy::Never => 0,
+            ResendPolicy::AtMost(count) => count,
+        }
+    }
+
+    /// The trading day that it is now.
+    pub(crate) fn epoch(&self) -> Epoch {
+        let unix = match self.wall_clock.now().duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX / 2),
+            Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX / 2),
+        };
+        Epoch((unix + i64::from(self.utc_offset)).div_euclid(86_400))
+    }
+}
+
+/// The rules of the protocol that can be taken out, one by one, to show that each is needed.
+///
+/// Nothing outside the crate's own model can build anything but [`Rules::PROTOCOL`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) owner_wait: bool,
+    pub(crate) cohort: bool,
+    pub(crate) oldest_first: bool,
+    pub(crate) seen_at_completion: bool,
+    pub(crate) evidence_at_start: bool,
+    pub(crate) negatives: u8,
+}
+
+impl Rules {
+    pub(crate) const PROTOCOL: Self = Self {
+        owner_wait: true,
+        cohort: true,
+        oldest_first: true,
+        seen_at_completion: true,
+        evidence_at_start: true,
+        negatives: 2,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trading_day_turns_at_local_midnight() {
+        let at = |secs: u64| {
+            let clock = WallClock::new(move || UNIX_EPOCH + Duration::from_secs(secs));
+            Settings::new().trading_day(clock, 19_800).epoch()
+        };
+        assert_eq!(at(0), Epoch(0));
+        assert_eq!(at(86_400 - 19_800 - 1), Epoch(0));
+        assert_eq!(at(86_400 - 19_800), Epoch(1));
+    }
+
+    #[test]
+    fn market_orders_age_sooner() {
+        let settings = Settings::new();
+        assert!(settings.max_age(OrderType::StopMarket) < settings.max_age(OrderType::StopLimit));
+    }
+}

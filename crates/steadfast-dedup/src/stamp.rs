@@ -1,0 +1,43 @@
+use steadfast_spec::ext;
+
+/// A position in the order in which a registry learnt things.
+///
+/// Safety rests on these alone: a wall clock may jump and two instants may be equal, two positions never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub(crate) u64);
+
+/// Names one order that a caller wants, within one registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IntentNo(pub u64);
+
+/// Names one physical send of an intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AttemptNo {
+    /// The order that it tries to place.
+    pub intent: IntentNo,
+    /// Its place among the attempts of that order, from zero.
+    pub index: usize,
+}
+
+/// Names one read of the order list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadNo(pub u64);
+
+/// The login session that a request was sent in, as far as it is known.
+///
+/// The specification says that the list holds *the session's* orders, so what one session does not list proves
+/// nothing about another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session(Option<u64>);
+
+impl Session {
+    /// The session that a token of this generation belongs to; `None` where nobody says.
+    #[must_use]
+    pub fn new(generation: Option<ext::TokenGeneration>) -> Self {
+        Self(generation.map(|generation| generation.0))
+    }
+}
+
+/// A trading day, as a count of days.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub i64);

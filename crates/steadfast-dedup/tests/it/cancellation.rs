@@ -1,0 +1,245 @@
+//! G. Cancellation.
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use steadfast_dedup::{DedupLayer, Ledger, OrderEvent};
+use steadfast_spec::{Fate, ext};
+use tokio::time::sleep;
+use tower::{Layer, ServiceExt};
+
+use crate::{
+    gateway::{Body, Gateway, Reply, ack, gw504, http},
+    rig::{ORDER, Rig, Told, order, tell},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn recovered(rig: &Rig) -> Vec<String> {
+    let found = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::Recovered { order_id, .. } => Some(order_id),
+        _ => None,
+    });
+    found.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn s75_drop_in_flight() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed().answered_after(s(2))]);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    a.abort();
+    sleep(s(3)).await;
+    assert_eq!(recovered(&rig), ["o1"]);
+    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 0));
+
+    // Not placed: nobody waits for it, so it is not sent again.
+    rig.gateway.will([gw504().answered_after(s(2))]);
+    let b = rig.start("b", ORDER);
+    sleep(s(1)).await;
+    b.abort();
+    sleep(s(2)).await;
+    assert_eq!(rig.ledger.in_doubt(), 1);
+    rig.ledger.shutdown().await;
+    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_while_looked_for_it_is_still_looked_for() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(10))]);
+    let a = rig.start("a", ORDER);
+    sleep(s(5)).await;
+    a.abort();
+    sleep(s(15)).await;
+    assert_eq!(recovered(&rig), ["o1"]);
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_before_the_send_nothing_is_left() {
+    let rig = Rig::new();
+    rig.between.queue(s(5), Duration::ZERO);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    a.abort();
+    // The same while the connection is being made.
+    rig.between.queue(Duration::ZERO, Duration::ZERO);
+    rig.gateway.will([ack().reply(Reply::NotPolled).answered_after(s(5))]);
+    let b = rig.start("b", ORDER);
+    sleep(s(1)).await;
+    b.abort();
+    sleep(s(100)).await;
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets(), rig.ledger.in_doubt()), (0, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_while_the_resend_is_queued_it_is_not_sent() {
+    let rig = Rig::new();
+    rig.between.queue(Duration::ZERO, s(10));
+    rig.gateway.will([gw504()]);
+    let a = rig.start("a", ORDER);
+    sleep(s(20)).await;
+    a.abort();
+    sleep(s(100)).await;
+    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 0));
+}
+
+fn with_id(rig: &Rig, intent: &str, form: &str, id: &str) -> Request<Body> {
+    let mut request = rig.request(intent, form);
+    request.extensions_mut().insert(ext::IntentId::new(id));
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn s77_same_intent_id() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(3))]);
+    let (a, b) =
+        tokio::join!(rig.send(with_id(&rig, "a", ORDER, "x")), rig.send(with_id(&rig, "a", ORDER, "x")));
+    assert_eq!((a, b), (Told::Recovered("o1".into()), Told::Attached("o1".into())));
+    assert_eq!(rig.send(with_id(&rig, "a", ORDER, "x")).await, Told::Attached("o1".into()));
+    let other = rig.send(with_id(&rig, "b", &order(11), "x")).await;
+    assert_eq!(other, Told::NotSent("intent id stands for another order".into()));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_intent_that_left_nothing_behind_may_run_again_under_its_id() {
+    let rig = Rig::new();
+    rig.gateway.will([http(403, "Forbidden").answered_after(s(1))]);
+    let (a, b) =
+        tokio::join!(rig.send(with_id(&rig, "a", ORDER, "x")), rig.send(with_id(&rig, "a", ORDER, "x")));
+    assert_eq!((a, b), (Told::Answer(403), Told::Placed("o1".into())));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_intent_in_doubt_stays_so_under_its_id() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504(), gw504()]);
+    let told = rig.send(with_id(&rig, "a", ORDER, "x")).await;
+    assert_eq!(told, Told::Unresolved("resends_exhausted", vec![], 504));
+    let told = rig.send(with_id(&rig, "a", ORDER, "x")).await;
+    assert_eq!(told, Told::Unresolved("resends_exhausted", vec![], 0));
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_attaches_outlives_the_first_one() {
+    let rig = Rig::new();
+    rig.between.queue(s(5), Duration::ZERO);
+    let (service, request) = (rig.service.clone(), with_id(&rig, "a", ORDER, "x"));
+    let first = tokio::spawn(async move { tell(service.oneshot(request).await).await });
+    sleep(s(1)).await;
+    let second = rig.send(with_id(&rig, "a", ORDER, "x"));
+    let abort = async {
+        sleep(s(1)).await;
+        first.abort();
+    };
+    let (second, ()) = tokio::join!(second, abort);
+    assert_eq!(second, Told::Placed("o1".into()), "the first left before it sent, so the second sends");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s84_shutdown_while_verifying() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(9))]);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    assert_eq!(rig.ledger.in_doubt(), 1);
+    rig.ledger.shutdown().await;
+    assert_eq!(rig.ledger.in_doubt(), 0);
+    assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_looks_once_more_for_late_orders() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(18))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o2".into()));
+    sleep(s(5)).await;
+    rig.ledger.shutdown().await;
+    assert_eq!(rig.flagged(), ["o1"]);
+    rig.audit();
+}
+
+#[test]
+fn a_runtime_that_ends_with_an_order_in_flight_leaves_it_in_doubt() {
+    let rig = {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let rig = Rig::new();
+            rig.gateway.will([gw504().reply(Reply::Hang)]);
+            drop(rig.start("a", ORDER));
+            sleep(s(1)).await;
+            rig
+        })
+    };
+    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_traffic_passes_untouched() {
+    let gateway = Gateway::default();
+    let ledger = Ledger::default();
+    let inner = tower::service_fn(async |request: Request<Body>| {
+        let (parts, body) = request.into_parts();
+        let mut response = http::Response::new(Full::new(body.collect().await.unwrap().to_bytes()));
+        *response.headers_mut() = parts.headers;
+        Ok::<_, steadfast_spec::BoxError>(response)
+    });
+    let service = DedupLayer::new(&ledger).layer(tower::util::BoxCloneService::new(inner.map_future(Box::pin)));
+    for (method, path) in [(Method::GET, "/api/oms/orders"), (Method::DELETE, "/api/oms/place-order"), (Method::PUT, "/x")] {
+        let request = Request::builder().method(method).uri(path).header("x", "y").body(Full::from("a\0b")).unwrap();
+        let response = service.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.headers()["x"], "y");
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "a\0b");
+    }
+    assert_eq!(gateway.posts(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_send_guard_orders_are_refused() {
+    let ledger = Ledger::default();
+    let inner = tower::service_fn(|_: Request<Body>| {
+        std::future::ready(Ok::<_, steadfast_spec::BoxError>(http::Response::new(Full::<bytes::Bytes>::default())))
+    });
+    let service = DedupLayer::new(&ledger).layer(inner);
+    let rig = Rig::new();
+    let told = tell(service.oneshot(rig.request("a", ORDER)).await).await;
+    assert_eq!(told, Told::NotSent("no send guard below the dedup layer".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_an_order_is_not_sent() {
+    let rig = Rig::new();
+    for form in ["qty=10", "a=%zz", "", &ORDER.replace("buy", "BUY")] {
+        assert!(matches!(rig.place("a", form).await, Told::NotSent(_)), "{form}");
+    }
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_original_error_stays_findable() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost))]);
+    let request = {
+        let mut request = rig.request("a", ORDER);
+        request.extensions_mut().insert(ext::Deadline((tokio::time::Instant::now() + s(5)).into_std()));
+        request
+    };
+    let error = rig.service.clone().oneshot(request).await.err().unwrap();
+    assert_eq!(error.to_string(), "order in doubt: deadline");
+    assert_eq!(steadfast_spec::Failure::find(&*error).map(steadfast_spec::Failure::fate), Some(Fate::Lost));
+    assert!(steadfast_dedup::Unresolved::find(&*error).is_some());
+}

@@ -1,0 +1,120 @@
+//! B. Classification.
+
+use std::time::Duration;
+
+use steadfast_spec::Fate;
+use tokio::time::Instant;
+
+use crate::{
+    gateway::{Reply, ack, gw504, http},
+    rig::{ORDER, Rig, Told},
+};
+
+const VALIDATION: &str =
+    "Input validation failed. Kindly check your input contains required fields for the request";
+const INTERNAL: &str = "Internal Error occurred. Kindly try again.";
+
+#[tokio::test(start_paused = true)]
+async fn s18_400_validation() {
+    let rig = Rig::new();
+    rig.gateway.will([http(400, VALIDATION)]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Answer(400));
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (1, 1));
+    assert_eq!(rig.ledger.in_doubt(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s19_400_internal() {
+    for (placed, told) in [(true, Told::Recovered("o1".into())), (false, Told::Resent("o1".into()))] {
+        let rig = Rig::new();
+        let answer = http(400, INTERNAL);
+        rig.gateway.will([if placed { answer.placed() } else { answer }]);
+        assert_eq!(rig.place("a", ORDER).await, told);
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s20_400_unknown_text() {
+    let rig = Rig::new();
+    let text = "timed out, check the order book";
+    rig.gateway.will([http(400, text).placed_after(Duration::from_secs(8)), http(400, text)]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.place("b", ORDER).await, Told::Unresolved("not_observed", vec![], 400));
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s21_5xx() {
+    for status in [500, 502, 503, 504, 599] {
+        let rig = Rig::new();
+        rig.gateway.will([http(status, "x").placed()]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()), "{status}");
+        rig.gateway.will([http(status, "x")]);
+        assert_eq!(rig.place("b", ORDER).await, Told::Resent("o2".into()), "{status}");
+        assert_eq!(rig.gateway.posts(), 3);
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s22_502_html() {
+    let rig = Rig::new();
+    rig.gateway.will([http(502, "<html>Bad gateway</html>").placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s23_401_on_place() {
+    let rig = Rig::new();
+    rig.gateway.will([http(401, "Unauthorized")]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (2, 1), "two sends, no verification");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s24_429_on_place() {
+    let rig = Rig::new();
+    rig.gateway.will([http(429, "Too many requests"), http(429, "Too many requests")]);
+    let start = Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert!(start.elapsed() >= Duration::from_secs(3));
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (3, 1));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s25_h2_refused_stream() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().reply(Reply::Lost(Fate::NeverLeft))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (2, 1));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_doubt_after_a_429_is_the_second_sends() {
+    let rig = Rig::new();
+    rig.gateway.will([http(429, "Too many requests"), gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_429_on_the_resend_is_waited_out_and_sent_once_more() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504(), http(429, "Too many requests"), ack()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
+    rig.audit();
+
+    // Refused for rate until nobody repeats it: absent, and not sent.
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    rig.gateway.will((0..5).map(|_| http(429, "Too many requests")));
+    assert_eq!(rig.place("a", ORDER).await, Told::Unresolved("not_observed", vec![], 504));
+    rig.audit();
+}

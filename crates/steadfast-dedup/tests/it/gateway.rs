@@ -1,0 +1,293 @@
+//! A gateway that does what its script says, and keeps the truth.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use steadfast_dedup::GuardedBody;
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Form, Outcome, Peek, outcome_of};
+use tokio::time::{Instant, sleep};
+use tower::Service;
+
+pub(crate) type Body = Full<Bytes>;
+
+/// What happens to one order.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) apply: Option<Duration>,
+    pub(crate) lag: Duration,
+    pub(crate) reply: Reply,
+    pub(crate) after: Duration,
+    pub(crate) copies: usize,
+    pub(crate) edit: fn(&mut Map<String, Value>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    Ack,
+    AckId(&'static str),
+    Http(u16, &'static str),
+    /// A 200 whose body was cut.
+    Cut,
+    /// No answer; the transport says how far it got.
+    Lost(Fate),
+    /// Refused before the body is polled.
+    NotPolled,
+    /// Never answers.
+    Hang,
+}
+
+pub(crate) fn ack() -> Place {
+    Place {
+        apply: Some(Duration::ZERO),
+        lag: Duration::ZERO,
+        reply: Reply::Ack,
+        after: Duration::from_millis(50),
+        copies: 1,
+        edit: |_| {},
+    }
+}
+
+pub(crate) fn http(status: u16, msg: &'static str) -> Place {
+    Place { reply: Reply::Http(status, msg), apply: None, ..ack() }
+}
+
+pub(crate) fn gw504() -> Place {
+    http(504, "Gateway timedout")
+}
+
+impl Place {
+    pub(crate) fn placed(self) -> Self {
+        self.placed_after(Duration::ZERO)
+    }
+
+    pub(crate) fn placed_after(mut self, after: Duration) -> Self {
+        self.apply = Some(after);
+        self
+    }
+
+    pub(crate) fn reply(mut self, reply: Reply) -> Self {
+        self.reply = reply;
+        self
+    }
+
+    pub(crate) fn answered_after(mut self, after: Duration) -> Self {
+        self.after = after;
+        self
+    }
+
+    pub(crate) fn edit(mut self, edit: fn(&mut Map<String, Value>)) -> Self {
+        self.edit = edit;
+        self
+    }
+}
+
+/// What happens to one read of the list.
+#[derive(Clone)]
+pub(crate) struct Read {
+    pub(crate) before: Duration,
+    pub(crate) after: Duration,
+    pub(crate) reply: ReadReply,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum ReadReply {
+    List,
+    Raw(String),
+    Http(u16),
+    Lost,
+    Without(Vec<&'static str>),
+    OnlyOpen,
+    Aged,
+}
+
+pub(crate) fn read(reply: ReadReply) -> Read {
+    Read { before: Duration::ZERO, after: Duration::from_millis(20), reply }
+}
+
+pub(crate) struct Listed {
+    pub(crate) id: String,
+    pub(crate) owner: String,
+    at: Instant,
+    record: Map<String, Value>,
+}
+
+#[derive(Default)]
+pub(crate) struct Book {
+    pub(crate) places: VecDeque<Place>,
+    pub(crate) reads: VecDeque<Read>,
+    pub(crate) always: Option<Read>,
+    pub(crate) orders: Vec<Listed>,
+    pub(crate) posts: Vec<(Instant, String)>,
+    pub(crate) gets: Vec<Instant>,
+    next: u64,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Gateway(pub(crate) Arc<Mutex<Book>>);
+
+impl Gateway {
+    pub(crate) fn will(&self, places: impl IntoIterator<Item = Place>) {
+        self.0.lock().places.extend(places);
+    }
+
+    pub(crate) fn reads(&self, reads: impl IntoIterator<Item = Read>) {
+        self.0.lock().reads.extend(reads);
+    }
+
+    pub(crate) fn always(&self, read: Read) {
+        self.0.lock().always = Some(read);
+    }
+
+    pub(crate) fn posts(&self) -> usize {
+        self.0.lock().posts.len()
+    }
+
+    pub(crate) fn gets(&self) -> usize {
+        self.0.lock().gets.len()
+    }
+
+    /// Places an order that is not ours.
+    pub(crate) fn foreign(&self, form: &str, edit: fn(&mut Map<String, Value>)) -> String {
+        self.0.lock().apply(form, "foreign", Duration::ZERO, edit)
+    }
+
+    pub(crate) fn set(&self, id: &str, field: &str, value: Value) {
+        let mut book = self.0.lock();
+        let order = book.orders.iter_mut().find(|order| order.id == id).unwrap();
+        order.record.insert(field.into(), value);
+    }
+
+    async fn place(self, request: Request<GuardedBody<Body>>) -> Result<Response<Body>, BoxError> {
+        let script = self.0.lock().places.pop_front().unwrap_or_else(ack);
+        if matches!(script.reply, Reply::NotPolled) {
+            sleep(script.after).await;
+            return Err("connection refused".into());
+        }
+        let owner = request.headers()["x-test-intent"].to_str().unwrap().to_owned();
+        let form = request.into_body().collect().await?.to_bytes();
+        let form = String::from_utf8(form.to_vec()).unwrap();
+        let mut id = String::new();
+        {
+            let mut book = self.0.lock();
+            book.posts.push((Instant::now(), owner.clone()));
+            if let Some(after) = script.apply {
+                for copy in 0..script.copies {
+                    let made = book.apply(&form, &owner, after + script.lag, script.edit);
+                    if copy == 0 {
+                        id = made;
+                    }
+                }
+            }
+        }
+        sleep(script.after).await;
+        let ok = |id: &str| json!({"s": "ok", "d": {"orderId": id, "msg": "placed"}}).to_string();
+        let (status, body) = match script.reply {
+            Reply::Ack => (200, ok(&id)),
+            Reply::AckId(id) => (200, ok(id)),
+            Reply::Http(status, msg) if msg.starts_with('<') => (status, msg.to_owned()),
+            Reply::Http(status, msg) => (status, json!({"s": "error", "msg": msg}).to_string()),
+            Reply::Cut => (200, ok(&id)[..20].to_owned()),
+            Reply::Lost(fate) => return Err(Failure::new(fate, "connection reset").into()),
+            Reply::Hang => return std::future::pending().await,
+            Reply::NotPolled => unreachable!(),
+        };
+        Ok(respond(Some(Endpoint::PlaceOrder), status, body))
+    }
+
+    async fn list(self) -> Result<Response<Body>, BoxError> {
+        let script = {
+            let mut book = self.0.lock();
+            book.gets.push(Instant::now());
+            let scripted = book.reads.pop_front();
+            scripted.or_else(|| book.always.clone()).unwrap_or_else(|| read(ReadReply::List))
+        };
+        sleep(script.before).await;
+        let visible: Vec<Value> = {
+            let book = self.0.lock();
+            let hidden = |order: &&Listed| match &script.reply {
+                ReadReply::Without(ids) => ids.contains(&order.id.as_str()),
+                ReadReply::OnlyOpen => order.record["status"] != "open",
+                _ => false,
+            };
+            let shown = book.orders.iter().filter(|order| order.at <= Instant::now() && !hidden(order));
+            shown.map(|order| Value::Object(order.record.clone())).collect()
+        };
+        sleep(script.after).await;
+        let list = if visible.is_empty() {
+            json!({"s": "no-data", "msg": "no-data"}).to_string()
+        } else {
+            json!({"s": "ok", "d": visible}).to_string()
+        };
+        let (status, body) = match script.reply {
+            ReadReply::Raw(ref body) => (200, body.clone()),
+            ReadReply::Http(status) => (status, json!({"s": "error", "msg": "x"}).to_string()),
+            ReadReply::Lost => return Err(Failure::new(Fate::Lost, "reset").into()),
+            _ => (200, list),
+        };
+        let mut response = respond(Some(Endpoint::Orders), status, body);
+        if matches!(script.reply, ReadReply::Aged) {
+            response.headers_mut().insert("age", 7.into());
+        }
+        Ok(response)
+    }
+}
+
+impl Book {
+    /// The next order gets the number after `last`.
+    pub(crate) fn renumber(&mut self, last: u64) {
+        self.next = last;
+    }
+
+    fn apply(&mut self, form: &str, owner: &str, after: Duration, edit: fn(&mut Map<String, Value>)) -> String {
+        self.next += 1;
+        let id = format!("o{}", self.next);
+        let mut record = Map::new();
+        record.insert("orderId".into(), json!(id));
+        record.insert("status".into(), json!("open"));
+        for (name, value) in Form::parse(form.as_bytes()).unwrap().iter() {
+            record.insert(name.into(), json!(value));
+        }
+        edit(&mut record);
+        self.orders.push(Listed { id: id.clone(), owner: owner.into(), at: Instant::now() + after, record });
+        id
+    }
+}
+
+fn respond(endpoint: Option<Endpoint>, status: u16, body: String) -> Response<Body> {
+    let status = StatusCode::from_u16(status).unwrap();
+    let outcome: Outcome = outcome_of(endpoint, status, Peek::Whole(body.as_bytes()));
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    response.extensions_mut().insert(outcome);
+    response
+}
+
+impl Service<Request<GuardedBody<Body>>> for Gateway {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<GuardedBody<Body>>) -> Self::Future {
+        let gateway = self.clone();
+        if request.method() == Method::POST {
+            Box::pin(gateway.place(request))
+        } else {
+            assert_eq!(request.uri(), "https://gateway.example/v2/api/oms/orders");
+            Box::pin(gateway.list())
+        }
+    }
+}

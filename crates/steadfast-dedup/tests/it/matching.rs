@@ -1,0 +1,175 @@
+//! D. Matching.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use serde_json::json;
+use steadfast_dedup::{OrderEvent, Settings};
+use steadfast_spec::WallClock;
+use tokio::time::sleep;
+
+use crate::{
+    gateway::{ReadReply, gw504, read},
+    rig::{ORDER, Rig, Told, market, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn near(candidates: &[&str]) -> Told {
+    Told::Unresolved("near_match", candidates.iter().map(|&id| id.into()).collect(), 504)
+}
+
+#[tokio::test(start_paused = true)]
+async fn s46_s47_rejected_and_cancelled_orders_were_processed() {
+    for status in ["rejected", "cancelled"] {
+        let rig = Rig::new();
+        let placed = gw504().placed();
+        rig.gateway.will([match status {
+            "rejected" => placed.edit(|record| drop(record.insert("status".into(), json!("rejected")))),
+            _ => placed.edit(|record| drop(record.insert("status".into(), json!("cancelled")))),
+        }]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+        assert_eq!(rig.gateway.posts(), 1);
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s48_bracket_legs() {
+    let rig = Rig::new();
+    let leg = |name: &'static str| move |rig: &Rig, form: &str| rig.gateway.foreign(form, match name {
+        "stoploss" => |record| drop(record.insert("legType".into(), json!("stoploss"))),
+        _ => |record| drop(record.insert("legType".into(), json!("target"))),
+    });
+    rig.gateway.will([gw504(), gw504().placed()]);
+    // The legs of an earlier bracket appear while a sell is in doubt: they are not it, and do not veto it.
+    let sell = ORDER.replace("buy", "sell");
+    let a = rig.start("a", &sell);
+    sleep(s(1)).await;
+    leg("stoploss")(&rig, &sell);
+    leg("target")(&rig, &sell);
+    assert_eq!(a.await.unwrap(), Told::Recovered("o3".into()));
+    assert_eq!(rig.gateway.posts(), 2, "sent again, and found");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s50_price_format() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed().edit(|record| {
+        record.insert("limitPrice".into(), json!("100.00"));
+        record.insert("qty".into(), json!(10.0));
+    })]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s51_market_price_noise() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed().edit(|record| drop(record.insert("limitPrice".into(), json!(1534.2))))]);
+    assert_eq!(rig.place("a", &market()).await, Told::Recovered("o1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s53_user_modified() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed().edit(|record| drop(record.insert("qty".into(), json!(20))))]);
+    assert_eq!(rig.place("a", ORDER).await, near(&["o1"]));
+    assert_eq!(rig.gateway.posts(), 1);
+    sleep(s(3_600)).await;
+    assert_eq!(rig.flagged(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn s54_autosliced() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    let a = rig.start("a", &order(5_000));
+    sleep(s(1)).await;
+    for qty in [1_800, 1_800, 1_400] {
+        rig.gateway.foreign(&order(qty), |_| {});
+    }
+    assert_eq!(a.await.unwrap(), near(&["o1", "o2", "o3"]));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s55_tick_rounding() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed().edit(|record| drop(record.insert("limitPrice".into(), json!(100.05))))]);
+    assert_eq!(rig.place("a", ORDER).await, near(&["o1"]));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s56_symid_alias() {
+    let alias = |record: &mut serde_json::Map<_, _>| drop(record.insert("symId".into(), json!("INFY")));
+    let rig = Rig::with(Settings::conservative());
+    rig.gateway.will([crate::gateway::ack().edit(alias), gw504()]);
+    assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o1".into()));
+    let told = rig.place("a", ORDER).await;
+    assert_eq!(told, Told::Unresolved("uncalibrated", vec![], 504), "resends are off");
+    assert!(rig.events().contains(&OrderEvent::Uncalibrated { order_id: "o1".into() }));
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conservative_resends_once_an_acknowledged_order_was_recognised() {
+    let rig = Rig::with(Settings::conservative().max_resend_age(s(300)));
+    rig.gateway.will([crate::gateway::ack(), gw504()]);
+    rig.place("first", &order(5)).await;
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o2".into()));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s57_morning_twin() {
+    let rig = Rig::new();
+    rig.gateway.foreign(ORDER, |_| {});
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o2".into()));
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s58_cold_baseline_fails() {
+    let rig = Rig::new();
+    rig.gateway.foreign(ORDER, |_| {});
+    rig.gateway.reads([read(ReadReply::Http(500))]);
+    rig.gateway.will([gw504()]);
+    let told = rig.place("a", ORDER).await;
+    assert_eq!(told, Told::Unresolved("no_baseline", vec!["o1".into()], 504));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s59_id_reused_next_day() {
+    let now = std::sync::Arc::new(Mutex::new(s(1_000_000)));
+    let source = now.clone();
+    let clock = WallClock::new(move || UNIX_EPOCH + *source.lock());
+    let rig = Rig::with(Settings::default().trading_day(clock, 0));
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    rig.gateway.0.lock().orders.clear();
+    rig.gateway.0.lock().renumber(0);
+    *now.lock() += s(86_400);
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o1".into()), "yesterday's o1 hides nothing");
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_day_that_ends_leaves_its_doubts_unresolved() {
+    let now = std::sync::Arc::new(Mutex::new(s(1_000_000)));
+    let source = now.clone();
+    let clock = WallClock::new(move || UNIX_EPOCH + *source.lock());
+    let rig = Rig::with(Settings::default().trading_day(clock, 0));
+    rig.gateway.will([gw504()]);
+    let a = rig.start("a", ORDER);
+    sleep(s(5)).await;
+    *now.lock() += s(86_400);
+    assert_eq!(a.await.unwrap(), Told::Unresolved("epoch_changed", vec![], 504));
+    assert_eq!(rig.gateway.posts(), 1);
+}

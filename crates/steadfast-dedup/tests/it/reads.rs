@@ -1,0 +1,255 @@
+//! C. Read quality.
+
+use std::time::Duration;
+
+use serde_json::json;
+use steadfast_dedup::{OrderEvent, OrdersScope, Settings};
+use tokio::time::sleep;
+
+use crate::{
+    gateway::{Read, ReadReply, Reply, ack, gw504, read},
+    rig::{ORDER, Rig, Told, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn unresolved(reason: &'static str) -> Told {
+    Told::Unresolved(reason, vec![], 504)
+}
+
+/// A rig whose list holds `o1`, acknowledged and seen.
+async fn with_a_listed_order() -> Rig {
+    let rig = Rig::new();
+    rig.gateway.foreign(&order(7), |_| {});
+    assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o2".into()));
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn s26_no_data_after_504_known_ids() {
+    let rig = with_a_listed_order().await;
+    rig.gateway.will([gw504()]);
+    rig.gateway.always(read(ReadReply::Raw(json!({"s": "no-data", "msg": "no-data"}).to_string())));
+    assert_eq!(rig.place("a", ORDER).await, unresolved("list_not_monotone"));
+    assert_eq!(rig.gateway.posts(), 2);
+    assert!(rig.events().contains(&OrderEvent::ListNotMonotone { order_id: "o1".into() }));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s27_no_data_empty_day() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
+    rig.audit();
+
+    let rig = Rig::with(Settings::conservative());
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("no_positive_control"));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s28_partial_list() {
+    let rig = with_a_listed_order().await;
+    rig.gateway.will([gw504()]);
+    rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
+    assert_eq!(rig.place("a", ORDER).await, unresolved("list_not_monotone"));
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s29_truncated_body_limit() {
+    let rig = Rig::with(Settings::default().list_body_cap(300));
+    rig.gateway.will([gw504()]);
+    for qty in 1..5 {
+        rig.gateway.foreign(&order(qty), |_| {});
+    }
+    assert_eq!(rig.place("a", ORDER).await, unresolved("unverifiable"));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s30_stale_replica() {
+    let rig = Rig::new();
+    assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o1".into()));
+    sleep(s(60)).await;
+    // The replica has not caught up with an acknowledgement of a minute ago: it proves nothing until it has.
+    rig.gateway.will([gw504()]);
+    rig.gateway.reads((0..7).map(|_| read(ReadReply::Without(vec!["o1"]))));
+    let start = tokio::time::Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o2".into()));
+    assert!(start.elapsed() >= s(30), "two reads after the replica caught up, {:?}", start.elapsed());
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s30_a_younger_acknowledgement_may_be_missing() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504(), ack()]);
+    let a = rig.start("a", ORDER);
+    sleep(s(14)).await;
+    assert_eq!(rig.place("b", &order(5)).await, Told::Placed("o1".into()));
+    rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
+    let start = tokio::time::Instant::now();
+    assert_eq!(a.await.unwrap(), Told::Resent("o2".into()));
+    assert!(start.elapsed() <= s(2));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s31_straddling_read_contains() {
+    let rig = Rig::new();
+    // A slow baseline: evaluated and answered only after the order was sent. It holds the order.
+    rig.gateway.reads([Read { before: s(2), after: s(1), reply: ReadReply::List }]);
+    rig.gateway.will([gw504().placed()]);
+    let told = rig.place("a", ORDER).await;
+    // Without a baseline in time its order is a candidate; what it must never be is "known before".
+    assert_eq!(told, Told::Unresolved("no_baseline", vec!["o1".into()], 504));
+
+    let rig = with_a_listed_order().await;
+    rig.gateway.will([gw504().answered_after(s(1))]);
+    let first = rig.start("first doubt", &order(20));
+    sleep(Duration::from_millis(1_400)).await;
+    // The read that looks for the first order starts before the second is sent and ends after it is placed.
+    rig.gateway.reads([Read { before: s(1), after: s(1), reply: ReadReply::List }]);
+    sleep(Duration::from_millis(300)).await;
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o3".into()));
+    assert_eq!(first.await.unwrap(), Told::Resent("o4".into()));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s33_coalesced_read() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    rig.gateway.reads([read(ReadReply::List)]);
+    rig.gateway.always(read(ReadReply::Aged));
+    assert_eq!(rig.place("a", ORDER).await, unresolved("budget"));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s34_verify_504() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed(), gw504()]);
+    let fails = || (0..3).map(|_| read(ReadReply::Http(504)));
+    rig.gateway.reads(std::iter::once(read(ReadReply::List)).chain(fails()));
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    rig.gateway.reads(fails());
+    assert_eq!(rig.place("b", ORDER).await, Told::Resent("o2".into()));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s35_verify_429() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    rig.gateway.reads([read(ReadReply::List)]);
+    rig.gateway.reads((0..5).map(|_| read(ReadReply::Http(429))));
+    let start = tokio::time::Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
+    assert!(start.elapsed() >= s(25), "two reads after the last failure: {:?}", start.elapsed());
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s36_verify_401_session_change() {
+    for scope in [OrdersScope::Session, OrdersScope::Account] {
+        let rig = Rig::with(Settings::default().orders_scope(scope));
+        rig.gateway.will([gw504()]);
+        let a = rig.start("a", ORDER);
+        sleep(s(3)).await;
+        rig.between.token(1);
+        let told = match scope {
+            OrdersScope::Session => unresolved("session_changed"),
+            OrdersScope::Account => Told::Resent("o1".into()),
+        };
+        assert_eq!(a.await.unwrap(), told);
+        rig.audit();
+    }
+
+    // What another session does list counts.
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(5))]);
+    let a = rig.start("a", ORDER);
+    sleep(s(3)).await;
+    rig.between.token(1);
+    assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s37_verify_403() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    rig.gateway.always(read(ReadReply::Http(403)));
+    assert_eq!(rig.place("a", ORDER).await, unresolved("unverifiable"));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s38_verify_budget() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    rig.gateway.always(read(ReadReply::Lost));
+    let start = tokio::time::Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, unresolved("budget"));
+    assert!(start.elapsed() >= s(105) && start.elapsed() < s(107));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s39_dup_ids_in_list() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    let record = |status: &str| {
+        json!({"orderId": "x1", "symId": "EQT_INFY_EQ_NSE", "side": "buy", "qty": 10, "status": status})
+    };
+    let list = json!({"s": "ok", "d": [record("open"), record("completed")]}).to_string();
+    rig.gateway.reads([read(ReadReply::List)]);
+    rig.gateway.always(read(ReadReply::Raw(list)));
+    let told = rig.service_told("a", ORDER).await;
+    assert_eq!(told, Told::Recovered("x1".into()));
+    sleep(s(60)).await;
+    assert_eq!(rig.flagged(), Vec::<String>::new(), "one order, listed twice, is not too many");
+}
+
+#[tokio::test(start_paused = true)]
+async fn s41_s42_unknown_status_and_numeric_order_id() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed().edit(|record| {
+        record.insert("status".into(), json!("trigger pending"));
+        record.insert("orderId".into(), json!(4711));
+    })]);
+    assert_eq!(rig.service_told("a", ORDER).await, Told::Recovered("4711".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s44_open_only_list() {
+    let rig = Rig::new();
+    rig.gateway.always(read(ReadReply::OnlyOpen));
+    rig.gateway.foreign(&order(7), |_| {});
+    rig.gateway.will([ack(), gw504()]);
+    rig.place("first", &order(5)).await;
+    rig.gateway.set("o1", "status", json!("completed"));
+    assert_eq!(rig.place("a", ORDER).await, unresolved("list_not_monotone"));
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("b", ORDER).await, unresolved("list_not_monotone"), "for the whole session");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_list_is_no_evidence() {
+    for body in ["<html>", r#"{"s":"ok"}"#, r#"{"s":"ok","d":[{"symId":"x"}]}"#, r#"{"s":"ok","d":[{"#] {
+        let rig = Rig::new();
+        rig.gateway.will([gw504().reply(Reply::Http(504, "Gateway timedout"))]);
+        rig.gateway.reads([read(ReadReply::List)]);
+        rig.gateway.always(read(ReadReply::Raw(body.into())));
+        assert_eq!(rig.place("a", ORDER).await, unresolved("unverifiable"), "{body}");
+        assert_eq!(rig.gateway.posts(), 1);
+    }
+}

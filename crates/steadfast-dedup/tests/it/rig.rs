@@ -1,0 +1,271 @@
+//! The two layers over the scripted gateway, with a small stand-in for the layers between them.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
+use steadfast_dedup::{
+    Dedup, DedupLayer, Ledger, OrderEvent, RESOLUTION_HEADER, Resolution, SendGuard, SendGuardLayer, Settings,
+    Unresolved,
+};
+use steadfast_spec::{BoxError, Failure, Outcome, PlacedOrder, ext};
+use tokio::{
+    sync::broadcast,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use tower::{Layer, Service, ServiceExt};
+
+use crate::gateway::{Body, Gateway};
+
+/// What a caller is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Placed(String),
+    Recovered(String),
+    Attached(String),
+    Resent(String),
+    Unresolved(&'static str, Vec<String>, u16),
+    Answer(u16),
+    NotSent(String),
+    Error(String),
+}
+
+pub(crate) struct Rig {
+    pub(crate) gateway: Gateway,
+    pub(crate) ledger: Ledger,
+    pub(crate) between: Between,
+    pub(crate) service: Dedup<Middle<SendGuard<Gateway>>>,
+    events: Mutex<broadcast::Receiver<OrderEvent>>,
+    seen: Mutex<Vec<OrderEvent>>,
+    told: Arc<Mutex<Vec<(String, Told)>>>,
+}
+
+/// What stands between the two layers: queues, tokens, and repeats of what was surely not executed.
+#[derive(Clone, Default)]
+pub(crate) struct Between(Arc<Mutex<Knobs>>);
+
+#[derive(Clone, Default)]
+struct Knobs {
+    generation: u64,
+    first_queue: Duration,
+    resend_queue: Duration,
+}
+
+impl Between {
+    pub(crate) fn token(&self, generation: u64) {
+        self.0.lock().generation = generation;
+    }
+
+    pub(crate) fn queue(&self, first: Duration, resend: Duration) {
+        let mut knobs = self.0.lock();
+        (knobs.first_queue, knobs.resend_queue) = (first, resend);
+    }
+}
+
+pub(crate) const ORDER: &str =
+    "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=limit&product=delivery&validity=day&limitPrice=100";
+
+pub(crate) fn order(qty: u32) -> String {
+    ORDER.replace("qty=10", &format!("qty={qty}"))
+}
+
+pub(crate) fn market() -> String {
+    ORDER.replace("type=limit", "type=market").replace("&limitPrice=100", "")
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        let (gateway, ledger, between) = (Gateway::default(), Ledger::new(settings), Between::default());
+        let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
+        let service =
+            DedupLayer::new(&ledger).layer(Middle { inner: guarded, between: between.clone() });
+        let events = Mutex::new(ledger.events());
+        Self { gateway, ledger, between, service, events, seen: Mutex::default(), told: Arc::default() }
+    }
+
+    pub(crate) fn request(&self, intent: &str, form: &str) -> Request<Body> {
+        Request::post("https://gateway.example/v2/api/oms/place-order")
+            .header("x-test-intent", intent)
+            .body(Full::from(form.to_owned()))
+            .unwrap()
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) async fn send(&self, request: Request<Body>) -> Told {
+        let intent = request.headers()["x-test-intent"].to_str().unwrap().to_owned();
+        let told = tell(self.service.clone().oneshot(request).await).await;
+        self.told.lock().push((intent, told.clone()));
+        told
+    }
+
+    pub(crate) async fn place(&self, intent: &str, form: &str) -> Told {
+        self.send(self.request(intent, form)).await
+    }
+
+    /// The same, for identifiers that the gateway's truth does not know.
+    pub(crate) async fn service_told(&self, intent: &str, form: &str) -> Told {
+        tell(self.service.clone().oneshot(self.request(intent, form)).await).await
+    }
+
+    /// The same, in the background.
+    pub(crate) fn start(&self, intent: &str, form: &str) -> JoinHandle<Told> {
+        let (service, request) = (self.service.clone(), self.request(intent, form));
+        let (told, intent) = (self.told.clone(), intent.to_owned());
+        tokio::spawn(async move {
+            let answer = tell(service.oneshot(request).await).await;
+            told.lock().push((intent, answer.clone()));
+            answer
+        })
+    }
+
+    pub(crate) fn events(&self) -> Vec<OrderEvent> {
+        let (mut events, mut seen) = (self.events.lock(), self.seen.lock());
+        while let Ok(event) = events.try_recv() {
+            seen.push(event);
+        }
+        seen.clone()
+    }
+
+    /// The identifiers that were reported as late or too many.
+    pub(crate) fn flagged(&self) -> Vec<String> {
+        let flagged = self.events().into_iter().filter_map(|event| match event {
+            OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => Some(order_id),
+            _ => None,
+        });
+        flagged.collect()
+    }
+
+    /// Checks the books against the gateway's truth: I2, I3 and I11, and that no answer was invented.
+    pub(crate) fn audit(&self) {
+        let book = self.gateway.0.lock();
+        let told = self.told.lock().clone();
+        let mut claimed = Vec::new();
+        for (intent, told) in &told {
+            if let Told::Placed(id) | Told::Recovered(id) | Told::Resent(id) = told {
+                assert!(!claimed.contains(id), "I2: {id} was given to two intents");
+                claimed.push(id.clone());
+                assert!(book.orders.iter().any(|order| order.id == *id), "{intent} was told of no order");
+            }
+        }
+        let mut flagged = self.flagged();
+        let count = flagged.len();
+        flagged.sort();
+        flagged.dedup();
+        assert_eq!(flagged.len(), count, "I11: an order was flagged twice");
+        let ours: Vec<_> = book.orders.iter().filter(|order| order.owner != "foreign").collect();
+        let mut intents: Vec<_> = book.posts.iter().map(|(_, owner)| owner).collect();
+        intents.sort();
+        intents.dedup();
+        let excess = ours.len().saturating_sub(intents.len());
+        assert!(excess <= flagged.len(), "I3: {excess} orders too many, flagged {flagged:?}");
+    }
+}
+
+pub(crate) async fn tell<RB>(answer: Result<Response<RB>, BoxError>) -> Told
+where
+    RB: http_body::Body<Data = bytes::Bytes>,
+    RB::Error: std::fmt::Debug,
+{
+    let response = match answer {
+        Ok(response) => response,
+        Err(error) => {
+            if let Some(Unresolved { reason, candidates, .. }) = Unresolved::find(&*error) {
+                return Told::Unresolved(reason.as_str(), candidates.clone(), 0);
+            }
+            let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            return match Failure::outcome_of(&*error) {
+                Outcome::NotSent => Told::NotSent(text),
+                _ => Told::Error(text),
+            };
+        }
+    };
+    let (parts, body) = response.into_parts();
+    let status = parts.status.as_u16();
+    let body = body.collect().await.unwrap().to_bytes();
+    if let Some(Unresolved { reason, candidates, .. }) = parts.extensions.get::<Unresolved>() {
+        assert!(parts.extensions.get::<ext::DoNotRetry>().is_some(), "I21");
+        assert!(!body.is_empty(), "I21: the original body comes back");
+        return Told::Unresolved(reason.as_str(), candidates.clone(), status);
+    }
+    let marked = parts.headers.contains_key(RESOLUTION_HEADER);
+    let id = || PlacedOrder::parse(&body).unwrap().order_id;
+    match parts.extensions.get::<Resolution>() {
+        Some(Resolution::Recovered { order_id, .. }) => {
+            assert!(marked && id() == *order_id);
+            Told::Recovered(id())
+        }
+        Some(Resolution::Attached { .. }) => Told::Attached(id()),
+        Some(Resolution::Resent) if status == 200 => Told::Resent(id()),
+        None if status == 200 => {
+            assert!(!marked);
+            Told::Placed(id())
+        }
+        _ => Told::Answer(status),
+    }
+}
+
+/// The stand-in.
+#[derive(Clone)]
+pub(crate) struct Middle<S> {
+    inner: S,
+    between: Between,
+}
+
+impl<S> Service<Request<Body>> for Middle<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = BoxError> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (inner, between) = (self.inner.clone(), self.between.clone());
+        Box::pin(async move {
+            let knobs = between.0.lock().clone();
+            let resend = request.extensions().get::<ext::HeadOfLane>().is_some();
+            let is_order = request.method() == http::Method::POST;
+            if is_order {
+                sleep(if resend { knobs.resend_queue } else { knobs.first_queue }).await;
+            }
+            let deadline = request.extensions().get::<ext::Deadline>().map(|d| Instant::from_std(d.0));
+            if is_order && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(Failure::refused("deadline passed in the queue").into());
+            }
+            let mut waits = [1_u64, 2, 4, 8].into_iter();
+            loop {
+                let mut again = request.clone();
+                again.extensions_mut().insert(ext::TokenGeneration(between.0.lock().generation));
+                let answer = inner.clone().oneshot(again).await;
+                let (outcome, refusal) = match &answer {
+                    Ok(response) => (response.extensions().get().cloned(), false),
+                    Err(error) => (
+                        Some(Failure::outcome_of(&**error)),
+                        Failure::find(&**error).is_some_and(Failure::is_refusal),
+                    ),
+                };
+                let repeat = is_order && !refusal && matches!(outcome, Some(Outcome::NotSent | Outcome::NotExecuted));
+                match waits.next().filter(|_| repeat) {
+                    Some(wait) => sleep(Duration::from_secs(wait)).await,
+                    None => return answer,
+                }
+            }
+        })
+    }
+}

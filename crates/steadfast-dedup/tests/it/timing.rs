@@ -1,0 +1,216 @@
+//! A. Core and timing.
+
+use std::time::Duration;
+
+use steadfast_dedup::{ResendPolicy, Settings};
+use steadfast_spec::{Fate, ext};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    gateway::{Reply, ack, gw504, http},
+    rig::{ORDER, Rig, Told, market},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn unresolved(reason: &'static str, status: u16) -> Told {
+    Told::Unresolved(reason, vec![], status)
+}
+
+#[tokio::test(start_paused = true)]
+async fn s01_happy_ack() {
+    let rig = Rig::new();
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert_eq!(rig.place("b", ORDER).await, Told::Placed("o2".into()));
+    sleep(s(3_600)).await;
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (2, 1), "only the baseline is read");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s02_gw504_placed_visible() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed()]);
+    let start = Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert!(start.elapsed() < ms(650) + ms(20), "took {:?}", start.elapsed());
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (1, 2), "the baseline and one read");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s03_gw504_not_placed() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    let start = Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
+    assert!(start.elapsed() >= s(15));
+    assert_eq!(rig.gateway.posts(), 2);
+    let reads = rig.gateway.gets();
+    sleep(s(65)).await;
+    assert_eq!(rig.gateway.gets(), reads + 2, "the first attempt is watched at 30 s and at 1 min");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s04_gw504_twice_absent() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504(), gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("resends_exhausted", 504));
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s05_late_inside_w() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(ms(15_000))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s06_late_after_resend() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(40))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o2".into()));
+    assert_eq!(rig.flagged(), Vec::<String>::new());
+    sleep(s(120)).await;
+    assert_eq!(rig.flagged(), ["o1"]);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s08_evidence_in_limiter_queue() {
+    let rig = Rig::new();
+    rig.between.queue(Duration::ZERO, s(10));
+    rig.gateway.will([gw504().placed_after(s(17))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 1, "the resend was withheld at its body poll");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s09_timeout_in_queue() {
+    let rig = Rig::new();
+    rig.between.queue(s(5), Duration::ZERO);
+    let mut request = rig.request("a", ORDER);
+    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(3)).into_std()));
+    assert!(matches!(rig.send(request).await, Told::NotSent(_)));
+    let mut request = rig.request("b", ORDER);
+    request.extensions_mut().insert(ext::SendBy((Instant::now() + s(3)).into_std()));
+    assert_eq!(rig.send(request).await, Told::NotSent("time to send the order has passed".into()));
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (0, 1));
+    assert_eq!(rig.ledger.in_doubt(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s10_connect_refused() {
+    let rig = Rig::new();
+    rig.gateway.will([ack().reply(Reply::NotPolled), ack().reply(Reply::NotPolled).answered_after(s(3))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (1, 1));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s11_reset_after_write() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost))]);
+    let start = Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
+    assert!(start.elapsed() >= s(45), "resent after {:?}", start.elapsed());
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s11b_client_timeout_applied_at_t_gw() {
+    let rig = Rig::new();
+    let timeout = gw504().reply(Reply::Lost(Fate::Lost)).answered_after(s(10));
+    rig.gateway.will([timeout.placed_after(s(29))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s12_body_cut_on_200() {
+    let rig = Rig::new();
+    rig.gateway.will([ack().reply(Reply::Cut)]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s13_body_cut_absent() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().reply(Reply::Cut)]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("accepted_unknown_id", 200));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s14_ok200_s_error() {
+    let rig = Rig::new();
+    rig.gateway.will([http(200, "who knows")]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("accepted_unknown_id", 200));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s15_resend_refused_margin() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(20)), http(403, "margin")]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+
+    let rig = Rig::new();
+    rig.gateway.will([gw504(), http(403, "margin")]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 403));
+    assert_eq!(rig.gateway.posts(), 2, "what was reopened is not sent a third time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn s16_max_age_market() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost)).answered_after(s(10))]);
+    assert_eq!(rig.place("a", &market()).await, unresolved("not_observed", 0));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn s17_caller_deadline() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(10))]);
+    let mut request = rig.request("a", ORDER);
+    let deadline = Instant::now() + s(5);
+    request.extensions_mut().insert(ext::Deadline(deadline.into_std()));
+    assert_eq!(rig.send(request).await, unresolved("deadline", 504));
+    assert_eq!(Instant::now(), deadline);
+    assert_eq!(rig.ledger.in_doubt(), 1, "it is still looked for");
+    rig.ledger.shutdown().await;
+    assert_eq!(rig.ledger.in_doubt(), 0);
+    let recovered = |event: &_| matches!(event, steadfast_dedup::OrderEvent::Recovered { order_id, .. } if order_id == "o1");
+    assert!(rig.events().iter().any(recovered));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_resend_never_resends() {
+    let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 504));
+    sleep(s(7_200)).await;
+    assert_eq!(rig.gateway.posts(), 1);
+}

@@ -1,0 +1,150 @@
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use steadfast_spec::Lane;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::{
+    Ask, Decision, Nanos, Permit, Refusal, WaiterId, ZoneId, ZoneLimiter,
+    decision::MOST_ZONES,
+};
+
+pin_project! {
+    /// Waits for a [`Permit`]; made by [`ZoneLimiter::acquire`].
+    ///
+    /// It must be polled when it is woken, as every future of a fair queue: one that is kept but not polled holds
+    /// up those behind it.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping it leaves the queue at once; a permit granted meanwhile goes to the next in line.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Acquire {
+        ticket: Ticket,
+        zones: Result<Zones, Refusal>,
+        lane: Lane,
+        deadline: Option<Nanos>,
+        head_of_lane: bool,
+        #[pin]
+        alarm: Option<Sleep>,
+    }
+}
+
+impl Acquire {
+    pub(crate) fn new(limiter: ZoneLimiter, zones: Result<Zones, Refusal>, lane: Lane) -> Self {
+        let ticket = Ticket { limiter, waiter: None };
+        Self { ticket, zones, lane, deadline: None, head_of_lane: false, alarm: None }
+    }
+
+    /// Refuses the request, at once if possible, when it cannot be granted by `deadline`. Of several the earliest
+    /// counts.
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        let deadline = self.ticket.limiter.nanos(deadline);
+        self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
+        self
+    }
+
+    /// Lets the request wait at the head of its lane, not at the tail: it repeats one that waited before.
+    pub fn at_head_of_lane(mut self) -> Self {
+        self.head_of_lane = true;
+        self
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<Permit, Refusal>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let Ticket { limiter, waiter: place } = this.ticket;
+        let zones = match this.zones {
+            Ok(zones) => zones,
+            Err(refusal) => return Poll::Ready(Err(refusal.clone())),
+        };
+        loop {
+            let waiter = *place;
+            let ask = Ask {
+                zones: zones.as_slice(),
+                lane: *this.lane,
+                deadline: *this.deadline,
+                head_of_lane: *this.head_of_lane,
+            };
+            let decision = limiter.with(|core, wakers, now| {
+                let decision = waiter
+                    .and_then(|waiter| core.poll(waiter, now))
+                    .unwrap_or_else(|| core.acquire(&ask, now));
+                match (&decision, waiter) {
+                    (Decision::Queued { waiter, .. }, _) => wakers.keep(*waiter, cx.waker()),
+                    (_, Some(waiter)) => wakers.forget(waiter),
+                    _ => {}
+                }
+                decision
+            });
+            // Whoever has been granted or refused has no place in any queue any longer.
+            *place = None;
+            let alarm = match decision {
+                Decision::Granted(grant) => return Poll::Ready(Ok(Permit::new(limiter.clone(), grant))),
+                Decision::Refused(refusal) => return Poll::Ready(Err(refusal)),
+                Decision::Queued { waiter, alarm } => {
+                    *place = Some(waiter);
+                    alarm
+                }
+            };
+            let Some(alarm) = alarm.map(|alarm| limiter.instant(alarm)) else {
+                this.alarm.set(None);
+                return Poll::Pending;
+            };
+            match this.alarm.as_mut().as_pin_mut() {
+                Some(sleep) if sleep.deadline() == alarm => {}
+                Some(sleep) => sleep.reset(alarm),
+                None => this.alarm.set(Some(sleep_until(alarm))),
+            }
+            if let Some(sleep) = this.alarm.as_mut().as_pin_mut() {
+                ready!(sleep.poll(cx));
+            }
+            this.alarm.set(None);
+        }
+    }
+}
+
+/// A place in the queues, left when it is dropped.
+#[derive(Debug)]
+struct Ticket {
+    limiter: ZoneLimiter,
+    waiter: Option<WaiterId>,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(waiter) = self.waiter {
+            self.limiter.with(|core, wakers, now| {
+                wakers.forget(waiter);
+                core.cancel(waiter, now);
+            });
+        }
+    }
+}
+
+/// The zones and keys of one request, in place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Zones {
+    all: [(ZoneId, u64); MOST_ZONES],
+    len: usize,
+}
+
+impl Zones {
+    pub(crate) fn push(&mut self, zone: (ZoneId, u64)) -> Result<(), Refusal> {
+        let place = self.all.get_mut(self.len).ok_or(Refusal::TooManyZones { most: MOST_ZONES })?;
+        *place = zone;
+        self.len += 1;
+        Ok(())
+    }
+
+    pub(crate) fn as_slice(&self) -> &[(ZoneId, u64)] {
+        &self.all[..self.len]
+    }
+}

@@ -1,0 +1,234 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use steadfast_spec::{Lane, Zone, zones};
+
+use crate::{
+    Event, InvalidLimiter, Limiter, Nanos, Quota, ZoneLimiter, ceilings::LANES, rules::Rules, time::nanos,
+};
+
+/// Hears what an operator may want to know.
+pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// Configures a [`ZoneLimiter`], zone by zone.
+///
+/// # Example
+///
+/// ```
+/// use steadfast_limit::{InvalidLimiter, MINUTE, Profile, Quota, SECOND, Scope, Zone, ZoneLimiter};
+///
+/// # fn main() -> Result<(), InvalidLimiter> {
+/// let limiter = ZoneLimiter::builder()
+///     .preset()
+///     // On a local network, with a gateway known not to interpolate.
+///     .adjust(Zone::GENERAL, |general| general.profile(Profile::WindowLog).headroom(1))
+///     .zone(Quota::new(Zone::new("reports"), Scope::ApiKey).limit(20, MINUTE))
+///     .build()?;
+///
+/// // What cannot be kept is refused by name, not rounded.
+/// let zero = Quota::new(Zone::new("reports"), Scope::ApiKey).limit(0, SECOND);
+/// let refused = ZoneLimiter::builder().zone(zero).build();
+/// assert_eq!(refused.err(), Some(InvalidLimiter::ZeroLimit(Zone::new("reports"))));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Builder {
+    quotas: Vec<Quota>,
+    unknown: Option<Zone>,
+    gateway_timeout: Duration,
+    queue_bounds: [u32; LANES],
+    most_keys: usize,
+    strict_critical: bool,
+    observer: Option<Observer>,
+}
+
+/// The settings that are not a zone's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) gateway_timeout: Nanos,
+    pub(crate) queue_bounds: [u32; LANES],
+    pub(crate) most_keys: usize,
+    pub(crate) strict_critical: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            gateway_timeout: 30_000_000_000,
+            queue_bounds: [1_024, 1_024, 2_048, 1_024, 256],
+            most_keys: 4_096,
+            strict_critical: false,
+        }
+    }
+}
+
+impl Builder {
+    /// The most zones of one limiter.
+    const MOST_ZONES: usize = 64;
+
+    /// A limiter without a zone.
+    pub(crate) fn new() -> Self {
+        let Settings { gateway_timeout, queue_bounds, most_keys, strict_critical } = Settings::default();
+        Self {
+            quotas: Vec::new(),
+            unknown: None,
+            gateway_timeout: Duration::from_nanos(gateway_timeout),
+            queue_bounds,
+            most_keys,
+            strict_critical,
+            observer: None,
+        }
+    }
+
+    /// Adds the five zones of the service's own table (§8).
+    #[must_use]
+    pub fn preset(mut self) -> Self {
+        self.quotas.extend(zones().iter().map(Quota::preset));
+        self
+    }
+
+    /// Adds a zone.
+    #[must_use]
+    pub fn zone(mut self, quota: impl Into<Quota>) -> Self {
+        self.quotas.push(quota.into());
+        self
+    }
+
+    /// Changes a zone that was added before.
+    #[must_use]
+    pub fn adjust(mut self, zone: Zone, change: impl FnOnce(Quota) -> Quota) -> Self {
+        match self.quotas.iter_mut().find(|quota| quota.zone == zone) {
+            Some(quota) => *quota = change(quota.clone()),
+            None => self.unknown = self.unknown.or(Some(zone)),
+        }
+        self
+    }
+
+    /// How long the gateway may still count a request whose answer nobody waits for any longer: its own timeout.
+    /// Default: 30 seconds.
+    #[must_use]
+    pub fn gateway_timeout(mut self, timeout: Duration) -> Self {
+        self.gateway_timeout = timeout;
+        self
+    }
+
+    /// How many requests may wait in `lane`, in each zone and key. Defaults: critical, verification and normal
+    /// 1,024, trading 2,048, bulk 256.
+    #[must_use]
+    pub fn queue_bound(mut self, lane: Lane, most: u32) -> Self {
+        self.queue_bounds[lane as usize] = most;
+        self
+    }
+
+    /// How many keys of all zones together may be in use at the same time. Default: 4,096.
+    #[must_use]
+    pub fn max_keys(mut self, most: usize) -> Self {
+        self.most_keys = most;
+        self
+    }
+
+    /// Lets lost requests hold back critical requests and verifications as long as everybody else.
+    ///
+    /// By default they are held back only for the length of the window, because getting out of a position comes
+    /// before a 429.
+    #[must_use]
+    pub fn strict_critical(mut self) -> Self {
+        self.strict_critical = true;
+        self
+    }
+
+    /// Calls `observer` with every [`Event`], outside all locks. The last one given counts.
+    #[must_use]
+    pub fn on_event(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// The limiter.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLimiter`] names the first zone, window or lane whose settings cannot be kept.
+    pub fn build(mut self) -> Result<ZoneLimiter, InvalidLimiter> {
+        let observer = self.observer.take();
+        Ok(ZoneLimiter::from_core(self.build_core()?, observer))
+    }
+
+    /// Only the pure core, for simulations with an instant of their own. It has no observer:
+    /// [`Limiter::take_events`] returns the events.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_core(self) -> Result<Limiter, InvalidLimiter> {
+        if let Some(zone) = self.unknown {
+            return Err(InvalidLimiter::UnknownZone(zone));
+        }
+        if self.quotas.is_empty() {
+            return Err(InvalidLimiter::NoZones);
+        }
+        if self.quotas.len() > Self::MOST_ZONES {
+            return Err(InvalidLimiter::TooManyZones { most: Self::MOST_ZONES });
+        }
+        if let Some(lane) = Lane::ALL.into_iter().find(|lane| self.queue_bounds[*lane as usize] == 0) {
+            return Err(InvalidLimiter::ZeroQueue(lane));
+        }
+        if self.most_keys == 0 {
+            return Err(InvalidLimiter::ZeroKeys);
+        }
+        let gateway_timeout = nanos(self.gateway_timeout).ok_or(InvalidLimiter::TimeoutTooLong)?;
+        for (index, quota) in self.quotas.iter().enumerate() {
+            if self.quotas[..index].iter().any(|earlier| earlier.zone == quota.zone) {
+                return Err(InvalidLimiter::DuplicateZone(quota.zone));
+            }
+        }
+        let rules = self.quotas.iter().map(Rules::new).collect::<Result<_, _>>()?;
+        let settings = Settings {
+            gateway_timeout,
+            queue_bounds: self.queue_bounds,
+            most_keys: self.most_keys.min(u32::MAX as usize),
+            strict_critical: self.strict_critical,
+        };
+        Ok(Limiter::new(rules, settings))
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("quotas", &self.quotas).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SECOND, Scope};
+
+    fn error(builder: Builder) -> InvalidLimiter {
+        builder.build_core().unwrap_err()
+    }
+
+    #[test]
+    fn the_preset_is_valid_and_holds_the_zones_of_the_service() {
+        let core = Builder::new().preset().build_core().unwrap();
+        for zone in Zone::ALL {
+            assert!(core.zone_id(zone).is_some(), "{zone}");
+        }
+    }
+
+    #[test]
+    fn every_setting_that_cannot_be_kept_is_refused_by_name() {
+        use InvalidLimiter as E;
+        let zone = Zone::new("mine");
+        let quota = || Quota::new(zone, Scope::ApiKey).limit(1, SECOND);
+        assert_eq!(error(Builder::new()), E::NoZones);
+        assert_eq!(error(Builder::new().preset().preset()), E::DuplicateZone(Zone::OTP));
+        assert_eq!(error(Builder::new().preset().adjust(zone, |q| q)), E::UnknownZone(zone));
+        assert_eq!(error(Builder::new().zone(quota()).max_keys(0)), E::ZeroKeys);
+        assert_eq!(error(Builder::new().zone(quota()).queue_bound(Lane::Bulk, 0)), E::ZeroQueue(Lane::Bulk));
+        assert_eq!(error(Builder::new().zone(quota()).gateway_timeout(Duration::MAX)), E::TimeoutTooLong);
+        let many = (0..65).fold(Builder::new(), |builder, _| builder.zone(quota()));
+        assert_eq!(error(many), E::TooManyZones { most: 64 });
+        assert_eq!(error(Builder::new().zone(quota().clear_limits())), E::NoWindows(zone));
+    }
+}

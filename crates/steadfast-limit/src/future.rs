@@ -1,0 +1,171 @@
+use std::{
+    error::Error,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use http::{Request, Response, StatusCode};
+use pin_project_lite::pin_project;
+use steadfast_spec::{BoxError, Failure, Fate};
+use tokio::time::{Instant, error::Elapsed};
+use tower_service::Service;
+
+use crate::{Acquire, Answer, Loss, Permit, Refusal, retry_after::retry_after};
+
+pin_project! {
+    /// Waits for a permit, sends, and settles the permit at the head of the answer; made by
+    /// [`RateLimit`](crate::RateLimit).
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, B>
+    where
+        S: Service<Request<B>>,
+    {
+        send_by: Option<Instant>,
+        permit: Option<Permit>,
+        // What is passed on when the permit is there and the service is ready.
+        held: Option<(S, Request<B>)>,
+        #[pin]
+        state: State<S::Future>,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    #[derive(Debug)]
+    enum State<F> {
+        Waiting { #[pin] acquire: Acquire },
+        Readying,
+        Sent { #[pin] answer: F },
+        Done,
+    }
+}
+
+impl<S, B> ResponseFuture<S, B>
+where
+    S: Service<Request<B>>,
+{
+    pub(crate) fn new(acquire: Acquire, send_by: Option<Instant>, inner: S, request: Request<B>) -> Self {
+        Self { send_by, permit: None, held: Some((inner, request)), state: State::Waiting { acquire } }
+    }
+}
+
+impl<S, B, R> Future for ResponseFuture<S, B>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Error: Into<BoxError>,
+{
+    type Output = Result<Response<R>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            match this.state.as_mut().project() {
+                // ## Waiting => Readying | Done
+                //
+                // The wait comes first: a service that was made ready and then kept waiting would keep others out.
+                StateProj::Waiting { acquire } => match ready!(acquire.poll(cx)) {
+                    Ok(permit) => {
+                        *this.permit = Some(permit);
+                        this.state.set(State::Readying);
+                    }
+                    Err(refusal) => {
+                        this.held.take();
+                        this.state.set(State::Done);
+                        return Poll::Ready(Err(Failure::refused(refusal).into()));
+                    }
+                },
+                // ## Readying => Sent | Done
+                StateProj::Readying => {
+                    let ready = match this.held.as_mut() {
+                        Some((inner, _)) => ready!(inner.poll_ready(cx)),
+                        None => Ok(()),
+                    };
+                    let held = this.held.take();
+                    let (Some((mut inner, request)), Some(permit)) = (held, this.permit.as_mut()) else {
+                        this.state.set(State::Done);
+                        continue;
+                    };
+                    if let Err(error) = ready.map_err(Into::into).and_then(|()| in_time(*this.send_by)) {
+                        this.permit.take();
+                        this.state.set(State::Done);
+                        return Poll::Ready(Err(error));
+                    }
+                    permit.sent();
+                    this.state.set(State::Sent { answer: inner.call(request) });
+                }
+                // ## Sent => Done
+                StateProj::Sent { answer } => {
+                    let answer = ready!(answer.poll(cx)).map_err(Into::into);
+                    if let Some(permit) = this.permit.take() {
+                        settle(permit, &answer);
+                    }
+                    this.state.set(State::Done);
+                    return Poll::Ready(answer);
+                }
+                StateProj::Done => panic!("polled after it was ready"),
+            }
+        }
+    }
+}
+
+/// A service may take long to become ready; what must have left by then is not sent any more.
+fn in_time(send_by: Option<Instant>) -> Result<(), BoxError> {
+    if send_by.is_none_or(|send_by| Instant::now() <= send_by) {
+        return Ok(());
+    }
+    Err(Failure::refused(Refusal::NotReadyInTime).into())
+}
+
+/// What an answer says about the slots that its request has taken.
+fn settle<R>(permit: Permit, answer: &Result<Response<R>, BoxError>) {
+    match answer {
+        Ok(response) if response.extensions().get() == Some(&Fate::NeverLeft) => permit.refund(),
+        Ok(response) if response.status() == StatusCode::TOO_MANY_REQUESTS => {
+            permit.settle(Answer::TooManyRequests { retry_after: retry_after(response.headers()) });
+        }
+        Ok(_) => permit.settle(Answer::Accepted),
+        Err(error) => match Failure::find(&**error).map(Failure::fate) {
+            Some(Fate::NeverLeft) => permit.refund(),
+            Some(Fate::Answered) => permit.settle(Answer::Accepted),
+            Some(Fate::Lost) | None => permit.lose(loss(&**error)),
+        },
+    }
+}
+
+/// After a timeout the request may still be on its way; after anything else the connection is gone.
+fn loss(error: &(dyn Error + 'static)) -> Loss {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let timed_out = error.is::<Elapsed>()
+            || error.downcast_ref().is_some_and(|io: &io::Error| io.kind() == io::ErrorKind::TimedOut);
+        if timed_out {
+            return Loss::GivenUp;
+        }
+        next = error.source();
+    }
+    Loss::Reset
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_timeout_leaves_the_request_on_its_way() {
+        let elapsed = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>()).await.unwrap_err();
+        let timeouts: [BoxError; 3] = [
+            Failure::new(Fate::Lost, elapsed).into(),
+            Failure::new(Fate::Lost, io::Error::from(io::ErrorKind::TimedOut)).into(),
+            io::Error::from(io::ErrorKind::TimedOut).into(),
+        ];
+        for error in &timeouts {
+            assert_eq!(loss(&**error), Loss::GivenUp, "{error:?}");
+        }
+        let reset: BoxError = Failure::new(Fate::Lost, io::Error::from(io::ErrorKind::ConnectionReset)).into();
+        assert_eq!(loss(&*reset), Loss::Reset);
+    }
+}

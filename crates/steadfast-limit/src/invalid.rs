@@ -1,0 +1,98 @@
+use std::{error::Error, fmt, time::Duration};
+
+use steadfast_spec::{Lane, Zone};
+
+/// A limiter cannot be built from its quotas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidLimiter {
+    /// There is no zone at all.
+    NoZones,
+    /// There are more zones than a limiter can hold.
+    TooManyZones {
+        /// The most that it can hold.
+        most: usize,
+    },
+    /// Two quotas name the same zone.
+    DuplicateZone(Zone),
+    /// An adjustment names a zone that was not added before it.
+    UnknownZone(Zone),
+    /// A zone has no window.
+    NoWindows(Zone),
+    /// A zone has more windows than a limiter can hold.
+    TooManyWindows {
+        /// The zone.
+        zone: Zone,
+        /// The most that it can hold.
+        most: usize,
+    },
+    /// Two windows of one zone have the same period.
+    DuplicatePeriod {
+        /// The zone.
+        zone: Zone,
+        /// The period.
+        period: Duration,
+    },
+    /// A window allows no request.
+    ZeroLimit(Zone),
+    /// A window has no length.
+    ZeroPeriod(Zone),
+    /// A window's limit, its period or the settle time is too large to be counted exactly.
+    TooLarge(Zone),
+    /// The headroom leaves nothing of a window.
+    HeadroomTakesAll(Zone),
+    /// The ceilings leave nothing of a window to a lane.
+    StarvedLane {
+        /// The zone.
+        zone: Zone,
+        /// The lane.
+        lane: Lane,
+    },
+    /// The ceilings leave more to a lane than to the one above it.
+    InvertedCeilings {
+        /// The zone.
+        zone: Zone,
+        /// The lower lane, which is left more.
+        lane: Lane,
+    },
+    /// The burst of a paced profile is more than half of a window, or the window is too small to be paced.
+    BurstTooLarge(Zone),
+    /// A lane may queue nothing.
+    ZeroQueue(Lane),
+    /// No key may be kept.
+    ZeroKeys,
+    /// The gateway's timeout is too long to be counted exactly.
+    TimeoutTooLong,
+}
+
+impl fmt::Display for InvalidLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoZones => f.write_str("limiter has no zone"),
+            Self::TooManyZones { most } => write!(f, "limiter has more than {most} zones"),
+            Self::DuplicateZone(zone) => write!(f, "zone {zone} is configured twice"),
+            Self::UnknownZone(zone) => write!(f, "zone {zone} is adjusted but not configured"),
+            Self::NoWindows(zone) => write!(f, "zone {zone} has no window"),
+            Self::TooManyWindows { zone, most } => write!(f, "zone {zone} has more than {most} windows"),
+            Self::DuplicatePeriod { zone, period } => {
+                write!(f, "zone {zone} has two windows of {period:?}")
+            }
+            Self::ZeroLimit(zone) => write!(f, "zone {zone} has a window of zero requests"),
+            Self::ZeroPeriod(zone) => write!(f, "zone {zone} has a window of zero length"),
+            Self::TooLarge(zone) => write!(f, "zone {zone} has a window too large to count exactly"),
+            Self::HeadroomTakesAll(zone) => write!(f, "headroom of zone {zone} leaves nothing of a window"),
+            Self::StarvedLane { zone, lane } => {
+                write!(f, "ceilings of zone {zone} leave nothing to lane {lane}")
+            }
+            Self::InvertedCeilings { zone, lane } => {
+                write!(f, "ceilings of zone {zone} leave more to lane {lane} than to the lane above it")
+            }
+            Self::BurstTooLarge(zone) => write!(f, "burst of zone {zone} is more than half of a window"),
+            Self::ZeroQueue(lane) => write!(f, "queue of lane {lane} holds nothing"),
+            Self::ZeroKeys => f.write_str("limiter may keep no key"),
+            Self::TimeoutTooLong => f.write_str("gateway timeout is too long to count exactly"),
+        }
+    }
+}
+
+impl Error for InvalidLimiter {}

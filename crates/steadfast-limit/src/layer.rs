@@ -1,0 +1,86 @@
+use std::net::IpAddr;
+
+use tower_layer::Layer;
+
+use crate::{ByRoute, RateLimit, ZoneLimiter};
+
+/// Makes every request wait until all of its zones admit it.
+///
+/// See the [crate's page](crate) for what it does and why.
+///
+/// # Example
+///
+/// ```
+/// use http::{Request, Response};
+/// use steadfast_limit::{BoxError, RateLimitLayer};
+/// use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), BoxError> {
+/// let mut service = ServiceBuilder::new()
+///     .layer(RateLimitLayer::default())
+///     .service(service_fn(async |_: Request<String>| Ok::<_, BoxError>(Response::new("ok"))));
+///
+/// let start = tokio::time::Instant::now();
+/// for _ in 0..11 {
+///     let orders = Request::get("http://example.com/v2/api/oms/orders").body(String::new())?;
+///     service.ready().await?.call(orders).await?;
+/// }
+/// // Eight of ten slots a second are for reads; the others stay free for orders and cancels.
+/// assert!(start.elapsed().as_secs_f64() > 1.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Order
+///
+/// Outside of it: everything that may send a request more than once, so that every physical send takes a permit of
+/// its own. Inside: whatever must be fresh when the request leaves, such as its token, and the transport.
+///
+/// # Clone
+///
+/// Clones, and all services made of them, share one [`ZoneLimiter`].
+#[derive(Clone, Debug)]
+pub struct RateLimitLayer<Z = ByRoute> {
+    limiter: ZoneLimiter,
+    zones_of: Z,
+    from: Option<IpAddr>,
+}
+
+impl RateLimitLayer {
+    /// A layer over `limiter`; a request's zones are those of its route.
+    #[must_use]
+    pub fn new(limiter: ZoneLimiter) -> Self {
+        Self { limiter, zones_of: ByRoute, from: None }
+    }
+}
+
+impl<Z> RateLimitLayer<Z> {
+    /// Asks `zones_of` for the zones of a request instead of its route.
+    #[must_use]
+    pub fn zones_of<T>(self, zones_of: T) -> RateLimitLayer<T> {
+        RateLimitLayer { limiter: self.limiter, zones_of, from: self.from }
+    }
+
+    /// The local address that requests leave from: zones that count client addresses (§8, OTP) count it apart
+    /// from others. Without it all share one count.
+    #[must_use]
+    pub fn local_address(mut self, from: IpAddr) -> Self {
+        self.from = Some(from);
+        self
+    }
+}
+
+impl Default for RateLimitLayer {
+    fn default() -> Self {
+        Self::new(ZoneLimiter::preset())
+    }
+}
+
+impl<S, Z: Clone> Layer<S> for RateLimitLayer<Z> {
+    type Service = RateLimit<S, Z>;
+
+    fn layer(&self, inner: S) -> RateLimit<S, Z> {
+        RateLimit::new(inner, self.limiter.clone(), self.zones_of.clone(), self.from)
+    }
+}

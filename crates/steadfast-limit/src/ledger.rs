@@ -1,0 +1,215 @@
+use std::time::Duration;
+
+use steadfast_spec::Lane;
+
+use crate::{
+    Nanos, WindowUse,
+    decision::ZoneId,
+    freeze::Freeze,
+    ladder::{Counting, Ladder},
+    log::StampLog,
+    lost::Lost,
+    paced,
+    pacer::Pacer,
+    queue::Queue,
+    rules::{Bound, Rules},
+    stamps::Stamps,
+    universal,
+};
+
+/// What one key has spent in one zone, and who waits for it.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub(crate) zone: ZoneId,
+    pub(crate) key: u64,
+    pub(crate) in_flight: u32,
+    /// Changes with everything that [`opens`](Self::opens) depends on, besides time.
+    pub(crate) version: u32,
+    pub(crate) log: StampLog,
+    pub(crate) lost: Lost,
+    pub(crate) freeze: Freeze,
+    pub(crate) ladder: Ladder,
+    /// Until then the long windows count as spent, for the lanes that can wait.
+    pub(crate) full_until: Nanos,
+    pub(crate) pacer: Option<Box<Pacer>>,
+    pub(crate) queue: Option<Box<Queue>>,
+}
+
+/// True for the lanes that lost requests hold back only as long as a window: what gets a trader out of a position,
+/// and what tells whether he is in one.
+fn must_get_out(lane: Lane) -> bool {
+    lane <= Lane::Verification
+}
+
+impl Ledger {
+    pub(crate) fn new(zone: ZoneId, key: u64) -> Self {
+        Self {
+            zone,
+            key,
+            in_flight: 0,
+            version: 0,
+            log: StampLog::default(),
+            lost: Lost::default(),
+            freeze: Freeze::default(),
+            ladder: Ladder::default(),
+            full_until: 0,
+            pacer: None,
+            queue: None,
+        }
+    }
+
+    /// The first instant at which a request of `lane` could be granted with `ahead` others granted before it, if
+    /// nothing happens until then. `None` if something must happen first: an answer, or a request given up.
+    ///
+    /// An instant not after `now` means that it can be granted now.
+    pub(crate) fn opens(
+        &self,
+        rules: &Rules,
+        lane: Lane,
+        ahead: u32,
+        strict: bool,
+        now: Nanos,
+        scratch: &mut Vec<Nanos>,
+    ) -> Option<Nanos> {
+        let busy = self.in_flight.saturating_add(ahead);
+        let stamps = self.stamps(rules, lane, strict);
+        let counting = self.ladder.counting(rules.profile);
+        let mut opens = self.freeze.opens()?.max(self.held_back(lane));
+        for bound in &rules.bounds {
+            opens = opens.max(bound_opens(bound, counting, stamps, lane, busy, now, scratch)?);
+        }
+        Some(opens)
+    }
+
+    /// The instant at which a request of `lane` could be granted at the earliest, if everything on its way were
+    /// answered now and nobody of those `ahead` of it gave up.
+    pub(crate) fn estimate(&self, rules: &Rules, lane: Lane, ahead: u32, strict: bool, now: Nanos) -> Nanos {
+        let stamps = self.stamps(rules, lane, strict);
+        let frozen = self.freeze.until(now).unwrap_or(0);
+        let windows = rules.bounds.iter().map(|bound| {
+            let ceiling = bound.ceilings[lane as usize];
+            // Whoever has a whole window's worth ahead of it waits a whole window more.
+            let (rounds, ahead) = (ahead / ceiling, (ahead % ceiling) as usize);
+            let held = stamps.held(now, bound.period);
+            let spent = held + self.in_flight as usize + ahead;
+            let frees = match (spent + 1).checked_sub(ceiling as usize) {
+                None | Some(0) => now,
+                Some(nth) if nth <= held => {
+                    stamps.kth_latest(held + 1 - nth).map_or(now, |stamp| stamp + bound.period)
+                }
+                Some(_) => now + bound.period,
+            };
+            frees + u64::from(rounds) * bound.period
+        });
+        windows.fold(now, Nanos::max).max(frozen).max(self.held_back(lane))
+    }
+
+    /// Spends what a granted request of `lane` spends; false if its lane is paced and it comes too early.
+    pub(crate) fn pace(&mut self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
+        let Some(pace) = rules.pace.filter(|_| lane >= Lane::Normal) else { return true };
+        if self.pacer.is_none() {
+            self.pacer = Pacer::new(pace, now).map(Box::new);
+        }
+        self.pacer.as_mut().is_none_or(|pacer| pacer.charge(now))
+    }
+
+    /// Writes down an answer.
+    pub(crate) fn stamp(&mut self, rules: &Rules, now: Nanos) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.log.expire(now, rules.retention, rules.unit);
+        self.log.push(now + rules.settle, rules.unit, rules.usual);
+    }
+
+    /// Writes down a request whose answer is lost and that may be counted until `counted`.
+    pub(crate) fn lose(&mut self, rules: &Rules, counted: Nanos, now: Nanos) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.lost.expire(now, rules.retention);
+        self.lost.push(now, counted + rules.settle);
+    }
+
+    /// True if lost requests hold back the lower lanes more than `lane`.
+    pub(crate) fn is_lenient(&self, lane: Lane, strict: bool) -> bool {
+        !strict && must_get_out(lane) && !self.lost.is_empty()
+    }
+
+    /// True if nothing of the key is left that would have to be remembered at `now`.
+    pub(crate) fn is_idle(&mut self, rules: &Rules, now: Nanos) -> bool {
+        self.log.expire(now, rules.retention, rules.unit);
+        self.lost.expire(now, rules.retention);
+        self.in_flight == 0
+            && self.queue.is_none()
+            && self.log.is_empty()
+            && self.lost.is_empty()
+            && self.freeze.is_over(now)
+            && self.full_until <= now
+            && self.ladder.is_over(now)
+    }
+
+    /// How full each window is at `now`.
+    pub(crate) fn uses(&self, rules: &Rules, now: Nanos) -> Vec<WindowUse> {
+        let stamps = self.stamps(rules, Lane::Bulk, true);
+        let used = |bound: &Bound| WindowUse {
+            limit: bound.limit,
+            period: Duration::from_nanos(bound.nominal),
+            used: stamps.held(now, bound.period) + self.in_flight as usize,
+        };
+        rules.bounds.iter().map(used).collect()
+    }
+
+    /// The bytes that the key takes on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let pacer = self.pacer.as_ref().map_or(0, |pacer| size_of_val(&**pacer));
+        let queue = self.queue.as_ref().map_or(0, |queue| size_of_val(&**queue));
+        self.log.heap_bytes() + self.lost.heap_bytes() + pacer + queue
+    }
+
+    /// What counts as spent for `lane`.
+    fn stamps<'a>(&'a self, rules: &Rules, lane: Lane, strict: bool) -> Stamps<'a> {
+        let exempt = !strict && must_get_out(lane);
+        let lost = if exempt { self.lost.given_up() } else { self.lost.counted() };
+        Stamps::new(&self.log, rules.unit, lost)
+    }
+
+    /// Until when the lanes that can wait are held back by more than their windows.
+    fn held_back(&self, lane: Lane) -> Nanos {
+        if must_get_out(lane) {
+            return 0;
+        }
+        let paced = self.pacer.as_ref().filter(|_| lane >= Lane::Normal).map_or(0, |pacer| pacer.opens());
+        self.full_until.max(paced)
+    }
+}
+
+/// The same as [`Ledger::opens`], for one window.
+fn bound_opens(
+    bound: &Bound,
+    counting: Counting,
+    stamps: Stamps<'_>,
+    lane: Lane,
+    busy: u32,
+    now: Nanos,
+    scratch: &mut Vec<Nanos>,
+) -> Option<Nanos> {
+    let mut ceiling = bound.ceilings[lane as usize];
+    if let Counting::Paced { tenths, .. } = counting {
+        ceiling = ceiling.min(bound.tightened(tenths));
+    }
+    // How many stamps may be younger than the period when the request is granted.
+    let room = ceiling.checked_sub(busy.checked_add(1)?)?;
+    let log = stamps.kth_latest(room as usize + 1).map_or(0, |stamp| stamp + bound.period);
+    match counting {
+        Counting::Log => Some(log),
+        // Nothing that a neighbouring window could hold makes the count exceed the room.
+        Counting::Universal if log + bound.period <= now => Some(log),
+        Counting::Universal => {
+            stamps.since(now, 2 * bound.period, scratch);
+            Some(universal::earliest(scratch, bound.period, u64::from(room), log.max(now)))
+        }
+        Counting::Paced { burst, tenths } => {
+            let limit = bound.tightened(tenths);
+            let burst = burst.get().min(limit / 2).max(1);
+            let interval = paced::interval(bound.period, limit.into(), burst.into());
+            paced::earliest(stamps.iter(), interval, burst.into(), busy.into()).map(|paced| paced.max(log))
+        }
+    }
+}

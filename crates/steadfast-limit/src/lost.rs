@@ -1,0 +1,85 @@
+use crate::Nanos;
+
+/// Requests that left and whose answer will never be seen: when the gateway counted them is not known.
+///
+/// Each is held twice: until the last instant at which the gateway may have counted it, for the lanes that can
+/// wait, and from the instant at which it was given up, for the lanes that must get out. A share of 3 % of lost
+/// answers held for the gateway's timeout would otherwise stop the zone, cancels included.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    /// Apart, because most keys have none.
+    held: Option<Box<Held>>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// When each was given up, ascending.
+    given_up: Vec<Nanos>,
+    /// When each may have been counted at the latest, ascending.
+    counted: Vec<Nanos>,
+}
+
+impl Lost {
+    /// A request given up at `now` that the gateway may count until `counted`.
+    pub(crate) fn push(&mut self, now: Nanos, counted: Nanos) {
+        let held = self.held.get_or_insert_default();
+        held.given_up.push(now);
+        let place = held.counted.partition_point(|stamp| *stamp <= counted);
+        held.counted.insert(place, counted);
+    }
+
+    pub(crate) fn given_up(&self) -> &[Nanos] {
+        self.held.as_ref().map_or(&[], |held| &held.given_up)
+    }
+
+    pub(crate) fn counted(&self) -> &[Nanos] {
+        self.held.as_ref().map_or(&[], |held| &held.counted)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_none()
+    }
+
+    /// The bytes that they take on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| {
+            size_of::<Held>() + (held.given_up.capacity() + held.counted.capacity()) * size_of::<Nanos>()
+        })
+    }
+
+    /// Forgets those that were over `retention` before `now`.
+    pub(crate) fn expire(&mut self, now: Nanos, retention: Nanos) {
+        let Some(held) = &mut self.held else { return };
+        for stamps in [&mut held.given_up, &mut held.counted] {
+            let over = stamps.partition_point(|stamp| stamp + retention <= now);
+            stamps.drain(..over);
+        }
+        // Nobody is counted before it is given up, so the other list is empty too.
+        if held.counted.is_empty() {
+            self.held = None;
+        }
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.held = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_ends_by_itself_earlier_for_those_who_must_get_out() {
+        let mut lost = Lost::default();
+        lost.push(10, 40);
+        lost.push(11, 12);
+        assert_eq!((lost.given_up(), lost.counted()), (&[10, 11][..], &[12, 40][..]));
+        lost.expire(22, 10);
+        assert_eq!((lost.given_up(), lost.counted()), (&[][..], &[40][..]));
+        lost.expire(50, 10);
+        assert!(lost.is_empty());
+        assert_eq!(lost.heap_bytes(), 0);
+    }
+}

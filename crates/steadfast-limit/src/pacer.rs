@@ -1,0 +1,86 @@
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use governor::{
+    Quota, RateLimiter,
+    clock::Clock,
+    middleware::NoOpMiddleware,
+    state::{InMemoryState, NotKeyed},
+};
+
+use crate::{Nanos, rules::Pace};
+
+/// Spreads the requests of the lanes that can wait over a long window.
+///
+/// governor's cell-rate algorithm, on the core's own clock. Asking it charges it, so it is asked last, when
+/// everything else admits the request; until then [`opens`](Self::opens) tells what its last refusal said.
+pub(crate) struct Pacer {
+    limiter: RateLimiter<NotKeyed, InMemoryState, CoreClock, NoOpMiddleware<Duration>>,
+    opens: Nanos,
+}
+
+impl Pacer {
+    pub(crate) fn new(pace: Pace, now: Nanos) -> Option<Self> {
+        let quota = Quota::with_period(Duration::from_nanos(pace.interval))?.allow_burst(pace.burst);
+        let limiter = RateLimiter::direct_with_clock(quota, CoreClock(AtomicU64::new(now)));
+        Some(Self { limiter, opens: 0 })
+    }
+
+    /// Not before then.
+    pub(crate) fn opens(&self) -> Nanos {
+        self.opens
+    }
+
+    /// Charges one request; false if it comes too early, and then [`opens`](Self::opens) says when.
+    pub(crate) fn charge(&mut self, now: Nanos) -> bool {
+        self.limiter.clock().0.store(now, Ordering::Relaxed);
+        match self.limiter.check() {
+            Ok(()) => true,
+            Err(not_until) => {
+                let earliest = not_until.earliest_possible().as_nanos();
+                self.opens = u64::try_from(earliest).unwrap_or(Nanos::MAX).max(now + 1);
+                false
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Pacer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pacer").field("opens", &self.opens).finish_non_exhaustive()
+    }
+}
+
+/// Shows the instant that the core was last called with.
+#[derive(Debug)]
+struct CoreClock(AtomicU64);
+
+impl Clock for CoreClock {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    #[test]
+    fn a_burst_goes_at_once_and_the_rest_is_spread() {
+        let pace = Pace { burst: NonZeroU32::new(3).unwrap(), interval: 100 };
+        let mut pacer = Pacer::new(pace, 1_000).unwrap();
+        assert_eq!([(); 4].map(|()| pacer.charge(1_000)), [true, true, true, false]);
+        assert_eq!(pacer.opens(), 1_100);
+        assert!(!pacer.charge(1_099));
+        assert!(pacer.charge(1_100));
+        assert!(!pacer.charge(1_100));
+    }
+}

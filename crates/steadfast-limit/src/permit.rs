@@ -1,0 +1,69 @@
+use std::fmt;
+
+use tokio::time::Instant;
+
+use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter};
+
+/// The right to send one request, spent in every zone that it falls under.
+///
+/// # Cancellation
+///
+/// A permit that is dropped before [`sent`](Self::sent) gives its slots back. After it, they are held for as long
+/// as the gateway may still count the request, and then free themselves.
+#[must_use = "a permit that is dropped gives its slots back"]
+pub struct Permit {
+    limiter: ZoneLimiter,
+    grant: Option<Grant>,
+    sent: Option<Nanos>,
+}
+
+impl Permit {
+    pub(crate) fn new(limiter: ZoneLimiter, grant: Grant) -> Self {
+        Self { limiter, grant: Some(grant), sent: None }
+    }
+
+    /// The request leaves now, or may: from here on nobody but its answer, or proof, gives the slots back.
+    pub fn sent(&mut self) {
+        if self.sent.is_none() {
+            self.sent = Some(self.limiter.nanos(Instant::now()));
+        }
+    }
+
+    /// The head of the answer is back. The slots age from now on, so call it before the body is read.
+    pub fn settle(mut self, answer: Answer) {
+        if let Some(grant) = self.grant.take() {
+            self.limiter.with(|core, _, now| core.settle(grant, answer, now));
+        }
+    }
+
+    /// The answer will never be seen.
+    pub fn lose(mut self, loss: Loss) {
+        self.end(Some(loss));
+    }
+
+    /// The request certainly never left, even if it was to: the slots are free again.
+    pub fn refund(mut self) {
+        self.end(None);
+    }
+
+    fn end(&mut self, loss: Option<Loss>) {
+        let Some(grant) = self.grant.take() else { return };
+        let sent = self.sent;
+        self.limiter.with(|core, _, now| match loss {
+            Some(loss) => core.lose(grant, sent.unwrap_or(now), loss, now),
+            None => core.refund(grant, now),
+        });
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.end(self.sent.map(|_| Loss::GivenUp));
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("sent", &self.sent.is_some()).finish_non_exhaustive()
+    }
+}

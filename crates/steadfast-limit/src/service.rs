@@ -1,0 +1,99 @@
+use std::{
+    net::IpAddr,
+    task::{Context, Poll},
+};
+
+use http::{Request, Response, header::HOST};
+use steadfast_spec::{BoxError, Lane, ext};
+use tokio::time::Instant;
+use tower_service::Service;
+
+use crate::{Acquire, ByRoute, ResponseFuture, ZoneLimiter, ZonesOf, zones_of::route_of};
+
+/// Holds each request until all of its zones admit it; made by [`RateLimitLayer`](crate::RateLimitLayer).
+///
+/// It is always ready, because the zones of a request are not known before the request. The waiting is done by the
+/// future: its number is bounded per lane, and the inner service is polled ready after it.
+///
+/// It reads from the extensions of a request: [`Lane`], else the route's; [`ext::Account`], else the unnamed one;
+/// [`ext::SendBy`] and [`ext::Deadline`], the earlier of which refuses the request at once when it cannot be met;
+/// and [`ext::HeadOfLane`].
+///
+/// # Clone
+///
+/// Clones share the limiter, and each has its own clone of the inner service.
+///
+/// # Cancellation
+///
+/// Dropping the future leaves the queue. If the request has not been passed on, its permit goes to the next in
+/// line; if it has, its slots are held as long as the gateway may still count it.
+#[derive(Clone, Debug)]
+pub struct RateLimit<S, Z = ByRoute> {
+    inner: S,
+    limiter: ZoneLimiter,
+    zones_of: Z,
+    from: Option<IpAddr>,
+}
+
+impl<S, Z> RateLimit<S, Z> {
+    pub(crate) fn new(inner: S, limiter: ZoneLimiter, zones_of: Z, from: Option<IpAddr>) -> Self {
+        Self { inner, limiter, zones_of, from }
+    }
+
+    /// The limiter that all services of the same layer share.
+    pub fn limiter(&self) -> &ZoneLimiter {
+        &self.limiter
+    }
+
+    fn acquire<B>(&self, request: &Request<B>) -> Acquire
+    where
+        Z: ZonesOf<B>,
+    {
+        let extensions = request.extensions();
+        let unnamed = ext::Account::default;
+        let account = extensions.get::<ext::Account>().cloned().unwrap_or_else(unnamed);
+        let keys = self.limiter.keys_from(authority_of(request), self.from, &account);
+        let lane = extensions.get::<Lane>().copied().unwrap_or_else(|| route_of(request).lane);
+        let mut acquire = self.limiter.acquire(self.zones_of.zones_of(request).as_ref(), keys, lane);
+        if let Some(deadline) = send_by(extensions) {
+            acquire = acquire.deadline(deadline);
+        }
+        if extensions.get::<ext::HeadOfLane>().is_some() {
+            acquire = acquire.at_head_of_lane();
+        }
+        acquire
+    }
+}
+
+impl<S, Z, B, R> Service<Request<B>> for RateLimit<S, Z>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone,
+    S::Error: Into<BoxError>,
+    Z: ZonesOf<B>,
+{
+    type Response = Response<R>;
+    type Error = BoxError;
+    type Future = ResponseFuture<S, B>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ResponseFuture<S, B> {
+        // The inner service has not been polled ready, so its clone is as good as itself.
+        ResponseFuture::new(self.acquire(&request), send_by(request.extensions()), self.inner.clone(), request)
+    }
+}
+
+/// The instant by which a request must have left.
+fn send_by(extensions: &http::Extensions) -> Option<Instant> {
+    let send_by = extensions.get::<ext::SendBy>().map(|send_by| send_by.0);
+    let deadline = extensions.get::<ext::Deadline>().map(|deadline| deadline.0);
+    send_by.into_iter().chain(deadline).min().map(Instant::from_std)
+}
+
+/// The host and port that a request goes to.
+fn authority_of<B>(request: &Request<B>) -> &str {
+    let host = || request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    request.uri().authority().map(|authority| authority.as_str()).or_else(host).unwrap_or_default()
+}

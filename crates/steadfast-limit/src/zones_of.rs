@@ -1,0 +1,114 @@
+use std::sync::LazyLock;
+
+use http::Request;
+use steadfast_spec::{Route, Routes, Zone, ext};
+
+/// Tells which zones a request falls under.
+///
+/// Closures are `ZonesOf`, whatever list of zones they return.
+///
+/// # Example
+///
+/// ```
+/// use http::Request;
+/// use steadfast_limit::{ByRoute, Zone, ZonesOf};
+///
+/// // Some pages of the service count account data under `general`.
+/// let mine = |request: &Request<()>| match request.uri().path() {
+///     "/v2/api/account/holdings" => [Zone::GENERAL],
+///     _ => [Zone::DATA],
+/// };
+/// let request = Request::get("/v2/api/account/holdings").body(())?;
+/// assert_eq!(mine.zones_of(&request).as_ref(), [Zone::GENERAL]);
+///
+/// // A path that is in no table falls under the strictest zone, never under none.
+/// assert_eq!(ByRoute.zones_of(&request).as_ref(), [Zone::GENERAL]);
+/// # Ok::<(), http::Error>(())
+/// ```
+pub trait ZonesOf<B> {
+    /// A list of zones.
+    type Zones: AsRef<[Zone]>;
+
+    /// The zones of `request`; an empty list refuses it.
+    fn zones_of(&self, request: &Request<B>) -> Self::Zones;
+}
+
+impl<B, F, Z> ZonesOf<B> for F
+where
+    F: Fn(&Request<B>) -> Z,
+    Z: AsRef<[Zone]>,
+{
+    type Zones = Z;
+
+    fn zones_of(&self, request: &Request<B>) -> Z {
+        self(request)
+    }
+}
+
+/// The zones of the request's [`Route`], which the route layer put into its extensions.
+///
+/// Without one, those of the service's own table (§4.1, §8) for the request's method and path, and the strictest
+/// zone for a path that is in no table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ByRoute;
+
+impl<B> ZonesOf<B> for ByRoute {
+    type Zones = RouteZones;
+
+    fn zones_of(&self, request: &Request<B>) -> RouteZones {
+        RouteZones(route_of(request))
+    }
+}
+
+/// The zones of one route.
+#[derive(Clone, Debug)]
+pub struct RouteZones(ext::Route);
+
+impl AsRef<[Zone]> for RouteZones {
+    fn as_ref(&self) -> &[Zone] {
+        &self.0.zones
+    }
+}
+
+/// The route in the extensions of `request`, or the one that its method and path say.
+pub(crate) fn route_of<B>(request: &Request<B>) -> ext::Route {
+    static ROUTES: LazyLock<Routes> = LazyLock::new(Routes::default);
+    if let Some(route) = request.extensions().get::<ext::Route>() {
+        return route.clone();
+    }
+    let (method, path) = (request.method(), request.uri().path());
+    // The table's paths stand below a base address that is not known here.
+    let known = path.match_indices('/').find_map(|(start, _)| ROUTES.find(method, &path[start..]));
+    known.cloned().unwrap_or_else(|| Route::unknown(method).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::Lane;
+
+    use super::*;
+
+    fn request(method: &str, path: &str) -> Request<()> {
+        Request::builder().method(method).uri(path).body(()).unwrap()
+    }
+
+    #[test]
+    fn without_a_route_the_table_decides_below_any_base_address() {
+        let zones = |method, path| ByRoute.zones_of(&request(method, path)).as_ref().to_vec();
+        assert_eq!(zones("POST", "https://example.com/x/v2/api/oms/place-order"), [Zone::PLACE_ORDER]);
+        assert_eq!(zones("GET", "/v2/api/oms/orders?x=1"), [Zone::GENERAL]);
+        assert_eq!(zones("POST", "/api-gw/oauth/individual-token-v2"), [Zone::OTP, Zone::API_KEY]);
+        assert_eq!(zones("DELETE", "/v2/never/heard/of"), [Zone::GENERAL]);
+    }
+
+    #[test]
+    fn the_route_of_the_extensions_comes_before_the_table() {
+        let mut request = request("GET", "/v2/api/oms/orders");
+        let mut route = Route::unknown(request.method());
+        route.zones = vec![Zone::DATA];
+        route.lane = Lane::Bulk;
+        request.extensions_mut().insert(ext::Route::new(route));
+        assert_eq!(ByRoute.zones_of(&request).as_ref(), [Zone::DATA]);
+        assert_eq!(route_of(&request).lane, Lane::Bulk);
+    }
+}

@@ -1,0 +1,151 @@
+use std::{num::NonZeroU32, time::Duration};
+
+use steadfast_limit::{
+    Answer, Ceilings, Decision, Event, Lane, MINUTE, Profile, Quota, Refusal, SECOND, Scope, Zone,
+};
+
+use crate::drive::{Core, HELD_MINUTE, S, general, granted, per_second, queued, refused};
+
+const GENERAL: Zone = Zone::GENERAL;
+
+#[test]
+fn a_429_stops_every_lane_and_then_one_tries() {
+    let mut core = Core::of(per_second(GENERAL, 10).ceilings(Ceilings::standard()));
+    let grant = core.granted(GENERAL, Lane::Bulk);
+    core.answer_429(grant);
+    let order = core.queued(GENERAL, Lane::Trading);
+    let cancel = core.queued(GENERAL, Lane::Critical);
+    assert_eq!(core.alarm(cancel), Some(core.now + S));
+    core.now += S;
+    let probe = granted(core.poll(cancel));
+    assert_eq!(core.alarm(order), None, "one tries, the others wait for its answer");
+    core.answer(probe);
+    let _ = granted(core.poll(order));
+}
+
+#[test]
+fn whoever_is_foremost_tries_if_no_cancel_waits() {
+    let mut core = Core::of(per_second(GENERAL, 10));
+    let grant = core.granted(GENERAL, Lane::Bulk);
+    core.answer_429(grant);
+    let poll = core.queued(GENERAL, Lane::Bulk);
+    let order = core.queued(GENERAL, Lane::Trading);
+    core.now += S;
+    let _ = granted(core.poll(order));
+    assert_eq!(core.alarm(poll), None);
+}
+
+#[test]
+fn a_second_429_takes_the_minute_for_spent_but_cancels_go_on_trying() {
+    let mut core = Core::of(general());
+    let grant = core.granted(GENERAL, Lane::Normal);
+    core.answer_429(grant);
+    core.now += S;
+    let probe = core.granted(GENERAL, Lane::Critical);
+    core.answer_429(probe);
+    let refused_again = core.now;
+    let order = core.queued(GENERAL, Lane::Trading);
+    assert_eq!(core.alarm(order), Some(refused_again + HELD_MINUTE));
+    let cancel = core.queued(GENERAL, Lane::Critical);
+    assert_eq!(core.alarm(cancel), Some(refused_again + 2 * S));
+    core.now = refused_again + 2 * S;
+    let probe = granted(core.poll(cancel));
+    core.answer(probe);
+    let _ = core.granted(GENERAL, Lane::Critical);
+    assert_eq!(core.alarm(order), Some(refused_again + HELD_MINUTE));
+}
+
+#[test]
+fn waiters_that_the_pause_makes_late_are_told_at_once() {
+    let mut core = Core::of(per_second(GENERAL, 1));
+    let grant = core.granted(GENERAL, Lane::Normal);
+    let late = queued(core.ask_by(&[GENERAL], Lane::Normal, Some(core.now + 5 * S), false));
+    let patient = queued(core.ask_by(&[GENERAL], Lane::Normal, Some(core.now + 90 * S), false));
+    let answer = Answer::TooManyRequests { retry_after: Some(Duration::from_secs(30)) };
+    core.limiter.settle(grant, answer, core.now);
+    assert_eq!(core.woken()[0], late);
+    let refusal = refused(core.poll(late));
+    assert_eq!(
+        refusal,
+        Refusal::WouldMissDeadline { zone: GENERAL, earliest: Duration::from_secs(30) },
+        "not before the pause is over"
+    );
+    assert_eq!(core.alarm(patient), Some(core.now + 30 * S));
+}
+
+#[test]
+fn a_try_that_is_dropped_or_lost_is_followed_by_the_next() {
+    let mut core = Core::of(per_second(GENERAL, 10));
+    let grant = core.granted(GENERAL, Lane::Normal);
+    core.answer_429(grant);
+    core.now += S;
+    let first = core.granted(GENERAL, Lane::Normal);
+    let waiter = core.queued(GENERAL, Lane::Normal);
+    core.limiter.refund(first, core.now);
+    let second = granted(core.poll(waiter));
+    let waiter = core.queued(GENERAL, Lane::Normal);
+    core.lose(second, core.now, steadfast_limit::Loss::Reset);
+    let _ = granted(core.poll(waiter));
+}
+
+#[test]
+fn a_429_that_the_log_does_not_explain_is_reported_with_the_log() {
+    let mut core = Core::of(general());
+    core.spend(GENERAL, Lane::Critical, 2);
+    let grant = core.granted(GENERAL, Lane::Critical);
+    core.answer_429(grant);
+    let events = core.limiter.take_events();
+    let [Event::ModelMismatch { zone, ours, .. }, Event::Frozen { pause, again: false, .. }] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!((*zone, *pause), (GENERAL, Duration::from_secs(1)));
+    let used: Vec<_> = ours.iter().map(|window| (window.limit, window.period, window.used)).collect();
+    assert_eq!(used, [(10, SECOND, 3), (400, MINUTE, 3)]);
+}
+
+#[test]
+fn a_429_after_cancels_were_let_through_lost_slots_is_no_surprise() {
+    let mut core = Core::of(per_second(GENERAL, 1));
+    let grant = core.granted(GENERAL, Lane::Critical);
+    core.lose(grant, core.now, steadfast_limit::Loss::GivenUp);
+    core.now += 2 * S;
+    let grant = core.granted(GENERAL, Lane::Critical);
+    core.answer_429(grant);
+    let events = core.limiter.take_events();
+    assert!(matches!(events[..], [Event::Frozen { .. }]), "{events:?}");
+}
+
+#[test]
+fn an_adaptive_zone_learns_from_429s_and_recovers() {
+    let burst = NonZeroU32::MIN;
+    let quota = Quota::new(GENERAL, Scope::AuthToken).limit(10, SECOND).profile(Profile::Adaptive { burst });
+    let mut core = Core::of(quota);
+    let step = |core: &mut Core| core.limiter.snapshot(core.now).zones[0].step;
+    core.spend(GENERAL, Lane::Normal, 9);
+    let grant = core.granted(GENERAL, Lane::Normal);
+    core.answer_429(grant);
+    assert_eq!(step(&mut core), 1);
+
+    // On the universal step the eleventh request waits for longer than a window.
+    let waiter = core.queued(GENERAL, Lane::Normal);
+    core.now += S + S / 20;
+    assert!(matches!(core.poll(waiter), Decision::Queued { .. }), "the log alone would have let it go");
+    core.now += S / 10;
+    let probe = granted(core.poll(waiter));
+    core.answer_429(probe);
+    assert_eq!(step(&mut core), 2);
+
+    // On the paced step one goes at a time.
+    core.now += 10 * S;
+    let grant = core.granted(GENERAL, Lane::Normal);
+    let waiter = core.queued(GENERAL, Lane::Normal);
+    core.cancel(waiter);
+    core.answer(grant);
+    for expected in [1, 0] {
+        core.now += 61 * S;
+        core.spend(GENERAL, Lane::Normal, 1);
+        assert_eq!(step(&mut core), expected);
+    }
+    core.now += 10 * S;
+    core.spend(GENERAL, Lane::Normal, 10);
+}

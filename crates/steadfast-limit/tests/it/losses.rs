@@ -1,0 +1,95 @@
+use steadfast_limit::{Lane, Loss, Zone, ZoneLimiter};
+
+use crate::drive::{Core, HELD_SECOND, S, granted, per_second};
+
+const ORDER: Zone = Zone::PLACE_ORDER;
+
+#[test]
+fn after_a_reset_the_slot_is_held_a_second_longer_than_the_window() {
+    let mut core = Core::of(per_second(ORDER, 1));
+    let grant = core.granted(ORDER, Lane::Trading);
+    let sent = core.now;
+    core.now += 2 * S;
+    core.lose(grant, sent, Loss::Reset);
+    let waiter = core.queued(ORDER, Lane::Trading);
+    assert_eq!(core.alarm(waiter), Some(core.now + S + HELD_SECOND));
+}
+
+#[test]
+fn after_a_timeout_the_slot_is_held_until_the_gateway_has_given_up_too() {
+    let mut core = Core::of(per_second(ORDER, 1));
+    let grant = core.granted(ORDER, Lane::Trading);
+    let sent = core.now;
+    core.now += 5 * S;
+    core.lose(grant, sent, Loss::GivenUp);
+    let waiter = core.queued(ORDER, Lane::Trading);
+    assert_eq!(core.alarm(waiter), Some(sent + 30 * S + HELD_SECOND));
+}
+
+#[test]
+fn a_timeout_as_long_as_the_gateways_holds_the_slot_for_one_window() {
+    let mut core = Core::of(per_second(ORDER, 1));
+    let grant = core.granted(ORDER, Lane::Trading);
+    let sent = core.now;
+    core.now += 30 * S;
+    core.lose(grant, sent, Loss::GivenUp);
+    let waiter = core.queued(ORDER, Lane::Trading);
+    assert_eq!(core.alarm(waiter), Some(core.now + HELD_SECOND));
+}
+
+#[test]
+fn a_cancel_is_held_back_for_the_window_only_unless_it_is_to_be() {
+    for lane in [Lane::Critical, Lane::Verification] {
+        for strict in [false, true] {
+            let mut builder = ZoneLimiter::builder().zone(per_second(Zone::GENERAL, 1));
+            if strict {
+                builder = builder.strict_critical();
+            }
+            let mut core = Core::new(builder);
+            let grant = core.granted(Zone::GENERAL, Lane::Critical);
+            core.lose(grant, core.now, Loss::GivenUp);
+            let waiter = core.queued(Zone::GENERAL, lane);
+            let hold = if strict { 30 * S + HELD_SECOND } else { HELD_SECOND };
+            assert_eq!(core.alarm(waiter), Some(core.now + hold), "{lane}, strict: {strict}");
+        }
+    }
+}
+
+#[test]
+fn a_share_of_lost_answers_does_not_stop_cancels() {
+    let mut core = Core::of(per_second(Zone::GENERAL, 10));
+    // Every answer is lost for ten seconds.
+    for _ in 0..10 {
+        for _ in 0..10 {
+            let grant = core.granted(Zone::GENERAL, Lane::Critical);
+            core.lose(grant, core.now, Loss::GivenUp);
+        }
+        core.now += HELD_SECOND;
+    }
+    let _ = core.granted(Zone::GENERAL, Lane::Critical);
+    let order = core.queued(Zone::GENERAL, Lane::Trading);
+    assert!(core.alarm(order).is_some_and(|at| at > core.now + 28 * S));
+}
+
+#[test]
+fn what_never_left_is_free_again_at_once() {
+    let mut core = Core::of(per_second(ORDER, 1));
+    for _ in 0..100 {
+        let grant = core.granted(ORDER, Lane::Trading);
+        core.limiter.refund(grant, core.now);
+    }
+}
+
+#[test]
+fn a_renewed_token_starts_with_empty_windows_if_it_is_told_so() {
+    let mut core = Core::of(per_second(ORDER, 2));
+    core.spend(ORDER, Lane::Trading, 1);
+    let in_flight = core.granted(ORDER, Lane::Trading);
+    let waiter = core.queued(ORDER, Lane::Trading);
+    let (zone, key) = core.zone(ORDER);
+    core.limiter.reset(zone, key, core.now);
+    let grant = granted(core.poll(waiter));
+    core.queued(ORDER, Lane::Trading);
+    core.answer(in_flight);
+    core.answer(grant);
+}
