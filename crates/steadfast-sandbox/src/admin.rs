@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     convert::Infallible,
     future::Future,
     pin::Pin,
@@ -49,30 +50,24 @@ struct OtpCall {
     client_id: String,
 }
 
+/// A foreign order, or what becomes of an open one.
 #[derive(Deserialize)]
-#[serde(tag = "action", rename_all = "lowercase", deny_unknown_fields)]
-enum OrderCall {
-    /// A foreign order, with the fields of §4.4.
-    Place { order: std::collections::BTreeMap<String, String> },
-    Fill {
-        #[serde(rename = "orderId")]
-        order_id: String,
-    },
-    Cancel {
-        #[serde(rename = "orderId")]
-        order_id: String,
-    },
-    Reject {
-        #[serde(rename = "orderId")]
-        order_id: String,
-    },
+#[serde(deny_unknown_fields)]
+struct OrderCall {
+    action: OrderAction,
+    /// The fields of §4.4, as texts or numbers.
+    order: Option<BTreeMap<String, Value>>,
+    #[serde(rename = "orderId")]
+    order_id: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum FaultCall {
-    Many(Vec<FaultEntry>),
-    One(Box<FaultEntry>),
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OrderAction {
+    Place,
+    Fill,
+    Cancel,
+    Reject,
 }
 
 struct Refused(StatusCode, String);
@@ -92,17 +87,11 @@ impl Admin {
         match (method.as_str(), path) {
             ("GET", "/state") => serde_json::to_value(self.sandbox.state()).map_err(Refused::bad),
             ("POST", "/faults") => {
-                // The untagged form would swallow which field is wrong, so a single entry is read by itself.
-                let entries = match body.trim_ascii_start().first() {
-                    Some(b'[') => match read::<FaultCall>(body)? {
-                        FaultCall::Many(entries) => entries,
-                        FaultCall::One(entry) => vec![*entry],
-                    },
-                    _ => vec![read::<FaultEntry>(body)?],
+                let entries: Vec<FaultEntry> = match body.trim_ascii_start().first() {
+                    Some(b'[') => parse(body)?,
+                    _ => vec![read(body)?],
                 };
-                for entry in entries {
-                    self.sandbox.inject(entry).map_err(Refused::bad)?;
-                }
+                self.sandbox.inject_all(entries).map_err(Refused::bad)?;
                 Ok(json!({}))
             }
             ("POST", "/clock") => {
@@ -133,16 +122,18 @@ impl Admin {
     }
 
     fn orders(&self, call: OrderCall) -> Result<Value, Refused> {
-        let (order_id, edit) = match call {
-            OrderCall::Place { order } => {
-                let fields = order.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let edit = match call.action {
+            OrderAction::Place => {
+                let fields = texts(call.order.ok_or_else(|| Refused::bad("order is missing"))?)?;
+                let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
                 let order = OrderRequest::from_fields(fields).map_err(Refused::bad)?;
                 return Ok(json!({"orderId": self.sandbox.place_foreign(&order)}));
             }
-            OrderCall::Fill { order_id } => (order_id, BookEdit::Fill),
-            OrderCall::Cancel { order_id } => (order_id, BookEdit::Cancel),
-            OrderCall::Reject { order_id } => (order_id, BookEdit::Reject),
+            OrderAction::Fill => BookEdit::Fill,
+            OrderAction::Cancel => BookEdit::Cancel,
+            OrderAction::Reject => BookEdit::Reject,
         };
+        let order_id = call.order_id.ok_or_else(|| Refused::bad("orderId is missing"))?;
         self.sandbox.edit_order(&order_id, edit).map_err(Refused::bad)?;
         Ok(json!({"orderId": order_id}))
     }
@@ -153,8 +144,9 @@ impl Admin {
         B::Error: std::error::Error + Send + Sync + 'static,
     {
         let (parts, body) = request.into_parts();
-        let is_json =
-            parts.headers.get(header::CONTENT_TYPE).is_some_and(|value| value == "application/json");
+        let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        let is_json = kind.eq_ignore_ascii_case("application/json");
         let answer = if parts.method == Method::POST && !is_json {
             Err(Refused(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -177,9 +169,30 @@ impl Admin {
     }
 }
 
+/// Reads a JSON object; serde alone would also take an array for a structure. An empty body is an empty object.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(Refused::bad)
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Refused::bad("body is not a json object"));
+    }
+    parse(body)
+}
+
+/// Reads JSON; an error names the field that is wrong.
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(Refused::bad)?;
+    json.end().map_err(Refused::bad)?;
+    Ok(value)
+}
+
+fn texts(fields: BTreeMap<String, Value>) -> Result<Vec<(String, String)>, Refused> {
+    let text = |(name, value)| match value {
+        Value::String(text) => Ok((name, text)),
+        Value::Number(number) => Ok((name, number.to_string())),
+        _ => Err(Refused::bad(format!("order.{name} is neither a text nor a number"))),
+    };
+    fields.into_iter().map(text).collect()
 }
 
 impl<B> Service<Request<B>> for Admin

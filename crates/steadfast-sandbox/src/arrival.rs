@@ -3,8 +3,8 @@ use std::{borrow::Cow, net::IpAddr, time::Duration};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
-/// A request as the gateway's core sees it.
-#[derive(Clone, Debug)]
+/// A request as the gateway's core sees it. It holds secrets, so it has no `Debug`.
+#[derive(Clone)]
 pub(crate) struct Arrival {
     pub(crate) method: Method,
     pub(crate) path: String,
@@ -73,6 +73,8 @@ pub(crate) enum Content {
     /// Generated while it is sent: so many instruments.
     Scrips {
         count: u64,
+        /// After how many of them the connection breaks, if it does.
+        broken_after: Option<u64>,
     },
 }
 
@@ -113,6 +115,11 @@ impl Page {
         Self { hint: Some(Hint::Location(location)), ..page }
     }
 
+    /// True if there is no body.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(&self.content, Content::Whole(whole) if whole.is_empty())
+    }
+
     /// The same answer, broken off in the middle of its body.
     pub(crate) fn cut_in_half(self) -> Self {
         match self.content {
@@ -120,7 +127,10 @@ impl Page {
                 let sent = whole.len() / 2;
                 Self { content: Content::Cut { whole, sent }, ..self }
             }
-            _ => self,
+            Content::Scrips { count, .. } => {
+                Self { content: Content::Scrips { count, broken_after: Some(count / 2) }, ..self }
+            }
+            Content::Cut { .. } => self,
         }
     }
 }

@@ -11,7 +11,11 @@ use http_body::{Frame, SizeHint};
 use crate::{arrival::Content, market::ScripPieces};
 
 /// The body of the gateway's responses.
-pub struct Body(Inner);
+pub struct Body {
+    inner: Inner,
+    /// True once everything before the break was handed out and the connection had its turn to send it.
+    sent: bool,
+}
 
 enum Inner {
     Whole(Option<Bytes>),
@@ -25,13 +29,14 @@ enum Inner {
 
 impl Body {
     pub(crate) fn new(content: Content) -> Self {
-        Self(match content {
+        let inner = match content {
             Content::Whole(whole) => Inner::Whole(Some(whole).filter(|whole| !whole.is_empty())),
             Content::Cut { whole, sent } => {
                 Inner::Cut { announced: whole.len() as u64, part: Some(whole.slice(..sent.min(whole.len()))) }
             }
-            Content::Scrips { count } => Inner::Pieces(ScripPieces::new(count)),
-        })
+            Content::Scrips { count, broken_after } => Inner::Pieces(ScripPieces::new(count, broken_after)),
+        };
+        Self { inner, sent: false }
     }
 }
 
@@ -41,21 +46,27 @@ impl http_body::Body for Body {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        Poll::Ready(match &mut self.0 {
+        let frame = match &mut self.inner {
             Inner::Whole(whole) => whole.take().map(|whole| Ok(Frame::data(whole))),
             Inner::Cut { part, .. } => Some(part.take().map(Frame::data).ok_or(BrokenOff)),
-            Inner::Pieces(pieces) => pieces.next().map(|piece| Ok(Frame::data(piece))),
-        })
+            Inner::Pieces(pieces) => pieces.next().map(|piece| piece.map(Frame::data)),
+        };
+        if matches!(frame, Some(Err(BrokenOff))) && !std::mem::replace(&mut self.sent, true) {
+            // A server that meets the error in the same turn drops what it has not sent yet: head and all.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Inner::Whole(None))
+        matches!(self.inner, Inner::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.inner {
             Inner::Whole(whole) => SizeHint::with_exact(whole.as_ref().map_or(0, |whole| whole.len() as u64)),
             Inner::Cut { announced, .. } => SizeHint::with_exact(*announced),
             Inner::Pieces(_) => SizeHint::default(),

@@ -23,6 +23,7 @@ pub struct SandboxBuilder {
     plan: Plan,
     wall_clock: WallClock,
     whitelist: Option<Vec<IpAddr>>,
+    quota_clock: Option<GatewayClock>,
 }
 
 impl SandboxBuilder {
@@ -140,9 +141,9 @@ impl SandboxBuilder {
         self
     }
 
-    /// The clock that the zones count with: its phase against the wall clock and its drift.
+    /// The clock that the zones count with: its phase against the wall clock, and its drift. Default: the wall clock.
     pub fn quota_clock(mut self, clock: GatewayClock) -> Self {
-        self.settings.clock = clock;
+        self.quota_clock = Some(clock);
         self
     }
 
@@ -196,7 +197,9 @@ impl SandboxBuilder {
         }
         let epoch =
             self.wall_clock.now().duration_since(UNIX_EPOCH).map_err(|_| InvalidSandbox::WallClock)?;
-        let sandbox = Sandbox::new(Engine::new(self.settings, self.plan, epoch));
+        let clock = self.quota_clock.unwrap_or_else(|| GatewayClock::new().epoch(epoch));
+        let settings = Settings { clock, ..self.settings };
+        let sandbox = Sandbox::new(Engine::new(settings, self.plan, epoch));
         if let Some(addresses) = self.whitelist {
             let client_id = sandbox.credentials().client_id;
             sandbox.whitelist(&client_id, Some(addresses));

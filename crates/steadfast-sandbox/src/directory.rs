@@ -5,13 +5,11 @@ use steadfast_spec::AssetClass;
 use crate::draw::Draw;
 
 /// The users and apps that the sandbox knows: two of each, so that one can meet what belongs to the other.
-#[derive(Debug)]
 pub(crate) struct Directory {
     users: Vec<User>,
 }
 
 /// A user with the one app that is registered to him.
-#[derive(Debug)]
 pub(crate) struct User {
     pub(crate) client_id: String,
     pub(crate) password: String,
@@ -26,13 +24,14 @@ pub(crate) struct User {
 }
 
 /// An app of §5: its key, its secret, where it may be used from and for what.
-#[derive(Debug)]
 pub(crate) struct App {
     pub(crate) api_key: String,
     pub(crate) secret: String,
     pub(crate) redirect_uri: String,
     /// `None` admits any address.
     pub(crate) whitelist: Option<BTreeSet<IpAddr>>,
+    /// The whitelist as it was set, whatever a fault took off it since.
+    pub(crate) registered_addresses: Option<BTreeSet<IpAddr>>,
     pub(crate) derivatives: bool,
 }
 
@@ -50,6 +49,7 @@ impl Directory {
                 secret: draw.text("secret", client_id)[..32].to_owned(),
                 redirect_uri: "http://127.0.0.1:8799/callback".to_owned(),
                 whitelist: None,
+                registered_addresses: None,
                 derivatives,
             },
             last_step: None,
@@ -82,6 +82,12 @@ impl Directory {
 }
 
 impl App {
+    /// Registers the addresses from which the app may be used.
+    pub(crate) fn register(&mut self, addresses: Option<BTreeSet<IpAddr>>) {
+        self.whitelist.clone_from(&addresses);
+        self.registered_addresses = addresses;
+    }
+
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
         self.whitelist.as_ref().is_none_or(|list| list.contains(&peer))
     }

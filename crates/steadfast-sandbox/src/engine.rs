@@ -26,7 +26,6 @@ pub(crate) const LOGIN_PATH: &str = "/api-gw/oauth/login";
 ///
 /// It holds no clock, no lock and no socket. The in-process service, the TCP server and the admin API all drive
 /// this one.
-#[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) settings: Settings,
     pub(crate) draw: Draw,
@@ -65,6 +64,8 @@ pub(crate) struct Passage<'a> {
     pub(crate) accounted: Duration,
     pub(crate) refused_by: Option<Zone>,
     pub(crate) faults: Vec<&'static str>,
+    /// How long the answer takes, where a script says so.
+    answer_after: Option<Duration>,
 }
 
 impl Engine {
@@ -126,8 +127,9 @@ impl Engine {
             accounted: now,
             refused_by: None,
             faults: Vec::new(),
+            answer_after: None,
         };
-        let reply = if self.strike(Stage::Connection, &mut passage).is_some() {
+        let mut reply = if self.strike_connection(&mut passage) {
             Reply { after: Duration::ZERO, action: Action::Reset }
         } else {
             let reply = match self.admit(&mut passage) {
@@ -136,6 +138,7 @@ impl Engine {
             };
             self.spoil(reply, &mut passage)
         };
+        reply.after = passage.answer_after.unwrap_or(reply.after);
         self.write_down(passage, &reply);
         reply
     }
@@ -231,7 +234,7 @@ impl Engine {
         } else {
             self.draw.fraction("accounting-jitter", &self.record.requests.to_string())
         });
-        passage.accounted = passage.now + jitter;
+        passage.accounted = passage.now.saturating_add(jitter);
         let keys: Vec<Key> = passage
             .zones
             .iter()
@@ -304,7 +307,7 @@ impl Engine {
                 self.individual_token(passage, caller, form).into()
             }
             (Some(Endpoint::PlaceOrder), Some(caller)) => self.place_order(passage, caller, form),
-            (Some(Endpoint::Orders), Some(caller)) => self.list_orders(passage, caller),
+            (Some(Endpoint::Orders), Some(caller)) => self.list_orders(passage, caller).into(),
             (Some(Endpoint::History), Some(caller)) => self.history(caller, passage.now).into(),
             (Some(Endpoint::CancelOrder), Some(caller)) => self.cancel_order(passage, caller).into(),
             (Some(Endpoint::ModifyOrder), Some(caller)) => {
@@ -315,6 +318,17 @@ impl Engine {
             (Some(endpoint), Some(caller)) => self.read_data(endpoint, passage, caller).into(),
             (Some(_), None) => refusal::unauthorized().into(),
         }
+    }
+
+    /// True if the connection is to be reset before the request is looked at.
+    fn strike_connection(&mut self, passage: &mut Passage<'_>) -> bool {
+        if !self.plan.is_empty() {
+            // A script may select by endpoint what the gateway itself never looks at.
+            let path = passage.arrival.path.strip_prefix(BASE_PATH).unwrap_or_default();
+            let route = self.routes.find(&passage.arrival.method, path);
+            passage.endpoint = route.and_then(|route| route.endpoint);
+        }
+        self.strike(Stage::Connection, passage).is_some()
     }
 
     fn spoil_credentials(&mut self, passage: &mut Passage<'_>) {
@@ -342,11 +356,13 @@ impl Engine {
 
     /// What goes wrong after a request was executed.
     fn spoil(&mut self, reply: Reply, passage: &mut Passage<'_>) -> Reply {
-        let Action::Respond(page) = reply.action else { return reply };
+        let Reply { after, action: Action::Respond(page) } = reply else { return reply };
         let strike = self.strike(Stage::Answer, passage);
         let action = match strike.map(|strike| strike.fault) {
             None => Action::Respond(page),
             Some(Fault::ConnectionResetAfter) => Action::Reset,
+            // A body that does not exist cannot break off: the connection does.
+            Some(Fault::ConnectionResetMidBody) if page.is_empty() => Action::Reset,
             Some(Fault::ConnectionResetMidBody) => Action::Respond(page.cut_in_half()),
             Some(_) => {
                 // From ten seconds behind to ten ahead.
@@ -354,7 +370,6 @@ impl Engine {
                 Action::Respond(Page { date_skew: skew - 10, ..page })
             }
         };
-        let after = strike.and_then(|strike| strike.answer_after).unwrap_or(reply.after);
         Reply { after, action }
     }
 
@@ -371,6 +386,7 @@ impl Engine {
         };
         let strike = self.plan.strike(stage, target, self.draw)?;
         passage.faults.push(strike.fault.as_str());
+        passage.answer_after = strike.answer_after.or(passage.answer_after);
         Some(strike)
     }
 
@@ -379,7 +395,7 @@ impl Engine {
         let arrival = ArrivalTruth {
             at_ns: nanos(passage.now),
             accounted_ns: nanos(passage.accounted),
-            method: passage.arrival.method.to_string(),
+            method: passage.arrival.method.as_str().chars().take(20).collect(),
             path: path.chars().take(200).collect(),
             status: match &reply.action {
                 Action::Respond(page) => page.status.as_u16(),
@@ -405,7 +421,7 @@ impl Engine {
         self.attempts.clear();
         for user in self.directory.users_mut() {
             (user.failed_logins, user.locked, user.last_step, user.otp) = (0, false, None, None);
-            user.app.whitelist = None;
+            user.app.whitelist.clone_from(&user.app.registered_addresses);
         }
     }
 }

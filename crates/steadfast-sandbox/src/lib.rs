@@ -19,7 +19,7 @@
 //! let sandbox = Sandbox::builder().seed(1).fault("placement.504-applied", 1.0)?.build()?;
 //! let credentials = sandbox.credentials();
 //! let order = "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=market&product=intraday&validity=day";
-//! let request = Request::post("http://sandbox.local/v2/api/oms/place-order")
+//! let request = Request::post("http://localhost/v2/api/oms/place-order")
 //!     .header(header::AUTHORIZATION, format!("Bearer {}:{}", credentials.api_key, credentials.access_token))
 //!     .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
 //!     .body(Full::<Bytes>::from(order))?;

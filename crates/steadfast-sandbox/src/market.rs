@@ -1,10 +1,12 @@
 use bytes::Bytes;
 use http::StatusCode;
+use serde::Serialize;
 use serde_json::{Value, json};
 use steadfast_spec::{Decimal, Endpoint, Form, OrderRequest, OrderStatus, Side, SymId};
 
 use crate::{
     arrival::{Content, Page, refusal},
+    body::BrokenOff,
     draw::Draw,
     engine::{Caller, Engine, Passage},
 };
@@ -58,10 +60,20 @@ fn group(number: u64) -> &'static str {
     GROUPS[((number / 20) % 4) as usize]
 }
 
-/// One record of the scrip master.
-pub(crate) fn scrip(number: u64) -> Value {
-    let lot = if group(number).starts_with("NFO") { 50 } else { 1 };
-    json!({"symId": sym_id(number), "group": group(number), "lotSize": lot, "tickSize": "0.05"})
+/// One record of the scrip master. It is written without a detour through [`Value`]: there may be millions.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Scrip {
+    sym_id: String,
+    group: &'static str,
+    lot_size: u32,
+    tick_size: &'static str,
+}
+
+fn scrip(number: u64) -> Scrip {
+    let group = group(number);
+    let lot_size = if group.starts_with("NFO") { 50 } else { 1 };
+    Scrip { sym_id: sym_id(number), group, lot_size, tick_size: "0.05" }
 }
 
 /// What an instrument costs: a function of the seed and its name.
@@ -86,7 +98,10 @@ impl Engine {
 
     fn scrip_master(&self) -> Page {
         let count = self.settings.large_scrip_master.unwrap_or(SCRIPS);
-        Page { content: Content::Scrips { count }, ..Page::json(StatusCode::OK, &Value::Null) }
+        Page {
+            content: Content::Scrips { count, broken_after: None },
+            ..Page::json(StatusCode::OK, &Value::Null)
+        }
     }
 
     fn quote(&self, query: &Form) -> Page {
@@ -155,48 +170,54 @@ fn price_of(draw: Draw, order: &OrderRequest) -> Decimal {
 fn symbols(path: &str) -> Page {
     let name = path.rsplit('/').next().unwrap_or_default();
     let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-    let records: Vec<Value> = (0..SCRIPS).filter(|&number| group(number) == name).map(scrip).collect();
-    if records.is_empty() { Page::no_data() } else { Page::ok(Value::Array(records)) }
+    let records: Vec<Scrip> = (0..SCRIPS).filter(|&number| group(number) == name).map(scrip).collect();
+    if records.is_empty() { Page::no_data() } else { Page::ok(json!(records)) }
 }
 
 /// The scrip master in pieces of some hundred records, so that no size of it is ever held in memory.
 pub(crate) struct ScripPieces {
     next: u64,
-    count: u64,
+    /// Where the pieces end, or the connection breaks.
+    end: u64,
+    breaks: bool,
     ended: bool,
 }
 
 impl ScripPieces {
-    pub(crate) fn new(count: u64) -> Self {
-        Self { next: 0, count, ended: false }
+    pub(crate) fn new(count: u64, broken_after: Option<u64>) -> Self {
+        Self { next: 0, end: broken_after.unwrap_or(count), breaks: broken_after.is_some(), ended: false }
     }
 }
 
 impl Iterator for ScripPieces {
-    type Item = Bytes;
+    type Item = Result<Bytes, BrokenOff>;
 
-    fn next(&mut self) -> Option<Bytes> {
+    fn next(&mut self) -> Option<Self::Item> {
         const PIECE: u64 = 500;
         if self.ended {
             return None;
+        }
+        if self.breaks && self.next == self.end {
+            return Some(Err(BrokenOff));
         }
         let mut text = String::new();
         if self.next == 0 {
             text.push_str(r#"{"s":"ok","d":["#);
         }
-        let end = self.count.min(self.next + PIECE);
+        let end = self.end.min(self.next + PIECE);
         for number in self.next..end {
             if number > 0 {
                 text.push(',');
             }
-            text.push_str(&scrip(number).to_string());
+            // Proof: a record of texts and a number is always JSON.
+            text.push_str(&serde_json::to_string(&scrip(number)).unwrap_or_default());
         }
         self.next = end;
-        if end == self.count {
+        if end == self.end && !self.breaks {
             self.ended = true;
             text.push_str("]}");
         }
-        Some(text.into())
+        Some(Ok(text.into()))
     }
 }
 
@@ -221,7 +242,8 @@ mod tests {
     #[test]
     fn the_pieces_of_the_scrip_master_join_to_one_json_array() {
         for count in [0, 1, 500, 501, 1_234] {
-            let whole: Vec<u8> = ScripPieces::new(count).flat_map(|piece| piece.to_vec()).collect();
+            let whole: Vec<u8> =
+                ScripPieces::new(count, None).flatten().flat_map(|piece| piece.to_vec()).collect();
             let answer: Value = serde_json::from_slice(&whole).unwrap();
             assert_eq!(answer["d"].as_array().map(|d| d.len() as u64), Some(count));
         }

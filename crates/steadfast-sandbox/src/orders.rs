@@ -50,7 +50,7 @@ impl Engine {
                 Some(first)
             }
             Application::Late => {
-                let at = passage.now + self.late_by(strike, &passage.key);
+                let at = passage.now.saturating_add(self.late_by(strike, &passage.key));
                 self.late.insert((at, self.record.requests), (owner, order));
                 None
             }
@@ -78,7 +78,7 @@ impl Engine {
             Fault::PlacementResetApplied | Fault::PlacementResetNotApplied => Action::Reset,
             fault => Action::Respond(fault_page(fault).unwrap_or_else(|| placed(order_id))),
         };
-        Reply { after: strike.answer_after.unwrap_or(after), action }
+        Reply { after, action }
     }
 
     fn late_by(&self, strike: Option<Strike>, key: &str) -> Duration {
@@ -88,21 +88,19 @@ impl Engine {
     }
 
     /// §4.5: the session's orders as an array, or `no-data`.
-    pub(crate) fn list_orders(&mut self, passage: &mut Passage<'_>, caller: Caller) -> Reply {
-        let fault = self.strike(Stage::List, passage);
-        let after = fault.and_then(|strike| strike.answer_after).unwrap_or_default();
-        let fault = fault.map(|strike| strike.fault);
+    pub(crate) fn list_orders(&mut self, passage: &mut Passage<'_>, caller: Caller) -> Page {
+        let fault = self.strike(Stage::List, passage).map(|strike| strike.fault);
         if let Some(page) = fault.and_then(fault_page) {
-            return Reply { after, action: Action::Respond(page) };
+            return page;
         }
-        let now = passage.now;
-        let until =
-            if fault == Some(Fault::ListStale) { now.checked_sub(self.settings.stale_by) } else { Some(now) };
+        // A stale list is the whole list as of then: its orders and their statuses.
+        let age = if fault == Some(Fault::ListStale) { self.settings.stale_by } else { Duration::ZERO };
+        let Some(now) = passage.now.checked_sub(age) else { return Page::no_data() };
         let session = caller.session.map(|session| session.number);
         let mut records: Vec<Value> = self
             .book
             .iter()
-            .filter(|order| order.user == caller.user && until.is_some_and(|until| order.applied <= until))
+            .filter(|order| order.user == caller.user && order.applied <= now)
             .filter(|order| self.settings.list_scope == ListScope::User || Some(order.session) == session)
             .filter(|order| fault != Some(Fault::ListOpenOnly) || order.status(now) == OrderStatus::Open)
             .map(|order| listed(order, fault, now))
@@ -130,8 +128,7 @@ impl Engine {
             }
         }
         let page = if records.is_empty() { Page::no_data() } else { Page::ok(Value::Array(records)) };
-        let page = if fault == Some(Fault::ListTruncated) { page.cut_in_half() } else { page };
-        Reply { after, action: Action::Respond(page) }
+        if fault == Some(Fault::ListTruncated) { page.cut_in_half() } else { page }
     }
 
     /// §4.5: request and response are not shown; here all of the user's orders, whatever the session.

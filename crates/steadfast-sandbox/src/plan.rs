@@ -41,7 +41,7 @@ pub(crate) struct Strike {
 pub(crate) struct Target<'a> {
     pub(crate) endpoint: Option<Endpoint>,
     pub(crate) intent: Option<&'a str>,
-    /// Counts the sends of one intent, from one; of requests without an intent, all of them.
+    /// Counts the sends of one intent, from one; a request without an intent is a first one.
     pub(crate) attempt: u32,
     /// Names the request in draws: intent and attempt where there is an intent, else its number of arrival.
     pub(crate) key: &'a str,
@@ -72,10 +72,19 @@ impl Plan {
     pub(crate) fn add(&mut self, entry: FaultEntry) -> Result<(), InvalidFault> {
         let fault: Fault = entry.name.parse().map_err(InvalidFault::Name)?;
         if let Some(rate) = entry.rate {
-            return self.set_rate(fault, rate);
+            return match entry.exact_field() {
+                Some(field) => Err(InvalidFault::BesideRate(fault, field)),
+                None => self.set_rate(fault, rate),
+            };
         }
         if entry.nth == Some(0) {
             return Err(InvalidFault::Nth(fault));
+        }
+        if entry.attempt == Some(0) {
+            return Err(InvalidFault::Attempt(fault));
+        }
+        if entry.late_by_ms.is_some() && !fault.as_str().ends_with("-late") {
+            return Err(InvalidFault::NotLate(fault));
         }
         if let Some(endpoint) = &entry.endpoint
             && !Endpoint::ALL.iter().any(|known| known.as_str() == endpoint)
@@ -181,6 +190,22 @@ pub struct FaultEntry {
     pub answer_after_ms: Option<u64>,
 }
 
+impl FaultEntry {
+    /// A field that says something about exact requests only.
+    fn exact_field(&self) -> Option<&'static str> {
+        let given = [
+            ("intent", self.intent.is_some()),
+            ("attempt", self.attempt.is_some()),
+            ("endpoint", self.endpoint.is_some()),
+            ("nth", self.nth.is_some()),
+            ("times", self.times.is_some()),
+            ("late_by_ms", self.late_by_ms.is_some()),
+            ("answer_after_ms", self.answer_after_ms.is_some()),
+        ];
+        given.into_iter().find_map(|(field, given)| given.then_some(field))
+    }
+}
+
 /// A script: `[[fault]]` tables of [`FaultEntry`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -206,6 +231,12 @@ pub enum InvalidFault {
     Rate(Fault),
     /// `nth` counts from 1.
     Nth(Fault),
+    /// `attempt` counts from 1.
+    Attempt(Fault),
+    /// `late_by_ms` of a fault that makes no order late.
+    NotLate(Fault),
+    /// A rate beside a field that selects exact requests.
+    BesideRate(Fault, &'static str),
     /// There is no such endpoint.
     Endpoint(Fault),
     /// The script is not TOML of the form that is asked for.
@@ -218,6 +249,9 @@ impl fmt::Display for InvalidFault {
             Self::Name(error) => error.fmt(f),
             Self::Rate(fault) => write!(f, "rate of {fault} is not between 0 and 1"),
             Self::Nth(fault) => write!(f, "nth of {fault} counts from 1"),
+            Self::Attempt(fault) => write!(f, "attempt of {fault} counts from 1"),
+            Self::NotLate(fault) => write!(f, "late_by_ms of {fault} means nothing: it makes no order late"),
+            Self::BesideRate(fault, field) => write!(f, "{field} of {fault} cannot stand beside rate"),
             Self::Endpoint(fault) => write!(f, "endpoint of {fault} is unknown"),
             Self::Script(message) => write!(f, "fault script: {message}"),
         }

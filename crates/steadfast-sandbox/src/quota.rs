@@ -98,7 +98,7 @@ impl Quotas {
         });
         for (key, mut held) in taken {
             if verdict.is_ok() && !self.lag.is_zero() {
-                held.uncounted.push(now + self.lag);
+                held.uncounted.push(now.saturating_add(self.lag));
             }
             self.held.insert(key, held);
         }
@@ -149,7 +149,7 @@ impl Quotas {
 
     fn sweep(&mut self, now: Duration) {
         if self.held.len() > SWEEP_ABOVE {
-            self.held.retain(|_, held| now < held.last + FORGET_AFTER);
+            self.held.retain(|_, held| now < held.last.saturating_add(FORGET_AFTER));
         }
     }
 }

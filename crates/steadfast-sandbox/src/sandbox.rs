@@ -27,12 +27,17 @@ pub struct Sandbox {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What the gateway's services share.
-#[derive(Debug)]
+/// What the gateway's services share. Its `Debug` shows none of the secrets in it.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) engine: Mutex<Engine>,
     tokens: Mutex<[String; 2]>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
 }
 
 /// All that a client needs to trade with a sandbox. Nothing in it is worth protecting.
@@ -109,13 +114,13 @@ impl Sandbox {
     /// The first user's credentials, with the base address of the in-process service.
     #[must_use]
     pub fn credentials(&self) -> Credentials {
-        self.credentials_of(0, "sandbox.local")
+        self.credentials_of(0, "localhost")
     }
 
     /// The second user's, whose app may not trade derivatives.
     #[must_use]
     pub fn other_credentials(&self) -> Credentials {
-        self.credentials_of(1, "sandbox.local")
+        self.credentials_of(1, "localhost")
     }
 
     /// The first user's credentials, with the base address of a server at `authority`.
@@ -142,6 +147,12 @@ impl Sandbox {
     /// Moves the gateway's clock forward, wall time and quotas alike.
     pub fn advance(&self, by: Duration) {
         self.shared.clock.advance(by);
+    }
+
+    /// The gateway's clock: the time since the sandbox was started, skipped time included.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.shared.clock.now()
     }
 
     /// What really happened so far.
@@ -213,7 +224,8 @@ impl Sandbox {
     pub fn whitelist(&self, client_id: &str, addresses: Option<Vec<IpAddr>>) {
         let mut engine = self.shared.engine.lock();
         if let Some(user) = engine.directory.by_client_id(client_id) {
-            engine.directory.user_mut(user).app.whitelist = addresses.map(|list| list.into_iter().collect());
+            let addresses = addresses.map(|list| list.into_iter().collect());
+            engine.directory.user_mut(user).app.register(addresses);
         }
     }
 
@@ -224,6 +236,15 @@ impl Sandbox {
     /// [`InvalidFault`] naming what cannot be injected.
     pub fn inject(&self, fault: FaultEntry) -> Result<(), InvalidFault> {
         self.shared.engine.lock().plan.add(fault)
+    }
+
+    /// Injects all of the faults, or none of them.
+    pub(crate) fn inject_all(&self, faults: Vec<FaultEntry>) -> Result<(), InvalidFault> {
+        let mut engine = self.shared.engine.lock();
+        let mut plan = engine.plan.clone();
+        faults.into_iter().try_for_each(|fault| plan.add(fault))?;
+        engine.plan = plan;
+        Ok(())
     }
 
     /// Takes all faults out again.

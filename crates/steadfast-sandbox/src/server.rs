@@ -22,6 +22,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
+    task::JoinSet,
 };
 use tower_service::Service;
 
@@ -69,14 +70,21 @@ where
 {
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    // Dropped with this future, and every connection with it.
+    let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
-        let accepted = tokio::select! {
+        let (stream, peer, place) = tokio::select! {
             biased;
             () = &mut shutdown => break,
+            Some(ended) = connections.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "connection failed");
+                }
+                continue;
+            }
             accepted = accept(&listener, &places) => accepted?,
         };
-        let (stream, peer, place) = accepted;
         let reset = Arc::new(AtomicBool::new(false));
         let io = TokioIo::new(Resettable { stream, reset: reset.clone() });
         let service = Connection { service: service.clone(), peer, reset };
@@ -88,7 +96,7 @@ where
             .auto_date_header(false)
             .serve_connection(io, service);
         let connection = graceful.watch(connection);
-        tokio::spawn(async move {
+        connections.spawn(async move {
             // A client that went away, or one that was reset on purpose, is not the server's failure.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection ended");
@@ -100,6 +108,7 @@ where
     if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
         tracing::warn!("connections were still open at the end");
     }
+    connections.shutdown().await;
     Ok(())
 }
 
@@ -113,7 +122,8 @@ async fn accept(
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                stream.set_nodelay(true)?;
+                // It only speeds answers up, and a client that is gone already is no reason to end.
+                let _ = stream.set_nodelay(true);
                 return Ok((stream, peer, place));
             }
             // The client gave up, or the process is short of descriptors for a moment: neither ends the server.

@@ -21,6 +21,11 @@ use crate::{
 /// How much of a request's body is read; an order's form is a few hundred bytes.
 const BODY_LIMIT: usize = 64 * 1024;
 
+/// How long the name of an intent may be; the ground truth keeps a million of them.
+const LONGEST_INTENT: usize = 200;
+/// The end of the year 9999, behind which HTTP has no dates.
+const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
+
 /// The gateway as a tower service, without sockets: what the TCP server puts behind each connection.
 ///
 /// Its error is a connection that was reset without an answer.
@@ -58,7 +63,8 @@ impl Gateway {
             query: parts.uri.query().map(str::to_owned),
             content_type: text(header::CONTENT_TYPE),
             authorization: text(header::AUTHORIZATION),
-            intent: text(header::HeaderName::from_static("x-test-intent")),
+            intent: text(header::HeaderName::from_static("x-test-intent"))
+                .filter(|intent| intent.len() <= LONGEST_INTENT),
             peer: parts.extensions.get().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |PeerIp(ip)| *ip),
             method: parts.method,
             body: read(body).await,
@@ -72,7 +78,7 @@ impl Gateway {
             tokio::time::sleep(reply.after).await;
         }
         match reply.action {
-            Action::Respond(page) => Ok(response(page, wall + reply.after)),
+            Action::Respond(page) => Ok(response(page, wall.saturating_add(reply.after))),
             Action::Reset => Err(ConnectionReset),
         }
     }
@@ -115,8 +121,8 @@ fn response(page: Page, wall: Duration) -> Response<Body> {
     let mut headers = HeaderMap::with_capacity(4);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.content_type));
     let skew = Duration::from_secs(page.date_skew.unsigned_abs().into());
-    let shown = if page.date_skew < 0 { wall.saturating_sub(skew) } else { wall + skew };
-    let date = httpdate::fmt_http_date(UNIX_EPOCH + shown);
+    let shown = if page.date_skew < 0 { wall.saturating_sub(skew) } else { wall.saturating_add(skew) };
+    let date = httpdate::fmt_http_date(UNIX_EPOCH + shown.min(LAST_DATE));
     let hint = page.hint.as_ref().map(|hint| match hint {
         Hint::Location(address) => (header::LOCATION, address.as_str()),
         Hint::RetryAfter(wait) => (header::RETRY_AFTER, wait.as_ref()),

@@ -10,7 +10,7 @@ const MOST_SESSIONS: usize = 10;
 const CODE_LIFE: Duration = Duration::from_secs(600);
 
 /// The login sessions and authorization codes that are alive.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Sessions {
     by_token: BTreeMap<String, Session>,
     codes: BTreeMap<String, Code>,
@@ -26,7 +26,6 @@ pub(crate) struct Session {
     pub(crate) number: u64,
 }
 
-#[derive(Debug)]
 struct Code {
     user: UserIndex,
     redirect_uri: String,
@@ -91,6 +90,7 @@ impl Sessions {
         now: Duration,
         draw: Draw,
     ) -> String {
+        self.codes.retain(|_, code| now < code.issued + CODE_LIFE);
         self.issued += 1;
         let code = draw.text("code", &self.issued.to_string())[..32].to_owned();
         self.codes.insert(code.clone(), Code { user, redirect_uri: redirect_uri.to_owned(), issued: now });

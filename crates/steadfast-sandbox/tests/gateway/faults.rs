@@ -1,0 +1,27 @@
+//! Every fault strikes by its name, and does exactly what its documentation says: on the wire, and in the truth.
+
+mod auth;
+mod connection;
+mod list;
+mod placement;
+mod quota;
+mod rates;
+mod scripts;
+
+use std::collections::BTreeSet;
+
+use steadfast_sandbox::Fault;
+
+/// The faults that the tables of this folder hold, each of which a test goes through row by row.
+fn tested() -> Vec<Fault> {
+    let tables = [placement::faults(), list::faults(), auth::faults(), quota::faults(), connection::faults()];
+    tables.concat()
+}
+
+#[test]
+fn every_fault_has_one_row_in_one_table() {
+    let rows = tested();
+    let distinct: BTreeSet<Fault> = rows.iter().copied().collect();
+    assert_eq!(distinct.len(), rows.len(), "a fault has two rows");
+    assert_eq!(distinct, Fault::ALL.iter().copied().collect());
+}

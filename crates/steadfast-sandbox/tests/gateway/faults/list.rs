@@ -1,0 +1,160 @@
+use std::time::Duration;
+
+use serde_json::Value;
+use steadfast_sandbox::Fault;
+
+use crate::{
+    client::Answer,
+    world::{LIMIT, MARKET, World},
+};
+
+const STOP: &str = "symId=EQT_ITC_EQ_NSE&qty=3&side=buy&type=stoplimit&product=bracket&validity=day&\
+                    limitPrice=420&trigPrice=419.5";
+
+/// What a list under a fault is, beside the same list without one.
+type Check = fn(&Answer, &[Value]);
+
+const TABLE: &[(Fault, &str, Check)] = &[
+    (Fault::ListEmpty, "list.empty", |list, _| {
+        assert_eq!(list.status(), 200);
+        assert_eq!(list.json(), serde_json::json!({"s": "no-data", "msg": "no-data"}));
+    }),
+    (Fault::ListPartial, "list.partial", |list, whole| {
+        let kept: Vec<Value> = whole.iter().skip(1).step_by(2).cloned().collect();
+        assert_eq!(list.records(), kept, "every other order is missing");
+    }),
+    (Fault::ListStale, "list.stale", |list, whole| {
+        // The last order and the cancellation are younger than two seconds.
+        let mut old = whole[..whole.len() - 1].to_vec();
+        assert_eq!(old[1]["status"], "cancelled");
+        old[1]["status"] = "open".into();
+        assert_eq!(list.records(), old);
+    }),
+    (Fault::ListOpenOnly, "list.open-only", |list, whole| {
+        let open: Vec<Value> = whole.iter().filter(|record| record["status"] == "open").cloned().collect();
+        assert!(!open.is_empty() && open.len() < whole.len(), "the case is there: {whole:?}");
+        assert_eq!(list.records(), open);
+    }),
+    (Fault::ListDuplicatedIds, "list.duplicated-ids", |list, whole| {
+        let twice: Vec<Value> = whole.iter().flat_map(|record| [record.clone(), record.clone()]).collect();
+        assert_eq!(list.records(), twice);
+    }),
+    (Fault::ListNumericIds, "list.numeric-ids", |list, whole| {
+        assert_changed(list, whole, |record| {
+            let id: u64 = record["orderId"].as_str().expect("a text").parse().expect("digits");
+            record["orderId"] = id.into();
+        });
+    }),
+    (Fault::ListUnknownEnums, "list.unknown-enums", |list, whole| {
+        let known = ["open", "completed", "rejected", "cancelled"];
+        for (record, good) in list.records().iter().zip(whole) {
+            assert!(!known.contains(&record["status"].as_str().expect("a text")), "{record}");
+            assert_eq!(record["orderId"], good["orderId"]);
+        }
+        assert_eq!(list.records().len(), whole.len());
+    }),
+    (Fault::ListMissingLegType, "list.missing-leg-type", |list, whole| {
+        assert_changed(list, whole, |record| remove(record, &["legType"]));
+    }),
+    (Fault::ListMissingPrice, "list.missing-price", |list, whole| {
+        assert!(whole.iter().any(|record| record.get("trigPrice").is_some()), "the case is there: {whole:?}");
+        assert_changed(list, whole, |record| remove(record, &["limitPrice", "trigPrice"]));
+    }),
+    (Fault::ListPricesReformatted, "list.prices-reformatted", |list, whole| {
+        let numbers = |records: &[Value]| -> Vec<Option<String>> {
+            let fields =
+                records.iter().flat_map(|r| ["qty", "limitPrice", "trigPrice"].map(|name| r.get(name)));
+            fields.map(|number| number.map(text_of)).collect()
+        };
+        let value = |number: &Option<String>| number.as_ref().map(|n| n.parse::<f64>().expect("a number"));
+        let (reformatted, plain) = (numbers(&list.records()), numbers(whole));
+        assert!(
+            reformatted.iter().flatten().all(|number| number.split_once('.').is_some_and(|n| n.1.len() == 4))
+        );
+        let values = |all: &[Option<String>]| all.iter().map(value).collect::<Vec<_>>();
+        assert_eq!(values(&reformatted), values(&plain), "the same numbers, written otherwise");
+    }),
+    (Fault::ListMarketAsLimit, "list.market-as-limit", |list, whole| {
+        assert!(whole.iter().any(|record| record["type"] == "market"), "the case is there: {whole:?}");
+        assert_changed(list, whole, |record| {
+            if record["type"] == "market" {
+                record["type"] = "limit".into();
+                record["limitPrice"] = "100.00".into();
+            }
+        });
+    }),
+    (Fault::ListTruncated, "list.truncated", |list, _| {
+        assert_eq!(list.status(), 200);
+        assert!(!list.is_whole() && !list.body().is_empty());
+    }),
+    (Fault::List504, "list.504", |list, _| assert_eq!(list.error(), (504, "Gateway timedout".to_owned()))),
+    (Fault::List429, "list.429", |list, _| assert_eq!(list.error(), (429, "Too many requests".to_owned()))),
+    (Fault::List401, "list.401", |list, _| assert_eq!(list.error(), (401, "Unauthorized".to_owned()))),
+];
+
+pub(super) fn faults() -> Vec<Fault> {
+    TABLE.iter().map(|(fault, ..)| *fault).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_fault_changes_what_is_shown_as_its_row_says_and_nothing_else() {
+    for &(fault, name, check) in TABLE {
+        assert_eq!(fault.as_str(), name);
+        let world = world_with_orders().await;
+        let (whole, truth) = (world.records().await, orders(&world));
+        world.strike_always(name);
+        check(&world.list().await, &whole);
+        assert_eq!(world.struck(name), 1, "{name}");
+        assert_eq!(orders(&world), truth, "{name}");
+        world.sandbox.heal();
+        assert_eq!(world.records().await, whole, "{name}: a good token, an unused quota, the same orders");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_injected_429_is_no_zones() {
+    let world = World::with_fault("list.429", 1.0);
+    assert_eq!(world.list().await.status(), 429);
+    let truth = world.truth();
+    assert!(truth.refusals.is_empty(), "{:?}", truth.refusals);
+    assert_eq!((truth.injected_429s, truth.arrivals[0].zone_refused), (1, None));
+}
+
+/// One order of each status and type that a fault may treat differently; two of them are young.
+async fn world_with_orders() -> World {
+    let world = World::new();
+    world.place(MARKET).await;
+    let cancelled = world.place(LIMIT).await.order_id();
+    world.place(STOP).await;
+    world.pass(Duration::from_secs(5));
+    world.sandbox.edit_order(&cancelled, steadfast_sandbox::BookEdit::Cancel).expect("an open order");
+    world.place("symId=EQT_LT_EQ_NSE&qty=1&side=buy&type=market&product=intraday&validity=day").await;
+    world
+}
+
+/// The truth about orders, as far as time does not change it.
+fn orders(world: &World) -> Vec<(String, u64, &'static str)> {
+    world
+        .truth()
+        .orders
+        .into_iter()
+        .map(|order| (order.order_id, order.applied_ns, order.order_type))
+        .collect()
+}
+
+#[track_caller]
+fn assert_changed(list: &Answer, whole: &[Value], change: impl Fn(&mut Value)) {
+    let mut changed = whole.to_vec();
+    changed.iter_mut().for_each(change);
+    assert_ne!(changed, whole, "the case is there");
+    assert_eq!(list.records(), changed);
+}
+
+fn remove(record: &mut Value, names: &[&str]) {
+    let fields = record.as_object_mut().expect("an object");
+    fields.retain(|name, _| !names.contains(&name.as_str()));
+}
+
+fn text_of(number: &Value) -> String {
+    number.as_str().map_or_else(|| number.to_string(), str::to_owned)
+}

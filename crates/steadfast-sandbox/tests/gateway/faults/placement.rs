@@ -1,0 +1,167 @@
+use std::time::Duration;
+
+use steadfast_sandbox::Fault;
+use tokio::time::Instant;
+
+use crate::world::{MARKET, World};
+
+/// What the client sees.
+#[derive(Clone, Copy)]
+enum Wire {
+    Error(u16, &'static str),
+    /// A 200 that is as good as any.
+    Placed,
+    BrokenOff,
+    WithoutOrderId,
+    /// A 200 whose envelope is an error.
+    ErrorWith200,
+    Reset,
+}
+
+/// What becomes of the order.
+#[derive(Clone, Copy)]
+enum Book {
+    Once,
+    Twice,
+    Never,
+    Later,
+}
+
+const GATEWAY_TIMED_OUT: Wire = Wire::Error(504, "Gateway timedout");
+const BAD_GATEWAY: Wire = Wire::Error(502, "Bad gateway");
+const INTERNAL_SERVER_ERROR: Wire = Wire::Error(500, "Internal server error");
+const SERVICE_UNAVAILABLE: Wire = Wire::Error(503, "Service unavailable");
+const INTERNAL_ERROR_OCCURRED: Wire = Wire::Error(400, "Internal Error occurred. Kindly try again.");
+
+const TABLE: &[(Fault, &str, Wire, Book)] = &[
+    (Fault::Placement504Applied, "placement.504-applied", GATEWAY_TIMED_OUT, Book::Once),
+    (Fault::Placement504NotApplied, "placement.504-not-applied", GATEWAY_TIMED_OUT, Book::Never),
+    (Fault::Placement504Late, "placement.504-late", GATEWAY_TIMED_OUT, Book::Later),
+    (Fault::Placement502Applied, "placement.502-applied", BAD_GATEWAY, Book::Once),
+    (Fault::Placement502NotApplied, "placement.502-not-applied", BAD_GATEWAY, Book::Never),
+    (Fault::Placement502Late, "placement.502-late", BAD_GATEWAY, Book::Later),
+    (Fault::Placement500Applied, "placement.500-applied", INTERNAL_SERVER_ERROR, Book::Once),
+    (Fault::Placement500NotApplied, "placement.500-not-applied", INTERNAL_SERVER_ERROR, Book::Never),
+    (Fault::Placement500Late, "placement.500-late", INTERNAL_SERVER_ERROR, Book::Later),
+    (Fault::Placement503Applied, "placement.503-applied", SERVICE_UNAVAILABLE, Book::Once),
+    (Fault::Placement503NotApplied, "placement.503-not-applied", SERVICE_UNAVAILABLE, Book::Never),
+    (Fault::Placement503Late, "placement.503-late", SERVICE_UNAVAILABLE, Book::Later),
+    (
+        Fault::Placement400InternalApplied,
+        "placement.400-internal-applied",
+        INTERNAL_ERROR_OCCURRED,
+        Book::Once,
+    ),
+    (
+        Fault::Placement400InternalNotApplied,
+        "placement.400-internal-not-applied",
+        INTERNAL_ERROR_OCCURRED,
+        Book::Never,
+    ),
+    (Fault::Placement400InternalLate, "placement.400-internal-late", INTERNAL_ERROR_OCCURRED, Book::Later),
+    (Fault::Placement200Truncated, "placement.200-truncated", Wire::BrokenOff, Book::Once),
+    (Fault::Placement200NoOrderId, "placement.200-no-order-id", Wire::WithoutOrderId, Book::Once),
+    (Fault::Placement200Error, "placement.200-error", Wire::ErrorWith200, Book::Never),
+    (Fault::PlacementResetApplied, "placement.reset-applied", Wire::Reset, Book::Once),
+    (Fault::PlacementResetNotApplied, "placement.reset-not-applied", Wire::Reset, Book::Never),
+    (Fault::PlacementDoubleForward, "placement.double-forward", Wire::Placed, Book::Twice),
+];
+
+pub(super) fn faults() -> Vec<Fault> {
+    TABLE.iter().map(|(fault, ..)| *fault).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_placement_fault_does_to_wire_and_book_what_its_row_says() {
+    for &(fault, name, wire, book) in TABLE {
+        assert_eq!(fault.as_str(), name);
+        let world = World::with_fault(name, 1.0);
+        let sent = Instant::now();
+        let answer = world.place_for("a").await;
+        match wire {
+            Wire::Error(status, msg) => assert_eq!(answer.error(), (status, msg.to_owned()), "{name}"),
+            Wire::Placed => assert!(answer.is_whole() && !answer.order_id().is_empty(), "{name}"),
+            Wire::BrokenOff => {
+                assert_eq!(answer.status(), 200, "{name}");
+                assert!(!answer.is_whole(), "{name}");
+                assert!(serde_json::from_slice::<serde_json::Value>(answer.body()).is_err(), "{name}");
+            }
+            Wire::WithoutOrderId => {
+                assert_eq!((answer.status(), &answer.json()["s"]), (200, &"ok".into()), "{name}");
+                assert!(answer.json()["d"].get("orderId").is_none(), "{name}");
+            }
+            Wire::ErrorWith200 => assert_eq!(answer.error().0, 200, "{name}"),
+            Wire::Reset => assert!(answer.is_reset(), "{name}"),
+        }
+        // Only a 504 makes the client wait, for as long as the gateway's patience lasts.
+        let patience = if answer.status() == 504 { Duration::from_millis(200) } else { Duration::ZERO };
+        assert_eq!(sent.elapsed(), patience, "{name}");
+
+        let truth = world.truth();
+        let (now, pending) = match book {
+            Book::Once => (1, 0),
+            Book::Twice => (2, 0),
+            Book::Never => (0, 0),
+            Book::Later => (0, 1),
+        };
+        assert_eq!((truth.orders.len(), truth.pending_orders), (now, pending), "{name}");
+        assert!(truth.orders.iter().all(|order| order.intent.as_deref() == Some("a")), "{name}");
+        assert_eq!(truth.arrivals[0].faults, [name]);
+        assert_eq!(truth.arrivals[0].status, answer.status(), "{name}");
+        assert_eq!(truth.faults.get(name), Some(&1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_order_comes_to_exist_within_its_bounds_and_with_its_owner() {
+    for (fault, name, _, book) in TABLE.iter().copied() {
+        if !matches!(book, Book::Later) {
+            continue;
+        }
+        let world = World::with_fault(name, 1.0);
+        for intent in ["a", "b", "c"] {
+            world.place_for(intent).await;
+        }
+        let sent: Vec<u64> = world.truth().arrivals.iter().map(|arrival| arrival.at_ns).collect();
+        world.pass(Duration::from_secs(9));
+        let truth = world.truth();
+        assert_eq!((truth.orders.len(), truth.pending_orders), (3, 0), "{fault}");
+        for order in &truth.orders {
+            let place = ["a", "b", "c"].iter().position(|intent| order.intent.as_deref() == Some(intent));
+            let late_by = order.applied_ns - sent[place.expect("one of the three")];
+            assert!((2_000_000_000..=8_000_000_000).contains(&late_by), "{fault}: {late_by}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_order_is_in_no_list_before_its_instant_and_in_every_list_from_it_on() {
+    let world = World::with_script(
+        "[[fault]]\nname = 'placement.504-late'\nnth = 1\nlate_by_ms = 3000\nanswer_after_ms = 0",
+    );
+    world.place(MARKET).await;
+    world.pass(Duration::from_millis(2_999));
+    assert!(world.records().await.is_empty());
+    world.pass(Duration::from_millis(1));
+    assert_eq!(world.records().await.len(), 1);
+    assert_eq!(world.truth().orders[0].applied_ns, 3_000_000_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_the_gateway_refuses_is_struck_by_no_placement_fault() {
+    let world = World::with_fault("placement.504-applied", 1.0);
+    let refused =
+        world.place("symId=EQT_INFY_EQ_NSE&qty=10&side=BUY&type=market&product=intraday&validity=day");
+    assert_eq!(refused.await.status(), 400);
+    assert_eq!((world.orders(), world.struck("placement.504-applied")), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_double_forward_answers_with_the_first_of_two_equal_orders() {
+    let world = World::with_fault("placement.double-forward", 1.0);
+    let answer = world.place_for("a").await;
+    let orders = world.truth().orders;
+    assert_eq!(answer.order_id(), orders[0].order_id);
+    assert_ne!(orders[0].order_id, orders[1].order_id);
+    assert_eq!(world.records().await.len(), 2, "the client can see both");
+}

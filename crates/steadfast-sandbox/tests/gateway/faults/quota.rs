@@ -1,0 +1,70 @@
+use std::time::Duration;
+
+use steadfast_sandbox::Fault;
+
+use crate::world::{ORDERS, POSITIONS, World};
+
+const TABLE: &[(Fault, &str)] = &[
+    (Fault::QuotaForeign, "quota.foreign"),
+    (Fault::QuotaHalved, "quota.halved"),
+    (Fault::QuotaStorm, "quota.storm"),
+    (Fault::QuotaStormRetryAfter, "quota.storm-retry-after"),
+    (Fault::QuotaStormAbsurd, "quota.storm-absurd"),
+];
+
+pub(super) fn faults() -> Vec<Fault> {
+    TABLE.iter().map(|(fault, _)| *fault).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_fault_refuses_what_it_says_and_the_truth_tells_whose_429_it_was() {
+    for &(fault, name) in TABLE {
+        assert_eq!(fault.as_str(), name);
+        let world = World::with_script(&format!("[[fault]]\nname = '{name}'\nnth = 1"));
+        match fault {
+            Fault::QuotaForeign => somebody_else_used_the_quota(&world).await,
+            Fault::QuotaHalved => limits_are_half(&world).await,
+            Fault::QuotaStormRetryAfter => refused_without_reason(&world, Some("2")).await,
+            Fault::QuotaStormAbsurd => refused_without_reason(&world, Some("999999")).await,
+            _ => refused_without_reason(&world, None).await,
+        }
+        assert_eq!(world.struck(name), 1, "{name}");
+    }
+}
+
+async fn refused_without_reason(world: &World, retry_after: Option<&str>) {
+    let answer = world.list().await;
+    assert_eq!(answer.error(), (429, "Too many requests".to_owned()));
+    assert_eq!(answer.header("retry-after"), retry_after);
+    let truth = world.truth();
+    assert_eq!((truth.injected_429s, truth.refusals.len()), (1, 0));
+    assert_eq!(admitted(world, ORDERS, 12).await, 10, "nothing was counted");
+}
+
+async fn somebody_else_used_the_quota(world: &World) {
+    let answer = world.list().await;
+    assert_eq!(answer.error(), (429, "Too many requests".to_owned()));
+    let truth = world.truth();
+    assert_eq!(truth.refusals.get("general"), Some(&1), "the zone refuses it, as it would for real");
+    assert_eq!((truth.injected_429s, truth.arrivals[0].zone_refused), (0, Some("general")));
+    world.pass(Duration::from_secs(1));
+    assert_eq!(admitted(world, ORDERS, 12).await, 10, "the next second is whole");
+}
+
+async fn limits_are_half(world: &World) {
+    assert_eq!(admitted(world, ORDERS, 12).await, 5);
+    assert_eq!(admitted(world, POSITIONS, 102).await, 50, "every zone's");
+    assert_eq!(world.truth().refusals.get("general"), Some(&7));
+    world.sandbox.heal();
+    world.pass(Duration::from_secs(1));
+    assert_eq!(admitted(world, ORDERS, 12).await, 5, "from now on: healing stops faults, not their effects");
+}
+
+/// How many of so many requests at one instant are not answered with 429.
+async fn admitted(world: &World, path: &str, requests: usize) -> usize {
+    let mut admitted = 0;
+    for _ in 0..requests {
+        admitted += usize::from(world.get(path).send().await.status() != 429);
+    }
+    admitted
+}

@@ -1,0 +1,15 @@
+//! What the sandbox's own documents promise beyond the specification: its faults by name, its admin API, its
+//! server on real sockets, its switches, and that no request brings it down.
+#![expect(clippy::expect_used, reason = "a harness fails by panicking")]
+
+mod client;
+mod wire;
+mod world;
+
+mod admin;
+mod faults;
+mod interpretations;
+mod robustness;
+mod secrets;
+mod tcp;
+mod throughput;
