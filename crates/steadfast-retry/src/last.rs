@@ -1,9 +1,9 @@
 use std::fmt;
 
 use http::Response;
-use steadfast_spec::{BoxError, Class, Failure, Outcome, ext, outcome_of_status};
+use steadfast_spec::{BoxError, Class, Failure, Outcome, RetryAfter, ext, outcome_of_status};
 
-use crate::{Ending, RetriesEnded, RetryAfter, Seen};
+use crate::{Ending, RetriesEnded, Seen};
 
 /// What the last send says.
 pub(crate) struct Last {

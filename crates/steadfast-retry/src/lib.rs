@@ -73,7 +73,6 @@ mod peek;
 mod peeked_body;
 mod policy;
 mod replay;
-mod retry_after;
 mod route;
 mod rules;
 mod schedule;
@@ -103,7 +102,6 @@ pub use crate::{
     peeked_body::PeekedBody,
     policy::RetryPolicy,
     replay::Replay,
-    retry_after::RetryAfter,
     rules::{Decision, Left, Rules, Seen, StopReason},
     schedule::Schedule,
     table::{Ending, may_repeat},

@@ -62,6 +62,7 @@ mod operation;
 mod order;
 mod outcome;
 mod record;
+mod retry_after;
 mod route;
 mod scope;
 mod sym_id;
@@ -85,6 +86,7 @@ pub use crate::{
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},
     outcome::{Fate, Outcome, Resend},
     record::{Code, FieldNames, OrderRecord, UnreadableRecord, parse_order_list},
+    retry_after::RetryAfter,
     route::{Paths, Route, Routes},
     scope::Scope,
     sym_id::{AssetClass, EmptySymId, OptionKind, SymId, SymIdShape},

@@ -1,8 +1,7 @@
 use http::{HeaderMap, StatusCode};
 use steadfast_auth::{Gate, GatePermit};
 use steadfast_limit::{Account, Answer, Permit, ZoneLimiter};
-use steadfast_retry::RetryAfter;
-use steadfast_spec::{BaseUrl, BoxError, Lane, Zone};
+use steadfast_spec::{BaseUrl, BoxError, Lane, RetryAfter, Zone};
 
 /// Takes the permits of logins from the limiter that the business calls use: the zones of a login count both.
 #[derive(Clone, Debug)]

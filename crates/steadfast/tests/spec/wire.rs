@@ -1,0 +1,209 @@
+//! The far end of the wire: it writes down what leaves, and lets a sandbox or a script answer.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, Uri};
+use http_body_util::{BodyExt, Full};
+use steadfast::{Body, BoxError, spec::Form};
+use steadfast_sandbox::Sandbox;
+use tokio::time::Instant;
+use tower::{Service, ServiceExt};
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+
+/// A transport that remembers every request that has left.
+#[derive(Clone)]
+pub(crate) struct Wire {
+    far: Arc<dyn Fn(Request<Full<Bytes>>) -> Answer + Send + Sync>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+/// A request as it left.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) at: Instant,
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+    /// The status of its answer; zero if there was none.
+    pub(crate) status: u16,
+}
+
+/// An answer of a script.
+#[derive(Clone, Debug)]
+pub(crate) struct Scripted {
+    status: u16,
+    headers: Vec<(&'static str, &'static str)>,
+    body: String,
+}
+
+/// 200 with `d` as the envelope's payload.
+pub(crate) fn ok(d: &str) -> Scripted {
+    bare(&format!(r#"{{"s":"ok","d":{d}}}"#))
+}
+
+/// 200 with a body of its own.
+pub(crate) fn bare(body: &str) -> Scripted {
+    Scripted { status: 200, headers: Vec::new(), body: body.to_owned() }
+}
+
+/// An error in its envelope.
+pub(crate) fn error(status: u16, msg: &str) -> Scripted {
+    Scripted { status, headers: Vec::new(), body: format!(r#"{{"s":"error","msg":"{msg}"}}"#) }
+}
+
+/// The record of §2, as §4.2 answers it.
+pub(crate) fn token(token: &str) -> Scripted {
+    bare(&format!(
+        r#"{{"access_token":"{token}","token_type":"bearer","expires_in":86400,"scope":"general"}}"#
+    ))
+}
+
+impl Scripted {
+    pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    fn response(&self) -> Response<Body> {
+        let body = Full::from(self.body.clone()).map_err(|never| match never {});
+        let mut response = Response::builder().status(self.status);
+        for &(name, value) in &self.headers {
+            response = response.header(name, value);
+        }
+        response.body(Body::new(body)).unwrap()
+    }
+}
+
+impl Wire {
+    pub(crate) fn to(sandbox: &Sandbox) -> Self {
+        let gateway = sandbox.gateway();
+        Self::new(move |request| {
+            let gateway = gateway.clone();
+            Box::pin(async move {
+                let response = gateway.oneshot(request).await?;
+                Ok(response.map(|body| Body::new(body.map_err(Into::into))))
+            })
+        })
+    }
+
+    /// Answers in turn, and with the last answer for ever.
+    pub(crate) fn scripted(answers: impl IntoIterator<Item = Scripted>) -> Self {
+        let answers: Vec<Scripted> = answers.into_iter().collect();
+        let next = Mutex::new(0);
+        Self::new(move |_| {
+            let mut next = next.lock().unwrap();
+            let response = answers[(*next).min(answers.len() - 1)].response();
+            *next += 1;
+            Box::pin(async { Ok(response) })
+        })
+    }
+
+    /// Answers each request by what it is.
+    pub(crate) fn answering(answer: impl Fn(&Request<Full<Bytes>>) -> Scripted + Send + Sync + 'static) -> Self {
+        Self::new(move |request| {
+            let response = answer(&request).response();
+            Box::pin(async { Ok(response) })
+        })
+    }
+
+    fn new(far: impl Fn(Request<Full<Bytes>>) -> Answer + Send + Sync + 'static) -> Self {
+        Self { far: Arc::new(far), seen: Arc::default() }
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// The one request that has left.
+    #[track_caller]
+    pub(crate) fn only(&self) -> Seen {
+        let mut seen = self.seen();
+        assert_eq!(seen.len(), 1, "{:?}", self.lines());
+        seen.remove(0)
+    }
+
+    /// What has left and how it was answered, as lines like `GET /api/oms/orders 200`.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.seen().iter().map(|seen| format!("{} {} {}", seen.method, seen.path(), seen.status)).collect()
+    }
+
+    /// The whole seconds between one request and the next.
+    pub(crate) fn pauses(&self) -> Vec<u64> {
+        self.seen().windows(2).map(|pair| (pair[1].at - pair[0].at).as_secs()).collect()
+    }
+
+    /// The requests to one path.
+    pub(crate) fn to_path(&self, path: &str) -> Vec<Seen> {
+        self.seen().into_iter().filter(|seen| seen.path() == path).collect()
+    }
+}
+
+impl Seen {
+    /// The path below the version segment.
+    pub(crate) fn path(&self) -> &str {
+        self.uri.path().split_once("/v2").map_or(self.uri.path(), |(_, path)| path)
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn authorization(&self) -> Option<&str> {
+        self.header("authorization")
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        Form::parse(self.body.as_bytes()).unwrap()
+    }
+
+    /// The names of the form's fields, in their order.
+    pub(crate) fn fields(&self) -> Vec<String> {
+        self.form().iter().map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
+impl<B> Service<Request<B>> for Wire
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Answer {
+        let wire = self.clone();
+        let (head, body) = request.into_parts();
+        let body = Box::pin(body);
+        Box::pin(async move {
+            let body = body.collect().await.map_err(Into::into)?.to_bytes();
+            let number = {
+                let mut seen = wire.seen.lock().unwrap();
+                seen.push(Seen {
+                    at: Instant::now(),
+                    method: head.method.clone(),
+                    uri: head.uri.clone(),
+                    headers: head.headers.clone(),
+                    body: String::from_utf8(body.to_vec()).unwrap(),
+                    status: 0,
+                });
+                seen.len() - 1
+            };
+            let response = (wire.far)(Request::from_parts(head, Full::from(body))).await?;
+            wire.seen.lock().unwrap()[number].status = response.status().as_u16();
+            Ok(response)
+        })
+    }
+}
