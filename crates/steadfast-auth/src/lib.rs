@@ -48,8 +48,8 @@
 //!
 //! # Time
 //!
-//! Expiry follows the wall clock ([`WallClock`](steadfast_spec::WallClock)), so that a machine that was suspended notices
-//! it, and counts from the instant *before* the login was sent. It is kept in the service's time, which
+//! Expiry follows the wall clock ([`WallClock`](steadfast_spec::WallClock)), so that a machine that was suspended
+//! notices it, and counts from the instant *before* the login was sent. It is kept in the service's time, which
 //! [`SkewEstimator`] learns from `Date` headers, and so are the time steps of one-time codes. Pauses and limits are
 //! monotonic.
 //!

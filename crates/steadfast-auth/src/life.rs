@@ -112,10 +112,11 @@ impl Life {
         //
         // Requests wait for the renewal while there is one; a renewal that cannot be had displaces nothing.
         if self.is_mandatory(held, now) {
-            return match (self.flying, self.may_start(now)) {
-                (true, _) => Admission::Wait { start: false },
-                (false, Ok(())) => self.fly(),
-                (false, Err(_)) => Admission::Go,
+            return match self.may_start(now) {
+                Ok(()) if self.flying => Admission::Wait { start: false },
+                Ok(()) => self.fly(),
+                // A person who logs in takes longer than the minute that is left.
+                Err(_) => Admission::Go,
             };
         }
         // ## Valid => Advisory

@@ -2,7 +2,12 @@ mod builder;
 mod flight;
 mod shared;
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use arc_swap::Guard;
 use http::{HeaderMap, HeaderValue};
@@ -119,12 +124,7 @@ impl TokenSource {
 
     /// Learns the service's time from an answer to a request that left at `sent` and was answered at `answered`, by
     /// this machine's clock. Logins teach it by themselves.
-    pub fn observe_date(
-        &self,
-        headers: &HeaderMap,
-        sent: std::time::SystemTime,
-        answered: std::time::SystemTime,
-    ) {
+    pub fn observe_date(&self, headers: &HeaderMap, sent: SystemTime, answered: SystemTime) {
         self.shared.observe_date(headers, sent, answered);
     }
 

@@ -73,7 +73,7 @@ pub enum CallersHeader {
     /// It is replaced, or removed where none belongs.
     #[default]
     Replace,
-    /// It is left as it is, and so is the request.
+    /// It is left as it is. [`RefreshLayer`](crate::RefreshLayer) knows nothing of it, and still waits for a token.
     Respect,
 }
 

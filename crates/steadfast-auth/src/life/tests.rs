@@ -94,10 +94,13 @@ fn a_401_while_a_person_logs_in_holds_nobody_else_up() {
     let mut life = life(LoginMode::Attended);
     assert_eq!(life.ask(at(0)), Ok(true));
     life.granted(0, Some(DAY), false, at(0));
+    assert!(!life.calls_for_help(1), "it has not worked, so another login may not help");
     life.accepted(1);
     assert_eq!(life.ask(at(HOUR)), Ok(true));
     assert_eq!(life.refused(1, false, at(HOUR)), AfterRefusal::Join { start: false });
     assert_eq!(life.admit(at(HOUR), true), Admission::Go);
+    assert_eq!(life.admit(at(24 * HOUR - 1), true), Admission::Go, "not even in the last minute");
+    assert_eq!(life.admit(at(24 * HOUR), true), Admission::Wait { start: false });
 }
 
 #[test]

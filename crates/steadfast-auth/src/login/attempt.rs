@@ -43,8 +43,8 @@ impl Attempt {
         if self.corrected { now + self.skew.lock().offset().unwrap_or_default() } else { now }
     }
 
-    /// How far [`code_time_ms`](Attempt::code_time_ms) may be off the service's time, in milliseconds; zero where nothing
-    /// is known, or the estimate is not used.
+    /// How far [`code_time_ms`](Attempt::code_time_ms) may be off the service's time, in milliseconds; zero where
+    /// nothing is known, or the estimate is not used.
     #[must_use]
     pub fn code_time_margin_ms(&self) -> i64 {
         if !self.corrected {

@@ -3,17 +3,18 @@ use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Request, Response, StatusCode, Uri,
-    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
+    header::{AUTHORIZATION, CONTENT_TYPE},
 };
 use http_body::Body;
 use http_body_util::{BodyExt, Full, Limited};
 use parking_lot::Mutex;
 use steadfast_spec::{
-    BaseUrl, BoxError, Endpoint, Failure, Form, InvalidBaseUrl, Outcome, Paths, Route, TokenRecord, ext,
+    BaseUrl, BoxError, Endpoint, Failure, Form, InvalidBaseUrl, Outcome, Paths, RetryAfter, Route,
+    TokenRecord, ext,
 };
 use tower_service::Service;
 
-use crate::{Attempt, Gate, GatePermit, Grant, LoginFailure, UnexpectedStatus, destination, skew::date_ms};
+use crate::{Attempt, Gate, GatePermit, Grant, LoginFailure, UnexpectedStatus, destination};
 
 /// A token record is a few hundred bytes.
 const LARGEST_ANSWER: usize = 64 * 1024;
@@ -130,43 +131,15 @@ fn of_status(status: StatusCode, headers: &HeaderMap) -> LoginFailure {
     let answered = || UnexpectedStatus(status).into();
     match status.as_u16() {
         401 => LoginFailure::Refused,
-        429 => LoginFailure::RateLimited { retry_after: retry_after(headers) },
+        429 => LoginFailure::RateLimited { retry_after: RetryAfter::parse(headers).map(|after| after.0) },
         400 | 403 | 404 | 405 | 415 => LoginFailure::Misconfigured(answered()),
         _ => LoginFailure::Unknown(answered()),
     }
 }
 
-/// `Retry-After` in seconds, or as a date, from which the answer's own date is taken.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let until = crate::skew::unix_ms(httpdate::parse_http_date(text).ok()?);
-    u64::try_from(until - date_ms(headers)?).ok().map(Duration::from_millis)
-}
-
 #[cfg(test)]
 mod tests {
-    use http::header::DATE;
-
     use super::*;
-
-    #[test]
-    fn retry_after_is_read_as_seconds_and_as_a_date() {
-        let headers = |retry_after: &'static str, date: Option<&'static str>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, HeaderValue::from_static(retry_after));
-            date.map(|date| headers.insert(DATE, HeaderValue::from_static(date)));
-            headers
-        };
-        let now = Some("Sun, 06 Nov 1994 08:49:30 GMT");
-        assert_eq!(retry_after(&headers("7", None)), Some(Duration::from_secs(7)));
-        assert_eq!(retry_after(&headers("Sun, 06 Nov 1994 08:49:37 GMT", now)), Some(Duration::from_secs(7)));
-        assert_eq!(retry_after(&headers("Sun, 06 Nov 1994 08:49:37 GMT", None)), None);
-        assert_eq!(retry_after(&headers("Sun, 06 Nov 1994 08:49:00 GMT", now)), None, "in the past");
-        assert_eq!(retry_after(&headers("soon", now)), None);
-    }
 
     #[test]
     fn statuses_are_told_apart_by_what_they_prove() {

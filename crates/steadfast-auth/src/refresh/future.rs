@@ -191,8 +191,8 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         let Some(generation) = generation.filter(|_| self.needs_token) else { return Err(Ok(response)) };
         let status = response.status();
         if status != StatusCode::UNAUTHORIZED {
-            // 403 says that the identity is known (§7); an answer of the gateway's limiter or of a broken upstream says
-            // nothing of the token.
+            // 403 says that the identity is known (§7); an answer of the gateway's limiter or of a broken upstream
+            // says nothing of the token.
             if status.is_success() || status == StatusCode::FORBIDDEN {
                 self.source.accepted(generation);
             }

@@ -7,8 +7,8 @@ use crate::{Refresh, TokenSource};
 /// Requests whose route needs no access token pass untouched. For the others:
 ///
 /// 1. **Before the call** it waits until there is a usable token, but not beyond the request's
-///    [`SendBy`](steadfast_spec::ext::SendBy) or [`Deadline`](steadfast_spec::ext::Deadline). Everybody who waits shares
-///    one login, its success and its failure.
+///    [`SendBy`](steadfast_spec::ext::SendBy) or [`Deadline`](steadfast_spec::ext::Deadline). Everybody who waits
+///    shares one login, its success and its failure.
 /// 2. **After a 401** (not executed, whatever the request was) it finds the generation *g* that the request was sent
 ///    with in the response's extensions and compares it with the current one, *c*:
 ///    * *c* is newer: send again with *c*;

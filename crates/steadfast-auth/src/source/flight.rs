@@ -41,7 +41,7 @@ impl Shared {
             tracing::warn!(failure = failure.as_str(), ?next, "login attempt failed");
             match next {
                 Next::Again { at, other_clock } => {
-                    // With no sample yet the first try was by this machine's clock, and its answer may have brought one.
+                    // Without a sample the first try was by this machine's clock; its answer may have brought one.
                     corrected ^= other_clock;
                     tokio::time::sleep_until(self.instant(at)).await;
                 }
@@ -78,7 +78,10 @@ impl Drop for Landing {
             self.shared.with_life(|life, now| life.policy.interrupted(now.elapsed));
             Err(interrupted())
         });
-        self.shared.land(&ended);
+        // A success has been told already, with its token.
+        if let Err(error) = ended {
+            self.shared.land(error);
+        }
     }
 }
 

@@ -200,7 +200,7 @@ impl Shared {
         }
     }
 
-    /// Stores a token and lets everybody go on.
+    /// Stores a token and tells everybody who waits for it.
     pub(super) fn granted(&self, grant: Grant) -> Result<(), InvalidSecret> {
         let offset = self.skew.lock().offset().unwrap_or_default();
         let now = self.now();
@@ -215,7 +215,10 @@ impl Shared {
         }
         let sessions = state.life.sessions();
         state.last = None;
+        // Under the same lock: whoever comes now finds the token, and belongs to no earlier login.
+        let waiting = std::mem::take(&mut state.waiting);
         self.publish(state);
+        tell(waiting, &Ok(()));
         tracing::info!(generation = generation.0, same, sessions, "logged in");
         if sessions >= MANY_SESSIONS {
             tracing::warn!(sessions, "logins of the last 24 hours approach the ten sessions a user has");
@@ -223,19 +226,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends the login for everybody who waits for it.
-    pub(super) fn land(&self, ended: &Ended) {
+    /// Ends a failed login for everybody who waits for it.
+    pub(super) fn land(&self, error: AuthError) {
         let mut state = self.state.lock();
-        if let Err(error) = ended {
-            state.life.failed();
-            state.last = Some(error.clone());
-        }
+        state.life.failed();
+        state.last = Some(error.clone());
         let waiting = std::mem::take(&mut state.waiting);
         self.publish(state);
-        for waiter in waiting {
-            // Whoever has gone need not be told.
-            let _ = waiter.send(ended.clone());
-        }
+        tell(waiting, &Err(error));
     }
 
     pub(super) fn with_life<T>(&self, act: impl FnOnce(&mut Life, Now) -> T) -> T {
@@ -308,6 +306,13 @@ impl State {
         let (waiter, ended) = oneshot::channel();
         self.waiting.push(waiter);
         Ok(ended)
+    }
+}
+
+fn tell(waiting: Vec<oneshot::Sender<Ended>>, ended: &Ended) {
+    for waiter in waiting {
+        // Whoever has gone need not be told.
+        let _ = waiter.send(ended.clone());
     }
 }
 

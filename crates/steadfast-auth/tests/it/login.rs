@@ -182,6 +182,55 @@ async fn the_code_is_made_after_the_permit_is_in_hand() {
     assert_eq!(log, ["[Zone(otp), Zone(api_key)] critical", "sent", "answered 200", "dropped"]);
 }
 
+/// A gate that never answers.
+struct ShutGate;
+
+impl Gate for ShutGate {
+    type Permit = ();
+
+    async fn acquire(&self, _: &[Zone], _: Lane) -> Result<(), BoxError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_never_answers_does_not_hold_logins_up_for_ever() {
+    let clock = Clock::new();
+    let script = Script::new(&clock, [Answer::Token("one")]);
+    let login = totp_login(script.clone()).gate(ShutGate);
+    let source = TokenSource::builder(api_key(), login).clock(clock.wall()).build();
+    let start = Instant::now();
+    assert_eq!(source.login().await.unwrap_err().kind(), AuthErrorKind::Unavailable);
+    assert!(start.elapsed() < secs(15 * 60));
+    assert_eq!(script.count(), 0);
+}
+
+/// Against logins that keep others out of their zone while they wait for the next code.
+#[tokio::test(start_paused = true)]
+async fn no_permit_is_held_while_the_next_step_is_waited_for() {
+    let clock = Clock::new();
+    let script = Script::new(&clock, [Answer::Status(401), Answer::Token("one")]);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let ask = Arc::clone(&asked);
+    let login = totp_login(script.clone()).gate(NotedGate(ask));
+    TokenSource::builder(api_key(), login).clock(clock.wall()).build().login().await.unwrap();
+    let sent = script.seen();
+    assert_eq!(*asked.lock(), [sent[0].at, sent[1].at]);
+    assert!(sent[1].at - sent[0].at >= secs(29));
+}
+
+/// A gate that admits at once and notes when it was asked.
+struct NotedGate(Arc<Mutex<Vec<Instant>>>);
+
+impl Gate for NotedGate {
+    type Permit = ();
+
+    async fn acquire(&self, _: &[Zone], _: Lane) -> Result<(), BoxError> {
+        self.0.lock().push(Instant::now());
+        Ok(())
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_code_near_its_end_is_not_used() {
     let clock = Clock::new();

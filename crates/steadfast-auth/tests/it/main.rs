@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what these tests set up must not fail")]
 
 mod canary;
+mod contract;
 mod defects;
 mod header;
 mod login;

@@ -342,6 +342,42 @@ async fn dropping_a_request_at_any_point_leaves_the_source_usable() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_error_names_the_failure_of_the_login_that_is_its_reason_and_no_older_one() {
+    let chain = |error: &dyn std::error::Error| {
+        let (mut text, mut next) = (error.to_string(), error.source());
+        while let Some(error) = next {
+            text = format!("{text}: {error}");
+            next = error.source();
+        }
+        text
+    };
+    let bench = Bench::with_working_token("one", [Answer::Status(401)]).await;
+    bench.api.accept([]);
+    for _ in 0..2 {
+        let response = bench.get().await.unwrap();
+        let error = &response.extensions().get::<Unrenewed>().unwrap().0;
+        assert_eq!(error.kind(), AuthErrorKind::Latched);
+        assert!(chain(error).ends_with("login refused with 401"), "{}", chain(error));
+    }
+    tokio::time::advance(secs(86_400)).await;
+    let error = bench.get().await.unwrap_err();
+    assert!(chain(&*error).ends_with("login refused with 401"), "{}", chain(&*error));
+
+    // A failure that a success has followed is no reason any more.
+    let bench = Bench::new([Answer::NotSent]);
+    bench.api.accept(["one"]);
+    let error = bench.get().await.unwrap_err();
+    assert!(chain(&*error).contains("login not sent"), "{}", chain(&*error));
+    tokio::time::sleep(secs(10)).await;
+    bench.logins.answer_with([Answer::ShortToken("one", 1)]);
+    bench.source.login().await.unwrap();
+    tokio::time::advance(secs(2)).await;
+    let error = bench.get().await.unwrap_err();
+    assert_eq!(kind(&error), AuthErrorKind::Unavailable);
+    assert!(!chain(&*error).contains("login not sent"), "{}", chain(&*error));
+}
+
 /// A shared flag for hooks.
 pub(crate) fn flag(value: bool) -> (Arc<AtomicBool>, impl Fn() -> bool + Send + Sync + 'static) {
     let flag = Arc::new(AtomicBool::new(value));
