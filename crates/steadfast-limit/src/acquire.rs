@@ -7,16 +7,14 @@ use pin_project_lite::pin_project;
 use steadfast_spec::Lane;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::{
-    Ask, Decision, Nanos, Permit, Refusal, WaiterId, ZoneId, ZoneLimiter,
-    decision::MOST_ZONES,
-};
+use crate::{Ask, Decision, Nanos, Permit, Refusal, WaiterId, ZoneId, ZoneLimiter, decision::MOST_ZONES};
 
 pin_project! {
     /// Waits for a [`Permit`]; made by [`ZoneLimiter::acquire`].
     ///
-    /// It must be polled when it is woken, as every future of a fair queue: one that is kept but not polled holds
-    /// up those behind it.
+    /// It needs a tokio runtime with its timer on, and must be polled when it is woken, as every future of a fair
+    /// queue: one that is kept but not polled holds up those behind it. Polled again after it has resolved, it asks
+    /// for another permit.
     ///
     /// # Cancellation
     ///

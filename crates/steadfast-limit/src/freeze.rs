@@ -147,7 +147,11 @@ mod tests {
         assert!(freeze.granted());
         freeze.answered(true);
         assert_eq!(freeze.opens(), Some(0));
-        assert_eq!(freeze.refused(now, false, None, now + 1), stopped(1, false), "a good try forgets the count");
+        assert_eq!(
+            freeze.refused(now, false, None, now + 1),
+            stopped(1, false),
+            "a good try forgets the count"
+        );
     }
 
     #[test]

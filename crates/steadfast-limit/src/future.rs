@@ -7,11 +7,11 @@ use std::{
 
 use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Failure, Fate};
+use steadfast_spec::{BoxError, Failure, Fate, RetryAfter};
 use tokio::time::{Instant, error::Elapsed};
 use tower_service::Service;
 
-use crate::{Acquire, Answer, Loss, Permit, Refusal, retry_after::retry_after};
+use crate::{Acquire, Answer, Loss, Permit, Refusal};
 
 pin_project! {
     /// Waits for a permit, sends, and settles the permit at the head of the answer; made by
@@ -123,7 +123,9 @@ fn settle<R>(permit: Permit, answer: &Result<Response<R>, BoxError>) {
     match answer {
         Ok(response) if response.extensions().get() == Some(&Fate::NeverLeft) => permit.refund(),
         Ok(response) if response.status() == StatusCode::TOO_MANY_REQUESTS => {
-            permit.settle(Answer::TooManyRequests { retry_after: retry_after(response.headers()) });
+            permit.settle(Answer::TooManyRequests {
+                retry_after: RetryAfter::parse(response.headers()).map(|after| after.0),
+            });
         }
         Ok(_) => permit.settle(Answer::Accepted),
         Err(error) => match Failure::find(&**error).map(Failure::fate) {
@@ -136,6 +138,9 @@ fn settle<R>(permit: Permit, answer: &Result<Response<R>, BoxError>) {
 
 /// After a timeout the request may still be on its way; after anything else the connection is gone.
 fn loss(error: &(dyn Error + 'static)) -> Loss {
+    if Failure::find(error).is_some_and(Failure::is_timeout) {
+        return Loss::GivenUp;
+    }
     let mut next = Some(error);
     while let Some(error) = next {
         let timed_out = error.is::<Elapsed>()
@@ -157,7 +162,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_a_timeout_leaves_the_request_on_its_way() {
         let elapsed = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>()).await.unwrap_err();
-        let timeouts: [BoxError; 3] = [
+        let timeouts: [BoxError; 4] = [
+            Failure::timed_out(Fate::Lost, "attempt timed out").into(),
             Failure::new(Fate::Lost, elapsed).into(),
             Failure::new(Fate::Lost, io::Error::from(io::ErrorKind::TimedOut)).into(),
             io::Error::from(io::ErrorKind::TimedOut).into(),
@@ -165,7 +171,8 @@ mod tests {
         for error in &timeouts {
             assert_eq!(loss(&**error), Loss::GivenUp, "{error:?}");
         }
-        let reset: BoxError = Failure::new(Fate::Lost, io::Error::from(io::ErrorKind::ConnectionReset)).into();
+        let reset: BoxError =
+            Failure::new(Fate::Lost, io::Error::from(io::ErrorKind::ConnectionReset)).into();
         assert_eq!(loss(&*reset), Loss::Reset);
     }
 }

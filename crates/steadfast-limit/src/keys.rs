@@ -16,7 +16,12 @@ pub struct ScopeKeys {
 
 impl ScopeKeys {
     /// The keys of requests to `authority`, from the local address `from`, with the credentials of `account`.
-    pub(crate) fn new(hasher: &impl BuildHasher, authority: &str, from: Option<IpAddr>, account: &str) -> Self {
+    pub(crate) fn new(
+        hasher: &impl BuildHasher,
+        authority: &str,
+        from: Option<IpAddr>,
+        account: &str,
+    ) -> Self {
         // What is counted per key or token is counted per account, in tables of their own.
         let account = hasher.hash_one((authority, account));
         Self { client_ip: hasher.hash_one((authority, from)), api_key: account, auth_token: account }

@@ -52,13 +52,15 @@ impl Ladder {
         self.since + u64::from(self.step) * Self::CLEAN <= now || self.step == 0
     }
 
-    /// A refusal that the limiter's own log does not explain.
-    pub(crate) fn mismatch(&mut self, now: Nanos) {
+    /// A refusal that the limiter's own log does not explain; true if the zone is trusted one step less.
+    pub(crate) fn mismatch(&mut self, now: Nanos) -> bool {
         // ## n => n + 1
         //
         // The gateway counts in a way that this step is not safe against, or somebody else spends the quota.
-        self.step = (self.step + 1).min(Self::LAST);
+        let down = self.step < Self::LAST;
+        self.step += u8::from(down);
         self.since = now;
+        down
     }
 
     /// An answer that is no refusal; true if the zone is trusted one step more.

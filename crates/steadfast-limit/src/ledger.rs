@@ -58,6 +58,11 @@ impl Ledger {
         }
     }
 
+    /// Something has changed that an earlier answer of [`opens`](Self::opens) does not know.
+    pub(crate) fn changed(&mut self) {
+        self.version = self.version.wrapping_add(1);
+    }
+
     /// The first instant at which a request of `lane` could be granted with `ahead` others granted before it, if
     /// nothing happens until then. `None` if something must happen first: an answer, or a request given up.
     ///
@@ -125,6 +130,27 @@ impl Ledger {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.lost.expire(now, rules.retention);
         self.lost.push(now, counted + rules.settle);
+    }
+
+    /// The stamps that still matter at `now`, answered and lost ones.
+    pub(crate) fn spent<'a>(&'a self, rules: &Rules, now: Nanos) -> impl Iterator<Item = Nanos> + use<'a> {
+        let first = self.log.over(now, rules.retention, rules.unit);
+        self.log.from(first, rules.unit).chain(self.lost.counted().iter().copied())
+    }
+
+    /// Adds the stamps of an earlier process; those in the future are of requests that it lost.
+    pub(crate) fn restore(&mut self, rules: &Rules, stamps: impl Iterator<Item = Nanos>, now: Nanos) {
+        let matters = |stamp: &Nanos| stamp + rules.retention > now;
+        let (later, mut earlier): (Vec<_>, Vec<_>) = stamps.filter(matters).partition(|stamp| *stamp > now);
+        earlier.extend(self.log.from(0, rules.unit));
+        earlier.sort_unstable();
+        self.log.clear();
+        for stamp in earlier {
+            self.log.push(stamp, rules.unit, rules.usual);
+        }
+        for stamp in later {
+            self.lost.push(now, stamp);
+        }
     }
 
     /// True if lost requests hold back the lower lanes more than `lane`.

@@ -1,22 +1,17 @@
-use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-    time::Duration,
-};
+use std::{collections::HashMap, hash::BuildHasherDefault};
 
 use slab::Slab;
 use steadfast_spec::{Lane, Scope, Zone};
 
 use crate::{
-    Answer, Ask, Decision, Event, Grant, LaneSnapshot, Loss, Nanos, Refusal, Snapshot, WaiterId, ZoneId,
-    ZoneSnapshot,
-    builder::Settings,
-    decision::{LedgerSet, MOST_ZONES},
-    freeze::Verdict,
-    ledger::Ledger,
-    queue::{Alarm, Answered, Place},
-    rules::Rules,
+    Answer, Ask, Decision, Event, Grant, Loss, Nanos, Refusal, Snapshot, WaiterId, ZoneId, builder::Settings,
+    decision::LedgerSet, freeze::Verdict, ledger::Ledger, queue::Answered, rules::Rules,
 };
+
+mod memory;
+mod pump;
+
+use self::{memory::KeyHasher, pump::Waiter};
 
 /// Decides, for every zone and key, which request may be sent and when.
 ///
@@ -67,28 +62,14 @@ pub struct Limiter {
     events: Vec<Event>,
     /// Ledgers whose queues must be looked at again.
     stirred: Vec<usize>,
+    /// What was last worked out for a key that nobody waited for: whoever comes to wait for it asks again.
+    recent: Option<(usize, Answered)>,
     scratch: Vec<Nanos>,
 }
 
-#[derive(Debug)]
-struct Waiter {
-    ledgers: LedgerSet,
-    place: Place,
-    deadline: Option<Nanos>,
-    outcome: Option<Result<Grant, Refusal>>,
-}
-
-/// Why a waiter is not granted now, as seen from one of its queues.
-enum Stop {
-    /// This zone has no room; it opens then, or after an event.
-    Here(Option<Nanos>),
-    /// This zone has room, another has not.
-    Elsewhere,
-}
-
 impl Limiter {
-    /// How often idle keys are looked for.
-    const SWEEP: Nanos = 10_000_000_000;
+    /// What the gateway had not counted by the end of a connection, it counts within this time or never.
+    const AFTER_RESET: Nanos = 1_000_000_000;
 
     pub(crate) fn new(rules: Box<[Rules]>, settings: Settings) -> Self {
         Self {
@@ -103,6 +84,7 @@ impl Limiter {
             woken: Vec::new(),
             events: Vec::new(),
             stirred: Vec::new(),
+            recent: None,
             scratch: Vec::new(),
         }
     }
@@ -179,6 +161,7 @@ impl Limiter {
             let ledger = &mut self.ledgers[id];
             let rules = &self.rules[usize::from(ledger.zone.0)];
             let probe = grant.probes & (1 << bit) != 0;
+            ledger.changed();
             ledger.stamp(rules, now);
             match answer {
                 Answer::Accepted => {
@@ -208,6 +191,7 @@ impl Limiter {
         };
         for (bit, id) in grant.ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
+            ledger.changed();
             ledger.lose(&self.rules[usize::from(ledger.zone.0)], counted, now);
             ledger.freeze.unanswered(grant.probes & (1 << bit) != 0, now);
         }
@@ -219,6 +203,7 @@ impl Limiter {
         let now = self.advance(now);
         for (bit, id) in grant.ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
+            ledger.changed();
             ledger.in_flight = ledger.in_flight.saturating_sub(1);
             ledger.freeze.unanswered(grant.probes & (1 << bit) != 0, now);
         }
@@ -251,6 +236,7 @@ impl Limiter {
         let now = self.advance(now);
         let Some(id) = self.index.get(&(zone, key)).map(|id| *id as usize) else { return };
         let ledger = &mut self.ledgers[id];
+        ledger.changed();
         ledger.log.clear();
         ledger.lost.clear();
         ledger.full_until = 0;
@@ -258,6 +244,60 @@ impl Limiter {
         let mut ledgers = LedgerSet::default();
         ledgers.insert(id as u32);
         self.pump(ledgers, now);
+    }
+
+    /// The instants from which the slots that one key has spent in one zone age, relative to `now` and ascending.
+    /// What is on its way counts as if the gateway counted it as late as it can.
+    pub fn export(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Vec<i64> {
+        let now = self.advance(now);
+        let Some(id) = self.index.get(&(zone, key)) else { return Vec::new() };
+        let ledger = &self.ledgers[*id as usize];
+        let rules = &self.rules[usize::from(zone.0)];
+        let latest = now + self.settings.gateway_timeout + rules.settle;
+        let on_their_way = (0..ledger.in_flight).map(|_| latest);
+        let mut stamps: Vec<_> = ledger.spent(rules, now).chain(on_their_way).collect();
+        stamps.sort_unstable();
+        stamps.into_iter().map(|stamp| stamp as i64 - now as i64).collect()
+    }
+
+    /// Adds what one key had spent in one zone at `exported`, as [`export`](Self::export) returned it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for the key.
+    pub fn import(
+        &mut self,
+        zone: ZoneId,
+        key: u64,
+        stamps: &[i64],
+        exported: Nanos,
+        now: Nanos,
+    ) -> Result<(), Refusal> {
+        let now = self.advance(now);
+        let id = self.open(&[(zone, key)], now)?;
+        let rules = &self.rules[usize::from(zone.0)];
+        let at = |offset: &i64| exported.saturating_add_signed(*offset);
+        for id in id.iter() {
+            self.ledgers[id].changed();
+            self.ledgers[id].restore(rules, stamps.iter().map(at), now);
+        }
+        self.pump(id, now);
+        Ok(())
+    }
+
+    /// Takes all windows of one key in one zone for spent until they have gone by, except for cancels and
+    /// verifications: for who shares a token with a program that has just stopped.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for the key.
+    pub fn assume_spent(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Result<(), Refusal> {
+        let now = self.advance(now);
+        for id in self.open(&[(zone, key)], now)?.iter() {
+            self.ledgers[id].changed();
+            self.ledgers[id].full_until = now + self.rules[usize::from(zone.0)].longest();
+        }
+        Ok(())
     }
 
     /// The waiters that have been granted, refused, or given an alarm to keep since the last call: poll them.
@@ -277,381 +317,5 @@ impl Limiter {
         let mut zones: Vec<_> = self.ledgers.iter().map(|(id, _)| self.zone_snapshot(id, now)).collect();
         zones.sort_by_key(|(order, zone)| (*order, zone.key));
         Snapshot { zones: zones.into_iter().map(|(_, zone)| zone).collect(), bytes: self.heap_bytes() }
-    }
-}
-
-/// What happens to queues.
-impl Limiter {
-    /// What the gateway had not counted by the end of a connection, it counts within this time or never.
-    const AFTER_RESET: Nanos = 1_000_000_000;
-
-    /// A zone stops after a 429.
-    fn stop(&mut self, id: usize, pause: Nanos, again: bool, lenient: bool, now: Nanos) {
-        let ledger = &mut self.ledgers[id];
-        let rules = &self.rules[usize::from(ledger.zone.0)];
-        let (zone, key) = (rules.zone, ledger.key);
-        // The windows no longer than the pause empty while it lasts. That a longer one is spent is only likely
-        // when the try after a pause fails as well; whoever must get out goes on trying after every pause.
-        if again && rules.longest() > pause {
-            ledger.full_until = now + rules.longest();
-        }
-        if !lenient {
-            let before = ledger.ladder.step();
-            ledger.ladder.mismatch(now);
-            self.events.push(Event::ModelMismatch { zone, key, ours: ledger.uses(rules, now) });
-            let step = ledger.ladder.step();
-            if step != before && matches!(rules.profile, crate::Profile::Adaptive { .. }) {
-                self.events.push(Event::Stepped { zone, key, step });
-            }
-        }
-        self.events.push(Event::Frozen { zone, key, pause: Duration::from_nanos(pause), again });
-        let doomed: Vec<_> = ledger.queue.iter().flat_map(|queue| queue.places()).map(|p| p.waiter).collect();
-        for waiter in doomed {
-            if self.waiters[waiter.slot()].deadline.is_some_and(|deadline| deadline < now + pause) {
-                self.refuse_late(waiter, now);
-            }
-        }
-    }
-
-    /// Grants whatever can be granted in the queues of `ledgers`, foremost first, and sets their alarms.
-    fn pump(&mut self, ledgers: LedgerSet, now: Nanos) {
-        self.stirred.extend(ledgers.iter().filter(|id| self.ledgers[*id].queue.is_some()));
-        while let Some(id) = self.stirred.pop() {
-            if self.ledgers.get(id).is_some_and(|ledger| ledger.queue.is_some()) {
-                self.pump_one(id, now);
-            }
-        }
-    }
-
-    /// A request may pass those ahead of it only if all of them would still find room: they are counted as if they
-    /// were on their way. In a zone that nobody shares with another zone they wait for this very room, so nobody
-    /// passes anybody. Whoever waits for another zone as well keeps its place here without stopping the rest.
-    fn pump_one(&mut self, id: usize, now: Nanos) {
-        let mut passed: Option<Place> = None;
-        let mut ahead = 0;
-        let mut alarm = None;
-        while let Some(place) = self.ledgers[id].queue.as_ref().and_then(|q| q.behind(passed.as_ref())) {
-            let waiter = &self.waiters[place.waiter.slot()];
-            let ledgers = waiter.ledgers;
-            if waiter.deadline.is_some_and(|deadline| deadline < now) {
-                self.refuse_late(place.waiter, now);
-                continue;
-            }
-            match self.stop_of(id, ledgers, &place, ahead, now) {
-                Some(Stop::Here(opens)) => {
-                    alarm = opens.map(|at| Alarm { waiter: place.waiter, at });
-                    break;
-                }
-                Some(Stop::Elsewhere) => {
-                    passed = Some(place);
-                    ahead += 1;
-                }
-                None => {
-                    // A pacer may still refuse, and then stops the waiter here or elsewhere the next time round.
-                    if self.pace(ledgers, place.lane, now) {
-                        let grant = self.spend(ledgers, place.lane, now);
-                        self.conclude(place.waiter, Ok(grant));
-                    }
-                }
-            }
-        }
-        let Some(queue) = self.ledgers[id].queue.as_mut() else { return };
-        // The timer passes to whoever is foremost now, or is brought forward; a timer that is too early is polled
-        // once in vain and set anew.
-        let before = std::mem::replace(&mut queue.alarm, alarm);
-        if let Some(alarm) = alarm
-            && before.is_none_or(|before| before.waiter != alarm.waiter || alarm.at < before.at)
-        {
-            self.woken.push(alarm.waiter);
-        }
-        if queue.is_empty() {
-            self.ledgers[id].queue = None;
-        }
-    }
-
-    /// What stops the waiter at `place`, looked at from the queue of `here`, with `ahead` before it.
-    fn stop_of(
-        &mut self,
-        here: usize,
-        ledgers: LedgerSet,
-        place: &Place,
-        ahead: u32,
-        now: Nanos,
-    ) -> Option<Stop> {
-        let opens = self.opens(here, place.lane, ahead, now);
-        if opens.is_none_or(|opens| opens > now) {
-            return Some(Stop::Here(opens));
-        }
-        ledgers
-            .iter()
-            .filter(|id| *id != here)
-            .any(|id| {
-                let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of(place));
-                self.opens(id, place.lane, ahead, now).is_none_or(|opens| opens > now)
-            })
-            .then_some(Stop::Elsewhere)
-    }
-
-    /// Grants at once if every zone has room and nobody waits.
-    fn grant(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> Option<Grant> {
-        let free = ledgers.iter().all(|id| self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now));
-        (free && self.pace(ledgers, lane, now)).then(|| self.spend(ledgers, lane, now))
-    }
-
-    fn opens(&mut self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Option<Nanos> {
-        let ledger = &mut self.ledgers[id];
-        let (version, known) = (ledger.version, ledger.queue.as_ref().and_then(|queue| queue.answered));
-        if let Some(known) = known
-            && (known.version, known.lane, known.ahead) == (version, lane, ahead)
-        {
-            return known.opens;
-        }
-        let rules = &self.rules[usize::from(ledger.zone.0)];
-        let opens = ledger.opens(rules, lane, ahead, self.settings.strict_critical, now, &mut self.scratch);
-        if let Some(queue) = ledger.queue.as_mut() {
-            queue.answered = Some(Answered { version, lane, ahead, opens });
-        }
-        opens
-    }
-
-    fn pace(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> bool {
-        ledgers.iter().all(|id| {
-            let ledger = &mut self.ledgers[id];
-            ledger.pace(&self.rules[usize::from(ledger.zone.0)], lane, now)
-        })
-    }
-
-    /// Spends a slot in every zone.
-    fn spend(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> Grant {
-        let (mut probes, mut lenient) = (0, false);
-        for (bit, id) in ledgers.iter().enumerate() {
-            let ledger = &mut self.ledgers[id];
-            ledger.in_flight += 1;
-            lenient |= ledger.is_lenient(lane, self.settings.strict_critical);
-            probes |= u8::from(ledger.freeze.granted()) << bit;
-        }
-        Grant { ledgers, at: now, probes, lenient }
-    }
-
-    fn enqueue(&mut self, ledgers: LedgerSet, ask: &Ask<'_>) -> WaiterId {
-        self.arrivals += 1;
-        let entry = self.waiters.vacant_entry();
-        let waiter = WaiterId { slot: entry.key() as u32, turn: self.arrivals };
-        let turn = if ask.head_of_lane { -self.arrivals } else { self.arrivals };
-        let place = Place { lane: ask.lane, turn, waiter };
-        entry.insert(Waiter { ledgers, place, deadline: ask.deadline, outcome: None });
-        for id in ledgers.iter() {
-            self.ledgers[id].queue.get_or_insert_default().insert(place);
-        }
-        waiter
-    }
-
-    /// Takes a waiter out of all its queues; those behind it must be looked at again.
-    fn dequeue(&mut self, waiter: &Waiter) {
-        for id in waiter.ledgers.iter() {
-            if let Some(queue) = self.ledgers[id].queue.as_mut() {
-                queue.remove(&waiter.place);
-                self.stirred.push(id);
-            }
-        }
-    }
-
-    /// Ends the wait of a waiter that still stands in its queues.
-    fn conclude(&mut self, waiter: WaiterId, outcome: Result<Grant, Refusal>) {
-        let known = &mut self.waiters[waiter.slot()];
-        known.outcome = Some(outcome);
-        for id in known.ledgers.iter() {
-            if let Some(queue) = self.ledgers[id].queue.as_mut() {
-                queue.remove(&known.place);
-                self.stirred.push(id);
-            }
-        }
-        self.woken.push(waiter);
-    }
-
-    fn refuse_late(&mut self, waiter: WaiterId, now: Nanos) {
-        let known = &self.waiters[waiter.slot()];
-        if known.outcome.is_some() {
-            return;
-        }
-        let (ledgers, place) = (known.ledgers, known.place);
-        let worst = ledgers.iter().map(|id| {
-            let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of(&place));
-            (self.estimate_behind(id, place.lane, ahead, now), id)
-        });
-        let refusal = self.missed(worst.max(), now);
-        self.conclude(waiter, Err(refusal));
-    }
-
-    /// Why a request need not even queue.
-    fn hopeless(&self, ledgers: LedgerSet, ask: &Ask<'_>, now: Nanos) -> Option<Refusal> {
-        if let Some(deadline) = ask.deadline {
-            let estimates = ledgers.iter().map(|id| (self.estimate(id, ask.lane, ask.head_of_lane, now), id));
-            let worst = estimates.max();
-            if deadline < now || worst.is_some_and(|(at, _)| at > deadline) {
-                return Some(self.missed(worst, now));
-            }
-        }
-        let bound = self.settings.queue_bounds[ask.lane as usize];
-        ledgers.iter().find_map(|id| {
-            let ledger = &self.ledgers[id];
-            let waiting = ledger.queue.as_ref()?.waiting()[ask.lane as usize];
-            let zone = self.rules[usize::from(ledger.zone.0)].zone;
-            (waiting >= bound).then_some(Refusal::QueueFull { zone, lane: ask.lane })
-        })
-    }
-
-    fn missed(&self, worst: Option<(Nanos, usize)>, now: Nanos) -> Refusal {
-        worst.map_or(Refusal::NoZone, |(at, id)| Refusal::WouldMissDeadline {
-            zone: self.rules[usize::from(self.ledgers[id].zone.0)].zone,
-            earliest: Duration::from_nanos(at - now),
-        })
-    }
-
-    fn estimate(&self, id: usize, lane: Lane, head: bool, now: Nanos) -> Nanos {
-        let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of_new(lane, head));
-        self.estimate_behind(id, lane, ahead, now)
-    }
-
-    fn estimate_behind(&self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Nanos {
-        let ledger = &self.ledgers[id];
-        let rules = &self.rules[usize::from(ledger.zone.0)];
-        ledger.estimate(rules, lane, ahead, self.settings.strict_critical, now)
-    }
-
-    /// What to tell a waiter; its name ends here unless it still waits.
-    fn decision(&mut self, waiter: WaiterId) -> Decision {
-        if !self.woken.is_empty() {
-            self.woken.retain(|woken| *woken != waiter);
-        }
-        let known = &mut self.waiters[waiter.slot()];
-        let Some(outcome) = known.outcome.take() else {
-            let alarms = known.ledgers.iter().filter_map(|id| self.ledgers[id].queue.as_ref()?.alarm);
-            let own = alarms.filter(|alarm| alarm.waiter == waiter).map(|alarm| alarm.at);
-            return Decision::Queued { waiter, alarm: own.chain(known.deadline).min() };
-        };
-        self.waiters.remove(waiter.slot());
-        match outcome {
-            Ok(grant) => Decision::Granted(grant),
-            Err(refusal) => Decision::Refused(refusal),
-        }
-    }
-}
-
-/// Keys, their memory and their end.
-impl Limiter {
-    /// Time never runs backwards here, whatever order callers get the lock in.
-    fn advance(&mut self, now: Nanos) -> Nanos {
-        self.clock = self.clock.max(now);
-        if self.clock >= self.next_sweep {
-            self.sweep(self.clock);
-        }
-        self.clock
-    }
-
-    /// The ledgers of `zones`, made if they are new.
-    fn open(&mut self, zones: &[(ZoneId, u64)], now: Nanos) -> Result<LedgerSet, Refusal> {
-        let mut ledgers = LedgerSet::default();
-        // Never between two keys of one request: the first, just made, would be idle.
-        if self.ledgers.len() + zones.len() > self.settings.most_keys {
-            self.sweep(now);
-        }
-        for (zone, key) in zones {
-            let id = match self.index.get(&(*zone, *key)) {
-                Some(id) => *id,
-                None => self.open_new(*zone, *key)?,
-            };
-            if !ledgers.insert(id) {
-                return Err(Refusal::TooManyZones { most: MOST_ZONES });
-            }
-        }
-        if zones.is_empty() { Err(Refusal::NoZone) } else { Ok(ledgers) }
-    }
-
-    fn open_new(&mut self, zone: ZoneId, key: u64) -> Result<u32, Refusal> {
-        if self.ledgers.len() >= self.settings.most_keys {
-            return Err(Refusal::TooManyKeys { zone: self.rules[usize::from(zone.0)].zone });
-        }
-        let id = self.ledgers.insert(Ledger::new(zone, key)) as u32;
-        self.index.insert((zone, key), id);
-        Ok(id)
-    }
-
-    /// Lets idle keys go.
-    fn sweep(&mut self, now: Nanos) {
-        self.next_sweep = now + Self::SWEEP;
-        let (rules, index) = (&self.rules, &mut self.index);
-        let before = self.ledgers.len();
-        self.ledgers.retain(|_, ledger| {
-            let idle = ledger.is_idle(&rules[usize::from(ledger.zone.0)], now);
-            if idle {
-                index.remove(&(ledger.zone, ledger.key));
-            }
-            !idle
-        });
-        if self.ledgers.len() < before {
-            self.ledgers.shrink_to_fit();
-            self.index.shrink_to_fit();
-        }
-        if self.waiters.is_empty() {
-            self.waiters.shrink_to_fit();
-            self.stirred = Vec::new();
-            self.scratch = Vec::new();
-        }
-    }
-
-    fn zone_snapshot(&self, id: usize, now: Nanos) -> (ZoneId, ZoneSnapshot) {
-        let ledger = &self.ledgers[id];
-        let rules = &self.rules[usize::from(ledger.zone.0)];
-        let waiting = ledger.queue.as_ref().map(|queue| queue.waiting()).unwrap_or_default();
-        let snapshot = ZoneSnapshot {
-            zone: rules.zone,
-            key: ledger.key,
-            in_flight: ledger.in_flight,
-            lost: ledger.lost.counted().len(),
-            windows: ledger.uses(rules, now),
-            frozen_for: ledger.freeze.until(now).map(|until| Duration::from_nanos(until - now)),
-            step: ledger.ladder.step(),
-            lanes: Lane::ALL.map(|lane| LaneSnapshot {
-                lane,
-                waiting: waiting[lane as usize],
-                next_free: Duration::from_nanos(self.estimate(id, lane, false, now) - now),
-            }),
-        };
-        (ledger.zone, snapshot)
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let inner: usize = self.ledgers.iter().map(|(_, ledger)| ledger.heap_bytes()).sum();
-        // A slab's entry is its value and a tag; a map's is its pair and a control byte.
-        let ledgers = self.ledgers.capacity() * (size_of::<Ledger>() + size_of::<usize>());
-        let index = self.index.capacity() * (size_of::<((ZoneId, u64), u32)>() + 1);
-        let waiters = self.waiters.capacity() * (size_of::<Waiter>() + size_of::<usize>());
-        inner + ledgers + index + waiters + self.scratch.capacity() * size_of::<Nanos>()
-    }
-}
-
-/// Spreads keys that are hashes already.
-#[derive(Debug, Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u8(*byte);
-        }
-    }
-
-    fn write_u8(&mut self, n: u8) {
-        self.write_u64(n.into());
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        // The multiplier is 2^64 divided by the golden ratio: neighbouring numbers end far apart.
-        self.0 = (self.0.rotate_left(23) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }

@@ -103,7 +103,10 @@ mod tests {
         log.push(500, UNIT, 8);
         log.push(501, UNIT, 8);
         log.push(1_500, UNIT, 8);
-        assert_eq!((0..3).map(|i| log.get(i, UNIT)).collect::<Vec<_>>(), [Some(500), Some(1_500), Some(1_500)]);
+        assert_eq!(
+            (0..3).map(|i| log.get(i, UNIT)).collect::<Vec<_>>(),
+            [Some(500), Some(1_500), Some(1_500)]
+        );
         assert_eq!(log.kth_latest(3, UNIT), Some(500));
         assert_eq!(log.kth_latest(4, UNIT), None);
     }

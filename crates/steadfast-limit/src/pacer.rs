@@ -66,7 +66,6 @@ impl Clock for CoreClock {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;

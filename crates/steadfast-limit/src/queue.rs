@@ -1,4 +1,7 @@
-use std::{collections::BTreeSet, ops::Bound::{Excluded, Unbounded}};
+use std::{
+    collections::BTreeSet,
+    ops::Bound::{Excluded, Unbounded},
+};
 
 use steadfast_spec::Lane;
 

@@ -58,7 +58,10 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WouldMissDeadline { zone, earliest } => {
-                write!(f, "zone {zone} admits the request only after its deadline, in {earliest:?} at the earliest")
+                write!(
+                    f,
+                    "zone {zone} admits the request only after its deadline, in {earliest:?} at the earliest"
+                )
             }
             Self::NotReadyInTime => f.write_str("transport was not ready before the deadline of the request"),
             Self::QueueFull { zone, lane } => write!(f, "queue of lane {lane} in zone {zone} is full"),

@@ -62,8 +62,7 @@ impl Rules {
         if quota.limits.len() > MOST_WINDOWS {
             return Err(InvalidLimiter::TooManyWindows { zone, most: MOST_WINDOWS });
         }
-        let mut bounds =
-            quota.limits.iter().map(|_| Bound::UNSET).collect::<Box<[Bound]>>();
+        let mut bounds = quota.limits.iter().map(|_| Bound::UNSET).collect::<Box<[Bound]>>();
         for (bound, (limit, period)) in bounds.iter_mut().zip(&quota.limits) {
             *bound = Bound::new(quota, *limit, nanos(*period).ok_or(InvalidLimiter::TooLarge(zone))?)?;
         }
@@ -212,7 +211,10 @@ mod tests {
         let pace = Rules::new(&shared).unwrap().pace.unwrap();
         assert_eq!(pace.burst.get(), 8);
         assert_eq!(pace.interval, 60_031_000_000_u64.div_ceil(380));
-        assert_eq!(Rules::new(&quota().limit(100, SECOND).ceilings(Ceilings::standard())).unwrap().pace, None);
+        assert_eq!(
+            Rules::new(&quota().limit(100, SECOND).ceilings(Ceilings::standard())).unwrap().pace,
+            None
+        );
         assert_eq!(Rules::new(&quota().limit(400, MINUTE)).unwrap().pace, None);
     }
 }

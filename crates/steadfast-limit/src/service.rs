@@ -1,5 +1,6 @@
 use std::{
     net::IpAddr,
+    sync::LazyLock,
     task::{Context, Poll},
 };
 
@@ -50,9 +51,8 @@ impl<S, Z> RateLimit<S, Z> {
         Z: ZonesOf<B>,
     {
         let extensions = request.extensions();
-        let unnamed = ext::Account::default;
-        let account = extensions.get::<ext::Account>().cloned().unwrap_or_else(unnamed);
-        let keys = self.limiter.keys_from(authority_of(request), self.from, &account);
+        let account = extensions.get::<ext::Account>().unwrap_or(&UNNAMED);
+        let keys = self.limiter.keys_from(authority_of(request), self.from, account);
         let lane = extensions.get::<Lane>().copied().unwrap_or_else(|| route_of(request).lane);
         let mut acquire = self.limiter.acquire(self.zones_of.zones_of(request).as_ref(), keys, lane);
         if let Some(deadline) = send_by(extensions) {
@@ -81,9 +81,17 @@ where
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture<S, B> {
         // The inner service has not been polled ready, so its clone is as good as itself.
-        ResponseFuture::new(self.acquire(&request), send_by(request.extensions()), self.inner.clone(), request)
+        ResponseFuture::new(
+            self.acquire(&request),
+            send_by(request.extensions()),
+            self.inner.clone(),
+            request,
+        )
     }
 }
+
+/// Whom a request belongs to that says nothing.
+static UNNAMED: LazyLock<ext::Account> = LazyLock::new(ext::Account::default);
 
 /// The instant by which a request must have left.
 fn send_by(extensions: &http::Extensions) -> Option<Instant> {

@@ -34,8 +34,7 @@ impl<'a> Stamps<'a> {
         (k.saturating_sub(self.log.len())..=k.min(self.lost.len()))
             .filter_map(|from_lost| {
                 let lost = (from_lost > 0).then(|| self.lost[self.lost.len() - from_lost]);
-                let logged =
-                    if k > from_lost { self.log.kth_latest(k - from_lost, self.unit) } else { None };
+                let logged = if k > from_lost { self.log.kth_latest(k - from_lost, self.unit) } else { None };
                 match (lost, logged) {
                     (Some(a), Some(b)) => Some(a.min(b)),
                     (a, b) => a.or(b),

@@ -19,22 +19,31 @@ use crate::Nanos;
 /// plain log asks for, which is the case `b = t`.
 pub(crate) fn earliest(stamps: &[Nanos], period: Nanos, room: u64, from: Nanos) -> Nanos {
     let mut at = from;
+    // A boundary a whole period ago asks for nothing any more.
+    let mut seen = from.saturating_sub(period);
     loop {
-        let before = at;
-        at = after_boundaries_at_stamps(stamps, period, room, at);
-        at = after_boundaries_a_period_later(stamps, period, room, at);
-        // A later answer lets in boundaries that were in the future before.
-        if at == before {
+        let horizon = at;
+        at = after_boundaries_at_stamps(stamps, period, room, seen, at);
+        at = after_boundaries_a_period_later(stamps, period, room, seen, at);
+        if at == horizon {
             return at;
         }
+        // The answer is later than thought, so boundaries count that were still to come.
+        seen = horizon;
     }
 }
 
-/// What the boundaries at which a stamp enters the current window ask for.
-fn after_boundaries_at_stamps(stamps: &[Nanos], period: Nanos, room: u64, mut at: Nanos) -> Nanos {
+/// What the boundaries later than `seen` ask for at which a stamp enters the current window.
+fn after_boundaries_at_stamps(
+    stamps: &[Nanos],
+    period: Nanos,
+    room: u64,
+    seen: Nanos,
+    mut at: Nanos,
+) -> Nanos {
     let all = stamps.len();
-    let first = stamps.partition_point(|stamp| stamp + period <= at);
-    let mut gone = 0;
+    let first = stamps.partition_point(|stamp| *stamp <= seen);
+    let mut gone = stamps.get(first).map_or(0, |b| stamps.partition_point(|stamp| stamp + period < *b));
     for (before, b) in stamps.iter().enumerate().skip(first) {
         if *b > at {
             break;
@@ -47,11 +56,17 @@ fn after_boundaries_at_stamps(stamps: &[Nanos], period: Nanos, room: u64, mut at
     at
 }
 
-/// What the boundaries at which a stamp leaves the window before ask for.
-fn after_boundaries_a_period_later(stamps: &[Nanos], period: Nanos, room: u64, mut at: Nanos) -> Nanos {
+/// What the boundaries later than `seen` ask for at which a stamp leaves the window before.
+fn after_boundaries_a_period_later(
+    stamps: &[Nanos],
+    period: Nanos,
+    room: u64,
+    seen: Nanos,
+    mut at: Nanos,
+) -> Nanos {
     let all = stamps.len();
-    let first = stamps.partition_point(|stamp| stamp + 2 * period <= at);
-    let mut before = first;
+    let first = stamps.partition_point(|stamp| stamp + period <= seen);
+    let mut before = stamps.get(first).map_or(0, |b| stamps.partition_point(|stamp| *stamp < b + period));
     for (gone, stamp) in stamps.iter().enumerate().skip(first) {
         let b = stamp + period;
         if b > at {
@@ -69,11 +84,7 @@ fn after_boundaries_a_period_later(stamps: &[Nanos], period: Nanos, room: u64, m
 /// `spare` slots. The plain log has made sure that no more than the room are younger than a period.
 fn asked(b: Nanos, period: Nanos, earlier: u64, spare: u64, at: Nanos) -> Nanos {
     let covered = (b + period).saturating_sub(at);
-    if earlier * covered > spare * period {
-        b + ((earlier - spare) * period).div_ceil(earlier)
-    } else {
-        at
-    }
+    if earlier * covered > spare * period { b + ((earlier - spare) * period).div_ceil(earlier) } else { at }
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use steadfast_spec::{Lane, Scope, Zone, ext, zones};
 use tokio::time::{Duration, Instant};
 
 use crate::{
-    Acquire, Builder, Event, Limiter, Nanos, Quota, RateLimitLayer, Refusal, ScopeKeys, Snapshot,
+    Acquire, Builder, Event, Limiter, Nanos, Quota, RateLimitLayer, Refusal, ScopeKeys, Snapshot, Spent,
     WaiterId, ZoneId,
     acquire::Zones,
     builder::{Observer, Settings},
     rules::Rules,
+    time::LONGEST,
 };
 
 /// Hands out permits to send, for every zone of one service.
@@ -128,7 +129,7 @@ impl ZoneLimiter {
     pub fn earliest(&self, zones: &[Zone], keys: ScopeKeys, lane: Lane) -> Result<Instant, Refusal> {
         let zones = self.resolve(zones, keys)?;
         let at = self.with(|core, _, now| core.earliest(zones.as_slice(), lane, now))?;
-        Ok(self.shared.origin + Duration::from_nanos(at))
+        Ok(self.instant(at))
     }
 
     /// Forgets what these keys have spent in the zones that count a token, because a renewed token has windows of
@@ -142,21 +143,72 @@ impl ZoneLimiter {
         });
     }
 
+    /// What these keys have spent in every zone, to be kept until the next start. It is true at the instant of the
+    /// call: keep the wall clock's time beside it.
+    #[must_use]
+    pub fn export(&self, keys: ScopeKeys) -> Vec<Spent> {
+        let zones = || (0_u8..).zip(&self.shared.zones);
+        self.with(|core, _, now| {
+            zones()
+                .map(|(id, (zone, scope))| {
+                    Spent::new(zone.as_str(), core.export(ZoneId(id), keys.of(*scope), now))
+                })
+                .filter(|spent| !spent.stamps.is_empty())
+                .collect()
+        })
+    }
+
+    /// Takes back what was exported `ago`, by an earlier process. What names no zone of this limiter is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for a key.
+    pub fn import(&self, keys: ScopeKeys, spent: &[Spent], ago: Duration) -> Result<(), Refusal> {
+        let ago = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
+        let zones = || (0_u8..).zip(&self.shared.zones);
+        self.with(|core, _, now| {
+            for (id, (zone, scope)) in zones() {
+                for spent in spent.iter().filter(|spent| spent.zone == zone.as_str()) {
+                    let exported = now.saturating_sub(ago);
+                    core.import(ZoneId(id), keys.of(*scope), &spent.stamps, exported, now)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes all windows of these keys for spent until they have gone by, except for cancels and verifications: for
+    /// who shares a token with a program that has just stopped, and has nothing to import.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for a key.
+    pub fn assume_spent(&self, keys: ScopeKeys) -> Result<(), Refusal> {
+        let mut zones = (0_u8..).zip(&self.shared.zones);
+        self.with(|core, _, now| {
+            zones.try_for_each(|(id, (_, scope))| core.assume_spent(ZoneId(id), keys.of(*scope), now))
+        })
+    }
+
     /// What every zone and lane holds now. Idle keys leave first.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.with(|core, _, now| core.snapshot(now))
     }
 
+    /// The core's instant when the limiter was made: far enough in, that what an earlier process has spent lies
+    /// after the core's origin.
+    const START: Nanos = 30 * 86_400 * 1_000_000_000;
+
     /// The same instant for the core.
     pub(crate) fn nanos(&self, instant: Instant) -> Nanos {
         let since = instant.saturating_duration_since(self.shared.origin).as_nanos();
-        u64::try_from(since).map_or(Nanos::MAX / 8, |since| since.min(Nanos::MAX / 8))
+        Self::START + u64::try_from(since).map_or(LONGEST, |since| since.min(LONGEST))
     }
 
     /// The same instant for a timer.
     pub(crate) fn instant(&self, nanos: Nanos) -> Instant {
-        self.shared.origin + Duration::from_nanos(nanos)
+        self.shared.origin + Duration::from_nanos(nanos.saturating_sub(Self::START))
     }
 
     /// One call of the core under the lock; whoever it concerns is woken after it.

@@ -193,7 +193,7 @@ where
             Some(stamp) if stamp.get().is_none() => Fate::NeverLeft,
             _ => Fate::Lost,
         };
-        Poll::Ready(Err(Failure::new(fate, AttemptTimedOut::new(*this.after)).into()))
+        Poll::Ready(Err(Failure::timed_out(fate, AttemptTimedOut::new(*this.after)).into()))
     }
 }
 

@@ -12,20 +12,34 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 #[derive(Debug)]
 pub struct Failure {
     fate: Fate,
-    refused: bool,
+    cause: Cause,
     source: BoxError,
+}
+
+/// Who ended the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Transport,
+    Patience,
+    Refusal,
 }
 
 impl Failure {
     /// The transport failed after the request got as far as `fate` says.
     pub fn new(fate: Fate, source: impl Into<BoxError>) -> Self {
-        Self { fate, refused: false, source: source.into() }
+        Self { fate, cause: Cause::Transport, source: source.into() }
+    }
+
+    /// A layer on this side stopped waiting after the request got as far as `fate` says. The service may still be at
+    /// work on it, for as long as it ever works.
+    pub fn timed_out(fate: Fate, source: impl Into<BoxError>) -> Self {
+        Self { fate, cause: Cause::Patience, source: source.into() }
     }
 
     /// A layer on this side refused the request before anything was sent: a full queue, a deadline that cannot be
     /// met, a request that breaks a rule. Refusals are returned and never retried.
     pub fn refused(source: impl Into<BoxError>) -> Self {
-        Self { fate: Fate::NeverLeft, refused: true, source: source.into() }
+        Self { fate: Fate::NeverLeft, cause: Cause::Refusal, source: source.into() }
     }
 
     /// How far the request got.
@@ -37,7 +51,13 @@ impl Failure {
     /// True if a layer on this side refused the request.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        self.refused
+        self.cause == Cause::Refusal
+    }
+
+    /// True if a layer on this side stopped waiting.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        self.cause == Cause::Patience
     }
 
     /// What is proved about the request.
@@ -71,11 +91,11 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match (self.refused, self.fate) {
-            (true, _) => "request refused before it was sent",
-            (false, Fate::NeverLeft) => "request not sent",
-            (false, Fate::Answered) => "answer could not be read",
-            (false, Fate::Lost) => "answer lost",
+        f.write_str(match (self.cause, self.fate) {
+            (Cause::Refusal, _) => "request refused before it was sent",
+            (_, Fate::NeverLeft) => "request not sent",
+            (_, Fate::Answered) => "answer could not be read",
+            (_, Fate::Lost) => "answer lost",
         })
     }
 }

@@ -1,8 +1,8 @@
 //! Drives the pure core by hand.
 
 use steadfast_limit::{
-    Answer, Ask, Builder, Ceilings, Decision, Grant, Lane, Limiter, Loss, MINUTE, Nanos, Profile, Quota, Refusal,
-    SECOND, Scope, WaiterId, Zone, ZoneId, ZoneLimiter,
+    Answer, Ask, Builder, Ceilings, Decision, Grant, Lane, Limiter, Loss, MINUTE, Nanos, Profile, Quota,
+    Refusal, SECOND, Scope, WaiterId, Zone, ZoneId, ZoneLimiter,
 };
 
 pub(crate) const MS: Nanos = 1_000_000;

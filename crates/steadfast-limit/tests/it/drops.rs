@@ -18,7 +18,8 @@ fn place() -> Request<&'static str> {
 
 fn left_behind(limiter: &ZoneLimiter) -> (u32, u32) {
     let snapshot = limiter.snapshot();
-    let waiting = |zone: &steadfast_limit::ZoneSnapshot| zone.lanes.iter().map(|lane| lane.waiting).sum::<u32>();
+    let waiting =
+        |zone: &steadfast_limit::ZoneSnapshot| zone.lanes.iter().map(|lane| lane.waiting).sum::<u32>();
     (snapshot.zones.iter().map(|zone| zone.in_flight).sum(), snapshot.zones.iter().map(waiting).sum())
 }
 

@@ -95,7 +95,8 @@ fn a_429_that_the_log_does_not_explain_is_reported_with_the_log() {
     let grant = core.granted(GENERAL, Lane::Critical);
     core.answer_429(grant);
     let events = core.limiter.take_events();
-    let [Event::ModelMismatch { zone, ours, .. }, Event::Frozen { pause, again: false, .. }] = &events[..] else {
+    let [Event::ModelMismatch { zone, ours, .. }, Event::Frozen { pause, again: false, .. }] = &events[..]
+    else {
         panic!("{events:?}");
     };
     assert_eq!((*zone, *pause), (GENERAL, Duration::from_secs(1)));

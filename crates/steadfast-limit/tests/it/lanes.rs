@@ -117,7 +117,8 @@ fn polls_are_spread_over_the_minute_and_cancels_are_not() {
     // The burst is spent and only what has come back since may go: one every 158 ms.
     let sent = (0..8).take_while(|_| {
         let zones = [core.zone(GENERAL)];
-        let ask = steadfast_limit::Ask { zones: &zones, lane: Lane::Bulk, deadline: None, head_of_lane: false };
+        let ask =
+            steadfast_limit::Ask { zones: &zones, lane: Lane::Bulk, deadline: None, head_of_lane: false };
         match core.limiter.acquire(&ask, core.now) {
             steadfast_limit::Decision::Granted(grant) => {
                 core.limiter.settle(grant, steadfast_limit::Answer::Accepted, core.now);
@@ -156,7 +157,7 @@ fn a_cancel_waits_at_most_a_moment_behind_greedy_polls() {
                 _ => waiting.push(waiter),
             }
         }
-        if elapsed % (5 * S) == 0 {
+        if elapsed.is_multiple_of(5 * S) {
             let grant = core.granted(GENERAL, Lane::Critical);
             core.answer(grant);
         }

@@ -1,5 +1,11 @@
 //! The limiter as its users see it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test may panic, and so may what it is made of"
+)]
+
 mod admission;
 mod bench;
 mod drive;
@@ -10,4 +16,6 @@ mod layer;
 mod losses;
 mod memory;
 mod permits;
+mod restart;
+mod rush;
 mod windows;

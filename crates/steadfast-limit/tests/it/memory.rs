@@ -65,7 +65,11 @@ fn a_key_in_use_is_never_given_up_for_another() {
     let second = granted(ask(&mut core, 2));
     assert_eq!(refused(ask(&mut core, 3)), Refusal::TooManyKeys { zone: Zone::GENERAL });
     core.answer(first);
-    assert_eq!(refused(ask(&mut core, 3)), Refusal::TooManyKeys { zone: Zone::GENERAL }, "its window is not over");
+    assert_eq!(
+        refused(ask(&mut core, 3)),
+        Refusal::TooManyKeys { zone: Zone::GENERAL },
+        "its window is not over"
+    );
     core.now += 2 * S;
     let third = granted(ask(&mut core, 3));
     core.answer(second);

@@ -244,7 +244,8 @@ async fn a_renewed_token_is_free_once_the_limiter_is_told() {
 fn many_threads_never_have_more_permits_than_there_are() {
     let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 4)).build().unwrap();
     let keys = limiter.keys("example.com", &Account::default());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     runtime.block_on(async {
         let tasks = (0..64).map(|i| {

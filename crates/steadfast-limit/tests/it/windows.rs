@@ -7,8 +7,8 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use proptest::prelude::*;
 use steadfast_limit::{
-    Answer, Ask, Builder, Ceilings, Decision, Grant, Lane, Limiter, Loss, Nanos, Profile, Quota, Scope, WaiterId,
-    Zone, ZoneLimiter,
+    Answer, Ask, Builder, Ceilings, Decision, Grant, Lane, Limiter, Loss, Nanos, Profile, Quota, Scope,
+    WaiterId, Zone, ZoneLimiter,
 };
 
 use crate::drive::{MS, S};
@@ -67,11 +67,15 @@ struct World<'a> {
     counted: Vec<(Nanos, usize)>,
 }
 
+/// Longer than any of the queues here can last.
+const PATIENT: Nanos = 600 * S;
+
 const GATEWAY_TIMEOUT: Nanos = 3 * S;
 
 impl<'a> World<'a> {
     fn new(builder: Builder, plans: &'a [Plan], stamp: Stamp) -> Self {
-        let builder = builder.strict_critical().gateway_timeout(std::time::Duration::from_nanos(GATEWAY_TIMEOUT));
+        let builder =
+            builder.strict_critical().gateway_timeout(std::time::Duration::from_nanos(GATEWAY_TIMEOUT));
         let mut at = 1_000 * S;
         let mut happenings = BinaryHeap::new();
         for (i, plan) in plans.iter().enumerate() {
@@ -96,7 +100,8 @@ impl<'a> World<'a> {
                     let plan = &self.plans[i];
                     let zones: Vec<_> =
                         plan.zones.iter().map(|zone| (self.limiter.zone_id(*zone).unwrap(), 1)).collect();
-                    let ask = Ask { zones: &zones, lane: plan.lane, deadline: None, head_of_lane: i % 7 == 0 };
+                    let ask =
+                        Ask { zones: &zones, lane: plan.lane, deadline: None, head_of_lane: i % 7 == 0 };
                     let decision = self.limiter.acquire(&ask, now);
                     self.happenings.push(Reverse((now + plan.patience, Happening::Impatience(i))));
                     self.follow(i, decision, now);
@@ -104,6 +109,10 @@ impl<'a> World<'a> {
                 Happening::Alarm(i) => self.poll(i, now),
                 Happening::Impatience(i) => {
                     if let Some(waiter) = self.waiting[i].take() {
+                        assert!(
+                            self.plans[i].patience < PATIENT,
+                            "somebody was not woken when there was room"
+                        );
                         self.limiter.cancel(waiter, now);
                     }
                 }
@@ -182,7 +191,13 @@ fn fullest(counted: &[(Nanos, usize)], plans: &[Plan], zone: Zone, period: Nanos
 }
 
 /// True if a gateway that interpolates, with windows of any phase, finds `limit` exceeded at any request.
-fn interpolated_exceeds(counted: &[(Nanos, usize)], plans: &[Plan], zone: Zone, limit: u64, period: Nanos) -> bool {
+fn interpolated_exceeds(
+    counted: &[(Nanos, usize)],
+    plans: &[Plan],
+    zone: Zone,
+    limit: u64,
+    period: Nanos,
+) -> bool {
     let of_zone = in_zone(counted, plans, zone);
     let boundaries: Vec<_> = of_zone.iter().flat_map(|at| [*at, at + period]).collect();
     of_zone.iter().enumerate().any(|(last, at)| {
@@ -202,7 +217,8 @@ fn in_zone(counted: &[(Nanos, usize)], plans: &[Plan], zone: Zone) -> Vec<Nanos>
 fn zones(profile: Profile) -> Builder {
     let second = std::time::Duration::from_secs(1);
     let fast = Quota::new(FAST, Scope::AuthToken).limit(4, second).limit(9, 5 * second).profile(profile);
-    let slow = Quota::new(SLOW, Scope::ApiKey).limit(3, second).ceilings(Ceilings::standard()).profile(profile);
+    let slow =
+        Quota::new(SLOW, Scope::ApiKey).limit(3, second).ceilings(Ceilings::standard()).profile(profile);
     ZoneLimiter::builder().zone(fast.ceilings(Ceilings::standard())).zone(slow)
 }
 
@@ -217,7 +233,7 @@ fn plans() -> impl Strategy<Value = Vec<Plan>> {
     ];
     let takes = prop_oneof![Just(0), 1..50 * MS, 1..1_500 * MS];
     let gap = prop_oneof![3 => Just(0), 3 => 0..400 * MS, 1 => 0..4 * S];
-    let patience = prop_oneof![4 => Just(600 * S), 1 => 0..3 * S];
+    let patience = prop_oneof![4 => Just(PATIENT), 1 => 0..3 * S];
     let counted = prop_oneof![Just(0), Just(1_000), 0_u64..=1_000];
     let plan = (gap, 0..5_usize, zones, end, takes, counted, patience).prop_map(
         |(gap, lane, zones, end, takes, counted, patience)| {
@@ -239,14 +255,12 @@ fn saturated() -> Vec<Plan> {
             // Every fourth answer is late, and is counted late.
             takes: if i % 4 == 0 { 700 * MS } else { 5 * MS },
             counted: 1_000,
-            patience: 600 * S,
+            patience: PATIENT,
         })
         .collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(160))]
-
     #[test]
     fn no_window_of_the_gateway_ever_holds_more_than_its_limit(plans in plans()) {
         let counted = World::new(zones(Profile::WindowLog), &plans, Stamp::AtTheAnswer).run();

@@ -1,0 +1,133 @@
+use std::{hash::Hasher, time::Duration};
+
+use steadfast_spec::Lane;
+
+use super::{Limiter, pump::Waiter};
+use crate::{
+    LaneSnapshot, Nanos, Refusal, ZoneId, ZoneSnapshot,
+    decision::{LedgerSet, MOST_ZONES},
+    ledger::Ledger,
+};
+
+/// Keys, their memory and their end.
+impl Limiter {
+    /// How often idle keys are looked for.
+    const SWEEP: Nanos = 10_000_000_000;
+
+    /// Time never runs backwards here, whatever order callers get the lock in.
+    pub(super) fn advance(&mut self, now: Nanos) -> Nanos {
+        self.clock = self.clock.max(now);
+        if self.clock >= self.next_sweep {
+            self.sweep(self.clock);
+        }
+        self.clock
+    }
+
+    /// The ledgers of `zones`, made if they are new.
+    pub(super) fn open(&mut self, zones: &[(ZoneId, u64)], now: Nanos) -> Result<LedgerSet, Refusal> {
+        let mut ledgers = LedgerSet::default();
+        // Never between two keys of one request: the first, just made, would be idle.
+        if self.ledgers.len() + zones.len() > self.settings.most_keys {
+            self.sweep(now);
+        }
+        for (zone, key) in zones {
+            let id = match self.index.get(&(*zone, *key)) {
+                Some(id) => *id,
+                None => self.open_new(*zone, *key)?,
+            };
+            if !ledgers.insert(id) {
+                return Err(Refusal::TooManyZones { most: MOST_ZONES });
+            }
+        }
+        if zones.is_empty() { Err(Refusal::NoZone) } else { Ok(ledgers) }
+    }
+
+    fn open_new(&mut self, zone: ZoneId, key: u64) -> Result<u32, Refusal> {
+        if self.ledgers.len() >= self.settings.most_keys {
+            return Err(Refusal::TooManyKeys { zone: self.rules[usize::from(zone.0)].zone });
+        }
+        let id = self.ledgers.insert(Ledger::new(zone, key)) as u32;
+        self.index.insert((zone, key), id);
+        Ok(id)
+    }
+
+    /// Lets idle keys go.
+    pub(super) fn sweep(&mut self, now: Nanos) {
+        self.next_sweep = now + Self::SWEEP;
+        let (rules, index) = (&self.rules, &mut self.index);
+        let before = self.ledgers.len();
+        // A place that becomes free is another key's soon.
+        self.recent = None;
+        self.ledgers.retain(|_, ledger| {
+            let idle = ledger.is_idle(&rules[usize::from(ledger.zone.0)], now);
+            if idle {
+                index.remove(&(ledger.zone, ledger.key));
+            }
+            !idle
+        });
+        if self.ledgers.len() < before {
+            self.ledgers.shrink_to_fit();
+            self.index.shrink_to_fit();
+        }
+        if self.waiters.is_empty() {
+            self.waiters.shrink_to_fit();
+            self.stirred = Vec::new();
+            self.scratch = Vec::new();
+        }
+    }
+
+    pub(super) fn zone_snapshot(&self, id: usize, now: Nanos) -> (ZoneId, ZoneSnapshot) {
+        let ledger = &self.ledgers[id];
+        let rules = &self.rules[usize::from(ledger.zone.0)];
+        let waiting = ledger.queue.as_ref().map(|queue| queue.waiting()).unwrap_or_default();
+        let snapshot = ZoneSnapshot {
+            zone: rules.zone,
+            key: ledger.key,
+            in_flight: ledger.in_flight,
+            lost: ledger.lost.counted().len(),
+            windows: ledger.uses(rules, now),
+            frozen_for: ledger.freeze.until(now).map(|until| Duration::from_nanos(until - now)),
+            step: ledger.ladder.step(),
+            lanes: Lane::ALL.map(|lane| LaneSnapshot {
+                lane,
+                waiting: waiting[lane as usize],
+                next_free: Duration::from_nanos(self.estimate(id, lane, false, now) - now),
+            }),
+        };
+        (ledger.zone, snapshot)
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let inner: usize = self.ledgers.iter().map(|(_, ledger)| ledger.heap_bytes()).sum();
+        // A slab's entry is its value and a tag; a map's is its pair and a control byte.
+        let ledgers = self.ledgers.capacity() * (size_of::<Ledger>() + size_of::<usize>());
+        let index = self.index.capacity() * (size_of::<((ZoneId, u64), u32)>() + 1);
+        let waiters = self.waiters.capacity() * (size_of::<Waiter>() + size_of::<usize>());
+        inner + ledgers + index + waiters + self.scratch.capacity() * size_of::<Nanos>()
+    }
+}
+
+/// Spreads keys that are hashes already.
+#[derive(Debug, Default)]
+pub(super) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u8(*byte);
+        }
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(n.into());
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        // The multiplier is 2^64 divided by the golden ratio: neighbouring numbers end far apart.
+        self.0 = (self.0.rotate_left(23) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

@@ -1,0 +1,288 @@
+use std::time::Duration;
+
+use steadfast_spec::Lane;
+
+use super::Limiter;
+use crate::{
+    Ask, Decision, Event, Grant, Nanos, Profile, Refusal, WaiterId,
+    decision::LedgerSet,
+    queue::{Alarm, Answered, Place},
+};
+
+/// One who waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) ledgers: LedgerSet,
+    pub(super) place: Place,
+    pub(super) deadline: Option<Nanos>,
+    pub(super) outcome: Option<Result<Grant, Refusal>>,
+}
+
+/// Why a waiter is not granted now, as seen from one of its queues.
+enum Stop {
+    /// This zone has no room; it opens then, or after an event.
+    Here(Option<Nanos>),
+    /// This zone has room, another has not.
+    Elsewhere,
+}
+
+/// What happens to queues.
+impl Limiter {
+    /// A zone stops after a 429.
+    pub(super) fn stop(&mut self, id: usize, pause: Nanos, again: bool, lenient: bool, now: Nanos) {
+        let ledger = &mut self.ledgers[id];
+        let rules = &self.rules[usize::from(ledger.zone.0)];
+        let (zone, key) = (rules.zone, ledger.key);
+        // The windows no longer than the pause empty while it lasts. That a longer one is spent is only likely
+        // when the try after a pause fails as well; whoever must get out goes on trying after every pause.
+        if again && rules.longest() > pause {
+            ledger.full_until = now + rules.longest();
+        }
+        if !lenient {
+            self.events.push(Event::ModelMismatch { zone, key, ours: ledger.uses(rules, now) });
+            if matches!(rules.profile, Profile::Adaptive { .. }) && ledger.ladder.mismatch(now) {
+                self.events.push(Event::Stepped { zone, key, step: ledger.ladder.step() });
+            }
+        }
+        self.events.push(Event::Frozen { zone, key, pause: Duration::from_nanos(pause), again });
+        let doomed: Vec<_> = ledger.queue.iter().flat_map(|queue| queue.places()).map(|p| p.waiter).collect();
+        for waiter in doomed {
+            if self.waiters[waiter.slot()].deadline.is_some_and(|deadline| deadline < now + pause) {
+                self.refuse_late(waiter, now);
+            }
+        }
+    }
+
+    /// Grants whatever can be granted in the queues of `ledgers`, foremost first, and sets their alarms.
+    pub(super) fn pump(&mut self, ledgers: LedgerSet, now: Nanos) {
+        self.stirred.extend(ledgers.iter().filter(|id| self.ledgers[*id].queue.is_some()));
+        while let Some(id) = self.stirred.pop() {
+            if self.ledgers.get(id).is_some_and(|ledger| ledger.queue.is_some()) {
+                self.pump_one(id, now);
+            }
+        }
+    }
+
+    /// A request may pass those ahead of it only if all of them would still find room: they are counted as if they
+    /// were on their way. In a zone that nobody shares with another zone they wait for this very room, so nobody
+    /// passes anybody. Whoever waits for another zone as well keeps its place here without stopping the rest.
+    fn pump_one(&mut self, id: usize, now: Nanos) {
+        let mut passed: Option<Place> = None;
+        let mut ahead = 0;
+        let mut alarm = None;
+        while let Some(place) = self.ledgers[id].queue.as_ref().and_then(|q| q.behind(passed.as_ref())) {
+            let waiter = &self.waiters[place.waiter.slot()];
+            let ledgers = waiter.ledgers;
+            if waiter.deadline.is_some_and(|deadline| deadline < now) {
+                self.refuse_late(place.waiter, now);
+                continue;
+            }
+            match self.stop_of(id, ledgers, &place, ahead, now) {
+                Some(Stop::Here(opens)) => {
+                    alarm = opens.map(|at| Alarm { waiter: place.waiter, at });
+                    break;
+                }
+                Some(Stop::Elsewhere) => {
+                    passed = Some(place);
+                    ahead += 1;
+                }
+                None => {
+                    // A pacer may still refuse, and then stops the waiter here or elsewhere the next time round.
+                    if self.pace(ledgers, place.lane, now) {
+                        let grant = self.spend(ledgers, place.lane, now);
+                        self.conclude(place.waiter, Ok(grant));
+                    }
+                }
+            }
+        }
+        let Some(queue) = self.ledgers[id].queue.as_mut() else { return };
+        // The timer passes to whoever is foremost now, or is brought forward; a timer that is too early is polled
+        // once in vain and set anew.
+        let before = std::mem::replace(&mut queue.alarm, alarm);
+        if let Some(alarm) = alarm
+            && before.is_none_or(|before| before.waiter != alarm.waiter || alarm.at < before.at)
+        {
+            self.woken.push(alarm.waiter);
+        }
+        if queue.is_empty() {
+            self.ledgers[id].queue = None;
+        }
+    }
+
+    /// What stops the waiter at `place`, looked at from the queue of `here`, with `ahead` before it.
+    fn stop_of(
+        &mut self,
+        here: usize,
+        ledgers: LedgerSet,
+        place: &Place,
+        ahead: u32,
+        now: Nanos,
+    ) -> Option<Stop> {
+        let opens = self.opens(here, place.lane, ahead, now);
+        if opens.is_none_or(|opens| opens > now) {
+            return Some(Stop::Here(opens));
+        }
+        ledgers
+            .iter()
+            .filter(|id| *id != here)
+            .any(|id| {
+                let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of(place));
+                self.opens(id, place.lane, ahead, now).is_none_or(|opens| opens > now)
+            })
+            .then_some(Stop::Elsewhere)
+    }
+
+    /// Grants at once if every zone has room and nobody waits.
+    pub(super) fn grant(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> Option<Grant> {
+        let free = ledgers.iter().all(|id| self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now));
+        (free && self.pace(ledgers, lane, now)).then(|| self.spend(ledgers, lane, now))
+    }
+
+    fn opens(&mut self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Option<Nanos> {
+        let ledger = &mut self.ledgers[id];
+        let version = ledger.version;
+        let recent = self.recent.filter(|(of, _)| *of == id).map(|(_, answered)| answered);
+        let known = ledger.queue.as_ref().and_then(|queue| queue.answered).into_iter().chain(recent);
+        for known in known {
+            if (known.version, known.lane, known.ahead) == (version, lane, ahead) {
+                return known.opens;
+            }
+        }
+        let rules = &self.rules[usize::from(ledger.zone.0)];
+        let opens = ledger.opens(rules, lane, ahead, self.settings.strict_critical, now, &mut self.scratch);
+        let answered = Answered { version, lane, ahead, opens };
+        match ledger.queue.as_mut() {
+            Some(queue) => queue.answered = Some(answered),
+            None => self.recent = Some((id, answered)),
+        }
+        opens
+    }
+
+    fn pace(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> bool {
+        ledgers.iter().all(|id| {
+            let ledger = &mut self.ledgers[id];
+            let in_time = ledger.pace(&self.rules[usize::from(ledger.zone.0)], lane, now);
+            if !in_time {
+                ledger.changed();
+            }
+            in_time
+        })
+    }
+
+    /// Spends a slot in every zone.
+    fn spend(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> Grant {
+        let (mut probes, mut lenient) = (0, false);
+        for (bit, id) in ledgers.iter().enumerate() {
+            let ledger = &mut self.ledgers[id];
+            ledger.changed();
+            ledger.in_flight += 1;
+            lenient |= ledger.is_lenient(lane, self.settings.strict_critical);
+            probes |= u8::from(ledger.freeze.granted()) << bit;
+        }
+        Grant { ledgers, at: now, probes, lenient }
+    }
+
+    pub(super) fn enqueue(&mut self, ledgers: LedgerSet, ask: &Ask<'_>) -> WaiterId {
+        self.arrivals += 1;
+        let entry = self.waiters.vacant_entry();
+        let waiter = WaiterId { slot: entry.key() as u32, turn: self.arrivals };
+        let turn = if ask.head_of_lane { -self.arrivals } else { self.arrivals };
+        let place = Place { lane: ask.lane, turn, waiter };
+        entry.insert(Waiter { ledgers, place, deadline: ask.deadline, outcome: None });
+        for id in ledgers.iter() {
+            self.ledgers[id].queue.get_or_insert_default().insert(place);
+        }
+        waiter
+    }
+
+    /// Takes a waiter out of all its queues; those behind it must be looked at again.
+    pub(super) fn dequeue(&mut self, waiter: &Waiter) {
+        for id in waiter.ledgers.iter() {
+            if let Some(queue) = self.ledgers[id].queue.as_mut() {
+                queue.remove(&waiter.place);
+                self.stirred.push(id);
+            }
+        }
+    }
+
+    /// Ends the wait of a waiter that still stands in its queues.
+    fn conclude(&mut self, waiter: WaiterId, outcome: Result<Grant, Refusal>) {
+        let known = &mut self.waiters[waiter.slot()];
+        known.outcome = Some(outcome);
+        for id in known.ledgers.iter() {
+            if let Some(queue) = self.ledgers[id].queue.as_mut() {
+                queue.remove(&known.place);
+                self.stirred.push(id);
+            }
+        }
+        self.woken.push(waiter);
+    }
+
+    pub(super) fn refuse_late(&mut self, waiter: WaiterId, now: Nanos) {
+        let known = &self.waiters[waiter.slot()];
+        if known.outcome.is_some() {
+            return;
+        }
+        let (ledgers, place) = (known.ledgers, known.place);
+        let worst = ledgers.iter().map(|id| {
+            let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of(&place));
+            (self.estimate_behind(id, place.lane, ahead, now), id)
+        });
+        let refusal = self.missed(worst.max(), now);
+        self.conclude(waiter, Err(refusal));
+    }
+
+    /// Why a request need not even queue.
+    pub(super) fn hopeless(&self, ledgers: LedgerSet, ask: &Ask<'_>, now: Nanos) -> Option<Refusal> {
+        if let Some(deadline) = ask.deadline {
+            let estimates = ledgers.iter().map(|id| (self.estimate(id, ask.lane, ask.head_of_lane, now), id));
+            let worst = estimates.max();
+            if deadline < now || worst.is_some_and(|(at, _)| at > deadline) {
+                return Some(self.missed(worst, now));
+            }
+        }
+        let bound = self.settings.queue_bounds[ask.lane as usize];
+        ledgers.iter().find_map(|id| {
+            let ledger = &self.ledgers[id];
+            let waiting = ledger.queue.as_ref()?.waiting()[ask.lane as usize];
+            let zone = self.rules[usize::from(ledger.zone.0)].zone;
+            (waiting >= bound).then_some(Refusal::QueueFull { zone, lane: ask.lane })
+        })
+    }
+
+    fn missed(&self, worst: Option<(Nanos, usize)>, now: Nanos) -> Refusal {
+        worst.map_or(Refusal::NoZone, |(at, id)| Refusal::WouldMissDeadline {
+            zone: self.rules[usize::from(self.ledgers[id].zone.0)].zone,
+            earliest: Duration::from_nanos(at - now),
+        })
+    }
+
+    pub(super) fn estimate(&self, id: usize, lane: Lane, head: bool, now: Nanos) -> Nanos {
+        let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of_new(lane, head));
+        self.estimate_behind(id, lane, ahead, now)
+    }
+
+    fn estimate_behind(&self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Nanos {
+        let ledger = &self.ledgers[id];
+        let rules = &self.rules[usize::from(ledger.zone.0)];
+        ledger.estimate(rules, lane, ahead, self.settings.strict_critical, now)
+    }
+
+    /// What to tell a waiter; its name ends here unless it still waits.
+    pub(super) fn decision(&mut self, waiter: WaiterId) -> Decision {
+        if !self.woken.is_empty() {
+            self.woken.retain(|woken| *woken != waiter);
+        }
+        let known = &mut self.waiters[waiter.slot()];
+        let Some(outcome) = known.outcome.take() else {
+            let alarms = known.ledgers.iter().filter_map(|id| self.ledgers[id].queue.as_ref()?.alarm);
+            let own = alarms.filter(|alarm| alarm.waiter == waiter).map(|alarm| alarm.at);
+            return Decision::Queued { waiter, alarm: own.chain(known.deadline).min() };
+        };
+        self.waiters.remove(waiter.slot());
+        match outcome {
+            Ok(grant) => Decision::Granted(grant),
+            Err(refusal) => Decision::Refused(refusal),
+        }
+    }
+}

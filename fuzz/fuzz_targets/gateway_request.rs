@@ -1,0 +1,4 @@
+//! Requests against the in-process gateway.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| steadfast_fuzz::gateway_request(data));

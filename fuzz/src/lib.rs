@@ -1,0 +1,11 @@
+//! What is fuzzed, as plain functions that panic where a promise is broken.
+//!
+//! The fuzzer calls them with inputs of its own (`cargo fuzz run --features libfuzzer -s none envelope`, from the
+//! repository's root); `cargo test` calls them with every file of `corpus/`, and needs no fuzzer.
+
+mod envelope;
+mod form;
+mod gateway_request;
+mod sym_id;
+
+pub use crate::{envelope::envelope, form::form, gateway_request::gateway_request, sym_id::sym_id};
