@@ -2,6 +2,7 @@ use std::{borrow::Cow, net::IpAddr, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use serde::Serialize;
 
 /// A request as the gateway's core sees it. It holds secrets, so it has no `Debug`.
 #[derive(Clone)]
@@ -89,8 +90,16 @@ impl Page {
     }
 
     /// A success envelope (§1).
-    pub(crate) fn ok(d: serde_json::Value) -> Self {
-        Self::json(StatusCode::OK, &serde_json::json!({"s": "ok", "d": d}))
+    pub(crate) fn ok(d: impl Serialize) -> Self {
+        #[derive(Serialize)]
+        struct Envelope<T> {
+            s: &'static str,
+            d: T,
+        }
+
+        // Proof: the sandbox's own records are texts and numbers under text keys, which is always JSON.
+        let body = serde_json::to_string(&Envelope { s: "ok", d }).unwrap_or_default();
+        Self::new(StatusCode::OK, "application/json", body)
     }
 
     /// The empty state (§1).

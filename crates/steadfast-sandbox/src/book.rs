@@ -1,7 +1,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use serde_json::{Value, json};
-use steadfast_spec::{LegType, OrderRequest, OrderStatus, OrderType, Product, Side, Validity};
+use serde::Serialize;
+use serde_json::Value;
+use steadfast_spec::{Decimal, LegType, OrderRequest, OrderStatus, OrderType, Product, Side, Validity};
 
 use crate::{directory::UserIndex, draw::Draw};
 
@@ -153,31 +154,51 @@ impl BookedOrder {
     }
 
     /// The order as a record of `GET /api/oms/orders`.
-    pub(crate) fn record(&self, now: Duration) -> Value {
+    pub(crate) fn record(&self, now: Duration) -> OrderRow<'_> {
         let request = &self.request;
-        let mut record = json!({
-            "orderId": self.order_id,
-            "symId": request.sym_id().as_str(),
-            "side": request.side().as_str(),
-            "qty": number(&request.qty().to_string()),
-            "type": request.order_type().as_str(),
-            "product": request.product().as_str(),
-            "validity": request.validity().as_str(),
-            "status": self.status(now).as_str(),
-            "legType": self.leg.as_str(),
-        });
-        for (name, price) in [("limitPrice", request.limit_price()), ("trigPrice", request.trig_price())] {
-            if let Some(price) = price {
-                record[name] = number(&price.to_string());
-            }
+        OrderRow {
+            order_id: &self.order_id,
+            sym_id: request.sym_id().as_str(),
+            side: request.side().as_str(),
+            qty: number(request.qty()),
+            order_type: request.order_type().as_str(),
+            product: request.product().as_str(),
+            validity: request.validity().as_str(),
+            status: self.status(now).as_str(),
+            leg_type: self.leg.as_str(),
+            limit_price: request.limit_price().map(number),
+            trig_price: request.trig_price().map(number),
         }
-        record
     }
 }
 
+/// A record of the order list, written without a detour through [`Value`]: a list may have thousands.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OrderRow<'a> {
+    order_id: &'a str,
+    sym_id: &'a str,
+    side: &'static str,
+    qty: Value,
+    #[serde(rename = "type")]
+    order_type: &'static str,
+    product: &'static str,
+    validity: &'static str,
+    status: &'static str,
+    leg_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit_price: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trig_price: Option<Value>,
+}
+
 /// A decimal as a JSON number where that is exact, else as a text.
-fn number(text: &str) -> Value {
-    let number = serde_json::from_str(text).ok().map(Value::Number);
+fn number(decimal: Decimal) -> Value {
+    if let (0, Ok(whole)) = (decimal.scale(), i64::try_from(decimal)) {
+        return whole.into();
+    }
+    let text = decimal.to_string();
+    let number = serde_json::from_str(&text).ok().map(Value::Number);
     number.filter(|number| *number.to_string() == *text).unwrap_or_else(|| text.into())
 }
 
@@ -260,7 +281,8 @@ mod tests {
     fn a_record_loses_no_digit() {
         let mut book = OrderBook::default();
         let id = book.apply(&owner(), &order("delivery", "limit"), Duration::ZERO, Draw::new(1));
-        let record = book.find(&id).map(|order| order.record(Duration::ZERO)).unwrap_or_default();
+        let record =
+            book.find(&id).map(|order| serde_json::json!(order.record(Duration::ZERO))).unwrap_or_default();
         assert_eq!((record["qty"].as_str(), record["limitPrice"].as_str()), (Some("10.50"), Some("100.10")));
     }
 }

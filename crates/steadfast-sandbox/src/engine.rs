@@ -272,7 +272,9 @@ impl Engine {
             Scope::ApiKey => match passage.caller {
                 Some(caller) => Some(self.directory.user(caller.user).app.api_key.clone()),
                 None => {
-                    form.or(Some(&passage.query)).and_then(|form| form.get("client_id")).map(str::to_owned)
+                    let key = form.unwrap_or(&passage.query).get("client_id")?;
+                    // Whoever sends what cannot be a key is counted too, without being remembered at length.
+                    Some(key.chars().take(LONGEST_KEY).collect())
                 }
             },
             _ => passage.caller.and_then(|caller| caller.session).map(|session| session.number.to_string()),
@@ -426,6 +428,8 @@ impl Engine {
     }
 }
 
+/// No API key is longer.
+const LONGEST_KEY: usize = 64;
 /// A waiting time that nobody can mean: eleven days.
 const ABSURD: &str = "999999";
 

@@ -97,49 +97,43 @@ impl Engine {
         let age = if fault == Some(Fault::ListStale) { self.settings.stale_by } else { Duration::ZERO };
         let Some(now) = passage.now.checked_sub(age) else { return Page::no_data() };
         let session = caller.session.map(|session| session.number);
-        let mut records: Vec<Value> = self
+        let mut orders: Vec<&BookedOrder> = self
             .book
             .iter()
             .filter(|order| order.user == caller.user && order.applied <= now)
             .filter(|order| self.settings.list_scope == ListScope::User || Some(order.session) == session)
             .filter(|order| fault != Some(Fault::ListOpenOnly) || order.status(now) == OrderStatus::Open)
-            .map(|order| listed(order, fault, now))
             .collect();
         match fault {
-            Some(Fault::ListEmpty) => records.clear(),
-            Some(Fault::ListPartial) => {
-                let mut place = 0_usize;
-                records.retain(|_| {
-                    place += 1;
-                    place.is_multiple_of(2)
-                });
-            }
+            Some(Fault::ListEmpty) => orders.clear(),
+            Some(Fault::ListPartial) => orders = orders.into_iter().skip(1).step_by(2).collect(),
             Some(Fault::ListDuplicatedIds) => {
-                records = records.into_iter().flat_map(|record| [record.clone(), record]).collect();
+                orders = orders.into_iter().flat_map(|order| [order, order]).collect();
             }
             _ => {}
         }
         match self.settings.list_order {
             ListOrder::OldestFirst => {}
-            ListOrder::NewestFirst => records.reverse(),
+            ListOrder::NewestFirst => orders.reverse(),
             ListOrder::Shuffled => {
                 let read = self.record.requests.to_string();
-                records.sort_by_cached_key(|record| self.draw.text(&read, &record["orderId"].to_string()));
+                orders.sort_by_cached_key(|order| self.draw.text(&read, &order.order_id));
             }
         }
-        let page = if records.is_empty() { Page::no_data() } else { Page::ok(Value::Array(records)) };
+        let page = match fault {
+            _ if orders.is_empty() => Page::no_data(),
+            None => rows(orders, now),
+            Some(fault) => {
+                Page::ok(orders.into_iter().map(|order| listed(order, fault, now)).collect::<Vec<Value>>())
+            }
+        };
         if fault == Some(Fault::ListTruncated) { page.cut_in_half() } else { page }
     }
 
     /// §4.5: request and response are not shown; here all of the user's orders, whatever the session.
     pub(crate) fn history(&self, caller: Caller, now: Duration) -> Page {
-        let records: Vec<Value> = self
-            .book
-            .iter()
-            .filter(|order| order.user == caller.user)
-            .map(|order| order.record(now))
-            .collect();
-        if records.is_empty() { Page::no_data() } else { Page::ok(Value::Array(records)) }
+        let orders: Vec<&BookedOrder> = self.book.iter().filter(|order| order.user == caller.user).collect();
+        if orders.is_empty() { Page::no_data() } else { rows(orders, now) }
     }
 
     /// §4.5. What an order that is not open answers is not shown; here the input-validation error.
@@ -201,27 +195,31 @@ fn application(fault: Fault) -> Application {
     }
 }
 
+fn rows(orders: Vec<&BookedOrder>, now: Duration) -> Page {
+    Page::ok(orders.into_iter().map(|order| order.record(now)).collect::<Vec<_>>())
+}
+
 /// An order as the list shows it under a fault.
-fn listed(order: &BookedOrder, fault: Option<Fault>, now: Duration) -> Value {
-    let mut record = order.record(now);
+fn listed(order: &BookedOrder, fault: Fault, now: Duration) -> Value {
+    let mut record = json!(order.record(now));
     let Some(fields) = record.as_object_mut() else { return record };
     match fault {
-        Some(Fault::ListNumericIds) => {
+        Fault::ListNumericIds => {
             if let Ok(id) = order.order_id.parse::<u64>() {
                 fields.insert("orderId".into(), id.into());
             }
         }
-        Some(Fault::ListUnknownEnums) => {
+        Fault::ListUnknownEnums => {
             fields.insert("status".into(), "trigger pending".into());
         }
-        Some(Fault::ListMissingLegType) => {
+        Fault::ListMissingLegType => {
             fields.remove("legType");
         }
-        Some(Fault::ListMissingPrice) => {
+        Fault::ListMissingPrice => {
             fields.remove("limitPrice");
             fields.remove("trigPrice");
         }
-        Some(Fault::ListPricesReformatted) => {
+        Fault::ListPricesReformatted => {
             for name in ["qty", "limitPrice", "trigPrice"] {
                 if let Some(value) = fields.get_mut(name) {
                     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -229,7 +227,7 @@ fn listed(order: &BookedOrder, fault: Option<Fault>, now: Duration) -> Value {
                 }
             }
         }
-        Some(Fault::ListMarketAsLimit) if order.request.order_type() == OrderType::Market => {
+        Fault::ListMarketAsLimit if order.request.order_type() == OrderType::Market => {
             fields.insert("type".into(), "limit".into());
             fields.insert("limitPrice".into(), "100.00".into());
         }

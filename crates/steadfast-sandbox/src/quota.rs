@@ -22,6 +22,8 @@ pub(crate) struct Quotas {
     lag: Duration,
     halved: bool,
     held: BTreeMap<Key, Held>,
+    /// How many holders there may be before silent ones are looked for.
+    sweep_above: usize,
 }
 
 #[derive(Debug)]
@@ -41,7 +43,7 @@ pub(crate) struct OverQuota {
 
 /// A holder that was silent for longer than any window has nothing to remember.
 const FORGET_AFTER: Duration = Duration::from_secs(180);
-/// How many holders there may be before silent ones are looked for.
+/// So many holders are never looked through.
 const SWEEP_ABOVE: usize = 4_096;
 
 impl Quotas {
@@ -52,6 +54,7 @@ impl Quotas {
             lag: settings.accounting_lag,
             halved: false,
             held: BTreeMap::new(),
+            sweep_above: SWEEP_ABOVE,
         }
     }
 
@@ -148,8 +151,10 @@ impl Quotas {
     }
 
     fn sweep(&mut self, now: Duration) {
-        if self.held.len() > SWEEP_ABOVE {
+        if self.held.len() > self.sweep_above {
             self.held.retain(|_, held| now < held.last.saturating_add(FORGET_AFTER));
+            // Each look at all of them is paid for by as many new ones.
+            self.sweep_above = SWEEP_ABOVE.max(2 * self.held.len());
         }
     }
 }
@@ -215,5 +220,14 @@ mod tests {
         }
         assert_eq!(quotas.admit(&[key(Zone::DATA, "new")], FORGET_AFTER), Ok(()));
         assert_eq!(quotas.held.len(), 1);
+    }
+
+    #[test]
+    fn a_flood_of_holders_is_not_looked_through_for_each_of_them() {
+        let mut quotas = Quotas::new(&Settings::default());
+        for i in 0..=SWEEP_ABOVE + 1 {
+            assert_eq!(quotas.admit(&[key(Zone::DATA, &i.to_string())], Duration::ZERO), Ok(()));
+        }
+        assert_eq!(quotas.sweep_above, 2 * (SWEEP_ABOVE + 1));
     }
 }

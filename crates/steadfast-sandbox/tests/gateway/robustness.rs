@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use steadfast_sandbox::{
     EleventhSession, Fault, IpRefusal, JsonBody, ListOrder, ListScope, LoginAnswer, RetryAfter, Sandbox,
-    SandboxBuilder,
-    enforce::Kind,
+    SandboxBuilder, enforce::Kind,
 };
 use steadfast_spec::Zone;
 use tower::ServiceExt;
@@ -54,6 +53,7 @@ async fn one_block(mut rng: Rng, oracle: &mut Oracle) {
         let what = format!("{} {}", request.method(), request.uri());
         let answer = Answer::read(gateway.clone().oneshot(request).await).await;
         oracle.check(&what, &answer);
+        generator.learn(&answer);
         seen.push(answer);
     }
     oracle.agree(&world.truth(), &seen);

@@ -2,7 +2,10 @@
 //!
 //! A debug build only has to be usable; the figures are those of
 //! `cargo test --release -p steadfast-sandbox --test gateway throughput -- --nocapture --test-threads 1`.
-#![expect(clippy::disallowed_types, reason = "what is measured is real time, which tokio's clock does not show here")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "what is measured is real time, which tokio's clock does not show here"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -44,6 +47,7 @@ async fn status(gateway: &Gateway, request: Request<Full<Bytes>>) -> u16 {
     status
 }
 
+#[expect(clippy::print_stdout, reason = "the figure is what the test is for")]
 fn report(case: &str, requests: u32, took: Duration) {
     let rate = f64::from(requests) / took.as_secs_f64();
     let missed = if cfg!(debug_assertions) || rate >= TARGET { "" } else { ", which misses the target" };
@@ -104,7 +108,8 @@ async fn requests_that_are_mostly_refused() {
 #[tokio::test(start_paused = true)]
 async fn requests_with_faults() {
     let mut builder = Sandbox::builder();
-    for fault in steadfast_sandbox::Fault::ALL.iter().filter(|fault| fault.as_str().starts_with("placement")) {
+    for fault in steadfast_sandbox::Fault::ALL.iter().filter(|fault| fault.as_str().starts_with("placement"))
+    {
         builder = builder.fault(fault.as_str(), 0.01).expect("a fault");
     }
     let world = World::of(builder);

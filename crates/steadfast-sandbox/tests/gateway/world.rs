@@ -123,7 +123,7 @@ impl World {
         for _ in 0..times {
             self.pass(Duration::from_secs(30));
             let answer = self.login().send().await;
-            token = answer.json()["access_token"].as_str().expect("a token").to_owned();
+            token = answer.json()["d"]["access_token"].as_str().expect("a token").to_owned();
         }
         token
     }

@@ -7,7 +7,7 @@ use http::{HeaderValue, Method, Request};
 use http_body_util::Full;
 use steadfast_sandbox::PeerIp;
 
-use crate::world::World;
+use crate::{client::Answer, world::World};
 
 pub(super) const HOME: [u8; 4] = [127, 0, 0, 1];
 
@@ -67,18 +67,80 @@ const PATHS: &[&str] = &[
 ];
 
 const FIELDS: &[&str] = &[
-    "symId", "qty", "side", "type", "product", "validity", "limitPrice", "trigPrice", "orderId", "orders", "code",
-    "client_id", "client_secret", "redirect_uri", "grant_type", "password", "twoFa", "twoFaTyp", "api_key", "state",
-    "", "x", "%00", "symId ", "%E2%82%AC",
+    "symId",
+    "qty",
+    "side",
+    "type",
+    "product",
+    "validity",
+    "limitPrice",
+    "trigPrice",
+    "orderId",
+    "orders",
+    "code",
+    "client_id",
+    "client_secret",
+    "redirect_uri",
+    "grant_type",
+    "password",
+    "twoFa",
+    "twoFaTyp",
+    "api_key",
+    "state",
+    "",
+    "x",
+    "%00",
+    "symId ",
+    "%E2%82%AC",
 ];
 
 const VALUES: &[&str] = &[
-    "EQT_INFY_EQ_NSE", "FUT_NIFTY_FUT_NFO_26Nov2026", "OPT_NIFTY_CE_NFO_26Nov2026_24500.5", "EQT_M%26M_EQ_BSE", "10",
-    "0", "-1", "1e28", "79228162514264337593543950335", "0.0000000000000000000000000001", "NaN", "buy", "sell", "BUY",
-    "limit", "market", "stoplimit", "stopmarket", "delivery", "intraday", "bracket", "cover", "cnc", "day", "ioc",
-    "eos", "gtc", "DAY", "100.05", "260000000001", "260000000002", "authorization_code", "otp", "totp", "000000",
-    "%5B%5D", "%5B%7B%22qty%22%3A%221%22%7D%5D", "%5B%5B%5B%5B", "", "%", "%zz", "%ff", "a+b", "\u{20ac}",
-    "http%3A%2F%2F127.0.0.1%3A8799%2Fcallback", "%3Cscript%3E%22%27%26",
+    "EQT_INFY_EQ_NSE",
+    "FUT_NIFTY_FUT_NFO_26Nov2026",
+    "OPT_NIFTY_CE_NFO_26Nov2026_24500.5",
+    "EQT_M%26M_EQ_BSE",
+    "10",
+    "0",
+    "-1",
+    "1e28",
+    "79228162514264337593543950335",
+    "0.0000000000000000000000000001",
+    "NaN",
+    "buy",
+    "sell",
+    "BUY",
+    "limit",
+    "market",
+    "stoplimit",
+    "stopmarket",
+    "delivery",
+    "intraday",
+    "bracket",
+    "cover",
+    "cnc",
+    "day",
+    "ioc",
+    "eos",
+    "gtc",
+    "DAY",
+    "100.05",
+    "260000000001",
+    "260000000002",
+    "authorization_code",
+    "otp",
+    "totp",
+    "000000",
+    "%5B%5D",
+    "%5B%7B%22qty%22%3A%221%22%7D%5D",
+    "%5B%5B%5B%5B",
+    "",
+    "%",
+    "%zz",
+    "%ff",
+    "a+b",
+    "\u{20ac}",
+    "http%3A%2F%2F127.0.0.1%3A8799%2Fcallback",
+    "%3Cscript%3E%22%27%26",
 ];
 
 /// An order that §4.4 accepts; the generator changes some of it.
@@ -96,7 +158,9 @@ const ORDER: &[(&str, &[&str])] = &[
 pub(super) struct Generator {
     rng: Rng,
     keys: [String; 2],
-    tokens: Vec<String>,
+    tokens: [String; 2],
+    /// The last authorization code that a redirect brought.
+    code: String,
 }
 
 impl Generator {
@@ -105,7 +169,15 @@ impl Generator {
         Self {
             rng,
             keys: [user.api_key.clone(), other.api_key.clone()],
-            tokens: vec![user.access_token.clone(), other.access_token.clone()],
+            tokens: [user.access_token.clone(), other.access_token.clone()],
+            code: String::new(),
+        }
+    }
+
+    /// Keeps what an answer brought and a later request can use.
+    pub(super) fn learn(&mut self, answer: &Answer) {
+        if let Some((_, code)) = answer.header("location").and_then(|to| to.split_once("code=")) {
+            code.split('&').next().unwrap_or_default().clone_into(&mut self.code);
         }
     }
 
@@ -155,13 +227,17 @@ impl Generator {
     /// Mostly the method that the path takes.
     fn method(&mut self, path: &str) -> Method {
         if self.rng.chance(20) {
-            let methods = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE", "PATCH", "CONNECT", "get", "X-Y"];
+            let methods = [
+                "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE", "PATCH", "CONNECT", "get", "X-Y",
+            ];
             return self.rng.pick(&methods).parse().unwrap_or(Method::GET);
         }
         match path {
             "/api/oms/cancel-order" => Method::DELETE,
             "/api/oms/modify-order" => Method::PUT,
-            path if ["login", "token", "-v2", "-order", "margin"].iter().any(|end| path.ends_with(end)) => Method::POST,
+            path if ["login", "token", "-v2", "-order", "margin"].iter().any(|end| path.ends_with(end)) => {
+                Method::POST
+            }
             _ => Method::GET,
         }
     }
@@ -170,7 +246,9 @@ impl Generator {
     fn query(&mut self, path: &str) -> String {
         match (path, self.rng.below(4)) {
             (_, 0) => format!("?{}", self.fields(4)),
-            ("/api-gw/oauth/authorize", _) => format!("?client_id={}&state={}", self.keys[0], self.rng.pick(VALUES)),
+            ("/api-gw/oauth/authorize", _) => {
+                format!("?client_id={}&state={}", self.keys[0], self.rng.pick(VALUES))
+            }
             ("/api/oms/cancel-order", _) => format!("?orderId=26{:010}", self.rng.below(40)),
             ("/api/mkt-data/quotes", _) => format!("?symId={}", self.rng.pick(VALUES)),
             _ => String::new(),
@@ -200,10 +278,14 @@ impl Generator {
         };
         headers.extend(content_type.map(|value| ("content-type", value.to_vec())));
         if self.rng.chance(30) {
-            headers.push((*self.rng.pick(&["authorization", "content-type", "x-test-intent"]), b"second".to_vec()));
+            headers.push((
+                *self.rng.pick(&["authorization", "content-type", "x-test-intent"]),
+                b"second".to_vec(),
+            ));
         }
         if self.rng.chance(2) {
-            let intent = if self.rng.chance(40) { self.rng.bytes(400) } else { vec![b'a' + self.rng.below(20) as u8] };
+            let intent =
+                if self.rng.chance(40) { self.rng.bytes(400) } else { vec![b'a' + self.rng.below(20) as u8] };
             headers.push(("x-test-intent", intent));
         }
         headers
@@ -216,6 +298,7 @@ impl Generator {
             1 => self.rng.bytes(80),
             2 => self.fields(10).into_bytes(),
             3 => self.login(world).into_bytes(),
+            _ if path.ends_with("/token") => self.exchange(world).into_bytes(),
             _ if is_login => self.login(world).into_bytes(),
             _ => self.order().into_bytes(),
         };
@@ -259,6 +342,14 @@ impl Generator {
         let kind = self.rng.pick(&["otp", "totp", "totp", "sms"]);
         let (client_id, password, api_key) = (&user.client_id, &user.password, &user.api_key);
         format!("api_key={api_key}&client_id={client_id}&password={password}&twoFa={code}&twoFaTyp={kind}")
+    }
+
+    fn exchange(&mut self, world: &World) -> String {
+        let (code, key, secret) = (&self.code, &world.user.api_key, &world.user.client_secret);
+        let redirect_uri = "http%3A%2F%2F127.0.0.1%3A8799%2Fcallback";
+        format!(
+            "code={code}&client_id={key}&client_secret={secret}&redirect_uri={redirect_uri}&grant_type=authorization_code"
+        )
     }
 
     /// Changes, inserts or removes a few bytes.

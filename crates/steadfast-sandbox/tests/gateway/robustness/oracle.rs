@@ -34,12 +34,15 @@ impl Oracle {
 
         let refused: u64 = truth.refusals.values().sum();
         let answered_429 = seen.iter().filter(|answer| answer.status() == 429).count() as u64;
-        let lost_429s = truth.arrivals.iter().filter(|a| a.zone_refused.is_some() && a.status != 429).count() as u64;
+        let lost_429s =
+            truth.arrivals.iter().filter(|a| a.zone_refused.is_some() && a.status != 429).count() as u64;
         assert_eq!(answered_429 + lost_429s, refused + truth.injected_429s, "every 429 has a cause");
 
         // No answer names an order that does not exist, or another's.
-        for (answer, arrival) in seen.iter().zip(&truth.arrivals).filter(|(_, arrival)| is_placement(arrival)) {
-            if let (200, true, Ok(body)) = (answer.status(), answer.is_whole(), serde_json::from_slice::<Value>(answer.body()))
+        for (answer, arrival) in seen.iter().zip(&truth.arrivals).filter(|(_, arrival)| is_placement(arrival))
+        {
+            if let (200, true, Ok(body)) =
+                (answer.status(), answer.is_whole(), serde_json::from_slice::<Value>(answer.body()))
                 && let Some(id) = body["d"]["orderId"].as_str()
             {
                 let order = truth.orders.iter().find(|order| order.order_id == id);
@@ -47,7 +50,8 @@ impl Oracle {
                 assert_eq!((Some(&order.owner), &order.intent), (arrival.owner.as_ref(), &arrival.intent));
             }
         }
-        let orders = truth.orders.iter().filter(|order| order.leg_type == "main").count() + truth.pending_orders;
+        let orders =
+            truth.orders.iter().filter(|order| order.leg_type == "main").count() + truth.pending_orders;
         let (mut least, mut most) = (0, 0);
         for arrival in truth.arrivals.iter().filter(|arrival| is_placement(arrival)) {
             let (low, high) = placed_by(arrival);
@@ -57,7 +61,9 @@ impl Oracle {
     }
 
     pub(super) fn assert_everything_was_seen(&self) {
-        for kind in ["ok", "no-data", "error", "token record", "login page", "redirect", "reset", "broken off"] {
+        for kind in
+            ["ok", "no-data", "error", "token record", "login page", "redirect", "reset", "broken off"]
+        {
             assert!(self.kinds.contains_key(kind), "no {kind}: {self}");
         }
         for status in [0, 200, 302, 400, 401, 403, 404, 405, 415, 429, 500, 502, 503, 504] {
@@ -111,7 +117,8 @@ fn envelope(request: &str, answer: &Answer) -> &'static str {
         Some("error") => {
             assert_eq!(fields.len(), 2, "{request}: {answer}");
             let msg = json["msg"].as_str().unwrap_or_else(|| panic!("{request}: {answer}"));
-            let is_known = ERRORS.iter().any(|row| row.status == status && row.msg.is_none_or(|known| known == msg));
+            let is_known =
+                ERRORS.iter().any(|row| row.status == status && row.msg.is_none_or(|known| known == msg));
             // `placement.200-error` is the one error that comes with a 200.
             let is_fault = status == 200 && request.contains("/place-order");
             assert!(is_known || is_fault, "{request}: {answer}");

@@ -76,6 +76,8 @@ async fn paths_are_taken_as_they_are_written() {
         // §7, 400: a malformed URL, an unparseable query.
         ("/api/oms/orders%", 400),
         ("/api/oms/%zz", 400),
+        ("/api/oms/%z1", 400),
+        ("/api/oms/%1z", 400),
         ("/api/oms/%ff", 400),
         ("/api/oms/%00", 400),
         ("/api/oms/orders?%", 400),
