@@ -52,7 +52,7 @@ async fn place(
         Err(invalid) => return (StatusCode::UNPROCESSABLE_ENTITY, invalid.to_string()),
     };
     match client.place_order(&order).await {
-        Ok(placed) => (StatusCode::CREATED, format!("order {}: {:?}", placed.order_id, placed.resolution)),
+        Ok(placed) => (StatusCode::CREATED, format!("order {}", placed.order_id)),
         // Nobody knows whether it was placed: whoever asked must not simply ask again.
         Err(error) if error.kind() == ErrorKind::InDoubt => (StatusCode::ACCEPTED, error.to_string()),
         Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()),

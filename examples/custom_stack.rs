@@ -39,7 +39,7 @@ async fn main() -> Result<(), BoxError> {
         .layer(AuthHeaderLayer::new(tokens).only_to(&base)) // after the wait, so that the token is the one of now
         .layer(ClassifyLayer::new()) // what each answer proves, for Retry
         .layer(AttemptTimeoutLayer::new(Duration::from_secs(5))) // inside Classify, which sees its end as an answer
-        .layer(ConcurrencyLimitLayer::new(4)) // nearest to the wire: no permit of a zone waits for a connection
+        .layer(ConcurrencyLimitLayer::new(4)) // nearest to the wire: at most four requests on their way
         .service(sandbox.gateway());
 
     let read = Request::get(format!("{}/api/oms/orders", facts.base_url)).body(Full::<Bytes>::default())?;

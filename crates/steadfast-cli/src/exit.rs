@@ -18,6 +18,21 @@ impl Failed {
         Self { code: 2, message: message.to_string() }
     }
 
+    /// Nobody knows what became of an order: it must be looked for before it is placed again.
+    pub(crate) fn outcome_unknown() -> Self {
+        Self { code: 6, message: String::new() }
+    }
+
+    /// Somebody asked for the end.
+    pub(crate) fn interrupted(message: impl fmt::Display) -> Self {
+        Self { code: 130, message: message.to_string() }
+    }
+
+    /// What went wrong has been said line by line.
+    pub(crate) fn already_said() -> Self {
+        Self { code: 1, message: String::new() }
+    }
+
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
@@ -25,11 +40,18 @@ impl Failed {
 
 /// Prints a failure to standard error.
 pub(crate) fn say(failed: &Failed) {
-    // Nobody is left to tell if standard error is closed.
-    let _ = writeln!(std::io::stderr(), "steadfast: {}", failed.message);
+    if !failed.message.is_empty() {
+        print_note(format_args!("steadfast: {}", failed.message));
+    }
 }
 
 /// Prints a line of data. A closed pipe ends the output, not the command.
 pub(crate) fn print_line(line: impl fmt::Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Prints a line for a person to standard error.
+pub(crate) fn print_note(line: impl fmt::Display) {
+    // Nobody is left to tell if standard error is closed.
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -2,18 +2,25 @@
 //!
 //! Data goes to standard output, everything else to standard error. Each verb is a module of its own.
 
+mod arena;
+mod demo;
 mod exit;
+mod placement;
+mod replay;
 mod sandbox;
+mod signal;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failed;
 
 /// Resilient request orchestration for trading over HTTP.
 #[derive(Parser)]
 #[command(name = "steadfast", version, arg_required_else_help = true)]
+#[command(after_help = "STEADFAST_LOG=debug (or any filter of tracing) writes a log to standard error.")]
 struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -21,15 +28,21 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Trade for a minute against gateways with faults: this stack, and two other clients beside it.
+    Demo(demo::Args),
+    /// Place a file of orders, each of them once.
+    Replay(replay::Args),
     /// Run a gateway that enforces the specification, and misbehaves on demand.
     Sandbox(sandbox::Args),
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let ended = match args.verb {
+    let ended = log().and_then(|()| match args.verb {
+        Verb::Demo(args) => run(demo::run(args)),
+        Verb::Replay(args) => run(replay::run(args)),
         Verb::Sandbox(args) => run(sandbox::run(args)),
-    };
+    });
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
@@ -37,6 +50,15 @@ fn main() -> ExitCode {
             failed.code()
         }
     }
+}
+
+/// Writes a log to standard error if the environment asks for one.
+fn log() -> Result<(), Failed> {
+    let Ok(filter) = std::env::var("STEADFAST_LOG") else { return Ok(()) };
+    let filter =
+        EnvFilter::try_new(filter).map_err(|error| Failed::usage(format_args!("STEADFAST_LOG: {error}")))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
 }
 
 /// Runs a verb on a runtime; a worker that has not ended within a second is left behind.

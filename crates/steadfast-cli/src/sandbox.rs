@@ -11,7 +11,10 @@ use steadfast_sandbox::{Fault, Sandbox, enforce::Kind};
 use steadfast_spec::Zone;
 use tokio::net::TcpListener;
 
-use crate::exit::{Failed, print_line};
+use crate::{
+    exit::{Failed, print_line},
+    signal::interrupted,
+};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -134,22 +137,4 @@ fn announce(sandbox: &Sandbox, address: SocketAddr, admin: SocketAddr, json: boo
         ));
     }
     Ok(())
-}
-
-/// Completes when the process is told to end.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => return,
-                _ = terminate.recv() => return,
-            }
-        }
-    }
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Without a handler the signal ends the process by itself.
-        std::future::pending::<()>().await;
-    }
 }

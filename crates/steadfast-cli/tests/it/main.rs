@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod command;
+mod demo;
 mod readme;
+mod replay;
 mod sandbox;

@@ -1,0 +1,108 @@
+//! Short runs over real TCP; the long one is `steadfast demo` itself.
+
+use std::time::Duration;
+
+use super::{timetable::Timetable, *};
+
+/// One second of orders and cancels, without a night.
+fn brief(seed: u64, orders: usize) -> Scenario {
+    let mut scenario = Scenario::with(seed, &Timetable::brief(orders));
+    // An order that is not applied is sent again after 15 s, which is more than these tests have.
+    scenario.faults.retain(|_, misfortune| misfortune.fault.as_str().ends_with("-applied"));
+    scenario.faults.retain(|_, misfortune| !misfortune.fault.as_str().ends_with("-not-applied"));
+    scenario
+}
+
+async fn run<C: Contender>(contender: C, arena: &Arena, scenario: &Scenario) -> Session {
+    let (_stop, stopped) = watch::channel(false);
+    trade(Arc::new(contender), arena, scenario, Instant::now(), &Arc::default(), stopped).await
+}
+
+#[tokio::test]
+async fn every_order_that_is_applied_behind_an_error_is_found_and_none_is_placed_twice() {
+    let scenario = brief(11, 30);
+    let arena = Arena::serve(scenario.gateway(11).unwrap()).await.unwrap();
+    let session = run(Stack::with_token(&arena).unwrap(), &arena, &scenario).await;
+    let tally = Tally::of(&session, Doubts::Resolves);
+    assert_eq!(
+        tally.broken_promises(),
+        Vec::<String>::new(),
+        "{:?}",
+        session.unsettled().collect::<Vec<_>>()
+    );
+    assert_eq!(tally.orders.went_in_doubt, scenario.faults.len());
+    assert!(tally.orders.recovered >= 10, "{:?}", tally.orders);
+}
+
+#[tokio::test]
+async fn a_blind_retry_places_again_what_was_applied() {
+    let scenario = brief(11, 30);
+    let arena = Arena::serve(scenario.gateway(11).unwrap()).await.unwrap();
+    let session = run(Naive::new(Wire::new(&arena)), &arena, &scenario).await;
+    let tally = Tally::of(&session, Doubts::Never);
+    assert!(tally.orders.duplicated >= 10, "{:?}", tally.orders);
+    assert!(tally.http_429 > 0, "twenty orders in the first second are ten too many");
+}
+
+#[tokio::test]
+async fn the_rivals_log_in_again_when_their_token_dies() {
+    let scenario = brief(12, 4);
+    let arena = Arena::serve(scenario.gateway(12).unwrap()).await.unwrap();
+    let wire = Wire::new(&arena);
+    arena.sandbox.revoke(None);
+    assert_eq!(wire.list("list").await, Some(Vec::new()));
+    assert_eq!(arena.sandbox.state().logins.succeeded, 1);
+}
+
+#[tokio::test]
+async fn the_report_needs_nothing_else_and_tells_no_secret() {
+    let scenario = brief(13, 12);
+    let arena = Arena::serve(scenario.gateway(13).unwrap()).await.unwrap();
+    let session = run(Stack::with_token(&arena).unwrap(), &arena, &scenario).await;
+    let tallies = [Tally::of(&session, Doubts::Resolves)];
+    let sessions = [session];
+    let page =
+        Report::new(13, Duration::from_secs(2), &scenario, &["steadfast"], &sessions, &tallies).to_string();
+    for outside in ["http://", "https://", "//", "src=", "href=", "url(", "@import", "<script"] {
+        // A closing comment of nothing: the style sheet has none.
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let credentials = &arena.credentials;
+    for secret in [
+        &credentials.api_key,
+        &credentials.access_token,
+        &credentials.password,
+        &credentials.totp_secret,
+        &credentials.client_secret,
+    ] {
+        assert!(!page.contains(secret.as_str()));
+    }
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    let struck = Scenario::intent(*scenario.faults.keys().next().unwrap());
+    assert!(page.contains(&struck), "{struck} has no row");
+}
+
+#[test]
+fn the_json_object_has_the_fields_of_the_contract_and_no_more() {
+    let tally = Tally {
+        orders: tally::Orders::default(),
+        http_429: 0,
+        wire_requests: 0,
+        quota_used_pct: quota::Share::default(),
+        cancel_wait_ms: tally::Quantiles::default(),
+        cancel_admitted_ms: tally::Quantiles::default(),
+    };
+    let output = Output {
+        schema_version: 1,
+        seed: 7,
+        elapsed_s: 0.5,
+        steadfast: &tally,
+        checks_once: &tally,
+        naive: &tally,
+    };
+    let client = r#"{"orders":{"asked":0,"placed":0,"duplicated":0,"lost":0,"rejected":0,"not_observed":0,"unresolved":0,"went_in_doubt":0,"recovered":0},"http_429":0,"wire_requests":0,"quota_used_pct":{"general":0.0,"place_order":0.0},"cancel_wait_ms":{"p50":0.0,"p99":0.0}}"#;
+    let expected = format!(
+        r#"{{"schema_version":1,"seed":7,"elapsed_s":0.5,"steadfast":{client},"checks_once":{client},"naive":{client}}}"#
+    );
+    assert_eq!(serde_json::to_string(&output).unwrap(), expected);
+}

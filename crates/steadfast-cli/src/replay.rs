@@ -1,0 +1,263 @@
+//! `steadfast replay`: places a file of orders, each of them once.
+
+mod result;
+mod row;
+mod truth;
+
+use std::{
+    fs::{self, File},
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use steadfast::{Access, BaseUrl, Client, Paths};
+
+use self::{
+    result::{Counts, Results},
+    row::{Row, Rows},
+    truth::Truth,
+};
+use crate::{
+    arena::Arena,
+    exit::{Failed, print_line, print_note},
+    placement::{Placement, Tell, place},
+    signal::interrupted,
+};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+With --base-url, credentials come from the environment: STEADFAST_API_KEY, and either STEADFAST_ACCESS_TOKEN or \
+STEADFAST_CLIENT_ID, STEADFAST_PASSWORD and STEADFAST_TOTP_SECRET.")]
+pub(crate) struct Args {
+    /// CSV with the header symId,qty,side,type,product,validity,limitPrice,trigPrice.
+    file: PathBuf,
+    /// The service to place the orders with; a sandbox of its own if absent.
+    #[arg(long, value_name = "URL")]
+    base_url: Option<BaseUrl>,
+    /// Write what became of each row to this file instead of standard output.
+    #[arg(long, value_name = "RESULT.csv")]
+    out: Option<PathBuf>,
+    /// Print the counts as one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Place orders once more that were looked for and are not there, at the risk that they are only late.
+    #[arg(long)]
+    resend_absent: bool,
+    /// Show no progress.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// The object of `replay --json`.
+#[derive(Debug, Serialize)]
+struct Output {
+    schema_version: u32,
+    #[serde(flatten)]
+    counts: Counts,
+    /// What the embedded sandbox has; of another service nobody knows.
+    ground_truth: Option<Truth>,
+}
+
+/// How many orders wait or are on their way at once: enough to use the quota while some are looked for.
+const IN_FLIGHT: usize = 64;
+
+pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    let name = args.file.display();
+    let file = fs::read(&args.file).map_err(|error| Failed::usage(format_args!("{name}: {error}")))?;
+    let rows = Rows::new(file).map_err(|error| Failed::usage(format_args!("{name}: {error}")))?;
+    let out: Box<dyn Write> = match &args.out {
+        Some(path) => Box::new(
+            File::create(path).map_err(|error| Failed::usage(format_args!("{}: {error}", path.display())))?,
+        ),
+        None if args.json => Box::new(io::sink()),
+        None => Box::new(io::stdout()),
+    };
+    let service = Service::open(args.base_url.as_ref()).await?;
+    let mut replay = Replay {
+        client: service.client,
+        tell: if service.arena.is_some() { Tell::Sandbox } else { Tell::Nobody },
+        results: Results::new(out),
+        sent: Vec::new(),
+        unwritten: None,
+        bar: bar(&args),
+    };
+    let end = replay.place(rows, args.resend_absent).await;
+    replay.bar.finish_and_clear();
+    let counts = replay.results.counts;
+    if args.json {
+        let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
+        let output = Output { schema_version: 1, counts, ground_truth };
+        print_line(serde_json::to_string(&output).map_err(Failed::error)?);
+    }
+    let (refused, unresolved) = (counts.refused + counts.bad, counts.unresolved + counts.not_observed);
+    print_note(format_args!("placed {} refused {refused} unresolved {unresolved}", counts.placed));
+    if let Some(error) = replay.unwritten {
+        return Err(Failed::error(format_args!("results cannot be written: {error}")));
+    }
+    match end {
+        End::Interrupted => Err(Failed::interrupted("")),
+        End::Whole if unresolved > 0 => Err(Failed::outcome_unknown()),
+        End::Whole if refused > 0 => Err(Failed::already_said()),
+        End::Whole => Ok(()),
+    }
+}
+
+/// Where the orders go.
+struct Service {
+    client: Client,
+    /// The embedded sandbox, if it is one.
+    arena: Option<Arena>,
+}
+
+impl Service {
+    async fn open(base: Option<&BaseUrl>) -> Result<Self, Failed> {
+        let (base, access, arena) = match base {
+            Some(base) => (base.clone(), from_environment()?, None),
+            None => {
+                let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
+                let arena = Arena::serve(sandbox).await?;
+                let own = arena.credentials.clone();
+                let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
+                (own.base_url.parse().map_err(Failed::error)?, access, Some(arena))
+            }
+        };
+        let client = Client::builder(base, access).paths(Paths::public()).build().map_err(Failed::usage)?;
+        Ok(Self { client, arena })
+    }
+}
+
+fn from_environment() -> Result<Access, Failed> {
+    let value = |name: &str| {
+        std::env::var(name).map_err(|_| Failed::usage(format_args!("{name} is not set; see --help")))
+    };
+    let api_key = value("STEADFAST_API_KEY")?;
+    let access = match std::env::var("STEADFAST_ACCESS_TOKEN") {
+        Ok(token) => Access::token(api_key, token),
+        Err(_) => Access::totp(
+            api_key,
+            value("STEADFAST_CLIENT_ID")?,
+            value("STEADFAST_PASSWORD")?,
+            value("STEADFAST_TOTP_SECRET")?,
+        ),
+    };
+    access.map_err(Failed::usage)
+}
+
+/// One run over a file.
+struct Replay {
+    client: Client,
+    tell: Tell,
+    results: Results<Box<dyn Write>>,
+    /// The names under which orders were asked for.
+    sent: Vec<String>,
+    /// Why results cannot be written any more.
+    unwritten: Option<io::Error>,
+    bar: ProgressBar,
+}
+
+/// How far the file was read.
+enum End {
+    Whole,
+    Interrupted,
+}
+
+impl Replay {
+    /// Places the rows in their order; what follows a bad row goes on.
+    async fn place(&mut self, mut rows: Rows, resend_absent: bool) -> End {
+        let client = self.client.clone();
+        let tell = self.tell;
+        let order = |row: Row, name: String| {
+            let client = client.clone();
+            async move {
+                let placement = place(&client, &name, &row.order, tell).await;
+                (row, placement)
+            }
+        };
+        let mut on_their_way = FuturesUnordered::new();
+        let mut absent = Vec::new();
+        let mut end = End::Whole;
+        let mut interrupted = std::pin::pin!(interrupted());
+        let mut more = true;
+        loop {
+            // What nobody would be told of is not placed.
+            more &= self.unwritten.is_none();
+            while more && on_their_way.len() < IN_FLIGHT {
+                match rows.next() {
+                    None => more = false,
+                    Some(Err(bad)) => {
+                        for error in &bad.errors {
+                            self.note(error);
+                        }
+                        let written = self.results.bad(&bad);
+                        self.note_unwritten(written);
+                    }
+                    Some(Ok(row)) => {
+                        if row.order.is_eos_outside_bse() {
+                            self.note(format_args!("line {}: validity eos is for BSE only", row.line));
+                        }
+                        let name = format!("line-{}", row.line);
+                        self.sent.push(name.clone());
+                        on_their_way.push(order(row, name));
+                    }
+                }
+            }
+            let ended = tokio::select! {
+                ended = on_their_way.next() => ended,
+                // What waits or has been sent comes to its end; the rest of the file is left.
+                () = &mut interrupted, if more => {
+                    self.note("interrupted: waiting for the orders that were asked for");
+                    (more, end) = (false, End::Interrupted);
+                    continue;
+                }
+            };
+            match ended {
+                Some((row, Placement::NotObserved)) if resend_absent && matches!(end, End::Whole) => {
+                    absent.push(row)
+                }
+                Some((row, placement)) => self.ended(row.line, &placement),
+                None => break,
+            }
+        }
+        for row in absent {
+            let (row, placement) = order(row.clone(), format!("line-{}-again", row.line)).await;
+            self.ended(row.line, &placement);
+        }
+        client.shutdown().await;
+        end
+    }
+
+    fn ended(&mut self, line: u64, placement: &Placement) {
+        self.bar.inc(1);
+        let written = self.results.ended(line, placement);
+        self.note_unwritten(written);
+    }
+
+    fn note_unwritten(&mut self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.unwritten.get_or_insert(error);
+        }
+    }
+
+    fn note(&self, text: impl std::fmt::Display) {
+        self.bar.suspend(|| print_note(text));
+    }
+}
+
+/// A bar where somebody watches and the results do not scroll past him.
+fn bar(args: &Args) -> ProgressBar {
+    let results_are_shown = args.out.is_none() && !args.json;
+    if args.quiet || results_are_shown || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    // A template that cannot be read leaves the default one.
+    if let Ok(style) = ProgressStyle::with_template("{spinner}  {pos} rows  {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

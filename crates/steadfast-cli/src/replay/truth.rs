@@ -1,0 +1,36 @@
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use steadfast_sandbox::State;
+
+/// What the embedded sandbox really has of the file's rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Truth {
+    /// Orders that belong to rows; exit legs of bracket and cover orders do not count.
+    pub(crate) orders: usize,
+    /// Rows with one order.
+    pub(crate) exactly_once: usize,
+    /// Orders beyond the first of their row.
+    pub(crate) duplicated: usize,
+    /// Rows that were asked for and have no order.
+    pub(crate) absent: usize,
+    pub(crate) http_429: u64,
+}
+
+impl Truth {
+    pub(crate) fn of(state: &State, sent: &[String]) -> Self {
+        let mut orders: BTreeMap<&str, usize> = sent.iter().map(|name| (name.as_str(), 0)).collect();
+        for name in state.orders.iter().filter_map(|order| order.intent.as_deref()) {
+            // An order that is sent again after it was not observed belongs to its row.
+            let row = name.strip_suffix("-again").unwrap_or(name);
+            *orders.entry(row).or_default() += 1;
+        }
+        Self {
+            orders: orders.values().sum(),
+            exactly_once: orders.values().filter(|&&count| count == 1).count(),
+            duplicated: orders.values().map(|count| count.saturating_sub(1)).sum(),
+            absent: orders.values().filter(|&&count| count == 0).count(),
+            http_429: state.refusals.values().sum::<u64>() + state.injected_429s,
+        }
+    }
+}
