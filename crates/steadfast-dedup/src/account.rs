@@ -11,6 +11,7 @@ use crate::{
     error::{OrderRefused, ReadFault},
     event::{Answer, Effect, Event, OrderEvent},
     registry::{Purpose, Registry, Wake},
+    report::trace,
     resolution::Verdict,
     settings::Settings,
     stamp::{AttemptNo, IntentNo, ReadNo, Session},
@@ -95,8 +96,9 @@ impl Account {
         order: OrderRequest,
         name: Option<ext::IntentId>,
     ) -> Result<Opening, OrderRefused> {
-        self.turn_epoch();
+        let epoch = self.settings.epoch();
         self.with(|state, now, effects| {
+            effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
             if let Some((number, earlier)) = name.as_ref().and_then(|name| state.registry.named(name)) {
                 let same = **earlier == order;
                 return if same { Ok(Opening::Attached(number)) } else { Err(OrderRefused::IntentMismatch) };
@@ -153,6 +155,11 @@ impl Account {
             effects.extend(state.registry.step(now, Event::Closed { attempt, outcome, answer }));
             left
         })
+    }
+
+    /// Whoever sends for the intent is gone.
+    pub(crate) fn forget(self: &Arc<Self>, intent: IntentNo) {
+        self.step(Event::Concluded(intent));
     }
 
     /// The call through the stack is over; says what has become of the intent.
@@ -255,8 +262,9 @@ impl Account {
     }
 
     pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> ReadNo {
-        self.turn_epoch();
+        let epoch = self.settings.epoch();
         self.with(|state, now, effects| {
+            effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
             let read = ReadNo(state.next_read);
             state.next_read += 1;
             effects.extend(state.registry.step(now, Event::ReadOpened { read, purpose }));
@@ -307,21 +315,13 @@ impl Account {
         }
     }
 
-    fn turn_epoch(self: &Arc<Self>) {
-        let epoch = self.settings.epoch();
-        self.step(Event::EpochBegan(epoch));
-    }
-
     fn step(self: &Arc<Self>, event: Event) {
         self.with(|state, now, effects| effects.extend(state.registry.step(now, event)));
     }
 
     /// Runs `action` on the locked state, carries out the effects, and lets the poller see what has changed.
-    fn with<T>(
-        self: &Arc<Self>,
-        action: impl FnOnce(&mut State, Duration, &mut Vec<Effect>) -> T,
-    ) -> T {
-        let mut effects = Vec::new();
+    fn with<T>(self: &Arc<Self>, action: impl FnOnce(&mut State, Duration, &mut Vec<Effect>) -> T) -> T {
+        let (mut effects, mut reports) = (Vec::new(), Vec::new());
         let mut state = self.state.lock();
         // Read under the lock, so that instants enter the registry in order.
         let now = self.now();
@@ -333,7 +333,7 @@ impl Account {
                         waiter.notify_waiters();
                     }
                 }
-                Effect::Report(event) => self.report(event),
+                Effect::Report(event) => reports.push(event),
             }
         }
         let start = match (state.registry.next_wake().is_some(), state.polling) {
@@ -346,43 +346,17 @@ impl Account {
         };
         drop(state);
         self.changed.notify_waiters();
+        // Outside the lock: whoever listens to the log may ask the ledger.
+        for event in reports {
+            trace(self.name.as_str(), &event);
+            // Nobody has to listen.
+            let _ = self.events.send(event);
+        }
         // Outside the lock: on a runtime that is shutting down the new task is dropped at once and locks it.
         if let Some(start) = start {
             start(Arc::clone(self));
         }
         result
-    }
-
-    fn report(&self, event: OrderEvent) {
-        let account = self.name.as_str();
-        match &event {
-            OrderEvent::Recovered { intent, order_id, .. } => {
-                tracing::info!(account, intent = intent.0, order_id, "order in doubt recovered");
-            }
-            OrderEvent::Absent { intent, .. } => {
-                tracing::info!(account, intent = intent.0, "order in doubt absent");
-            }
-            OrderEvent::Unresolved { intent, unresolved, .. } => {
-                tracing::warn!(account, intent = intent.0, reason = %unresolved.reason, "order unresolved");
-            }
-            OrderEvent::LateDuplicate { intent, order_id, kept, .. } => {
-                tracing::error!(account, intent = intent.0, order_id, ?kept, "order appeared late");
-            }
-            OrderEvent::Excess { intent, order_id } => {
-                tracing::error!(account, intent = intent.0, order_id, "more orders than were asked for");
-            }
-            OrderEvent::Conflict { intent, order_id } => {
-                tracing::error!(account, intent = intent.0, order_id, "order id contradicts the books");
-            }
-            OrderEvent::ListNotMonotone { order_id } => {
-                tracing::warn!(account, order_id, "order list lost an order: no resends in this session");
-            }
-            OrderEvent::Uncalibrated { order_id } => {
-                tracing::warn!(account, order_id, "acknowledged order not recognised in the list");
-            }
-        }
-        // Nobody has to listen.
-        let _ = self.events.send(event);
     }
 }
 

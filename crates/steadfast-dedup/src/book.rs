@@ -167,11 +167,7 @@ impl Book {
         key: &Key,
         order: &'a OrderRequest,
     ) -> impl Iterator<Item = &'a Fresh> + 'a {
-        self.fresh
-            .get(key)
-            .into_iter()
-            .flatten()
-            .filter(move |fresh| matcher::strict(&fresh.record, order))
+        self.fresh.get(key).into_iter().flatten().filter(move |fresh| matcher::strict(&fresh.record, order))
     }
 
     /// Gives an order to an intent that found it in the list.

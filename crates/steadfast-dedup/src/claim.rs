@@ -184,7 +184,8 @@ impl Registry {
                 Calibration::Failed => return Err(Reason::Uncalibrated),
             }
         }
-        let barred = intent.never().is_some() || !intent.caller_waits || !self.is_young(intent) || intent.reopened;
+        let barred =
+            intent.never().is_some() || !intent.caller_waits || !self.is_young(intent) || intent.reopened;
         if barred || self.settings.max_resends() == 0 {
             return Err(Reason::NotObserved);
         }
@@ -231,14 +232,12 @@ impl Registry {
     /// The decided intent that an order without an owner most likely belongs to: one without an order first.
     fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let finished = self.keys.get(key)?.finished.iter().copied();
-        let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
-            |(_, intent)| {
+        let eligible =
+            finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(|(_, intent)| {
                 intent.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &intent.order)
-            },
-        );
-        let (number, _) = eligible.min_by_key(|(number, intent)| {
-            (intent.order_id().is_some(), intent.resends() == 0, *number)
-        })?;
+            });
+        let (number, _) = eligible
+            .min_by_key(|(number, intent)| (intent.order_id().is_some(), intent.resends() == 0, *number))?;
         Some(number)
     }
 
@@ -253,7 +252,12 @@ impl Registry {
                 let status = None;
                 intent.phase =
                     Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
-                out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept: None }));
+                out.push(Effect::Report(OrderEvent::LateDuplicate {
+                    intent: number,
+                    name,
+                    order_id,
+                    kept: None,
+                }));
             }
             (Some(kept), 1.., _) => {
                 self.book.flag(&fresh.order_id);

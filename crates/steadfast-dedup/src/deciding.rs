@@ -62,7 +62,8 @@ impl Registry {
         intent.phase = Phase::Finished(finding);
         let key = intent.key.clone();
         self.retire(&key, number);
-        self.keys.entry(key).or_default().finished.push(number);
+        self.searches.remove(&number);
+        self.keys.entry(key).or_default().finished.insert(number);
         if watched {
             self.watches.insert(number, self.now);
         }
@@ -71,15 +72,20 @@ impl Registry {
         if self.finished.len() > REMEMBERED
             && let Some(oldest) = self.finished.pop_front()
         {
-            self.drop_finished(oldest);
+            // What may still appear keeps its place among the others of its key.
+            if self.unsettled.iter().any(|(_, attempt)| attempt.intent == oldest) {
+                self.finished.push_back(oldest);
+            } else {
+                self.drop_finished(oldest);
+            }
         }
     }
 
-    pub(crate) fn drop_finished(&mut self, number: IntentNo) {
+    fn drop_finished(&mut self, number: IntentNo) {
         let Some(intent) = self.intents.remove(&number) else { return };
         self.watches.remove(&number);
         if let Some(key) = self.keys.get_mut(&intent.key) {
-            key.finished.retain(|&other| other != number);
+            key.finished.remove(&number);
         }
         if let Some(name) = &intent.name {
             self.names.remove(name);

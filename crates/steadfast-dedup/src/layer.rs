@@ -62,7 +62,9 @@ use crate::{ledger::Ledger, service::Dedup};
 /// # Limits
 ///
 /// The service is always ready and polls a clone of the inner service. The response of an order in doubt is
-/// held, unread, while the order is looked for. Lists that callers read for themselves are not looked at.
+/// held, unread, while the order is looked for. The first order of a day waits up to a second for the list to be
+/// known. Where no layer below sets the `Authorization` header, the reads carry that of the account's first order.
+/// Lists that callers read for themselves are not looked at.
 #[derive(Clone, Debug)]
 pub struct DedupLayer {
     ledger: Ledger,

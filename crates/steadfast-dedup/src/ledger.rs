@@ -2,7 +2,7 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -73,17 +73,17 @@ impl Ledger {
     }
 
     pub(crate) fn account(&self, name: Option<&ext::Account>) -> Arc<Account> {
+        // A request without an account belongs to the unnamed one.
+        static UNNAMED: LazyLock<ext::Account> = LazyLock::new(ext::Account::default);
+        let name = name.unwrap_or(&UNNAMED);
         let mut accounts = self.shared.accounts.lock();
-        let unnamed = ext::Account::default;
-        match name.map_or_else(|| accounts.get(&unnamed()), |name| accounts.get(name)) {
-            Some(account) => account.clone(),
-            None => {
-                let name = name.cloned().unwrap_or_default();
-                let account =
-                    Account::new(name.clone(), self.shared.settings.clone(), self.shared.events.clone());
-                accounts.entry(name).or_insert(Arc::new(account)).clone()
-            }
+        if let Some(account) = accounts.get(name) {
+            return account.clone();
         }
+        let Shared { settings, events, .. } = &*self.shared;
+        let account = Arc::new(Account::new(name.clone(), settings.clone(), events.clone()));
+        accounts.insert(name.clone(), account.clone());
+        account
     }
 
     pub(crate) fn set_guarded(&self) {

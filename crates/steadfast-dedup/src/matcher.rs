@@ -88,8 +88,14 @@ mod tests {
 
     #[test]
     fn s51_market_price_noise_is_ignored() {
-        for extra in [r#""limitPrice":0"#, r#""limitPrice":1534.2"#, r#""trigPrice":0"#, r#""limitPrice":null"#] {
-            assert_eq!(judged(&format!("{SAME},{extra},\"type\":\"market\""), "market"), (true, true), "{extra}");
+        for extra in
+            [r#""limitPrice":0"#, r#""limitPrice":1534.2"#, r#""trigPrice":0"#, r#""limitPrice":null"#]
+        {
+            assert_eq!(
+                judged(&format!("{SAME},{extra},\"type\":\"market\""), "market"),
+                (true, true),
+                "{extra}"
+            );
         }
         assert_eq!(judged(&format!("{SAME},\"trigPrice\":98"), "limit"), (true, true));
     }

@@ -101,13 +101,20 @@ struct Found {
 }
 
 fn order() -> Arc<OrderRequest> {
-    let fields =
-        [("symId", "S"), ("qty", "1"), ("side", "buy"), ("type", "market"), ("product", "delivery"), ("validity", "day")];
+    let fields = [
+        ("symId", "S"),
+        ("qty", "1"),
+        ("side", "buy"),
+        ("type", "market"),
+        ("product", "delivery"),
+        ("validity", "day"),
+    ];
     Arc::new(OrderRequest::from_fields(fields).unwrap())
 }
 
 fn records(count: usize) -> Vec<OrderRecord> {
-    let list: Vec<_> = (0..count).map(|n| format!(r#"{{"orderId":"{n}","symId":"S","side":"buy","qty":1}}"#)).collect();
+    let list: Vec<_> =
+        (0..count).map(|n| format!(r#"{{"orderId":"{n}","symId":"S","side":"buy","qty":1}}"#)).collect();
     let body = format!(r#"{{"s":"ok","d":[{}]}}"#, list.join(","));
     steadfast_spec::parse_order_list(body.as_bytes(), &Default::default()).unwrap()
 }
@@ -140,7 +147,9 @@ impl World {
     fn step(&mut self, event: Event) {
         for effect in self.registry.step(Duration::ZERO, event) {
             match effect {
-                Effect::Report(OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. }) => {
+                Effect::Report(
+                    OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. },
+                ) => {
                     assert!(self.flagged.insert(order_id), "I11: flagged twice");
                 }
                 Effect::Report(OrderEvent::Conflict { .. }) => self.double = true,
@@ -287,7 +296,9 @@ impl World {
             });
             text.push(intent.order_id().map_or(255, |id| id.parse().unwrap()));
             text.push(u8::from(intent.reopened));
-            if let Some(doubt) = intent.doubt.as_ref().filter(|_| intent.is_open() || intent.phase == Phase::Sending) {
+            if let Some(doubt) =
+                intent.doubt.as_ref().filter(|_| intent.is_open() || intent.phase == Phase::Sending)
+            {
                 stamp(doubt.from, &mut text);
                 text.push(doubt.here.reads.min(self.registry.rules.negatives));
                 stamp(doubt.here.latest, &mut text);
@@ -358,7 +369,8 @@ impl World {
         }
         let intents = &self.registry.intents;
         let ended = intents.values().all(|intent| intent.finding().is_some() || intent.phase == Phase::Idle);
-        let seen = (0..self.orders.len()).all(|order| self.registry.book.known(&order.to_string()).0 > Seq(0));
+        let seen =
+            (0..self.orders.len()).all(|order| self.registry.book.known(&order.to_string()).0 > Seq(0));
         let served = self.served.iter().flatten().all(|served| *served != Served::Pending);
         if ended && seen && served && self.reads.is_empty() {
             // I10: what is listed is owned or flagged, except what the caller was told of as a candidate.
@@ -440,6 +452,19 @@ fn two_intents_are_never_placed_three_times() {
 #[test]
 fn refused_resends_are_no_exception() {
     assert_safe(Model { refusals: true, intents: 1, ..SMALL });
+}
+
+#[test]
+#[ignore = "millions of states: run with --release"]
+fn three_intents_are_never_placed_four_times() {
+    assert_safe(Model { intents: 3, attempts: 1, ..SMALL });
+}
+
+#[test]
+#[ignore = "millions of states: run with --release"]
+fn refusals_and_a_foreign_twin_change_nothing_for_two_intents() {
+    assert_safe(Model { refusals: true, ..SMALL });
+    assert_safe(Model { foreign: 1, ..SMALL });
 }
 
 #[test]

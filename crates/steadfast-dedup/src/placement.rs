@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header, request};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
-use steadfast_spec::{BoxError, Class, Failure, Form, OrderRequest, Outcome, ext, outcome_of_status};
+use steadfast_spec::{BoxError, Class, Failure, Fate, Form, OrderRequest, Outcome, ext, outcome_of_status};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -119,10 +119,11 @@ impl<S> Sender<S> {
                     self.account.conclude(self.intent)
                 }
                 Verdict::Recovered { order_id, status } => {
-                    return Ok(synthesized(&order_id.clone(), "recovered", Resolution::Recovered {
-                        order_id,
-                        status,
-                    }));
+                    return Ok(synthesized(
+                        &order_id.clone(),
+                        "recovered",
+                        Resolution::Recovered { order_id, status },
+                    ));
                 }
                 Verdict::Unresolved(unresolved) => return in_doubt(answer, unresolved),
                 // What was in doubt and is no longer remembered is not thereby harmless.
@@ -181,7 +182,7 @@ struct Forget {
 impl Drop for Forget {
     fn drop(&mut self) {
         // A concluded intent stays what it is.
-        self.account.conclude(self.intent);
+        self.account.forget(self.intent);
     }
 }
 
@@ -231,7 +232,9 @@ fn attached<RB>(verdict: Verdict) -> Answered<RB> {
             return Ok(synthesized(&order_id.clone(), "attached", Resolution::Attached { order_id }));
         }
         Verdict::Unresolved(unresolved) => unresolved,
-        Verdict::NotPlaced | Verdict::Pending | Verdict::Resend => Unresolved::new(Reason::Deadline, Vec::new()),
+        Verdict::NotPlaced | Verdict::Pending | Verdict::Resend => {
+            Unresolved::new(Reason::Deadline, Vec::new())
+        }
     };
     Err(InDoubt::new(unresolved, OrderRefused::IntentInDoubt.into()).into())
 }
@@ -243,6 +246,10 @@ fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answered<RB> {
             response.extensions_mut().insert(unresolved);
             response.extensions_mut().insert(ext::DoNotRetry);
             Ok(response.map(ResponseBody::service))
+        }
+        // A refused repeat, say, proves nothing of what was sent before it.
+        Err(error) if !Failure::outcome_of(&*error).is_unknown() => {
+            Err(InDoubt::new(unresolved, Failure::new(Fate::Lost, error).into()).into())
         }
         Err(error) => Err(InDoubt::new(unresolved, error).into()),
     }

@@ -5,6 +5,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steadfast_spec::{BoxError, Endpoint, Lane, OrderRecord, Route, ext, parse_order_list};
+use tokio::runtime::Handle;
 use tower_service::Service;
 
 use crate::{
@@ -76,11 +77,14 @@ where
     RB: Body<Data = Bytes> + Send + 'static,
     RB::Error: Into<BoxError>,
 {
-    let runtime = tokio::runtime::Handle::try_current();
+    let first = Handle::try_current();
     // Services need not be `Sync`; the lock is held for one clone.
     let service = parking_lot::Mutex::new(service.clone());
     Arc::new(move |account| {
-        let Ok(runtime) = &runtime else { return account.stop_polling() };
+        // Where there is no runtime now, that of the first order is the best guess.
+        let Ok(runtime) = Handle::try_current().as_ref().or(first.as_ref()).cloned() else {
+            return account.stop_polling();
+        };
         let poller = Poller { account, service: service.lock().clone(), template: template.clone() };
         drop(runtime.spawn(poller.run::<B, RB>()));
     })

@@ -36,7 +36,9 @@ impl Registry {
             && match intent.phase {
                 Phase::Idle => true,
                 // The verdict may be old: between it and this poll lie queues, in which evidence can arrive.
-                Phase::Granted => self.is_absent(intent) && self.is_young(intent) && intent.epoch == self.epoch,
+                Phase::Granted => {
+                    self.is_absent(intent) && self.is_young(intent) && intent.epoch == self.epoch
+                }
                 _ => false,
             }
     }

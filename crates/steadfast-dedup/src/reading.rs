@@ -31,7 +31,7 @@ impl Registry {
         }
     }
 
-    pub(crate) fn pace(&mut self, purpose: Purpose) {
+    fn pace(&mut self, purpose: Purpose) {
         self.last_read = Some(self.now);
         // The baseline is read once for all; it must not hold up the search for an order.
         if purpose != Purpose::Baseline {
@@ -61,7 +61,7 @@ impl Registry {
         self.last_look = false;
     }
 
-    pub(crate) fn take_list(&mut self, started: Option<ReadStart>, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
+    fn take_list(&mut self, started: Option<ReadStart>, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
         let completed = self.tick();
         let session = started.map_or_else(|| self.session.unwrap_or_default(), |start| start.session);
         let seen = match started {
@@ -88,7 +88,7 @@ impl Registry {
     }
 
     /// Decides whether what a list does not hold counts.
-    pub(crate) fn weigh(
+    fn weigh(
         &mut self,
         start: ReadStart,
         session: Session,
@@ -126,7 +126,7 @@ impl Registry {
         }
     }
 
-    pub(crate) fn note_fault(&mut self, fault: Fault) {
+    fn note_fault(&mut self, fault: Fault) {
         for number in self.open_numbers() {
             if let Some(doubt) = self.intents.get_mut(&number).and_then(|intent| intent.doubt.as_mut()) {
                 doubt.fault = Some(fault);
@@ -135,7 +135,7 @@ impl Registry {
     }
 
     // An order that the service named must look like the one that was sent, or nothing can be recognised.
-    pub(crate) fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, out: &mut Vec<Effect>) {
+    fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&owner) else { return };
         if !matches!(intent.finding(), Some(Finding::Acknowledged { .. })) {
             return;

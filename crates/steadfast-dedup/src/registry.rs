@@ -33,6 +33,8 @@ pub struct Registry {
     pub(crate) intents: BTreeMap<IntentNo, Intent>,
     pub(crate) names: BTreeMap<ext::IntentId, IntentNo>,
     pub(crate) keys: BTreeMap<Key, KeyBook>,
+    /// Intents whose order is being looked for, or will be if their resend is not answered well.
+    pub(crate) searches: BTreeSet<IntentNo>,
     pub(crate) book: Book,
     /// Attempts in doubt that are not settled, by the instant at which they will be.
     pub(crate) unsettled: BTreeSet<(Duration, AttemptNo)>,
@@ -55,7 +57,7 @@ pub(crate) struct KeyBook {
     /// In flight, in doubt, or found absent and not sent again yet.
     pub(crate) live: Vec<IntentNo>,
     /// Decided, with a send that may have placed an order.
-    pub(crate) finished: Vec<IntentNo>,
+    pub(crate) finished: BTreeSet<IntentNo>,
     pub(crate) unsettled: usize,
     pub(crate) last_settled: Seq,
 }
@@ -125,6 +127,7 @@ impl Registry {
             intents: BTreeMap::new(),
             names: BTreeMap::new(),
             keys: BTreeMap::new(),
+            searches: BTreeSet::new(),
             book: Book::default(),
             unsettled: BTreeSet::new(),
             reads: BTreeMap::new(),
@@ -172,9 +175,9 @@ impl Registry {
             self.unsettled.pop_first();
             self.settle(attempt);
         }
-        let over = |intent: &Intent| intent.is_open() && intent.doubt.as_ref().is_some_and(|d| d.until <= self.now);
+        let over = |intent: &Intent| intent.doubt.as_ref().is_some_and(|doubt| doubt.until <= self.now);
         let ended: Vec<_> =
-            self.live_intents().filter(|(_, intent)| over(intent)).map(|(number, _)| number).collect();
+            self.open_intents().filter(|(_, intent)| over(intent)).map(|(number, _)| number).collect();
         for number in ended {
             self.give_up(number, out);
         }
@@ -213,7 +216,8 @@ impl Registry {
     }
 
     pub(crate) fn open_intents(&self) -> impl Iterator<Item = (IntentNo, &Intent)> {
-        self.live_intents().filter(|(_, intent)| intent.is_open())
+        let searched = self.searches.iter().filter_map(|&number| Some((number, self.intents.get(&number)?)));
+        searched.filter(|(_, intent)| intent.is_open())
     }
 
     pub(crate) fn doubts(&self) -> impl Iterator<Item = &Doubt> {

@@ -42,7 +42,7 @@ impl Registry {
         self.mark_sent(attempt, sent);
     }
 
-    pub(crate) fn mark_sent(&mut self, attempt: AttemptNo, sent: Sent) {
+    fn mark_sent(&mut self, attempt: AttemptNo, sent: Sent) {
         let epoch = self.epoch;
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let first = intent.first_sent().is_none();
@@ -74,7 +74,13 @@ impl Registry {
         }
     }
 
-    pub(crate) fn close(&mut self, attempt: AttemptNo, outcome: Outcome, answer: Answer, out: &mut Vec<Effect>) {
+    pub(crate) fn close(
+        &mut self,
+        attempt: AttemptNo,
+        outcome: Outcome,
+        answer: Answer,
+        out: &mut Vec<Effect>,
+    ) {
         let Some(found) =
             self.intents.get(&attempt.intent).and_then(|intent| intent.attempts.get(attempt.index))
         else {
@@ -111,7 +117,7 @@ impl Registry {
         }
     }
 
-    pub(crate) fn void(&mut self, attempt: AttemptNo, sent: Option<Sent>, how: Voided, out: &mut Vec<Effect>) {
+    fn void(&mut self, attempt: AttemptNo, sent: Option<Sent>, how: Voided, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         if let Some(found) = intent.attempts.get_mut(attempt.index) {
             found.state = AttemptState::Void;
@@ -135,7 +141,7 @@ impl Registry {
         self.resolve(&key, out);
     }
 
-    pub(crate) fn acknowledge(&mut self, attempt: AttemptNo, sent: Sent, order_id: Arc<str>, out: &mut Vec<Effect>) {
+    fn acknowledge(&mut self, attempt: AttemptNo, sent: Sent, order_id: Arc<str>, out: &mut Vec<Effect>) {
         let seen = self.tick();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
@@ -150,7 +156,7 @@ impl Registry {
         self.resolve(&key, out);
     }
 
-    pub(crate) fn doubt(
+    fn doubt(
         &mut self,
         attempt: AttemptNo,
         sent: Sent,
@@ -179,9 +185,10 @@ impl Registry {
     }
 
     /// Starts looking for an intent's order.
-    pub(crate) fn search(&mut self, number: IntentNo) {
+    fn search(&mut self, number: IntentNo) {
         let from = self.tick();
         let Some(intent) = self.intents.get_mut(&number) else { return };
+        self.searches.insert(number);
         intent.phase = Phase::Doubt;
         intent.doubt = Some(Doubt {
             since: self.now,
@@ -194,7 +201,7 @@ impl Registry {
     }
 
     /// Looks once more, for the whole lateness bound, for orders that had been taken for absent.
-    pub(crate) fn reopen(&mut self, number: IntentNo) {
+    fn reopen(&mut self, number: IntentNo) {
         self.search(number);
         let settles = self.now + self.settings.lateness;
         let Some(intent) = self.intents.get_mut(&number) else { return };

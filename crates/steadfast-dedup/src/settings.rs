@@ -97,11 +97,7 @@ impl Settings {
     /// [`max_resend_age`](Self::max_resend_age) is raised as well.
     #[must_use]
     pub fn conservative() -> Self {
-        Self {
-            lateness: Duration::from_secs(90),
-            positive_control: true,
-            ..Self::default()
-        }
+        Self { lateness: Duration::from_secs(90), positive_control: true, ..Self::default() }
     }
 
     /// The lateness bound: an order that was applied is listed at most this long after it was last possible for

@@ -91,6 +91,59 @@ async fn dropped_while_the_resend_is_queued_it_is_not_sent() {
     assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn s76_drop_then_identical() {
+    // The orphan is found within the hold: the repetition is a new order, as far as anybody can know.
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(3))]);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    a.abort();
+    assert!(a.await.is_err());
+    let start = tokio::time::Instant::now();
+    assert_eq!(rig.place("b", ORDER).await, Told::Placed("o2".into()));
+    assert!(start.elapsed() > s(2), "held while the orphan was looked for");
+    rig.audit();
+
+    // It is not: refused after five seconds, and nothing is sent.
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    a.abort();
+    assert!(a.await.is_err());
+    let start = tokio::time::Instant::now();
+    assert_eq!(rig.place("b", ORDER).await, Told::NotSent("the same order is in doubt already".into()));
+    assert_eq!(start.elapsed(), s(5));
+    // An order that only resembles it, or that has a name, is not held.
+    let start = tokio::time::Instant::now();
+    assert!(matches!(rig.place("c", &order(11)).await, Told::Placed(_)));
+    assert!(matches!(rig.send(with_id(&rig, "d", ORDER, "x")).await, Told::Placed(_)));
+    assert_eq!(start.elapsed(), Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_twin_whose_caller_waits_holds_nobody_up() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504()]);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    assert_eq!(rig.place("b", ORDER).await, Told::Placed("o1".into()));
+    assert!(!a.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_by_a_layer_between_is_refused_and_stays_in_doubt() {
+    let rig = Rig::new();
+    rig.between.repeats_everything();
+    rig.gateway.will([gw504(), gw504()]);
+    let request = rig.request("a", ORDER);
+    let error = rig.service.clone().oneshot(request).await.err().unwrap();
+    let outcome = steadfast_spec::Failure::outcome_of(&*error);
+    assert!(outcome.is_unknown(), "the refused repeat proves nothing of the first send: {outcome}");
+    assert_eq!(rig.gateway.posts(), 2, "one send, and one resend after its absence");
+}
+
 fn with_id(rig: &Rig, intent: &str, form: &str, id: &str) -> Request<Body> {
     let mut request = rig.request(intent, form);
     request.extensions_mut().insert(ext::IntentId::new(id));
@@ -198,9 +251,13 @@ async fn other_traffic_passes_untouched() {
         *response.headers_mut() = parts.headers;
         Ok::<_, steadfast_spec::BoxError>(response)
     });
-    let service = DedupLayer::new(&ledger).layer(tower::util::BoxCloneService::new(inner.map_future(Box::pin)));
-    for (method, path) in [(Method::GET, "/api/oms/orders"), (Method::DELETE, "/api/oms/place-order"), (Method::PUT, "/x")] {
-        let request = Request::builder().method(method).uri(path).header("x", "y").body(Full::from("a\0b")).unwrap();
+    let service =
+        DedupLayer::new(&ledger).layer(tower::util::BoxCloneService::new(inner.map_future(Box::pin)));
+    for (method, path) in
+        [(Method::GET, "/api/oms/orders"), (Method::DELETE, "/api/oms/place-order"), (Method::PUT, "/x")]
+    {
+        let request =
+            Request::builder().method(method).uri(path).header("x", "y").body(Full::from("a\0b")).unwrap();
         let response = service.clone().oneshot(request).await.unwrap();
         assert_eq!(response.headers()["x"], "y");
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "a\0b");
@@ -212,7 +269,9 @@ async fn other_traffic_passes_untouched() {
 async fn without_a_send_guard_orders_are_refused() {
     let ledger = Ledger::default();
     let inner = tower::service_fn(|_: Request<Body>| {
-        std::future::ready(Ok::<_, steadfast_spec::BoxError>(http::Response::new(Full::<bytes::Bytes>::default())))
+        std::future::ready(Ok::<_, steadfast_spec::BoxError>(http::Response::new(
+            Full::<bytes::Bytes>::default(),
+        )))
     });
     let service = DedupLayer::new(&ledger).layer(inner);
     let rig = Rig::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_spec::ext;
+use steadfast_spec::{Fate, ext};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -73,14 +73,15 @@ async fn s63_twins_both_504_both_placed() {
 #[tokio::test(start_paused = true)]
 async fn s64_cohort_unsettled() {
     let rig = warm().await;
-    // The first order is placed and lost; the second, sent later, is still pending at the gateway when it takes the
-    // first one's record. The first must not be sent again before the second is settled.
-    rig.gateway.will([gw504().placed_after(s(14)), gw504().placed_after(s(14))]);
+    // The first order is lost to a timeout and applied at the last moment; meanwhile the record of the second is
+    // taken for it. The second settles first, and must not be sent again before the first has settled too.
+    let lost = gw504().reply(Reply::Lost(Fate::Lost)).answered_after(s(1));
+    rig.gateway.will([lost.placed_after(s(29)), gw504().placed()]);
     let a = rig.start("a", ORDER);
-    sleep(s(13)).await;
+    sleep(s(2)).await;
     let b = rig.start("b", ORDER);
     let told = [a.await.unwrap(), b.await.unwrap()];
-    assert_eq!(told, [Told::Recovered("o2".into()), Told::Recovered("o3".into())]);
+    assert_eq!(told, [Told::Recovered("o3".into()), Told::Recovered("o2".into())]);
     assert_eq!(rig.gateway.posts(), 3);
     rig.audit();
 }
@@ -88,16 +89,18 @@ async fn s64_cohort_unsettled() {
 #[tokio::test(start_paused = true)]
 async fn s65_oldest_first() {
     let rig = warm().await;
-    // The first order is listed before the second is sent; while a third is in flight nobody may take it. When both
-    // can, the first takes the older record, the only one that it alone may have.
-    rig.gateway.will([gw504().placed(), gw504().placed(), ack()]);
+    // While a third twin is in flight nobody claims. The first order is listed before the second is sent, the
+    // second's after: the first must take the older record, the only one that the second may not have.
+    rig.gateway.will([ack().answered_after(s(5)), gw504().placed(), gw504().placed()]);
     let c = rig.start("c", ORDER);
+    sleep(Duration::from_millis(10)).await;
     let a = rig.start("a", ORDER);
-    c.await.unwrap();
+    sleep(s(2)).await;
     let b = rig.start("b", ORDER);
-    a.await.unwrap();
-    b.await.unwrap();
-    assert_eq!(rig.gateway.posts(), 4);
+    let told = [a.await.unwrap(), b.await.unwrap(), c.await.unwrap()];
+    let recovered = |id: &str| Told::Recovered(id.into());
+    assert_eq!(told, [recovered("o3"), recovered("o4"), Told::Placed("o2".into())]);
+    assert_eq!(rig.gateway.posts(), 4, "nobody had to send again");
     rig.audit();
 }
 
@@ -147,7 +150,9 @@ async fn s68_key_isolation() {
     let a = rig.start("a", ORDER);
     sleep(s(1)).await;
     let start = Instant::now();
-    for (n, form) in [ORDER.replace("buy", "sell"), ORDER.replace("INFY", "SBIN"), ORDER.into()].iter().enumerate() {
+    for (n, form) in
+        [ORDER.replace("buy", "sell"), ORDER.replace("INFY", "SBIN"), ORDER.into()].iter().enumerate()
+    {
         assert!(matches!(rig.place(&format!("other{n}"), form).await, Told::Placed(_)));
     }
     assert_eq!(start.elapsed(), Duration::from_millis(150), "nobody is held up");

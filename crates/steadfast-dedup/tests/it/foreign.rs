@@ -80,5 +80,9 @@ async fn one_id_for_two_orders_is_a_conflict_and_no_panic() {
     rig.gateway.will([ack(), ack().reply(Reply::AckId("o1"))]);
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
     assert_eq!(rig.place("b", &order(3)).await, Told::Placed("o1".into()), "the answer is the service's");
-    assert!(rig.events().iter().any(|event| matches!(event, OrderEvent::Conflict { order_id, .. } if order_id == "o1")));
+    assert!(
+        rig.events()
+            .iter()
+            .any(|event| matches!(event, OrderEvent::Conflict { order_id, .. } if order_id == "o1"))
+    );
 }

@@ -1,12 +1,17 @@
 //! The rows of the scenario matrix, over the two layers and a scripted gateway, in paused time.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its rig too")]
+
 mod gateway;
 mod rig;
 
 mod cancellation;
+mod chaos;
 mod classification;
 mod concurrency;
 mod foreign;
 mod matching;
+mod probes;
 mod reads;
+mod registry;
 mod timing;

@@ -39,10 +39,17 @@ async fn s46_s47_rejected_and_cancelled_orders_were_processed() {
 #[tokio::test(start_paused = true)]
 async fn s48_bracket_legs() {
     let rig = Rig::new();
-    let leg = |name: &'static str| move |rig: &Rig, form: &str| rig.gateway.foreign(form, match name {
-        "stoploss" => |record| drop(record.insert("legType".into(), json!("stoploss"))),
-        _ => |record| drop(record.insert("legType".into(), json!("target"))),
-    });
+    let leg = |name: &'static str| {
+        move |rig: &Rig, form: &str| {
+            rig.gateway.foreign(
+                form,
+                match name {
+                    "stoploss" => |record| drop(record.insert("legType".into(), json!("stoploss"))),
+                    _ => |record| drop(record.insert("legType".into(), json!("target"))),
+                },
+            )
+        }
+    };
     rig.gateway.will([gw504(), gw504().placed()]);
     // The legs of an earlier bracket appear while a sell is in doubt: they are not it, and do not veto it.
     let sell = ORDER.replace("buy", "sell");
@@ -68,7 +75,8 @@ async fn s50_price_format() {
 #[tokio::test(start_paused = true)]
 async fn s51_market_price_noise() {
     let rig = Rig::new();
-    rig.gateway.will([gw504().placed().edit(|record| drop(record.insert("limitPrice".into(), json!(1534.2))))]);
+    rig.gateway
+        .will([gw504().placed().edit(|record| drop(record.insert("limitPrice".into(), json!(1534.2))))]);
     assert_eq!(rig.place("a", &market()).await, Told::Recovered("o1".into()));
 }
 
@@ -98,7 +106,8 @@ async fn s54_autosliced() {
 #[tokio::test(start_paused = true)]
 async fn s55_tick_rounding() {
     let rig = Rig::new();
-    rig.gateway.will([gw504().placed().edit(|record| drop(record.insert("limitPrice".into(), json!(100.05))))]);
+    rig.gateway
+        .will([gw504().placed().edit(|record| drop(record.insert("limitPrice".into(), json!(100.05))))]);
     assert_eq!(rig.place("a", ORDER).await, near(&["o1"]));
     assert_eq!(rig.gateway.posts(), 1);
 }
@@ -172,4 +181,22 @@ async fn a_day_that_ends_leaves_its_doubts_unresolved() {
     *now.lock() += s(86_400);
     assert_eq!(a.await.unwrap(), Told::Unresolved("epoch_changed", vec![], 504));
     assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s83_clock_jumps() {
+    let now = std::sync::Arc::new(Mutex::new(s(1_000_000)));
+    let source = now.clone();
+    let clock = WallClock::new(move || UNIX_EPOCH + *source.lock());
+    let rig = Rig::with(Settings::default().trading_day(clock, 0));
+    rig.gateway.will([gw504()]);
+    let start = tokio::time::Instant::now();
+    let a = rig.start("a", ORDER);
+    for jump in [s(1_003_600), s(996_400), s(1_000_000)] {
+        sleep(s(2)).await;
+        *now.lock() = jump;
+    }
+    assert_eq!(a.await.unwrap(), Told::Resent("o1".into()));
+    assert!(start.elapsed() >= s(15), "no window is shortened");
+    rig.audit();
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use steadfast_dedup::{OrderEvent, OrdersScope, Settings};
 use tokio::time::sleep;
+use tower::ServiceExt;
 
 use crate::{
     gateway::{Read, ReadReply, Reply, ack, gw504, read},
@@ -206,9 +207,7 @@ async fn s38_verify_budget() {
 async fn s39_dup_ids_in_list() {
     let rig = Rig::new();
     rig.gateway.will([gw504()]);
-    let record = |status: &str| {
-        json!({"orderId": "x1", "symId": "EQT_INFY_EQ_NSE", "side": "buy", "qty": 10, "status": status})
-    };
+    let record = |status: &str| json!({"orderId": "x1", "symId": "EQT_INFY_EQ_NSE", "side": "buy", "qty": 10, "status": status});
     let list = json!({"s": "ok", "d": [record("open"), record("completed")]}).to_string();
     rig.gateway.reads([read(ReadReply::List)]);
     rig.gateway.always(read(ReadReply::Raw(list)));
@@ -226,6 +225,28 @@ async fn s41_s42_unknown_status_and_numeric_order_id() {
         record.insert("orderId".into(), json!(4711));
     })]);
     assert_eq!(rig.service_told("a", ORDER).await, Told::Recovered("4711".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s43_filtered_user_get() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(14))]);
+    rig.gateway.reads([read(ReadReply::List)]);
+    rig.gateway.always(read(ReadReply::Lost));
+    let a = rig.start("a", ORDER);
+    sleep(s(16)).await;
+    // The caller's own lists, filtered, lack the order, after it had settled. They are his and prove nothing.
+    for _ in 0..3 {
+        rig.gateway.reads([read(ReadReply::Without(vec!["o1"]))]);
+        let request = http::Request::get("https://gateway.example/v2/api/oms/orders?status=rejected");
+        let request = request.body(crate::gateway::Body::default()).unwrap();
+        rig.service.clone().oneshot(request).await.unwrap();
+    }
+    assert!(!a.is_finished());
+    rig.gateway.always(read(ReadReply::List));
+    assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
 }
 
 #[tokio::test(start_paused = true)]

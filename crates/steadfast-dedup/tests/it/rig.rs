@@ -11,8 +11,8 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use steadfast_dedup::{
-    Dedup, DedupLayer, Ledger, OrderEvent, RESOLUTION_HEADER, Resolution, SendGuard, SendGuardLayer, Settings,
-    Unresolved,
+    Dedup, DedupLayer, Ledger, OrderEvent, RESOLUTION_HEADER, Resolution, SendGuard, SendGuardLayer,
+    Settings, Unresolved,
 };
 use steadfast_spec::{BoxError, Failure, Outcome, PlacedOrder, ext};
 use tokio::{
@@ -56,11 +56,17 @@ struct Knobs {
     generation: u64,
     first_queue: Duration,
     resend_queue: Duration,
+    careless: bool,
 }
 
 impl Between {
     pub(crate) fn token(&self, generation: u64) {
         self.0.lock().generation = generation;
+    }
+
+    /// Repeats what it must not repeat, as a generic retry layer would.
+    pub(crate) fn repeats_everything(&self) {
+        self.0.lock().careless = true;
     }
 
     pub(crate) fn queue(&self, first: Duration, resend: Duration) {
@@ -88,8 +94,7 @@ impl Rig {
     pub(crate) fn with(settings: Settings) -> Self {
         let (gateway, ledger, between) = (Gateway::default(), Ledger::new(settings), Between::default());
         let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
-        let service =
-            DedupLayer::new(&ledger).layer(Middle { inner: guarded, between: between.clone() });
+        let service = DedupLayer::new(&ledger).layer(Middle { inner: guarded, between: between.clone() });
         let events = Mutex::new(ledger.events());
         Self { gateway, ledger, between, service, events, seen: Mutex::default(), told: Arc::default() }
     }
@@ -140,7 +145,9 @@ impl Rig {
     /// The identifiers that were reported as late or too many.
     pub(crate) fn flagged(&self) -> Vec<String> {
         let flagged = self.events().into_iter().filter_map(|event| match event {
-            OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => Some(order_id),
+            OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => {
+                Some(order_id)
+            }
             _ => None,
         });
         flagged.collect()
@@ -260,7 +267,9 @@ where
                         Failure::find(&**error).is_some_and(Failure::is_refusal),
                     ),
                 };
-                let repeat = is_order && !refusal && matches!(outcome, Some(Outcome::NotSent | Outcome::NotExecuted));
+                let repeat =
+                    is_order && !refusal && matches!(outcome, Some(Outcome::NotSent | Outcome::NotExecuted));
+                let repeat = repeat || knobs.careless && is_order && !refusal;
                 match waits.next().filter(|_| repeat) {
                     Some(wait) => sleep(Duration::from_secs(wait)).await,
                     None => return answer,

@@ -184,6 +184,8 @@ async fn s16_max_age_market() {
     let rig = Rig::new();
     rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost)).answered_after(s(10))]);
     assert_eq!(rig.place("a", &market()).await, unresolved("not_observed", 0));
+    let granted = |event: &_| matches!(event, steadfast_dedup::OrderEvent::Absent { .. });
+    assert!(!rig.events().iter().any(granted), "it was too old before anybody asked for a permit");
     assert_eq!(rig.gateway.posts(), 1);
     rig.audit();
 }

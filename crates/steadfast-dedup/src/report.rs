@@ -1,0 +1,31 @@
+use crate::event::OrderEvent;
+
+/// Tells the log.
+pub(crate) fn trace(account: &str, event: &OrderEvent) {
+    match event {
+        OrderEvent::Recovered { intent, order_id, .. } => {
+            tracing::info!(account, intent = intent.0, order_id, "order in doubt recovered");
+        }
+        OrderEvent::Absent { intent, .. } => {
+            tracing::info!(account, intent = intent.0, "order in doubt absent");
+        }
+        OrderEvent::Unresolved { intent, unresolved, .. } => {
+            tracing::warn!(account, intent = intent.0, reason = %unresolved.reason, "order unresolved");
+        }
+        OrderEvent::LateDuplicate { intent, order_id, kept, .. } => {
+            tracing::error!(account, intent = intent.0, order_id, ?kept, "order appeared late");
+        }
+        OrderEvent::Excess { intent, order_id } => {
+            tracing::error!(account, intent = intent.0, order_id, "more orders than were asked for");
+        }
+        OrderEvent::Conflict { intent, order_id } => {
+            tracing::error!(account, intent = intent.0, order_id, "order id contradicts the books");
+        }
+        OrderEvent::ListNotMonotone { order_id } => {
+            tracing::warn!(account, order_id, "order list lost an order: no resends in this session");
+        }
+        OrderEvent::Uncalibrated { order_id } => {
+            tracing::warn!(account, order_id, "acknowledged order not recognised in the list");
+        }
+    }
+}
