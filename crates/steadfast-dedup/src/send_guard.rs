@@ -200,6 +200,12 @@ impl OpenAttempt {
             Err(error) => {
                 let answered = Failure::find(&*error).is_some_and(|f| f.fate() == Fate::Answered);
                 let answer = if answered { Answer::Cut } else { Answer::None };
+                // A timeout may find the body unpolled a moment before another thread lets it go. The ledger has the last
+                // word on that; a transport's own proof, such as a refused stream, holds.
+                let error = match Failure::find(&*error) {
+                    Some(failure) if failure.is_timeout() => Failure::timed_out(Fate::Lost, error).into(),
+                    _ => error,
+                };
                 let left = self.account.close_failed(self.attempt, Failure::outcome_of(&*error), answer);
                 Err(if left { error } else { not_sent(error) })
             }

@@ -12,6 +12,7 @@ mod concurrency;
 mod foreign;
 mod matching;
 mod probes;
+mod race;
 mod reads;
 mod registry;
 mod timing;

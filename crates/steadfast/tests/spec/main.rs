@@ -3,6 +3,8 @@
 //! Each test is named after the section that it holds. Time is tokio's and paused, except in [`served`], where the
 //! typed client talks to a socket.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod section_1;
 mod section_1_envelope;
 mod section_2;

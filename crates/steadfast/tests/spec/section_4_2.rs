@@ -61,7 +61,10 @@ async fn spec_4_2_client_the_exchange_is_a_form_of_all_five_fields_without_a_hea
 #[tokio::test(start_paused = true)]
 async fn spec_4_2_client_the_redirect_uri_is_percent_encoded() {
     let wire = Wire::scripted([token("one")]);
-    exchange_source(&wire, "K3y", "s3cret", "http://a.example/cb?x=1&y=é", || "c".into()).login().await.unwrap();
+    exchange_source(&wire, "K3y", "s3cret", "http://a.example/cb?x=1&y=é", || "c".into())
+        .login()
+        .await
+        .unwrap();
     let body = wire.only().body;
     assert!(body.contains("redirect_uri=http%3A%2F%2Fa.example%2Fcb%3Fx%3D1%26y%3D%C3%A9&"), "{body}");
 }
@@ -79,7 +82,12 @@ async fn spec_4_2_client_a_record_without_an_envelope_is_a_token() {
 #[tokio::test(start_paused = true)]
 async fn spec_4_2_client_each_refusal_of_the_exchange_has_its_reaction() {
     for (status, msg, kind, sends) in [
-        (400, "Input validation failed. Kindly check your input contains required fields for the request", AuthErrorKind::Latched, 1),
+        (
+            400,
+            "Input validation failed. Kindly check your input contains required fields for the request",
+            AuthErrorKind::Latched,
+            1,
+        ),
         (401, "Unauthorized", AuthErrorKind::Rejected, 1),
         (500, "Internal server error", AuthErrorKind::Unavailable, 1),
     ] {
@@ -111,9 +119,10 @@ async fn spec_4_2_client_reauthentication_asks_for_a_new_code_of_a_new_login() {
     let code = Arc::new(std::sync::Mutex::new(browser_login(&sandbox).await));
     let next = code.clone();
     let wire = Wire::to(&sandbox);
-    let source = exchange_source(&wire, &facts.api_key, &facts.client_secret, &facts.redirect_uri, move || {
-        next.lock().unwrap().clone()
-    });
+    let source =
+        exchange_source(&wire, &facts.api_key, &facts.client_secret, &facts.redirect_uri, move || {
+            next.lock().unwrap().clone()
+        });
     let world = World::logging_in(wire.clone(), source.clone());
     source.login().await.unwrap();
     assert_eq!(world.orders().await.status(), StatusCode::OK);

@@ -1,7 +1,10 @@
 //! Placing an order.
 
-use http::{Method, StatusCode};
-use steadfast::{OrderRequest, Outcome, spec::Form};
+use http::Method;
+use steadfast::{
+    OrderRequest, Outcome,
+    spec::{Failure, Form},
+};
 use steadfast_sandbox::Sandbox;
 
 use crate::{
@@ -27,7 +30,11 @@ fn spec_4_4_client_limit_and_stoplimit_need_a_limit_price() {
         assert_eq!(refused_field(&[("type", kind), ("trigPrice", "99"), ("limitPrice", "")]), "limitPrice");
     }
     for kind in ["market", "stopmarket"] {
-        order_with(&[("type", kind), ("trigPrice", if kind == "market" { "" } else { "99" }), ("limitPrice", "")]);
+        order_with(&[
+            ("type", kind),
+            ("trigPrice", if kind == "market" { "" } else { "99" }),
+            ("limitPrice", ""),
+        ]);
     }
 }
 
@@ -45,7 +52,7 @@ fn spec_4_4_client_stoplimit_and_stopmarket_need_a_trigger_price() {
 #[test]
 fn spec_4_4_client_quantity_and_prices_are_numbers() {
     for field in ["qty", "limitPrice", "trigPrice"] {
-        for value in ["ten", "1e3", "1,5", "NaN", "0x10", " 1"] {
+        for value in ["ten", "1,5", "NaN", "0x10", " 1"] {
             assert_eq!(refused_field(&[("type", "stoplimit"), ("trigPrice", "99"), (field, value)]), field);
         }
     }
@@ -87,28 +94,20 @@ async fn spec_4_4_client_success_is_an_order_id_and_a_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn spec_4_4_client_an_order_that_the_service_finds_invalid_is_rejected_and_not_sent_again() {
+async fn spec_4_4_client_an_invalid_order_is_not_sent_even_if_its_form_was_written_by_hand() {
     let sandbox = sandbox(Sandbox::builder());
     let world = World::at(&sandbox);
-    // Written by hand, because the builder would not let it pass.
-    let form = fields_with(&[("side", "BUY")]).into_iter().fold(Form::new(), |form, (name, value)| {
-        form.with(name.to_owned(), value)
-    });
-    let response =
-        world.call(world.request(Method::POST, "/api/oms/place-order", &form.encode())).await;
-    match response {
-        Ok(response) => {
-            assert_eq!(response.status(), StatusCode::BAD_REQUEST);
-            assert_eq!(response.extensions().get(), Some(&Outcome::Rejected));
-            assert_eq!(world.wire.seen().len(), 1);
-        }
-        // Refused on this side is as good.
-        Err(error) => {
-            assert_eq!(steadfast::spec::Failure::outcome_of(&*error), Outcome::NotSent);
-            assert_eq!(world.wire.seen().len(), 0);
-        }
+    for change in
+        [("side", "BUY"), ("product", "cnc"), ("validity", "DAY"), ("limitPrice", ""), ("qty", "ten")]
+    {
+        let fields = fields_with(&[change]);
+        let form =
+            fields.into_iter().fold(Form::new(), |form, (name, value)| form.with(name.to_owned(), value));
+        let request = world.request(Method::POST, "/api/oms/place-order", &form.encode());
+        let refused = world.call(request).await.unwrap_err();
+        assert_eq!(Failure::outcome_of(&*refused), Outcome::NotSent, "{change:?}");
     }
-    assert_eq!(sandbox.state().orders.len(), 0);
+    assert_eq!(world.wire.to_path("/api/oms/place-order").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,12 +10,12 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full};
-use steadfast::{Body, BoxError, spec::Form};
+use steadfast::{BoxError, spec::Form};
 use steadfast_sandbox::Sandbox;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt};
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, BoxError>> + Send>>;
 
 /// A transport that remembers every request that has left.
 #[derive(Clone)]
@@ -40,7 +40,6 @@ pub(crate) struct Seen {
 #[derive(Clone, Debug)]
 pub(crate) struct Scripted {
     status: u16,
-    headers: Vec<(&'static str, &'static str)>,
     body: String,
 }
 
@@ -51,12 +50,12 @@ pub(crate) fn ok(d: &str) -> Scripted {
 
 /// 200 with a body of its own.
 pub(crate) fn bare(body: &str) -> Scripted {
-    Scripted { status: 200, headers: Vec::new(), body: body.to_owned() }
+    Scripted { status: 200, body: body.to_owned() }
 }
 
 /// An error in its envelope.
 pub(crate) fn error(status: u16, msg: &str) -> Scripted {
-    Scripted { status, headers: Vec::new(), body: format!(r#"{{"s":"error","msg":"{msg}"}}"#) }
+    Scripted { status, body: format!(r#"{{"s":"error","msg":"{msg}"}}"#) }
 }
 
 /// The record of §2, as §4.2 answers it.
@@ -67,18 +66,8 @@ pub(crate) fn token(token: &str) -> Scripted {
 }
 
 impl Scripted {
-    pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
-        self.headers.push((name, value));
-        self
-    }
-
-    fn response(&self) -> Response<Body> {
-        let body = Full::from(self.body.clone()).map_err(|never| match never {});
-        let mut response = Response::builder().status(self.status);
-        for &(name, value) in &self.headers {
-            response = response.header(name, value);
-        }
-        response.body(Body::new(body)).unwrap()
+    fn response(&self) -> Response<Full<Bytes>> {
+        Response::builder().status(self.status).body(Full::from(self.body.clone())).unwrap()
     }
 }
 
@@ -88,8 +77,8 @@ impl Wire {
         Self::new(move |request| {
             let gateway = gateway.clone();
             Box::pin(async move {
-                let response = gateway.oneshot(request).await?;
-                Ok(response.map(|body| Body::new(body.map_err(Into::into))))
+                let (head, body) = gateway.oneshot(request).await?.into_parts();
+                Ok(Response::from_parts(head, Full::from(body.collect().await?.to_bytes())))
             })
         })
     }
@@ -107,7 +96,9 @@ impl Wire {
     }
 
     /// Answers each request by what it is.
-    pub(crate) fn answering(answer: impl Fn(&Request<Full<Bytes>>) -> Scripted + Send + Sync + 'static) -> Self {
+    pub(crate) fn answering(
+        answer: impl Fn(&Request<Full<Bytes>>) -> Scripted + Send + Sync + 'static,
+    ) -> Self {
         Self::new(move |request| {
             let response = answer(&request).response();
             Box::pin(async { Ok(response) })
@@ -126,6 +117,14 @@ impl Wire {
     #[track_caller]
     pub(crate) fn only(&self) -> Seen {
         let mut seen = self.seen();
+        assert_eq!(seen.len(), 1, "{:?}", self.lines());
+        seen.remove(0)
+    }
+
+    /// The one request that has left to `path`; an order is preceded by a look at the list.
+    #[track_caller]
+    pub(crate) fn only_to(&self, path: &str) -> Seen {
+        let mut seen = self.to_path(path);
         assert_eq!(seen.len(), 1, "{:?}", self.lines());
         seen.remove(0)
     }
@@ -175,7 +174,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    type Response = Response<Body>;
+    type Response = Response<Full<Bytes>>;
     type Error = BoxError;
     type Future = Answer;
 

@@ -77,9 +77,10 @@ impl World {
     fn assemble(base: &str, wire: Wire, stack: Stack) -> Self {
         let stack = stack.routes(Routes::new(&Paths::public()));
         let service = stack.service(wire.clone()).and_then(
-            |response: Response<ResponseBody<steadfast::Body>>| async move {
+            |response: Response<ResponseBody<Full<Bytes>>>| async move {
                 let (parts, body) = response.into_parts();
-                Ok(Response::from_parts(parts, body.collect().await?.to_bytes()))
+                let body = body.collect().await?;
+                Ok(Response::from_parts(parts, body.to_bytes()))
             },
         );
         Self { wire, stack, base: base.to_owned(), service: BoxCloneSyncService::new(service) }
@@ -154,7 +155,7 @@ pub(crate) fn limited_totp_source(wire: &Wire, limiter: &ZoneLimiter, account: &
     TokenSource::builder(key, login.gate(gate)).clock(wall_clock()).build()
 }
 
-/// Logs in with codes that a person types: each of `codes` once.
+/// Logs in with a code that was sent to the user.
 pub(crate) fn otp_source(wire: &Wire, credentials: Credentials, key: &str, code: String) -> TokenSource {
     let key = ApiKey::new(key).unwrap();
     let codes = move || {
@@ -178,8 +179,8 @@ pub(crate) fn exchange_source(
         let code = next();
         async move { Ok::<_, BoxError>(OneTimeCode::new(code)) }
     };
-    let login =
-        CodeExchange::new(wire.clone(), &base(), key.clone(), secret, redirect_uri.to_owned(), codes).unwrap();
+    let login = CodeExchange::new(wire.clone(), &base(), key.clone(), secret, redirect_uri.to_owned(), codes)
+        .unwrap();
     TokenSource::builder(key, login).clock(wall_clock()).build()
 }
 
