@@ -3,7 +3,7 @@
 //! [`Leaf`] adapts the client: its errors say whether anything of a request may have left. The connector, the pool and
 //! its settings stay the caller's.
 //!
-//! Prints: "side":"sell","status":"completed"
+//! Prints: "status":"completed"
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
 
 use std::{future::pending, time::Duration};

@@ -58,9 +58,12 @@ impl BaseUrl {
         Uri::from_parts(parts).map_err(|_| InvalidBaseUrl::Syntax)
     }
 
-    /// The path of `uri` below the base address; `None` if it lies elsewhere.
+    /// The path of `uri` below the base address; `None` if it lies elsewhere: another scheme, host, port or path.
     #[must_use]
     pub fn strip<'a>(&self, uri: &'a Uri) -> Option<&'a str> {
+        if uri.scheme() != self.uri.scheme() || uri.authority() != self.uri.authority() {
+            return None;
+        }
         uri.path().strip_prefix(self.prefix.as_str()).filter(|rest| rest.starts_with('/'))
     }
 
@@ -143,7 +146,15 @@ mod tests {
             assert_eq!(base.to_string(), "https://api.example/tradeapi/v2");
         }
         let base = BaseUrl::new("https://api.example/v2").unwrap();
-        assert_eq!(base.strip(&"https://api.example/v2x/api".parse().unwrap()), None);
+        for elsewhere in [
+            "https://api.example/v2x/api",
+            "https://evil.example/v2/api",
+            "http://api.example/v2/api",
+            "https://api.example:444/v2/api",
+            "/v2/api",
+        ] {
+            assert_eq!(base.strip(&elsewhere.parse().unwrap()), None, "{elsewhere}");
+        }
     }
 
     #[test]

@@ -103,7 +103,8 @@ impl Operation {
         };
         if !self.query.is_empty() {
             target.push('?');
-            target.push_str(&self.query.encode());
+            // §1: special characters are percent-encoded. A form's plus sign is a blank; a real one is escaped already.
+            target.push_str(&self.query.encode().replace('+', "%20"));
         }
         Ok(target)
     }
@@ -145,6 +146,12 @@ mod tests {
             Operation::cancel_order("a&b=c").target(&paths).unwrap(),
             "/api/oms/cancel-order?orderId=a%26b%3Dc"
         );
+    }
+
+    #[test]
+    fn a_blank_in_a_query_is_percent_encoded() {
+        let quote = Operation::new(Endpoint::Quotes).query("symId", "A B+C");
+        assert_eq!(quote.target(&Paths::public()).unwrap(), "/api/mkt-data/quotes?symId=A%20B%2BC");
     }
 
     #[test]

@@ -66,7 +66,8 @@ impl Access {
         Ok(match self.0 {
             Kind::Source(source) => source,
             Kind::Totp { api_key, credentials, secret } => {
-                let gate = LimiterGate::new(limiter.clone(), base, account.clone());
+                let gate = LimiterGate::new(limiter.clone(), base, account.clone())
+                    .local_address(transport.source());
                 let leaf = transport.leaf().map_err(InvalidClient::Tls)?;
                 let login = IndividualLogin::totp(leaf, base, api_key.clone(), credentials, secret)
                     .map_err(InvalidClient::BaseUrl)?

@@ -1,7 +1,7 @@
 use std::{error::Error as StdError, fmt};
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
 use steadfast_dedup::{Ledger, Resolution, Settings};
@@ -108,7 +108,7 @@ impl Client {
         let (parts, body) = self.answer(request).await?;
         let resolution = parts.extensions.get().cloned();
         match PlacedOrder::parse(&body) {
-            Ok(placed) if parts.status == http::StatusCode::OK => {
+            Ok(placed) if parts.status == StatusCode::OK => {
                 Ok(Placed { order_id: placed.order_id, msg: placed.msg, resolution })
             }
             _ => Err(Error::of_answer(&parts, text_of(&body))),
@@ -123,7 +123,7 @@ impl Client {
     pub async fn orders(&self) -> Result<Vec<OrderRecord>, Error> {
         let body = self.read(&Operation::orders()).await?;
         parse_order_list(&body, &FieldNames::default())
-            .map_err(|error| Error::unexpected(Outcome::Accepted { order_id: None }, error))
+            .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
     }
 
     /// Cancels an order (§4.5). Cancelling twice is as good as once, so it is repeated in doubt; if that ends without a
@@ -149,7 +149,8 @@ impl Client {
         }
     }
 
-    /// Calls any operation; the answer's payload as JSON, `None` for `no-data`.
+    /// Calls any operation whose answer is in the envelope; its payload as JSON, `None` for `no-data`. Logins are not
+    /// called but made by [`tokens`](Self::tokens).
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ impl Client {
     pub async fn call(&self, operation: &Operation) -> Result<Option<serde_json::Value>, Error> {
         let body = self.read(operation).await?;
         let unexpected =
-            |error: EnvelopeError| Error::unexpected(Outcome::Accepted { order_id: None }, error);
+            |error: EnvelopeError| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error);
         match Envelope::parse(&body).map_err(unexpected)? {
             Envelope::Ok { d } => serde_json::from_str(d.get())
                 .map(Some)
@@ -171,11 +172,13 @@ impl Client {
     async fn read(&self, operation: &Operation) -> Result<Bytes, Error> {
         let (parts, body) = self.answer(self.request(operation)?).await?;
         match Envelope::parse(&body) {
-            Ok(Envelope::Ok { .. } | Envelope::NoData { .. }) if parts.status == http::StatusCode::OK => {
+            Ok(Envelope::Ok { .. }) if parts.status == StatusCode::OK => Ok(body),
+            // The status of `no-data` is not shown; it is a normal empty state whatever it comes with.
+            Ok(Envelope::NoData { .. }) if matches!(parts.status, StatusCode::OK | StatusCode::NOT_FOUND) => {
                 Ok(body)
             }
-            Err(error) if parts.status == http::StatusCode::OK => {
-                Err(Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
+            Err(error) if parts.status == StatusCode::OK => {
+                Err(Error::of_answer(&parts, None).because(error))
             }
             _ => Err(Error::of_answer(&parts, text_of(&body))),
         }

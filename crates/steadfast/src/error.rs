@@ -83,7 +83,11 @@ impl Error {
 
     /// An answer that is not a success, by its status and what the layers wrote beside it.
     pub(crate) fn of_answer(parts: &http::response::Parts, message: Option<String>) -> Self {
-        let outcome = parts.extensions.get().cloned().unwrap_or(Outcome::Unknown { resend: Resend::Never });
+        // Long answers are accepted by their status; one that turns out not to be a success proves nothing.
+        let outcome = match parts.extensions.get() {
+            Some(outcome) if parts.status != StatusCode::OK => Outcome::clone(outcome),
+            _ => Outcome::Unknown { resend: Resend::Never },
+        };
         let unresolved = parts.extensions.get::<Unresolved>().cloned();
         let kind = match (&unresolved, parts.status.as_u16()) {
             (Some(unresolved), _) => kind_in_doubt(unresolved),

@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use http::{HeaderMap, StatusCode};
 use steadfast_auth::{Gate, GatePermit};
 use steadfast_limit::{Account, Answer, Permit, ZoneLimiter};
@@ -9,6 +11,7 @@ pub struct LimiterGate {
     limiter: ZoneLimiter,
     authority: String,
     account: Account,
+    from: Option<IpAddr>,
 }
 
 impl LimiterGate {
@@ -16,7 +19,14 @@ impl LimiterGate {
     #[must_use]
     pub fn new(limiter: ZoneLimiter, base: &BaseUrl, account: Account) -> Self {
         let authority = base.uri().authority().map(ToString::to_string).unwrap_or_default();
-        Self { limiter, authority, account }
+        Self { limiter, authority, account, from: None }
+    }
+
+    /// The local address that logins leave from; it must be that of the business calls, since the OTP zone counts it.
+    #[must_use]
+    pub fn local_address(mut self, from: Option<IpAddr>) -> Self {
+        self.from = from;
+        self
     }
 }
 
@@ -24,7 +34,7 @@ impl Gate for LimiterGate {
     type Permit = LoginPermit;
 
     async fn acquire(&self, zones: &[Zone], lane: Lane) -> Result<LoginPermit, BoxError> {
-        let keys = self.limiter.keys(&self.authority, &self.account);
+        let keys = self.limiter.keys_from(&self.authority, self.from, &self.account);
         Ok(LoginPermit(Some(self.limiter.acquire(zones, keys, lane).await?)))
     }
 }

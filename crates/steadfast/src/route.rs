@@ -96,11 +96,12 @@ impl Table {
         }
         if matches!(*request.method(), Method::POST | Method::PUT) {
             match request.headers().get(header::CONTENT_TYPE) {
-                None => {
+                // An empty one is as good as none, and refused by the service like none.
+                kind if kind.is_none_or(HeaderValue::is_empty) => {
                     request.headers_mut().insert(header::CONTENT_TYPE, FORM);
                 }
                 Some(kind) if !self.pass_json && is_json(kind) => return Err(InvalidRequest::Json),
-                Some(_) => {}
+                _ => {}
             }
         }
         let extensions = request.extensions_mut();
@@ -263,5 +264,7 @@ mod tests {
         }
         let elsewhere = Request::get("https://api.example/t/v3/api/oms/orders").body(()).unwrap();
         assert_eq!(routed(elsewhere).await.unwrap_err(), "request lies outside the base url");
+        let foreign = Request::post("https://evil.example/t/v2/api-gw/oauth/token").body(()).unwrap();
+        assert_eq!(routed(foreign).await.unwrap_err(), "request lies outside the base url");
     }
 }

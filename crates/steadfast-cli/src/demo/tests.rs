@@ -25,7 +25,7 @@ async fn every_order_that_is_applied_behind_an_error_is_found_and_none_is_placed
     let session = run(Stack::with_token(&arena).unwrap(), &arena, &scenario).await;
     let tally = Tally::of(&session, Doubts::Resolves);
     assert_eq!(
-        tally.broken_promises(),
+        tally.broken_promises(10),
         Vec::<String>::new(),
         "{:?}",
         session.unsettled().collect::<Vec<_>>()

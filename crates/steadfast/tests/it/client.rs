@@ -51,3 +51,20 @@ async fn a_refusal_is_told_with_the_services_own_words() {
     assert_eq!(error.kind(), ErrorKind::Rejected);
     assert_eq!(error.message(), Some(steadfast::spec::msg::INPUT_VALIDATION));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_whose_answer_breaks_off_is_looked_up() {
+    let (client, sandbox) =
+        client(script("[[fault]]\nname = 'connection.reset-mid-body'\nendpoint = 'cancel-order'\nnth = 1"));
+    let placed = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
+    client.cancel(&placed.order_id).await.unwrap();
+    assert_eq!(sandbox.state().orders[0].status, "cancelled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_breaks_off_proves_nothing() {
+    let (client, _sandbox) = client(Sandbox::builder().fault("list.truncated", 1.0).unwrap());
+    client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
+    let error = client.orders().await.unwrap_err();
+    assert!(error.outcome().is_unknown(), "{error:?}");
+}

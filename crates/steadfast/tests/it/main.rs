@@ -4,7 +4,6 @@
 
 mod client;
 mod dropping;
-mod secrets;
 mod storm;
 mod tcp;
 mod virtual_time;

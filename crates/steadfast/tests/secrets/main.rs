@@ -1,4 +1,12 @@
 //! No secret reaches a log, a `Debug` or an error, whatever goes wrong.
+//!
+//! Alone in its binary: a subscriber for one test would miss spans that another test's thread has met first.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../it/world.rs"]
+#[allow(dead_code, reason = "the other tests use the rest of it")]
+mod world;
 
 use std::{
     io,
