@@ -25,7 +25,7 @@ use crate::{
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
 /// The body of a raw answer.
-pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub type Body = UnsyncBoxBody<Bytes, BrokenBody>;
 
 /// The typed client of the trading REST service.
 ///
@@ -251,6 +251,24 @@ impl Client {
     }
 }
 
+/// A raw answer's body that broke off.
+///
+/// A type of its own, because a boxed error in a future's type keeps the future from being spawned.
+#[derive(Debug)]
+pub struct BrokenBody(BoxError);
+
+impl fmt::Display for BrokenBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("answer's body broke off")
+    }
+}
+
+impl StdError for BrokenBody {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&*self.0)
+    }
+}
+
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("base", &self.base).finish_non_exhaustive()
@@ -385,7 +403,8 @@ impl ClientBuilder {
             stack = stack.local_address(address);
         }
         let service = stack.service(transport);
-        let service = service.map_response(|response: Response<_>| response.map(Body::new));
+        let service = service
+            .map_response(|response: Response<_>| response.map(|body| Body::new(body.map_err(BrokenBody))));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(tokens.keep_fresh());
         }

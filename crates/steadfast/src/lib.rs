@@ -83,7 +83,7 @@ pub use steadfast_spec::{
 
 pub use crate::{
     access::{Access, InvalidAccess},
-    client::{Body, Client, ClientBuilder, InvalidClient, Placed},
+    client::{Body, BrokenBody, Client, ClientBuilder, InvalidClient, Placed},
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},
     stack::{RequestBody, ResponseBody, Stack},

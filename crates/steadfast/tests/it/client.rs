@@ -68,3 +68,16 @@ async fn a_list_that_breaks_off_proves_nothing() {
     let error = client.orders().await.unwrap_err();
     assert!(error.outcome().is_unknown(), "{error:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_call_can_be_spawned() {
+    let (client, _sandbox) = client(Sandbox::builder());
+    let call = client.clone();
+    let placed = tokio::spawn(async move { call.place_order(&order("EQT_INFY_EQ_NSE")).await })
+        .await
+        .unwrap()
+        .unwrap();
+    let call = client.clone();
+    assert_eq!(tokio::spawn(async move { call.orders().await }).await.unwrap().unwrap().len(), 1);
+    tokio::spawn(async move { client.cancel(&placed.order_id).await }).await.unwrap().unwrap();
+}
