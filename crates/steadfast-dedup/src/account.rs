@@ -111,6 +111,17 @@ impl Account {
         })
     }
 
+    /// True if an order would be the first to leave in this session, before its list was asked for.
+    pub(crate) fn meets(self: &Arc<Self>, session: Session) -> bool {
+        self.with(|state, now, effects| {
+            let new = state.registry.is_new(session);
+            if new {
+                effects.extend(state.registry.step(now, Event::SessionMet(session)));
+            }
+            new
+        })
+    }
+
     /// Opens an attempt, or refuses it: an intent that is in doubt is not sent.
     pub(crate) fn begin(self: &Arc<Self>, intent: IntentNo, session: Session) -> Option<AttemptNo> {
         self.with(|state, now, effects| {

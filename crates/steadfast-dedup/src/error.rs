@@ -61,6 +61,8 @@ pub enum OrderRefused {
     SendByPassed,
     /// It was no longer wanted when its body was polled: found meanwhile, or its caller gone.
     NotWanted,
+    /// It would have left in a login session whose list is not known yet.
+    NewSession,
 }
 
 impl fmt::Display for OrderRefused {
@@ -76,6 +78,7 @@ impl fmt::Display for OrderRefused {
             Self::SendGuardMissing => "no send guard below the dedup layer",
             Self::SendByPassed => "time to send the order has passed",
             Self::NotWanted => "order is no longer wanted",
+            Self::NewSession => "order list of the new session is not known yet",
         })
     }
 }

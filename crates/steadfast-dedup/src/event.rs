@@ -61,6 +61,8 @@ pub enum Event {
         /// What it is for.
         purpose: Purpose,
     },
+    /// An order would have left in this session, whose list nobody has asked for yet.
+    SessionMet(Session),
     /// The read leaves now.
     ReadStarted {
         /// The read.

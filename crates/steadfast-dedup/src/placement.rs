@@ -17,6 +17,7 @@ use crate::{
     error::{InDoubt, OrderRefused},
     poller::{Template, starter},
     resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
+    send_guard::refusal_in,
     stamp::IntentNo,
     ticket::{Ticket, TicketFor},
 };
@@ -100,7 +101,14 @@ impl<S> Sender<S> {
     {
         self.account.baseline().await;
         let deadline = deadline(&self.parts.extensions);
-        let mut answer = self.send(false).await;
+        let mut answer = self.send(Sending::First).await;
+        // The token was renewed on the way: the new session's list is read before the order leaves in it.
+        if let Err(error) = &answer
+            && matches!(refusal_in(&**error), Some(OrderRefused::NewSession))
+        {
+            self.account.baseline().await;
+            answer = self.send(Sending::InNewSession).await;
+        }
         let (mut resent, mut doubted) = (false, false);
         let mut verdict = self.account.conclude(self.intent);
         loop {
@@ -110,7 +118,7 @@ impl<S> Sender<S> {
                     self.wait(deadline).await
                 }
                 Verdict::Resend => {
-                    let next = self.send(true).await;
+                    let next = self.send(Sending::Again).await;
                     // What was not executed leaves the question, and its answer, as they were.
                     if was_processed(&next) {
                         answer = next;
@@ -156,21 +164,31 @@ impl<S> Sender<S> {
         Verdict::Unresolved(Unresolved::new(Reason::Deadline, self.account.candidates(self.intent)))
     }
 
-    async fn send<B, RB>(&mut self, again: bool) -> Answer<RB>
+    async fn send<B, RB>(&mut self, send: Sending) -> Answer<RB>
     where
         S: Service<Request<B>, Response = Response<RB>>,
         S::Error: Into<BoxError>,
         B: From<Bytes>,
     {
         let mut request = Request::from_parts(self.parts.clone(), B::from(self.form.clone()));
-        let purpose = TicketFor::Order(self.intent);
+        let purpose = TicketFor::Order { intent: self.intent, any_session: send != Sending::First };
         request.extensions_mut().insert(Ticket { account: self.account.clone(), purpose });
-        if again {
+        if send == Sending::Again {
             request.extensions_mut().insert(ext::HeadOfLane);
         }
         poll_fn(|cx| self.service.poll_ready(cx)).await.map_err(Into::into)?;
         self.service.call(request).await.map_err(Into::into)
     }
+}
+
+/// Which send of an intent it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sending {
+    First,
+    /// The first one, once more: it was held back because the session was new.
+    InNewSession,
+    /// After the order was found absent.
+    Again,
 }
 
 /// Forgets an intent that is dropped before anything of it was sent.

@@ -27,6 +27,13 @@ impl Registry {
         allowed.then_some(AttemptNo { intent, index: found.attempts.len() })
     }
 
+    /// True if nobody has asked for the list of this session yet.
+    #[must_use]
+    pub fn is_new(&self, session: Session) -> bool {
+        let book = self.book.session(self.scoped(session));
+        book.is_none_or(|book| !book.asked && !book.has_baseline)
+    }
+
     /// True if a send that was begun is still wanted, now that the transport polls its body.
     #[must_use]
     pub fn may_send(&self, attempt: AttemptNo) -> bool {

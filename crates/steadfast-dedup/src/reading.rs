@@ -31,6 +31,12 @@ impl Registry {
         }
     }
 
+    pub(crate) fn meet(&mut self, session: Session) {
+        let session = self.scoped(session);
+        self.session = Some(session);
+        self.book.session_mut(session);
+    }
+
     fn pace(&mut self, purpose: Purpose) {
         self.last_read = Some(self.now);
         // The baseline is read once for all; it must not hold up the search for an order.

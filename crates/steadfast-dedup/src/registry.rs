@@ -159,6 +159,7 @@ impl Registry {
             Event::BaselineWanted => self.baseline = Baseline::Wanted,
             Event::LastLook => self.last_look = !self.watches.is_empty(),
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
+            Event::SessionMet(session) => self.meet(session),
             Event::ReadStarted { read, session } => self.start_read(read, session),
             Event::ReadEnded { read, list } => self.end_read(read, list, &mut out),
         }

@@ -33,7 +33,9 @@ use crate::{
 /// 2. The first poll of the body is the send. There it is decided whether the order is still wanted and in time;
 ///    if not, the body errors and no byte leaves.
 /// 3. An error before that poll proves that nothing was sent, whatever the transport says of it.
-/// 4. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
+/// 4. An order that would be the first to leave in a new login session is refused once: its list is read first, so
+///    that what it holds already is known.
+/// 5. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
 ///
 /// # Order
 ///
@@ -118,7 +120,10 @@ fn enter<B>(request: &Request<B>) -> Result<Option<SealedOrder>, OrderRefused> {
             ticket.account.start_read(read, session);
             Ok(None)
         }
-        TicketFor::Order(intent) => {
+        TicketFor::Order { any_session: false, .. } if ticket.account.meets(session) => {
+            Err(OrderRefused::NewSession)
+        }
+        TicketFor::Order { intent, .. } => {
             let attempt = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
             let send_by = request.extensions().get::<ext::SendBy>();
             let send_by = send_by.map(|send_by| Instant::from_std(send_by.0));
@@ -234,7 +239,7 @@ fn not_sent(error: BoxError) -> BoxError {
     }
 }
 
-fn refusal_in<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a OrderRefused> {
+pub(crate) fn refusal_in<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a OrderRefused> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(refusal) = error.downcast_ref() {

@@ -20,7 +20,11 @@ pub(crate) struct Ticket {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TicketFor {
     /// A send of this order.
-    Order(IntentNo),
+    Order {
+        intent: IntentNo,
+        /// Whether it may leave in a session whose list nobody has asked for yet.
+        any_session: bool,
+    },
     /// A read of the order list.
     Read(ReadNo),
 }

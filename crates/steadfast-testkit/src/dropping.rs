@@ -14,7 +14,10 @@ use std::{
 /// # Panics
 ///
 /// If the future has not ended after a thousand polls.
-pub async fn drop_at_every_poll<F, C>(mut start: impl FnMut() -> F, mut check: impl FnMut(usize) -> C) -> (F::Output, usize)
+pub async fn drop_at_every_poll<F, C>(
+    mut start: impl FnMut() -> F,
+    mut check: impl FnMut(usize) -> C,
+) -> (F::Output, usize)
 where
     F: Future,
     C: Future<Output = ()>,

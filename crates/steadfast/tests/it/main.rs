@@ -4,6 +4,7 @@
 
 mod client;
 mod dropping;
+mod renewal;
 mod storm;
 mod tcp;
 mod virtual_time;

@@ -32,7 +32,10 @@ impl World {
         let facts = sandbox.credentials();
         let tokens = TokenSource::fixed(ApiKey::new(facts.api_key).unwrap(), facts.access_token).unwrap();
         let stack = Stack::new(facts.base_url.parse().unwrap(), tokens).routes(Routes::new(&Paths::public()));
-        let stack = settings(stack);
+        Self::around(sandbox, settings(stack))
+    }
+
+    pub(crate) fn around(sandbox: Sandbox, stack: Stack) -> Self {
         let service = stack.service(sandbox.gateway());
         let service =
             service.and_then(|response: Response<ResponseBody<steadfast_sandbox::Body>>| async move {

@@ -1,0 +1,58 @@
+//! Tokens that die while orders are placed.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use futures_util::future::join_all;
+use steadfast::{
+    Paths, Stack,
+    auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
+    spec::{Routes, WallClock},
+};
+use steadfast_sandbox::Sandbox;
+use tokio::time::Instant;
+
+use crate::world::{SECOND, World};
+
+/// A world whose stack logs in by itself, with a wall clock that follows the paused one.
+fn world_that_logs_in(script: &str) -> World {
+    let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
+    let clock = WallClock::new(move || noon + start.elapsed());
+    let sandbox =
+        Sandbox::builder().seed(5).wall_clock(clock.clone()).script(script).unwrap().build().unwrap();
+    let facts = sandbox.credentials();
+    let base = facts.base_url.parse().unwrap();
+    let key = ApiKey::new(facts.api_key).unwrap();
+    let credentials = Credentials::new(facts.client_id, facts.password);
+    let secret = TotpSecret::new(facts.totp_secret).unwrap();
+    let login = IndividualLogin::totp(sandbox.gateway(), &base, key.clone(), credentials, secret).unwrap();
+    let tokens = TokenSource::builder(key, login).clock(clock).build();
+    World::around(sandbox, Stack::new(base, tokens).routes(Routes::new(&Paths::public())))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_in_doubt_right_after_a_renewal_is_found() {
+    let world = world_that_logs_in("[[fault]]\nname = 'placement.504-applied'\nintent = 'b'\ntimes = 1");
+    assert!(world.place("a").await.unwrap().is_some());
+    // Long enough for the next login's code to be another one.
+    tokio::time::sleep(40 * SECOND).await;
+    world.sandbox.revoke(None);
+    assert!(world.place("b").await.unwrap().is_some(), "neither duplicated nor stranded");
+    assert_eq!(world.placed()["b"].len(), 1);
+    assert_eq!(world.sandbox.state().logins.succeeded, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wave_of_orders_that_meets_a_dead_token_is_placed_once_each() {
+    let world = world_that_logs_in(
+        "[[fault]]\nname = 'placement.504-applied'\nendpoint = 'place-order'\nnth = 4\ntimes = 3",
+    );
+    assert!(world.place("first").await.unwrap().is_some());
+    tokio::time::sleep(40 * SECOND).await;
+    world.sandbox.revoke(None);
+    let intents: Vec<String> = (0..8).map(|i| format!("w{i}")).collect();
+    for placed in join_all(intents.iter().map(|intent| world.place(intent))).await {
+        assert!(placed.unwrap().is_some());
+    }
+    assert_eq!(world.sandbox.state().orders.len(), 9);
+    assert_eq!((world.stack.known_orders().in_doubt(), world.refused()), (0, 0));
+}
