@@ -27,11 +27,11 @@ impl Registry {
         allowed.then_some(AttemptNo { intent, index: found.attempts.len() })
     }
 
-    /// True if nobody has asked for the list of this session yet.
+    /// True if the list of this session is not known, and nobody has asked for it yet or the answer is awaited.
     #[must_use]
     pub fn is_new(&self, session: Session) -> bool {
         let book = self.book.session(self.scoped(session));
-        book.is_none_or(|book| !book.asked && !book.has_baseline)
+        book.is_none_or(|book| !book.has_baseline && (!book.asked || self.awaits_baseline()))
     }
 
     /// True if a send that was begun is still wanted, now that the transport polls its body.

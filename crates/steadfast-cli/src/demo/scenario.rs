@@ -61,8 +61,7 @@ const BEFORE_NIGHT: [(Fault, usize, f64); 6] = [
 ];
 
 /// A new session does not list the orders of the old one, and the run is about to end: only faults whose order is in
-/// the list at once. The first wave is spared: its orders leave while the session turns over, before the new one has
-/// been read, and a client that cannot know what was there before must not claim what it finds.
+/// the list at once.
 const AFTER_NIGHT: [(Fault, usize); 4] = [
     (Fault::Placement504Applied, 2),
     (Fault::Placement502Applied, 1),
@@ -117,14 +116,14 @@ impl Scenario {
 }
 
 fn misfortunes(dice: &mut Dice, timetable: &Timetable) -> BTreeMap<usize, Misfortune> {
-    let (before_night, morning, count) = (timetable.before_night(), timetable.morning(), timetable.orders());
+    let (before_night, count) = (timetable.before_night(), timetable.orders());
     let share = (count / STANDARD).max(1);
     let mut struck: BTreeMap<usize, Misfortune> = BTreeMap::new();
     // Those with the least room first.
     let mut wanted: Vec<(Fault, usize, usize, usize)> = BEFORE_NIGHT
         .iter()
         .map(|&(fault, least, until)| (fault, least * share, 0, (before_night as f64 * until) as usize))
-        .chain(AFTER_NIGHT.iter().map(|&(fault, least)| (fault, least * share, morning, count)))
+        .chain(AFTER_NIGHT.iter().map(|&(fault, least)| (fault, least * share, before_night, count)))
         .collect();
     wanted.sort_by_key(|&(.., from, to)| to - from);
     for (fault, times, from, to) in wanted {

@@ -75,11 +75,6 @@ impl Timetable {
         self.waves.iter().take(self.evening).map(|wave| wave.orders).sum()
     }
 
-    /// How many orders come before the second wave of the new session.
-    pub(crate) fn morning(&self) -> usize {
-        self.waves.iter().take(self.evening + 1).map(|wave| wave.orders).sum()
-    }
-
     /// When all tokens die.
     pub(crate) fn night(&self) -> Option<Duration> {
         self.night
