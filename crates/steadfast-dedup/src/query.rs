@@ -161,3 +161,34 @@ impl Registry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        error::ReadFault,
+        event::Event,
+        settings::Settings,
+        stamp::{Epoch, ReadNo},
+    };
+
+    #[test]
+    fn a_session_is_new_until_its_list_is_read_or_could_not_be() {
+        for (list, what) in [(Ok(Vec::new()), "read"), (Err(ReadFault::Failed), "tried once")] {
+            let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
+            let session = Session::new(Some(ext::TokenGeneration(7)));
+            let mut step = |registry: &mut Registry, event| drop(registry.step(Duration::ZERO, event));
+            assert!(registry.is_new(session));
+            step(&mut registry, Event::SessionMet(session));
+            assert!(registry.is_new(session) && registry.needs_baseline());
+            step(&mut registry, Event::BaselineWanted);
+            step(&mut registry, Event::ReadOpened { read: ReadNo(1), purpose: Purpose::Baseline });
+            step(&mut registry, Event::ReadStarted { read: ReadNo(1), session });
+            assert!(registry.is_new(session), "its list is on the way");
+            step(&mut registry, Event::ReadEnded { read: ReadNo(1), list });
+            assert!(!registry.is_new(session), "{what}");
+        }
+    }
+}

@@ -44,7 +44,7 @@ async fn an_order_in_doubt_right_after_a_renewal_is_found() {
 #[tokio::test(start_paused = true)]
 async fn a_wave_of_orders_that_meets_a_dead_token_is_placed_once_each() {
     // The list of the new session takes its time, so that many orders meet the session while it is being read.
-    for (lag, nth) in [(0, 2), (0, 5), (300, 2), (300, 4), (300, 7), (700, 3)] {
+    for (lag, nth) in [(0, 2), (0, 15), (300, 2), (300, 12), (700, 3), (700, 12), (900, 22)] {
         let world = world_that_logs_in(&format!(
             "[[fault]]\nname = 'list.unknown-enums'\nendpoint = 'orders'\nanswer_after_ms = {lag}\n\
              [[fault]]\nname = 'placement.504-applied'\nendpoint = 'place-order'\nnth = {nth}\ntimes = 3"
@@ -52,18 +52,18 @@ async fn a_wave_of_orders_that_meets_a_dead_token_is_placed_once_each() {
         assert!(world.place("first").await.unwrap().is_some());
         tokio::time::sleep(40 * SECOND).await;
         world.sandbox.revoke(None);
-        let intents: Vec<String> = (0..8).map(|i| format!("w{i}")).collect();
+        let intents: Vec<String> = (0..30).map(|i| format!("w{i}")).collect();
         let calls = intents.iter().zip(0..).map(|(intent, number)| {
             let world = &world;
             async move {
-                tokio::time::sleep(Duration::from_millis(40 * number)).await;
+                tokio::time::sleep(Duration::from_millis(10 * number)).await;
                 world.place(intent).await
             }
         });
         for placed in join_all(calls).await {
             assert!(placed.unwrap().is_some(), "lag {lag} ms, from order {nth} on");
         }
-        assert_eq!(world.sandbox.state().orders.len(), 9);
+        assert_eq!(world.sandbox.state().orders.len(), 31);
         assert_eq!((world.stack.known_orders().in_doubt(), world.refused()), (0, 0));
     }
 }
