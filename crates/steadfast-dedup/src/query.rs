@@ -179,7 +179,7 @@ mod tests {
         for (list, what) in [(Ok(Vec::new()), "read"), (Err(ReadFault::Failed), "tried once")] {
             let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
             let session = Session::new(Some(ext::TokenGeneration(7)));
-            let mut step = |registry: &mut Registry, event| drop(registry.step(Duration::ZERO, event));
+            let step = |registry: &mut Registry, event| drop(registry.step(Duration::ZERO, event));
             assert!(registry.is_new(session));
             step(&mut registry, Event::SessionMet(session));
             assert!(registry.is_new(session) && registry.needs_baseline());
