@@ -20,7 +20,11 @@ use crate::{runner, stage};
 /// Every deep stage is one row: what runs, and for how long at most.
 const TABLE: &[Deep] = &[
     Deep { name: "fuzz corpora", plan: fuzz_corpora, time_box: minutes(5) },
-    Deep { name: "long property tests", plan: properties, time_box: minutes(15) },
+    Deep { name: "long property tests", plan: properties, time_box: minutes(20) },
+    Deep { name: "order model", plan: order_model, time_box: minutes(15) },
+    Deep { name: "storms of faults", plan: storms, time_box: minutes(15) },
+    Deep { name: "a million requests", plan: requests, time_box: minutes(10) },
+    Deep { name: "demo", plan: demo, time_box: minutes(10) },
 ];
 
 /// Cases for each property; the plain tests run proptest's own default.
@@ -34,6 +38,8 @@ struct Deep {
 
 enum Plan {
     Run(TestRunner, Command),
+    /// A command that succeeds or does not.
+    Check(Command),
     Nothing(&'static str),
 }
 
@@ -49,6 +55,7 @@ impl Deep {
             Plan::Run(test_runner, mut command) => {
                 runner::count(test_runner, &mut command, Some(self.time_box))
             }
+            Plan::Check(mut command) => runner::check_within(&mut command, self.time_box),
             Plan::Nothing(why) => Ok(Report::skipped(why)),
         }
     }
@@ -90,6 +97,32 @@ fn properties(workspace: &Workspace) -> Result<Plan> {
         }
     }
     Ok(Plan::Run(test_runner, command))
+}
+
+// These tests do a part of their work in a plain run, and all of it when they are told to; `--release` makes it fit.
+fn in_depth(workspace: &Workspace, arguments: &[&str]) -> Plan {
+    let mut command = cargo(&workspace.root);
+    command.env("STEADFAST_DEEP", "1").args(["test", "--release", "--no-fail-fast"]).args(arguments);
+    Plan::Run(TestRunner::Libtest, command)
+}
+
+fn order_model(workspace: &Workspace) -> Result<Plan> {
+    Ok(in_depth(workspace, &["--package", "steadfast-dedup", "--lib", "model::"]))
+}
+
+fn storms(workspace: &Workspace) -> Result<Plan> {
+    Ok(in_depth(workspace, &["--package", "steadfast", "--test", "it", "storm::", "--", "--nocapture"]))
+}
+
+fn requests(workspace: &Workspace) -> Result<Plan> {
+    Ok(in_depth(workspace, &["--package", "steadfast-sandbox", "--test", "gateway", "robustness::"]))
+}
+
+// The README's main job; its exit code says whether a promise was broken.
+fn demo(workspace: &Workspace) -> Result<Plan> {
+    let mut command = cargo(&workspace.root);
+    command.args(["run", "--release", "--", "demo", "--json"]);
+    Ok(Plan::Check(command))
 }
 
 /// The functions inside `proptest!` blocks.
