@@ -116,6 +116,17 @@ impl TokenSource {
         self.shared.status()
     }
 
+    /// True if the API key or the current token stands in a text: such a text must reach no log.
+    #[must_use]
+    pub fn is_quoted_in(&self, text: &str) -> bool {
+        let quoted = |header: HeaderValue| {
+            let credentials = header.to_str().ok().and_then(|header| header.strip_prefix("Bearer "));
+            credentials
+                .is_some_and(|parts| parts.split(':').any(|part| !part.is_empty() && text.contains(part)))
+        };
+        quoted(self.shared.api_key.header()) || self.token().is_some_and(|token| quoted(token.header()))
+    }
+
     /// The current token. Takes no lock and allocates nothing.
     #[must_use]
     pub fn token(&self) -> Option<Arc<Token>> {

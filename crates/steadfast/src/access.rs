@@ -72,7 +72,8 @@ impl Access {
                 let login = IndividualLogin::totp(leaf, base, api_key.clone(), credentials, secret)
                     .map_err(InvalidClient::BaseUrl)?
                     .gate(gate);
-                let ledger = ledger.clone();
+                // Weak: the ledger keeps the stack that reads lists alive, and the stack this source.
+                let ledger = ledger.downgrade();
                 TokenSource::builder(api_key, login).may_renew(move || ledger.in_doubt() == 0).build()
             }
         })

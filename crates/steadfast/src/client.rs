@@ -8,7 +8,7 @@ use steadfast_dedup::{Ledger, Resolution, Settings};
 use steadfast_limit::{Account, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
 use steadfast_spec::{
-    BaseUrl, BoxError, Code, Envelope, EnvelopeError, FieldNames, InvalidBaseUrl, Operation, OrderRecord,
+    BaseUrl, BoxError, Class, Code, Envelope, EnvelopeError, InvalidBaseUrl, Operation, OrderRecord,
     OrderRequest, OrderStatus, Outcome, Paths, PlacedOrder, Resend, Routes, ext, parse_order_list,
 };
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
@@ -16,13 +16,16 @@ use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 use crate::{
     access::Access,
     deadline::DeadlineLayer,
-    error::Error,
+    error::{Error, ErrorKind},
     stack::{RequestBody, Stack},
     transport::{TlsUnavailable, Transport},
 };
 
 /// How much of an answer is held in memory, an order list included.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
+
+/// How many characters of an answer's text are kept.
+const TEXT_LIMIT: usize = 256;
 
 /// The body of a raw answer.
 pub type Body = UnsyncBoxBody<Bytes, BrokenBody>;
@@ -71,23 +74,26 @@ impl Client {
             transport: Transport::new(),
             deadline: None,
             settings: Settings::default(),
+            ledger: None,
             retry: None,
             limiter: None,
             attempt_timeout: None,
         }
     }
 
-    /// Places an order (§4.4). Whatever happens on the way, it is placed at most once.
+    /// Places an order (§4.4), at most once as long as an order that is applied is listed within the lateness bound.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows whether it was placed; every other kind says
-    /// that it was not.
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows whether it was placed,
+    /// [`ErrorKind::NotObserved`](crate::ErrorKind::NotObserved) if it was not found beyond the lateness bound; every
+    /// other kind says that it was not placed.
     pub async fn place_order(&self, order: &OrderRequest) -> Result<Placed, Error> {
         self.place(order, None).await
     }
 
-    /// Places an order under a name of the caller's: calls with one name place at most one order between them.
+    /// Places an order under a name of the caller's: within a trading day, and among its last 100,000 orders, calls with
+    /// one name place at most one order between them.
     ///
     /// # Errors
     ///
@@ -111,7 +117,7 @@ impl Client {
             Ok(placed) if parts.status == StatusCode::OK => {
                 Ok(Placed { order_id: placed.order_id, msg: placed.msg, resolution })
             }
-            _ => Err(Error::of_answer(&parts, text_of(&body))),
+            _ => Err(Error::of_answer(&parts, self.text_of(&body))),
         }
     }
 
@@ -121,8 +127,8 @@ impl Client {
     ///
     /// [`Error`] if the list cannot be read whole.
     pub async fn orders(&self) -> Result<Vec<OrderRecord>, Error> {
-        let body = self.read(&Operation::orders()).await?;
-        parse_order_list(&body, &FieldNames::default())
+        let Some(body) = self.read(&Operation::orders()).await? else { return Ok(Vec::new()) };
+        parse_order_list(&body, self.ledger.settings().record_names())
             .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
     }
 
@@ -134,7 +140,12 @@ impl Client {
     /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order ended otherwise,
     /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows, and what the service refuses it for.
     pub async fn cancel(&self, order_id: &str) -> Result<(), Error> {
-        let Err(error) = self.read(&Operation::cancel_order(order_id)).await else { return Ok(()) };
+        let error = match self.read(&Operation::cancel_order(order_id)).await {
+            Ok(Some(_)) => return Ok(()),
+            // "No records" is no confirmation.
+            Ok(None) => Error::new(ErrorKind::UnexpectedAnswer, Outcome::Unknown { resend: Resend::Never }),
+            Err(error) => error,
+        };
         if !error.was_in_doubt() {
             return Err(error);
         }
@@ -156,32 +167,32 @@ impl Client {
     ///
     /// [`Error`] if the operation cannot be addressed, or the answer is not a success.
     pub async fn call(&self, operation: &Operation) -> Result<Option<serde_json::Value>, Error> {
-        let body = self.read(operation).await?;
-        let unexpected =
-            |error: EnvelopeError| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error);
-        match Envelope::parse(&body).map_err(unexpected)? {
-            Envelope::Ok { d } => serde_json::from_str(d.get())
-                .map(Some)
-                .map_err(|_| unexpected(EnvelopeError::UnexpectedPayload)),
-            Envelope::NoData { .. } => Ok(None),
-            Envelope::Error { .. } => Err(unexpected(EnvelopeError::UnexpectedPayload)),
+        let Some(body) = self.read(operation).await? else { return Ok(None) };
+        match Envelope::parse(&body) {
+            Ok(Envelope::Ok { d }) => {
+                serde_json::from_str(d.get()).map(Some).map_err(|_| EnvelopeError::UnexpectedPayload)
+            }
+            Ok(_) => Err(EnvelopeError::UnexpectedPayload),
+            Err(error) => Err(error),
         }
+        .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
     }
 
-    /// The whole body of a successful answer.
-    async fn read(&self, operation: &Operation) -> Result<Bytes, Error> {
-        let (parts, body) = self.answer(self.request(operation)?).await?;
-        match Envelope::parse(&body) {
-            Ok(Envelope::Ok { .. }) if parts.status == StatusCode::OK => Ok(body),
-            // The status of `no-data` is not shown; it is a normal empty state whatever it comes with.
-            Ok(Envelope::NoData { .. }) if matches!(parts.status, StatusCode::OK | StatusCode::NOT_FOUND) => {
-                Ok(body)
+    /// The whole body of a successful answer; `None` for `no-data`.
+    async fn read(&self, operation: &Operation) -> Result<Option<Bytes>, Error> {
+        let safe = operation.endpoint().class() == Class::Safe;
+        let read = async {
+            let (parts, body) = self.answer(self.request(operation)?).await?;
+            match Envelope::parse(&body) {
+                Ok(Envelope::Ok { .. }) if parts.status == StatusCode::OK => Ok(Some(body)),
+                Ok(Envelope::NoData { .. }) if parts.status == StatusCode::OK => Ok(None),
+                Err(error) if parts.status == StatusCode::OK => {
+                    Err(Error::of_answer(&parts, None).because(error))
+                }
+                _ => Err(Error::of_answer(&parts, self.text_of(&body))),
             }
-            Err(error) if parts.status == StatusCode::OK => {
-                Err(Error::of_answer(&parts, None).because(error))
-            }
-            _ => Err(Error::of_answer(&parts, text_of(&body))),
-        }
+        };
+        read.await.map_err(|error: Error| error.safe(safe))
     }
 
     async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(http::response::Parts, Bytes), Error> {
@@ -245,6 +256,17 @@ impl Client {
         &self.tokens
     }
 
+    /// The `msg` of an error envelope, short enough for a log line and without what no log may hold.
+    fn text_of(&self, body: &[u8]) -> Option<String> {
+        let (Envelope::Error { msg } | Envelope::NoData { msg }) = Envelope::parse(body).ok()? else {
+            return None;
+        };
+        if self.tokens.is_quoted_in(&msg) {
+            return Some("(a text that quotes the credentials)".to_owned());
+        }
+        Some(msg.chars().take(TEXT_LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect())
+    }
+
     /// Waits until no order is in flight or in doubt. Each is decided within the verification budget.
     pub async fn shutdown(&self) {
         self.ledger.shutdown().await;
@@ -275,14 +297,6 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The `msg` of an error envelope.
-fn text_of(body: &[u8]) -> Option<String> {
-    match Envelope::parse(body) {
-        Ok(Envelope::Error { msg } | Envelope::NoData { msg }) => Some(msg),
-        _ => None,
-    }
-}
-
 /// Collects a client's settings; made by [`Client::builder`].
 #[derive(Debug)]
 #[must_use]
@@ -295,6 +309,7 @@ pub struct ClientBuilder {
     transport: Transport,
     deadline: Option<DeadlineLayer>,
     settings: Settings,
+    ledger: Option<Ledger>,
     retry: Option<RetryPolicy>,
     limiter: Option<ZoneLimiter>,
     attempt_timeout: Option<AttemptTimeoutLayer>,
@@ -334,6 +349,14 @@ impl ClientBuilder {
     /// What may be assumed when orders are in doubt.
     pub fn order_safety(mut self, settings: Settings) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// What is known of orders, shared with other clients of the same account; its settings count instead of
+    /// [`order_safety`](Self::order_safety). Two clients of one account that do not share a ledger take each other's
+    /// orders for their own.
+    pub fn ledger(mut self, ledger: Ledger) -> Self {
+        self.ledger = Some(ledger);
         self
     }
 
@@ -381,7 +404,7 @@ impl ClientBuilder {
         if self.base.is_clear_text() && !self.base.is_loopback() {
             return Err(InvalidClient::ClearText);
         }
-        let ledger = Ledger::new(self.settings);
+        let ledger = self.ledger.unwrap_or_else(|| Ledger::new(self.settings));
         let limiter = self.limiter.unwrap_or_else(ZoneLimiter::preset);
         let tokens =
             self.access.into_source(&self.base, &self.transport, &limiter, &self.account, &ledger)?;

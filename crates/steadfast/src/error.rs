@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt};
 
 use http::StatusCode;
 use steadfast_auth::AuthError;
-use steadfast_dedup::{Reason, Unresolved};
+use steadfast_dedup::{OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
 use steadfast_spec::{BoxError, Failure, Outcome, Resend};
@@ -20,6 +20,8 @@ struct Facts {
     message: Option<String>,
     unresolved: Option<Unresolved>,
     trail: Option<AttemptTrail>,
+    /// Whether executing the request twice is as good as once.
+    safe: bool,
     source: Option<BoxError>,
 }
 
@@ -62,6 +64,7 @@ impl Error {
             message: None,
             unresolved: None,
             trail: None,
+            safe: false,
             source: None,
         }))
     }
@@ -117,6 +120,14 @@ impl Error {
             ErrorKind::Unauthorized
         } else if find::<crate::route::InvalidRequest>(&*source).is_some() {
             ErrorKind::InvalidRequest
+        } else if let Some(refusal) = find::<OrderRefused>(&*source) {
+            match refusal {
+                OrderRefused::TwinInDoubt | OrderRefused::IntentInDoubt => ErrorKind::InDoubt,
+                OrderRefused::SendByPassed | OrderRefused::NotWanted | OrderRefused::NewSession => {
+                    ErrorKind::Refused
+                }
+                _ => ErrorKind::InvalidRequest,
+            }
         } else if refused {
             ErrorKind::Refused
         } else if outcome == Outcome::NotSent {
@@ -146,6 +157,12 @@ impl Error {
     /// A call of which nobody knows whether it was executed.
     pub(crate) fn in_doubt(mut self) -> Self {
         self.0.kind = ErrorKind::InDoubt;
+        self
+    }
+
+    /// An error of a request that may be executed twice.
+    pub(crate) fn safe(mut self, safe: bool) -> Self {
+        self.0.safe = safe;
         self
     }
 
@@ -181,11 +198,17 @@ impl Error {
         self.0.message.as_deref()
     }
 
-    /// True if repeating the call can help and cannot place a second order.
+    /// True if repeating the call can help and cannot execute anything twice: nothing was executed, or the request only
+    /// reads or cancels. For a [`raw`](crate::Client::raw) request, whose meaning is not known, only the former.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        use ErrorKind::{RateLimited, Refused, Unavailable, Unreachable};
-        matches!(self.0.kind, RateLimited | Refused | Unavailable | Unreachable)
+        match self.0.kind {
+            ErrorKind::RateLimited | ErrorKind::Refused | ErrorKind::Unreachable => {
+                !self.was_in_doubt() || self.0.safe
+            }
+            ErrorKind::Unavailable => self.0.safe,
+            _ => false,
+        }
     }
 
     /// Why an order is in doubt, and which listed orders may be it.

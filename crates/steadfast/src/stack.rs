@@ -1,7 +1,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use bytes::Bytes;
-use http::{Extensions, Request, Response, header::AUTHORIZATION};
+use http::{Extensions, Method, Request, Response, header::AUTHORIZATION};
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
 use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Settings};
@@ -65,6 +65,9 @@ pub struct Stack {
     local_address: Option<IpAddr>,
     attempt_timeout: AttemptTimeoutLayer,
 }
+
+/// The order list, which orders in doubt are looked up in.
+const ORDERS: &str = "/api/oms/orders";
 
 /// The body of a stack's requests at its transport.
 pub type RequestBody = GuardedBody<Full<Bytes>>;
@@ -174,13 +177,18 @@ impl Stack {
             Some(address) => RateLimitLayer::new(self.limiter.clone()).local_address(address),
             None => RateLimitLayer::new(self.limiter.clone()),
         };
+        let orders = DedupLayer::new(&self.ledger);
+        let orders = match self.routes.find(&Method::GET, ORDERS) {
+            Some(route) => orders.list_route(route.clone()),
+            None => orders,
+        };
         ServiceBuilder::new()
             // Once for each call:
             .layer(SetSensitiveRequestHeadersLayer::new([AUTHORIZATION])) // a caller's own header is never shown
             .layer(trace::call_spans()) // sees everything that becomes of the call
             .layer(self.deadline) // stamps what all waits below honour
             .layer(routes) // says what the request is to everybody below
-            .layer(DedupLayer::new(&self.ledger)) // outermost of those that send again: it alone owns doubt
+            .layer(orders) // outermost of those that send again: it alone owns doubt
             .layer(self.retry.clone().predict_permit(self.permits()).layer()) // repeats what certainly was not executed, or only reads
             .layer(RefreshLayer::new(self.tokens.clone())) // each repeat may need a token that did not exist before
             // Once for each send:

@@ -1,9 +1,25 @@
 //! The typed client over the in-process gateway.
 
-use steadfast::{Access, Client, ErrorKind, Paths};
-use steadfast_sandbox::{BookEdit, Sandbox, SandboxBuilder};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
-use crate::world::{order, script};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use steadfast::{
+    Access, BoxError, Client, ErrorKind, Operation, Paths, RequestBody,
+    ext::IntentId,
+    retry::{RetryPolicy, Schedule},
+    spec::{Endpoint, Form},
+};
+use steadfast_sandbox::{BookEdit, Sandbox, SandboxBuilder};
+use tokio::time::{sleep, timeout};
+use tower::Service;
+
+use crate::world::{SECOND, order, script};
 
 fn client(sandbox: SandboxBuilder) -> (Client, Sandbox) {
     let sandbox = sandbox.build().unwrap();
@@ -80,4 +96,109 @@ async fn every_call_can_be_spawned() {
     let call = client.clone();
     assert_eq!(tokio::spawn(async move { call.orders().await }).await.unwrap().unwrap().len(), 1);
     tokio::spawn(async move { client.cancel(&placed.order_id).await }).await.unwrap().unwrap();
+}
+
+/// A transport that is known to be alive as long as its sentinel is, and that answers everything alike.
+#[derive(Clone)]
+struct Answering {
+    sentinel: Arc<()>,
+    answer: fn(&Request<RequestBody>) -> (u16, String),
+}
+
+impl Answering {
+    fn with(answer: fn(&Request<RequestBody>) -> (u16, String)) -> Self {
+        Self { sentinel: Arc::new(()), answer }
+    }
+
+    fn client(&self, access: Access) -> Client {
+        let retry = RetryPolicy::default().schedule(Schedule::never());
+        let base = "http://localhost/v2".parse().unwrap();
+        let builder = Client::builder(base, access).paths(Paths::public()).retry(retry);
+        builder.build_over(self.clone()).unwrap()
+    }
+}
+
+impl Service<Request<RequestBody>> for Answering {
+    type Response = Response<Full<Bytes>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        let (status, body) = (self.answer)(&request);
+        Box::pin(async move {
+            request.into_body().collect().await?;
+            Ok(Response::builder().status(status).body(Full::from(body))?)
+        })
+    }
+}
+
+fn token() -> Access {
+    Access::token("the-api-key", "the-access-token").unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_data_is_no_confirmation_of_a_cancel() {
+    let transport = Answering::with(|_| (200, r#"{"s":"no-data","msg":"no-data"}"#.to_owned()));
+    let error = transport.client(token()).cancel("1").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InDoubt, "{error:?}");
+    let transport = Answering::with(|_| (404, r#"{"s":"no-data","msg":"no-data"}"#.to_owned()));
+    assert_eq!(transport.client(token()).cancel("1").await.unwrap_err().kind(), ErrorKind::Rejected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_never_quotes_the_credentials_and_fits_a_log_line() {
+    let transport = Answering::with(|request| {
+        let sent = request.headers()["authorization"].to_str().unwrap_or_default().to_owned();
+        (403, format!(r#"{{"s":"error","msg":"no access for {sent}"}}"#))
+    });
+    let error = transport.client(token()).orders().await.unwrap_err();
+    let shown = format!("{error} {error:?} {:?}", error.message());
+    assert!(!shown.contains("the-access-token") && !shown.contains("the-api-key"), "{shown}");
+
+    let transport =
+        Answering::with(|_| (403, format!(r#"{{"s":"error","msg":"a\nb{}"}}"#, "x".repeat(100_000))));
+    let error = transport.client(token()).orders().await.unwrap_err();
+    assert_eq!(error.message().map(|text| (&text[..3], text.len())), Some(("a b", 256)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_cannot_be_executed_twice_is_called_retryable() {
+    let transport = Answering::with(|_| (504, r#"{"s":"error","msg":"Gateway timedout"}"#.to_owned()));
+    let client = transport.client(token());
+    assert!(client.orders().await.unwrap_err().is_retryable(), "a read");
+    let modify =
+        Operation::new(Endpoint::ModifyOrder).form(Form::new().with("orderId", "1").with("qty", "2"));
+    assert!(!client.call(&modify).await.unwrap_err().is_retryable(), "a modification may have been executed");
+    let unknown = Request::post("http://localhost/v2/api/new").body(Full::default()).unwrap();
+    assert_eq!(client.raw(unknown).await.unwrap().status(), 504, "an answer is the caller's to judge");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_intent_id_for_another_order_is_an_invalid_request() {
+    let (client, _sandbox) = client(Sandbox::builder());
+    let id = || IntentId::new("a");
+    client.place_order_as(&order("EQT_INFY_EQ_NSE"), id()).await.unwrap();
+    let error = client.place_order_as(&order("EQT_TCS_EQ_NSE"), id()).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::InvalidRequest, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_dropped_lets_go_of_its_transport_and_logs_in_no_more() {
+    let placed =
+        |_: &Request<RequestBody>| (200, r#"{"s":"ok","d":{"orderId":"1","msg":"placed"}}"#.to_owned());
+    for access in
+        [token(), Access::totp("key", "client", "password", "AYOJWTMM6TUYN4RMVSHYXKFE2CIFYIRL").unwrap()]
+    {
+        let transport = Answering::with(placed);
+        let client = transport.client(access);
+        // With a token or without one: the order makes the ledger know how to read lists.
+        let _ = timeout(SECOND, client.place_order(&order("EQT_INFY_EQ_NSE"))).await;
+        drop(client);
+        sleep(7_200 * SECOND).await;
+        assert_eq!(Arc::strong_count(&transport.sentinel), 1, "the transport is still held");
+    }
 }
