@@ -2,7 +2,7 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, LazyLock,
+        Arc, LazyLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -29,6 +29,29 @@ pub struct Ledger {
     shared: Arc<Shared>,
 }
 
+/// A [`Ledger`] that is looked at without being kept alive.
+///
+/// A ledger knows how to read the order list, and thereby holds the stack that its layers are in. What is itself a
+/// part of that stack, a token source say, and wants to know whether orders are in doubt, keeps this instead.
+///
+/// # Clone
+///
+/// Clones look at the same ledger.
+///
+/// # Example
+///
+/// ```
+/// use steadfast_dedup::Ledger;
+///
+/// let ledger = Ledger::default();
+/// let seen_from_within = ledger.downgrade();
+/// assert_eq!(seen_from_within.in_doubt(), ledger.in_doubt());
+/// ```
+#[derive(Clone)]
+pub struct WeakLedger {
+    shared: Weak<Shared>,
+}
+
 struct Shared {
     settings: Arc<Settings>,
     accounts: Mutex<HashMap<ext::Account, Arc<Account>>>,
@@ -49,6 +72,18 @@ impl Ledger {
                 events,
             }),
         }
+    }
+
+    /// What it assumes and how long it tries; the same for all accounts.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// The same ledger, without keeping it alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakLedger {
+        WeakLedger { shared: Arc::downgrade(&self.shared) }
     }
 
     /// How many orders are in doubt now, in all accounts.
@@ -99,6 +134,14 @@ impl Ledger {
     }
 }
 
+impl WeakLedger {
+    /// How many orders are in doubt now, in all accounts; none if the ledger is gone.
+    #[must_use]
+    pub fn in_doubt(&self) -> usize {
+        self.shared.upgrade().map_or(0, |shared| Ledger { shared }.in_doubt())
+    }
+}
+
 impl Default for Ledger {
     fn default() -> Self {
         Self::new(Settings::default())
@@ -108,5 +151,11 @@ impl Default for Ledger {
 impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ledger").field("in_doubt", &self.in_doubt()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for WeakLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakLedger").field("in_doubt", &self.in_doubt()).finish_non_exhaustive()
     }
 }

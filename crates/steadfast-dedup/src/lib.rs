@@ -80,7 +80,7 @@ pub use crate::{
     future::ResponseFuture,
     guard_body::GuardedBody,
     layer::DedupLayer,
-    ledger::Ledger,
+    ledger::{Ledger, WeakLedger},
     registry::{Purpose, Registry, Wake},
     resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
     send_guard::{SendGuard, SendGuardFuture, SendGuardLayer},

@@ -178,6 +178,12 @@ impl Settings {
         self
     }
 
+    /// The names of the fields of a record of the order list, for whoever reads the same list.
+    #[must_use]
+    pub fn record_names(&self) -> &FieldNames {
+        &self.field_names
+    }
+
     /// Sets the clock and the offset from UTC, in seconds, that the trading day follows; the machine's clock at
     /// +05:30 by default.
     #[must_use]
