@@ -81,7 +81,8 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     let retry = || RetryPolicy::default().layer();
 
     meter.measure("nothing", Call::Read, Noop)?;
-    meter.measure("trace", Call::Read, call_spans().layer(Noop))?;
+    let spans = call_spans(base.clone(), Routes::default());
+    meter.measure("trace", Call::Read, spans.layer(Noop))?;
     meter.measure("deadline", Call::Read, DeadlineLayer::new(MINUTE).layer(Noop))?;
     meter.measure("route", Call::Read, routes.layer(Noop))?;
     meter.measure("dedup", Call::Read, DedupLayer::new(&ledger).layer(Noop))?;

@@ -18,15 +18,6 @@ pub(crate) fn check(command: &mut Command) -> Result<Report> {
     })
 }
 
-/// The same for a command that counts as one test, and that is ended once it takes too long.
-pub(crate) fn check_within(command: &mut Command, limit: Duration) -> Result<Report> {
-    let ending = process::stream(command, Some(limit), |_, line| console::say(line))?;
-    Ok(match ending.failure() {
-        None => Report::passed(Tally::SUCCESS),
-        Some(why) => Report::failed(why, Tally::FAILURE),
-    })
-}
-
 /// Runs a test runner, echoes what it prints, and sums the counts in it.
 pub(crate) fn count(runner: TestRunner, command: &mut Command, limit: Option<Duration>) -> Result<Report> {
     let mut tally = Tally::default();
@@ -67,8 +58,5 @@ mod tests {
     fn a_check_fails_with_its_command() {
         assert_eq!(check(&mut shell("true")).unwrap().verdict, Verdict::Passed);
         assert_eq!(check(&mut shell("false")).unwrap().tally, Tally::FAILURE);
-        let minute = Duration::from_secs(60);
-        assert_eq!(check_within(&mut shell("true"), minute).unwrap().tally, Tally::SUCCESS);
-        assert_eq!(check_within(&mut shell("false"), minute).unwrap().tally, Tally::FAILURE);
     }
 }

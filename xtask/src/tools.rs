@@ -14,8 +14,11 @@ use crate::process;
 /// [package.metadata.xtask]
 /// system-tools = ["strace"]
 /// ```
-const KNOWN: &[Tool] =
-    &[Tool { program: "strace", package: "strace" }, Tool { program: "valgrind", package: "valgrind" }];
+const KNOWN: &[Tool] = &[
+    Tool { program: "kill", package: "procps" },
+    Tool { program: "strace", package: "strace" },
+    Tool { program: "valgrind", package: "valgrind" },
+];
 
 struct Tool {
     program: &'static str,

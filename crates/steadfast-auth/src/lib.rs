@@ -74,7 +74,6 @@ mod login;
 mod policy;
 mod refresh;
 mod renewal;
-mod route;
 mod secret;
 mod skew;
 mod source;

@@ -47,7 +47,7 @@ use self::{
 use crate::{
     arena::Arena,
     exit::{Failed, print_line, print_note},
-    signal::interrupted,
+    signal::stop_on_signal,
 };
 
 #[derive(clap::Args)]
@@ -74,6 +74,8 @@ const NAMES: [&str; 3] = ["steadfast", "checks once", "naive"];
 
 /// A run in which fewer orders went in doubt and came back proves too little.
 const LEAST_RECOVERED: usize = 15;
+
+const INTERRUPTED: &str = "interrupted: following what is in doubt to its end; interrupt again to leave it";
 
 /// The object of `demo --json`.
 #[derive(Debug, Serialize)]
@@ -105,10 +107,8 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let sessions = side_by_side(seed, &scenario, args.quiet).await?;
     let elapsed = began.elapsed();
 
-    let doubts = [Doubts::Resolves, Doubts::Resolves, Doubts::Never];
-    let [steadfast, checks_once, naive] = &sessions;
-    let tallies = [(steadfast, doubts[0]), (checks_once, doubts[1]), (naive, doubts[2])]
-        .map(|(session, doubts)| Tally::of(session, doubts));
+    let tallies = tallies(&sessions);
+    let [steadfast, ..] = &sessions;
     if steadfast.cut_short {
         return Err(Failed::interrupted(format_args!(
             "interrupted; {} orders in doubt, {} followed to their end",
@@ -157,19 +157,16 @@ async fn side_by_side(seed: u64, scenario: &Scenario, quiet: bool) -> Result<[Se
     let sessions = tokio::select! {
         sessions = trading => Ok(sessions.into()),
         never = progress.show() => match never {},
-        failed = stop_on_signal(stop) => Err(failed),
+        failed = stop_on_signal(stop, || print_note(INTERRUPTED)) => Err(failed),
     };
     progress.end();
     sessions
 }
 
-/// Asks the clients to stop on the first signal, and ends the run on the second.
-async fn stop_on_signal(stop: watch::Sender<bool>) -> Failed {
-    interrupted().await;
-    print_note("interrupted: following what is in doubt to its end; interrupt again to leave it");
-    stop.send_replace(true);
-    interrupted().await;
-    Failed::interrupted("interrupted; orders may be in doubt")
+/// Counts each client's session; the naive one never looks for what it lost.
+fn tallies([steadfast, checks_once, naive]: &[Session; 3]) -> [Tally; 3] {
+    [(steadfast, Doubts::Resolves), (checks_once, Doubts::Resolves), (naive, Doubts::Never)]
+        .map(|(session, doubts)| Tally::of(session, doubts))
 }
 
 fn print(seed: u64, elapsed: Duration, tallies: &[Tally; 3], json: bool) -> Result<(), Failed> {

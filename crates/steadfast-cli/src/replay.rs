@@ -15,6 +15,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use steadfast::{Access, BaseUrl, Client, Paths};
+use tokio::sync::watch;
 
 use self::{
     result::{Counts, Results},
@@ -25,7 +26,7 @@ use crate::{
     arena::Arena,
     exit::{Failed, print_line, print_note},
     placement::{Placement, Tell, place},
-    signal::interrupted,
+    signal::stop_on_signal,
 };
 
 #[derive(clap::Args)]
@@ -85,8 +86,17 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         unwritten: None,
         bar: bar(&args),
     };
-    let end = replay.place(rows, args.resend_absent).await;
-    replay.bar.finish_and_clear();
+    let (stop, stopped) = watch::channel(false);
+    let bar = replay.bar.clone();
+    let note = "interrupted: waiting for the orders that were asked for; interrupt again to leave them";
+    let end = tokio::select! {
+        // Listens before the first order is asked for.
+        biased;
+        failed = stop_on_signal(stop, || say(&bar, note)) => Err(failed),
+        end = replay.place(rows, args.resend_absent, stopped) => Ok(end),
+    };
+    bar.finish_and_clear();
+    let end = end?;
     let counts = replay.results.counts;
     if args.json {
         let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
@@ -159,15 +169,18 @@ struct Replay {
     bar: ProgressBar,
 }
 
-/// How far the file was read.
+/// How a run came to its end.
 enum End {
     Whole,
+    /// Somebody asked for the end, and what was asked for by then has been followed to its own.
     Interrupted,
 }
 
 impl Replay {
     /// Places the rows in their order; what follows a bad row goes on.
-    async fn place(&mut self, mut rows: Rows, resend_absent: bool) -> End {
+    ///
+    /// Once it is `stopped`, what waits or has been sent comes to its end, and nothing more is asked for.
+    async fn place(&mut self, mut rows: Rows, resend_absent: bool, stopped: watch::Receiver<bool>) -> End {
         let client = self.client.clone();
         let tell = self.tell;
         let order = |row: Row, name: String| {
@@ -179,12 +192,11 @@ impl Replay {
         };
         let mut on_their_way = FuturesUnordered::new();
         let mut absent = Vec::new();
-        let mut end = End::Whole;
-        let mut interrupted = std::pin::pin!(interrupted());
+        let stopped = || *stopped.borrow();
         let mut more = true;
         loop {
             // What nobody would be told of is not placed.
-            more &= self.unwritten.is_none();
+            more &= self.unwritten.is_none() && !stopped();
             while more && on_their_way.len() < IN_FLIGHT {
                 match rows.next() {
                     None => more = false,
@@ -205,29 +217,23 @@ impl Replay {
                     }
                 }
             }
-            let ended = tokio::select! {
-                ended = on_their_way.next() => ended,
-                // What waits or has been sent comes to its end; the rest of the file is left.
-                () = &mut interrupted, if more => {
-                    self.note("interrupted: waiting for the orders that were asked for");
-                    (more, end) = (false, End::Interrupted);
-                    continue;
-                }
-            };
-            match ended {
-                Some((row, Placement::NotObserved)) if resend_absent && matches!(end, End::Whole) => {
-                    absent.push(row)
-                }
+            match on_their_way.next().await {
+                Some((row, Placement::NotObserved)) if resend_absent && !stopped() => absent.push(row),
                 Some((row, placement)) => self.ended(row.line, &placement),
                 None => break,
             }
         }
         for row in absent {
-            let (row, placement) = order(row.clone(), format!("line-{}-again", row.line)).await;
+            if stopped() {
+                self.ended(row.line, &Placement::NotObserved);
+                continue;
+            }
+            let name = format!("line-{}-again", row.line);
+            let (row, placement) = order(row, name).await;
             self.ended(row.line, &placement);
         }
         client.shutdown().await;
-        end
+        if stopped() { End::Interrupted } else { End::Whole }
     }
 
     fn ended(&mut self, line: u64, placement: &Placement) {
@@ -243,8 +249,13 @@ impl Replay {
     }
 
     fn note(&self, text: impl std::fmt::Display) {
-        self.bar.suspend(|| print_note(text));
+        say(&self.bar, text);
     }
+}
+
+/// Prints a line for a person above the bar.
+fn say(bar: &ProgressBar, text: impl std::fmt::Display) {
+    bar.suspend(|| print_note(text));
 }
 
 /// A bar where somebody watches and the results do not scroll past him.

@@ -306,8 +306,11 @@ impl Account {
 
     /// Sleeps until `at`, or until the plan may have changed.
     pub(crate) async fn sleep_until(&self, at: Duration) {
-        // Either way the plan is made anew.
-        let _ = tokio::time::timeout_at(self.start + at, self.wake.notified()).await;
+        // Either way the plan is made anew. What no clock ever reaches needs no timer.
+        match self.start.checked_add(at) {
+            Some(at) => drop(tokio::time::timeout_at(at, self.wake.notified()).await),
+            None => self.wake.notified().await,
+        }
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -374,5 +377,21 @@ impl Account {
 impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Account").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_beyond_the_clock_ends_with_the_next_change() {
+        let (events, _) = broadcast::channel(1);
+        let account = Account::new(ext::Account::default(), Arc::default(), events);
+        let mut sleep = std::pin::pin!(account.sleep_until(Duration::MAX));
+        let waited = tokio::time::timeout(Duration::from_secs(86_400), sleep.as_mut()).await;
+        assert!(waited.is_err());
+        account.wake.notify_one();
+        sleep.await;
     }
 }

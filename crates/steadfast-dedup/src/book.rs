@@ -146,7 +146,7 @@ impl Book {
                 }
                 // Younger acknowledgements prove nothing: lists lag.
                 (None, Some((acknowledged_in, at)))
-                    if acknowledged_in == session && at + lateness < started_at =>
+                    if acknowledged_in == session && at.saturating_add(lateness) < started_at =>
                 {
                     canary = Canary::Stale;
                 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// How many decided intents are remembered within an epoch.
-const REMEMBERED: usize = 100_000;
+const REMEMBERED: usize = if cfg!(test) { 64 } else { 100_000 };
 
 impl Registry {
     // Identifiers may be used again and lists start anew: nothing of yesterday proves anything today.
@@ -87,7 +87,10 @@ impl Registry {
         if let Some(key) = self.keys.get_mut(&intent.key) {
             key.finished.remove(&number);
         }
-        if let Some(name) = &intent.name {
+        // A name may be used again on the next day: by now it may be another intent's.
+        if let Some(name) = &intent.name
+            && self.names.get(name) == Some(&number)
+        {
             self.names.remove(name);
         }
     }
@@ -96,5 +99,65 @@ impl Registry {
         if let Some(key) = self.keys.get_mut(key) {
             key.live.retain(|&other| other != number);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use steadfast_spec::{OrderRequest, Outcome, ext};
+
+    use super::*;
+    use crate::{
+        event::{Answer, Event},
+        settings::Settings,
+        stamp::Session,
+    };
+
+    fn place(registry: &mut Registry, intent: IntentNo, name: Option<&str>) {
+        let fields = [
+            ("symId", "S"),
+            ("qty", "1"),
+            ("side", "buy"),
+            ("type", "limit"),
+            ("limitPrice", "5"),
+            ("product", "delivery"),
+            ("validity", "day"),
+        ];
+        let order = Arc::new(OrderRequest::from_fields(fields).unwrap());
+        let mut step = |event| drop(registry.step(Duration::ZERO, event));
+        step(Event::Opened { intent, order, name: name.map(ext::IntentId::new) });
+        let attempt = registry.next_attempt(intent, Session::default()).unwrap();
+        let mut step = |event| drop(registry.step(Duration::ZERO, event));
+        step(Event::Begun { attempt, session: Session::default() });
+        step(Event::Sent(attempt));
+        let outcome = Outcome::Accepted { order_id: Some(format!("o{}", intent.0)) };
+        step(Event::Closed { attempt, outcome, answer: Answer::Status(200) });
+    }
+
+    #[test]
+    fn a_name_used_again_outlives_the_intent_that_had_it_the_day_before() {
+        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
+        let name = ext::IntentId::new("n");
+        let (yesterday, today) = (IntentNo(0), IntentNo(1));
+        place(&mut registry, yesterday, Some("n"));
+        registry.step(Duration::ZERO, Event::EpochBegan(Epoch(1)));
+        assert!(registry.named(&name).is_none() && registry.intents.contains_key(&yesterday));
+        place(&mut registry, today, Some("n"));
+
+        let mut next = 2;
+        while registry.intents.contains_key(&yesterday) {
+            place(&mut registry, IntentNo(next), None);
+            next += 1;
+        }
+        assert_eq!(registry.named(&name).map(|(number, _)| number), Some(today));
+
+        // Its own name goes with it.
+        while registry.intents.contains_key(&today) {
+            place(&mut registry, IntentNo(next), None);
+            next += 1;
+        }
+        assert!(registry.names.is_empty());
     }
 }

@@ -59,7 +59,11 @@ where
     RB: Send + 'static,
 {
     pub(crate) fn order(account: Arc<Account>, intent: Arc<OnceLock<IntentNo>>, flow: Flow<RB>) -> Self {
-        Self { state: State::Order { order: Order { account, intent, flow: Some(Moved::new(flow)) } } }
+        Self {
+            state: State::Order {
+                order: Order { account, intent, flow: Some(Moved::new(flow)), polled: false },
+            },
+        }
     }
 }
 
@@ -109,6 +113,8 @@ struct Order<RB> {
     account: Arc<Account>,
     intent: Arc<OnceLock<IntentNo>>,
     flow: Option<Moved<RB>>,
+    /// True while the flow is polled, and for ever if that panics.
+    polled: bool,
 }
 
 /// A flow with what moves it to a task; made where its type is known to be sendable.
@@ -133,7 +139,10 @@ fn spawn<RB: Send + 'static>(flow: Flow<RB>) {
 impl<RB> Order<RB> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered<RB>> {
         let Some(moved) = &mut self.flow else { return Poll::Pending };
-        let answer = ready!(moved.flow.as_mut().poll(cx));
+        self.polled = true;
+        let polled = moved.flow.as_mut().poll(cx);
+        self.polled = false;
+        let answer = ready!(polled);
         self.flow = None;
         Poll::Ready(answer)
     }
@@ -145,8 +154,93 @@ impl<RB> Drop for Order<RB> {
         let Some(moved) = mem::take(&mut self.flow) else { return };
         if let Some(&intent) = self.intent.get()
             && self.account.abandon(intent)
+            // A flow that panicked cannot go on, and nothing new is begun while a thread unwinds: dropped here, what
+            // was sent stays on record as unknown, and is looked for.
+            && !self.polled
+            && !std::thread::panicking()
         {
             (moved.to_task)(moved.flow);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::poll_fn,
+        panic::{AssertUnwindSafe, catch_unwind},
+        sync::atomic::{AtomicUsize, Ordering},
+        task::Waker,
+    };
+
+    use steadfast_spec::{Form, OrderRequest};
+
+    use super::*;
+    use crate::{account::Opening, ledger::Ledger, stamp::Session};
+
+    const FORM: &[u8] = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
+
+    /// An order that was sent, whose flow counts its polls and panics in each if it is to.
+    fn sent(panics: bool) -> (Order<()>, Arc<AtomicUsize>) {
+        let account = Ledger::default().account(None);
+        let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
+        let Ok(Opening::New(intent)) = account.open(order, None) else { panic!("opened anew") };
+        let attempt = account.begin(intent, Session::default()).unwrap();
+        account.send(attempt, true).unwrap();
+        let polls = Arc::new(AtomicUsize::new(0));
+        let count = polls.clone();
+        let flow = poll_fn(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            assert!(!panics, "the flow panics");
+            Poll::Pending
+        });
+        let intent = Arc::new(OnceLock::from(intent));
+        (Order { account, intent, flow: Some(Moved::new(Box::pin(flow))), polled: false }, polls)
+    }
+
+    async fn polls_after_all(polls: &AtomicUsize) -> usize {
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+        polls.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn what_is_left_of_a_dropped_call_goes_on_in_a_task() {
+        let (mut order, polls) = sent(false);
+        assert!(order.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(order);
+        assert_eq!(polls_after_all(&polls).await, 2);
+    }
+
+    #[tokio::test]
+    async fn a_flow_that_panicked_is_not_polled_again() {
+        // Dropped by the unwinding itself, as by a task.
+        let (mut order, polls) = sent(true);
+        let unwound = catch_unwind(AssertUnwindSafe(move || {
+            let _ = order.poll(&mut Context::from_waker(Waker::noop()));
+        }));
+        assert!(unwound.is_err());
+        assert_eq!(polls_after_all(&polls).await, 1);
+
+        // Dropped after it, by a caller that caught the panic.
+        let (mut order, polls) = sent(true);
+        let unwound = catch_unwind(AssertUnwindSafe(|| {
+            let _ = order.poll(&mut Context::from_waker(Waker::noop()));
+        }));
+        assert!(unwound.is_err());
+        drop(order);
+        assert_eq!(polls_after_all(&polls).await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_call_dropped_by_somebody_elses_panic_starts_no_task() {
+        let (order, polls) = sent(false);
+        let unwound = catch_unwind(AssertUnwindSafe(move || {
+            let _order = order;
+            panic!("its caller panics");
+        }));
+        assert!(unwound.is_err());
+        assert_eq!(polls_after_all(&polls).await, 0);
     }
 }

@@ -159,3 +159,30 @@ impl fmt::Debug for WeakLedger {
         f.debug_struct("WeakLedger").field("in_doubt", &self.in_doubt()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::{Form, OrderRequest, Outcome, Resend};
+
+    use super::*;
+    use crate::{account::Opening, event::Answer, stamp::Session};
+
+    const FORM: &[u8] = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
+
+    #[tokio::test(start_paused = true)]
+    async fn a_weak_ledger_sees_doubt_and_keeps_nothing_alive() {
+        let ledger = Ledger::default();
+        let weak = ledger.downgrade();
+        assert_eq!(weak.in_doubt(), 0);
+        let account = ledger.account(None);
+        let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
+        let Ok(Opening::New(intent)) = account.open(order, None) else { panic!("opened anew") };
+        let attempt = account.begin(intent, Session::default()).unwrap();
+        account.send(attempt, true).unwrap();
+        account.close(attempt, Outcome::Unknown { resend: Resend::Never }, Answer::Status(504));
+        assert_eq!((weak.in_doubt(), ledger.in_doubt()), (1, 1));
+        // The account outlives the ledger here, and is still not seen.
+        drop(ledger);
+        assert_eq!((weak.in_doubt(), account.in_doubt()), (0, 1));
+    }
+}

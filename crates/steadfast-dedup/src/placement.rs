@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header, request};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
-use steadfast_spec::{BoxError, Class, Failure, Fate, Form, OrderRequest, Outcome, ext, outcome_of_status};
+use steadfast_spec::{BoxError, Failure, Fate, Form, OrderRequest, Outcome, Resend, ext};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -119,12 +119,14 @@ impl<S> Sender<S> {
                 }
                 Verdict::Resend => {
                     let next = self.send(Sending::Again).await;
-                    // What was not executed leaves the question, and its answer, as they were.
-                    if was_processed(&next) {
+                    let verdict = self.account.conclude(self.intent);
+                    // A resend that placed nothing for certain says nothing of the send before it: unless it was
+                    // acknowledged, the question, and the answer to it, stay as they were.
+                    if matches!(verdict, Verdict::Acknowledged { .. }) {
                         answer = next;
                         resent = true;
                     }
-                    self.account.conclude(self.intent)
+                    verdict
                 }
                 Verdict::Recovered { order_id, status } => {
                     return Ok(synthesized(
@@ -139,7 +141,7 @@ impl<S> Sender<S> {
                     Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()))
                 }
                 // An answer that somebody below kept from us.
-                Verdict::Acknowledged { order_id } if answer.is_err() => {
+                Verdict::Acknowledged { order_id } if !is_success(&answer) => {
                     let resolution = Resolution::Recovered { order_id: order_id.clone(), status: None };
                     return Ok(synthesized(&order_id, "recovered", resolution));
                 }
@@ -231,16 +233,8 @@ async fn within<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -
     }
 }
 
-/// True unless the answer proves that nothing was executed. A refusal is an answer, too.
-fn was_processed<RB>(answer: &Answer<RB>) -> bool {
-    let outcome = match answer {
-        Ok(response) => match response.extensions().get::<Outcome>() {
-            Some(outcome) => outcome.clone(),
-            None => outcome_of_status(Class::VerifyFirst, response.status()),
-        },
-        Err(error) => Failure::outcome_of(&**error),
-    };
-    !matches!(outcome, Outcome::NotSent | Outcome::NotExecuted)
+fn is_success<RB>(answer: &Answer<RB>) -> bool {
+    answer.as_ref().is_ok_and(|response| response.status().is_success())
 }
 
 /// The answer of a call that joined another one.
@@ -261,8 +255,13 @@ fn attached<RB>(verdict: Verdict) -> Answered<RB> {
 fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answered<RB> {
     match answer {
         Ok(mut response) => {
-            response.extensions_mut().insert(unresolved);
-            response.extensions_mut().insert(ext::DoNotRetry);
+            let extensions = response.extensions_mut();
+            // What a layer below made of a repeat of its own, say, proves nothing of what was sent before it.
+            if !extensions.get::<Outcome>().is_some_and(Outcome::is_unknown) {
+                extensions.insert(Outcome::Unknown { resend: Resend::Never });
+            }
+            extensions.insert(unresolved);
+            extensions.insert(ext::DoNotRetry);
             Ok(response.map(ResponseBody::service))
         }
         // A refused repeat, say, proves nothing of what was sent before it.
@@ -316,6 +315,25 @@ mod tests {
             let response = synthesized::<http_body_util::Empty<Bytes>>(order_id, "recovered", resolution);
             let body = response.into_body().collect().await.unwrap().to_bytes();
             assert_eq!(PlacedOrder::parse(&body).unwrap().order_id, order_id);
+        }
+    }
+
+    #[test]
+    fn an_order_in_doubt_never_carries_a_definite_outcome() {
+        let never = Outcome::Unknown { resend: Resend::Never };
+        let open = Outcome::Unknown { resend: Resend::AfterAbsence };
+        for (found, told) in [
+            (Some(Outcome::Rejected), never.clone()),
+            (Some(Outcome::NotExecuted), never.clone()),
+            (None, never),
+            (Some(open.clone()), open),
+        ] {
+            let mut response = Response::new(http_body_util::Empty::<Bytes>::new());
+            if let Some(outcome) = found {
+                response.extensions_mut().insert(outcome);
+            }
+            let answer = in_doubt(Ok(response), Unresolved::new(Reason::Budget, Vec::new())).unwrap();
+            assert_eq!(answer.extensions().get(), Some(&told));
         }
     }
 }

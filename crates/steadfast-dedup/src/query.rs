@@ -150,7 +150,7 @@ impl Registry {
             self.watches.values().map(|&since| (schedule::next_watch(since, self.last_read), Purpose::Watch));
         let read = urgent.into_iter().chain(last).chain(verify).chain(watch).min();
         let spaced = read.map(|(due, purpose)| {
-            let earliest = self.last_paced.map_or(due, |last| last + schedule::SPACING);
+            let earliest = self.last_paced.map_or(due, |last| last.saturating_add(schedule::SPACING));
             (due.max(earliest), purpose)
         });
         let tick = self.doubts().map(|doubt| doubt.until).min();

@@ -39,14 +39,14 @@ pub(crate) fn next_watch(since: Duration, last: Option<Duration>) -> Duration {
 /// The first instant of the schedule that no read has served yet.
 fn next(since: Duration, last: Option<Duration>, first: &[Duration], every: Duration) -> Duration {
     let Some(elapsed) = last.and_then(|last| last.checked_sub(since)) else {
-        return since + first.first().copied().unwrap_or(every);
+        return since.saturating_add(first.first().copied().unwrap_or(every));
     };
     if let Some(offset) = first.iter().find(|&&offset| offset > elapsed) {
-        return since + *offset;
+        return since.saturating_add(*offset);
     }
     let end = first.last().copied().unwrap_or_default();
     let periods = (elapsed - end).as_nanos() / every.as_nanos().max(1) + 1;
-    since + end + every * u32::try_from(periods).unwrap_or(u32::MAX)
+    since.saturating_add(end).saturating_add(every.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX)))
 }
 
 #[cfg(test)]

@@ -37,6 +37,35 @@ use crate::{
 ///    that what it holds already is known.
 /// 5. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
 ///
+/// # Example
+///
+/// ```
+/// use bytes::Bytes;
+/// use http::{Request, Response};
+/// use http_body_util::{BodyExt, Full};
+/// use steadfast_dedup::{GuardedBody, Ledger, SendGuardLayer, Settings};
+/// use steadfast_spec::{BoxError, ext::SendStamp};
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let ledger = Ledger::new(Settings::default());
+/// let service = ServiceBuilder::new()
+///     .layer(SendGuardLayer::new(&ledger))
+///     .service(service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
+///         let stamp = request.extensions().get::<SendStamp>().cloned().ok_or("no stamp")?;
+///         assert!(stamp.get().is_none(), "nothing has left yet");
+///         // A transport polls the body: that is the send.
+///         let body = request.into_body().collect().await?.to_bytes();
+///         assert!(stamp.get().is_some());
+///         Ok::<_, BoxError>(Response::new(body))
+///     }));
+/// let request = Request::post("https://api.example/v2/api/oms/place-order").body(Full::from("qty=10"))?;
+/// assert_eq!(service.oneshot(request).await?.into_body(), "qty=10");
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Order
 ///
 /// Below everything that waits or sends again (rate limits, the `Authorization` header), above whatever classifies

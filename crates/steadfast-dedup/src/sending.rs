@@ -167,9 +167,9 @@ impl Registry {
         // Where the gateway did not answer, it may still be at work on the request, for as long as it ever works.
         let base = match answer {
             Answer::Status(_) | Answer::Cut => self.now,
-            Answer::None => self.now.max(sent.at + self.settings.gateway_timeout),
+            Answer::None => self.now.max(sent.at.saturating_add(self.settings.gateway_timeout)),
         };
-        let settles = base + self.settings.lateness;
+        let settles = base.saturating_add(self.settings.lateness);
         let epoch = self.epoch;
         self.search(attempt.intent);
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
@@ -193,7 +193,7 @@ impl Registry {
         intent.doubt = Some(Doubt {
             since: self.now,
             from,
-            until: self.now + self.settings.budget(),
+            until: self.now.saturating_add(self.settings.budget()),
             here: Evidence::default(),
             elsewhere: Evidence::default(),
             fault: None,
@@ -203,7 +203,7 @@ impl Registry {
     /// Looks once more, for the whole lateness bound, for orders that had been taken for absent.
     fn reopen(&mut self, number: IntentNo) {
         self.search(number);
-        let settles = self.now + self.settings.lateness;
+        let settles = self.now.saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.reopened = true;
         for (index, attempt) in intent.attempts.iter_mut().enumerate() {

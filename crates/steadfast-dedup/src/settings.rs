@@ -194,7 +194,9 @@ impl Settings {
     }
 
     pub(crate) fn budget(&self) -> Duration {
-        self.budget.unwrap_or(self.gateway_timeout + self.lateness + Duration::from_secs(60))
+        self.budget.unwrap_or_else(|| {
+            self.gateway_timeout.saturating_add(self.lateness).saturating_add(Duration::from_secs(60))
+        })
     }
 
     pub(crate) fn max_age(&self, order_type: OrderType) -> Duration {
@@ -258,6 +260,25 @@ mod tests {
         assert_eq!(at(0), Epoch(0));
         assert_eq!(at(86_400 - 19_800 - 1), Epoch(0));
         assert_eq!(at(86_400 - 19_800), Epoch(1));
+    }
+
+    #[test]
+    fn a_bound_without_end_makes_a_budget_without_end() {
+        for settings in [
+            Settings::new().lateness(Duration::MAX),
+            Settings::new().gateway_timeout(Duration::MAX),
+            Settings::new().verification_budget(Duration::MAX),
+        ] {
+            assert_eq!(settings.budget(), Duration::MAX);
+        }
+    }
+
+    #[test]
+    fn the_lists_names_are_those_that_were_set() {
+        let mut names = FieldNames::default();
+        names.order_id = "nOrdNo".into();
+        let settings = Settings::new().field_names(names.clone());
+        assert_eq!(settings.record_names(), &names);
     }
 
     #[test]

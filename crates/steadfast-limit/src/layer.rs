@@ -40,6 +40,12 @@ use crate::{ByRoute, RateLimit, ZoneLimiter};
 /// # Clone
 ///
 /// Clones, and all services made of them, share one [`ZoneLimiter`].
+///
+/// # Cancellation
+///
+/// A future dropped while it waits leaves the queue. One dropped with a permit, before its request was passed on,
+/// gives the permit to the next in line. Once the request was passed on, its slots stay taken as long as the
+/// gateway may still count it.
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer<Z = ByRoute> {
     limiter: ZoneLimiter,

@@ -5,11 +5,11 @@ use std::{
 };
 
 use http::{Request, Response, header::HOST};
-use steadfast_spec::{BoxError, Lane, ext};
+use steadfast_spec::{BoxError, Lane, Routes, ext};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::{Acquire, ByRoute, ResponseFuture, ZoneLimiter, ZonesOf, zones_of::route_of};
+use crate::{Acquire, ByRoute, ResponseFuture, ZoneLimiter, ZonesOf};
 
 /// Holds each request until all of its zones admit it; made by [`RateLimitLayer`](crate::RateLimitLayer).
 ///
@@ -53,7 +53,7 @@ impl<S, Z> RateLimit<S, Z> {
         let extensions = request.extensions();
         let account = extensions.get::<ext::Account>().unwrap_or(&UNNAMED);
         let keys = self.limiter.keys_from(authority_of(request), self.from, account);
-        let lane = extensions.get::<Lane>().copied().unwrap_or_else(|| route_of(request).lane);
+        let lane = extensions.get::<Lane>().copied().unwrap_or_else(|| Routes::of(request).lane);
         let mut acquire = self.limiter.acquire(self.zones_of.zones_of(request).as_ref(), keys, lane);
         if let Some(deadline) = send_by(extensions) {
             acquire = acquire.deadline(deadline);

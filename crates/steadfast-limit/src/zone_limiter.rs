@@ -101,7 +101,7 @@ impl ZoneLimiter {
     }
 
     /// The keys of requests to `authority` (host and port) with the credentials of `account`, from the default
-    /// local address.
+    /// local address. Neither the case of the host nor a port of 80 or 443 makes a difference.
     #[must_use]
     pub fn keys(&self, authority: &str, account: &ext::Account) -> ScopeKeys {
         self.keys_from(authority, None, account)

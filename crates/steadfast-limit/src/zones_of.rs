@@ -1,7 +1,5 @@
-use std::sync::LazyLock;
-
 use http::Request;
-use steadfast_spec::{Route, Routes, Zone, ext};
+use steadfast_spec::{Routes, Zone, ext};
 
 /// Tells which zones a request falls under.
 ///
@@ -45,7 +43,7 @@ where
     }
 }
 
-/// The zones of the request's [`Route`], which the route layer put into its extensions.
+/// The zones of the request's [`Route`](steadfast_spec::Route), which the route layer put into its extensions.
 ///
 /// Without one, those of the service's own table (§4.1, §8) for the request's method and path, and the strictest
 /// zone for a path that is in no table.
@@ -56,7 +54,7 @@ impl<B> ZonesOf<B> for ByRoute {
     type Zones = RouteZones;
 
     fn zones_of(&self, request: &Request<B>) -> RouteZones {
-        RouteZones(route_of(request))
+        RouteZones(Routes::of(request))
     }
 }
 
@@ -70,21 +68,9 @@ impl AsRef<[Zone]> for RouteZones {
     }
 }
 
-/// The route in the extensions of `request`, or the one that its method and path say.
-pub(crate) fn route_of<B>(request: &Request<B>) -> ext::Route {
-    static ROUTES: LazyLock<Routes> = LazyLock::new(Routes::default);
-    if let Some(route) = request.extensions().get::<ext::Route>() {
-        return route.clone();
-    }
-    let (method, path) = (request.method(), request.uri().path());
-    // The table's paths stand below a base address that is not known here.
-    let known = path.match_indices('/').find_map(|(start, _)| ROUTES.find(method, &path[start..]));
-    known.cloned().unwrap_or_else(|| Route::unknown(method).into())
-}
-
 #[cfg(test)]
 mod tests {
-    use steadfast_spec::Lane;
+    use steadfast_spec::Route;
 
     use super::*;
 
@@ -106,9 +92,7 @@ mod tests {
         let mut request = request("GET", "/v2/api/oms/orders");
         let mut route = Route::unknown(request.method());
         route.zones = vec![Zone::DATA];
-        route.lane = Lane::Bulk;
         request.extensions_mut().insert(ext::Route::new(route));
         assert_eq!(ByRoute.zones_of(&request).as_ref(), [Zone::DATA]);
-        assert_eq!(route_of(&request).lane, Lane::Bulk);
     }
 }

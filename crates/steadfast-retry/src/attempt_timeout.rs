@@ -9,12 +9,12 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, ext};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Routes, ext};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{AttemptTimedOut, TimedBody, peek::decides_by_body, route};
+use crate::{AttemptTimedOut, TimedBody, peek::decides_by_body};
 
 /// How long the gateway itself may work on a request before it answers 504.
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -137,7 +137,7 @@ where
         // The transport never polls a body that has nothing to give, so its stamp stays blank although it left.
         let stamp = request.extensions().get::<ext::SendStamp>().filter(|_| !request.body().is_end_stream());
         ResponseFuture {
-            endpoint: route::known_of(&request).0,
+            endpoint: Routes::of(&request).endpoint,
             stamp: stamp.cloned(),
             until,
             after: until.saturating_duration_since(now),

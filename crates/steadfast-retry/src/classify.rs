@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Endpoint, Outcome, Peek, outcome_of};
+use steadfast_spec::{BoxError, Endpoint, Outcome, Peek, Routes, outcome_of};
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Span;
@@ -17,7 +17,7 @@ use crate::{
     PeekedBody,
     collect::Collecting,
     peek::{PEEK_LIMIT, decides_by_body, judge},
-    route, span,
+    span,
 };
 
 /// Writes what every answer proves into its extensions.
@@ -117,7 +117,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (endpoint, _) = route::known_of(&request);
+        let endpoint = Routes::of(&request).endpoint;
         let span = span::of_send(endpoint, &request);
         let inner = span.in_scope(|| self.inner.call(request));
         ResponseFuture { inner, endpoint, peeking: None, span }

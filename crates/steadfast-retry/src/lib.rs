@@ -73,7 +73,6 @@ mod peek;
 mod peeked_body;
 mod policy;
 mod replay;
-mod route;
 mod rules;
 mod schedule;
 mod span;

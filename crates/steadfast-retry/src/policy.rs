@@ -13,7 +13,7 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use steadfast_spec::{BoxError, Class, ext};
+use steadfast_spec::{BoxError, Class, Routes, ext};
 use tokio::time::Instant;
 use tower::retry::{Policy, RetryLayer, budget::Budget};
 
@@ -21,7 +21,7 @@ use crate::{
     Attempt, AttemptTrail, Backoff, Decision, Jitter, Left, Replay, ResendCount, RetriesEnded, Rules,
     Schedule, StopReason,
     last::{Last, Superseded, replace},
-    may_repeat, route,
+    may_repeat,
 };
 
 /// When the limiter is expected to admit a request with these extensions.
@@ -242,7 +242,8 @@ where
         request: &mut Request<B>,
         result: &mut Result<Response<R>, BoxError>,
     ) -> Option<Backoff<R>> {
-        let (endpoint, class) = route::known_of(request);
+        let route = Routes::of(request);
+        let (endpoint, class) = (route.endpoint, route.class);
         let last = Last::read(class, result);
         match self.decide(class, &last, request.extensions()) {
             // ## Sent => Returned

@@ -40,6 +40,25 @@
 //!
 //! It has no WebSocket channel, because the specification shows neither its address nor its messages (§6), and its
 //! market is a coin that fills half of the resting orders.
+//!
+//! Its answers are well-formed, or break off. Not injected yet: slow transport and transport that is not HTTP,
+//! redirects, compressed and huge bodies, and latency profiles.
+//!
+//! # The admin API
+//!
+//! [`Sandbox::serve_admin`] serves what tests and people do to a sandbox from outside, on a listener of its own.
+//! Every POST is `application/json`, with or without a body; every answer is a JSON object, that of a refused call
+//! `{"error": "..."}`.
+//!
+//! | Call | What it does |
+//! |---|---|
+//! | `GET /state` | shows the ground truth: every order, arrival, refusal and login, as [`State`] |
+//! | `POST /faults` | injects one [`FaultEntry`], or all of a list or none |
+//! | `POST /clock` | moves the clock: `{"advance_ms": 1000}`; answers `now_ns` |
+//! | `POST /orders` | `{"action": "place", "order": {...}}` places an order as from another channel; `fill`, `cancel` and `reject` with `orderId` end an open one; answers `orderId` |
+//! | `POST /tokens/revoke` | ends the session of `{"token": "..."}`, or all sessions without it |
+//! | `POST /otp` | sends a one-time password to `{"client_id": "..."}`; answers its `code` |
+//! | `POST /reset` | begins anew, and answers the new `access_token` |
 
 mod admin;
 mod arrival;

@@ -6,6 +6,7 @@ use crate::enforce::{GatewayClock, Kind};
 
 /// How a POST or PUT with a JSON body, or without a `Content-Type`, is refused: §7 names both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JsonBody {
     /// 400 `Bad request`, from the gateway.
     #[default]
@@ -16,6 +17,7 @@ pub enum JsonBody {
 
 /// How a request from an address that is not on the app's whitelist is refused: §5.6 names both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IpRefusal {
     /// 401 with no detail.
     #[default]
@@ -26,6 +28,7 @@ pub enum IpRefusal {
 
 /// What happens to a user's eleventh login session: §8 says only that there are at most ten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EleventhSession {
     /// The oldest session's token dies.
     #[default]
@@ -36,6 +39,7 @@ pub enum EleventhSession {
 
 /// Which orders `GET /api/oms/orders` lists: "the session's orders" (§4.5) has two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ListScope {
     /// Those placed with the same access token.
     #[default]
@@ -46,6 +50,7 @@ pub enum ListScope {
 
 /// In which order `GET /api/oms/orders` lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ListOrder {
     /// Oldest first.
     #[default]
@@ -58,6 +63,7 @@ pub enum ListOrder {
 
 /// Whether a 429 says when to come back; the specification is silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RetryAfter {
     /// No `Retry-After` header.
     #[default]
@@ -70,6 +76,7 @@ pub enum RetryAfter {
 
 /// The body of a successful individual login, which §4.3 does not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LoginAnswer {
     /// The token record inside the envelope, as §1 has it for every JSON response but that of §4.2.
     #[default]

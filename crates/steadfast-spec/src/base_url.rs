@@ -59,9 +59,11 @@ impl BaseUrl {
     }
 
     /// The path of `uri` below the base address; `None` if it lies elsewhere: another scheme, host, port or path.
+    ///
+    /// Hosts are compared without case, and the scheme's own port is the same as none.
     #[must_use]
     pub fn strip<'a>(&self, uri: &'a Uri) -> Option<&'a str> {
-        if uri.scheme() != self.uri.scheme() || uri.authority() != self.uri.authority() {
+        if uri.scheme() != self.uri.scheme() || !server(uri)?.eq_ignore_ascii_case(server(&self.uri)?) {
             return None;
         }
         uri.path().strip_prefix(self.prefix.as_str()).filter(|rest| rest.starts_with('/'))
@@ -85,6 +87,13 @@ impl BaseUrl {
         let host = self.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
     }
+}
+
+/// The authority of `uri` without the port that its scheme implies; what stands before an `@` stays.
+fn server(uri: &Uri) -> Option<&str> {
+    let authority = uri.authority()?.as_str();
+    let port = if uri.scheme() == Some(&Scheme::HTTP) { ":80" } else { ":443" };
+    Some(authority.strip_suffix(port).unwrap_or(authority))
 }
 
 impl FromStr for BaseUrl {
@@ -154,6 +163,29 @@ mod tests {
             "/v2/api",
         ] {
             assert_eq!(base.strip(&elsewhere.parse().unwrap()), None, "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn the_port_of_the_scheme_is_the_same_as_none_and_hosts_have_no_case() {
+        for (base, uri, below) in [
+            ("https://api.example/v2", "https://api.example:443/v2/x", true),
+            ("https://api.example:443/v2", "https://api.example/v2/x", true),
+            ("https://API.Example:443/v2", "https://api.example:443/v2/x", true),
+            ("https://API.Example/v2", "https://api.example:443/v2/x", true),
+            ("http://api.example/v2", "http://api.example:80/v2/x", true),
+            ("http://[::1]:80/v2", "http://[::1]/v2/x", true),
+            ("https://api.example/v2", "https://api.example:80/v2/x", false),
+            ("https://api.example:80/v2", "https://api.example/v2/x", false),
+            ("http://api.example/v2", "http://api.example:443/v2/x", false),
+            ("https://api.example/v2", "http://api.example:443/v2/x", false),
+            ("https://api.example:8443/v2", "https://api.example/v2/x", false),
+            ("https://api.example/v2", "https://api.example:4430/v2/x", false),
+            ("https://api.example/v2", "https://api.example@evil.example:443/v2/x", false),
+            ("https://api.example/v2", "https://user@api.example:443/v2/x", false),
+        ] {
+            let base = BaseUrl::new(base).unwrap();
+            assert_eq!(base.strip(&uri.parse().unwrap()), below.then_some("/x"), "{base} {uri}");
         }
     }
 

@@ -1,9 +1,9 @@
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use http::Method;
+use http::{Method, Request};
 use percent_encoding::percent_decode_str;
 
-use crate::{AuthKind, Class, Endpoint, Lane, Zone};
+use crate::{AuthKind, Class, Endpoint, Lane, Zone, ext};
 
 /// The paths of the endpoints whose paths the specification does not show.
 ///
@@ -138,6 +138,34 @@ impl Routes {
         Self { entries }
     }
 
+    /// The route of a request, for layers that may stand in a stack without a route layer.
+    ///
+    /// It is the one in the request's extensions, which costs no more than a count. Without one, the default table
+    /// is searched for the method and for every tail of the path, because the base address is not known here; a
+    /// request that is not in it has the [unknown](Route::unknown) route.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use http::Request;
+    /// use steadfast_spec::{Endpoint, Routes};
+    ///
+    /// let request = Request::get("https://api.example/tradeapi/v2/api/oms/orders").body(())?;
+    /// assert_eq!(Routes::of(&request).endpoint, Some(Endpoint::Orders));
+    /// # Ok::<(), http::Error>(())
+    /// ```
+    #[must_use]
+    pub fn of<B>(request: &Request<B>) -> ext::Route {
+        static DEFAULT: LazyLock<Routes> = LazyLock::new(Routes::default);
+        if let Some(route) = request.extensions().get::<ext::Route>() {
+            return Arc::clone(route);
+        }
+        let (method, path) = (request.method(), request.uri().path());
+        path.match_indices('/')
+            .find_map(|(start, _)| DEFAULT.find(method, &path[start..]))
+            .map_or_else(|| Arc::new(Route::unknown(method)), Arc::clone)
+    }
+
     /// Adds or replaces the route of one method and path template; a `{name}` segment matches any one segment.
     #[must_use]
     pub fn with(mut self, method: Method, template: impl Into<String>, route: Route) -> Self {
@@ -244,6 +272,47 @@ mod tests {
             let route = Route::unknown(&method);
             assert_eq!((route.class, route.zones), (Class::OnlyIfNotExecuted, vec![Zone::GENERAL]));
         }
+    }
+
+    fn request(method: Method, uri: &str) -> Request<()> {
+        Request::builder().method(method).uri(uri).body(()).unwrap()
+    }
+
+    #[test]
+    fn without_a_route_layer_the_method_and_path_decide_below_any_base_address() {
+        for base in ["", "https://a.example", "https://a.example/v2", "https://a.example/a/b/v2"] {
+            for (method, path, endpoint) in [
+                (Method::POST, "/api/oms/place-order?x=/api/oms/orders", Endpoint::PlaceOrder),
+                (Method::GET, "/api/oms/orders?x=1", Endpoint::Orders),
+                (Method::GET, "/api/mkt-data/scrips/symbol-store/NSE", Endpoint::SymbolStore),
+                (Method::POST, "/api-gw/oauth/individual-token-v2", Endpoint::IndividualToken),
+                (Method::POST, "/api-gw/oauth/token", Endpoint::Token),
+            ] {
+                let uri = format!("{base}{path}");
+                assert_eq!(*Routes::of(&request(method, &uri)), Route::new(endpoint), "{uri}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_route_layer_a_request_that_is_not_in_the_table_is_unknown() {
+        for (method, uri) in [
+            (Method::GET, "https://a.example/v2/new"),
+            (Method::GET, "https://a.example/v2/api-gw/oauth/token"),
+            (Method::POST, "/xapi/oms/place-order"),
+            (Method::DELETE, "/v2/never/heard/of"),
+            (Method::OPTIONS, "*"),
+        ] {
+            assert_eq!(*Routes::of(&request(method.clone(), uri)), Route::unknown(&method), "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn the_route_layer_has_the_last_word() {
+        let mut request = request(Method::GET, "https://a.example/v2/api/oms/orders");
+        let route = ext::Route::new(Route::new(Endpoint::PlaceOrder));
+        request.extensions_mut().insert(Arc::clone(&route));
+        assert!(Arc::ptr_eq(&Routes::of(&request), &route), "shared, not copied");
     }
 
     #[test]

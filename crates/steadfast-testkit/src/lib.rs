@@ -2,7 +2,7 @@
 //!
 //! [`Strict`] is a service that insists on tower's readiness contract, [`drop_at_every_poll`] ends a call at each
 //! point at which it can be ended, and [`densest_window`] recounts what a gateway saw without trusting anybody's
-//! arithmetic. Every layer passes the first two.
+//! arithmetic. Every layer passes the first two, and so does the whole stack of them.
 
 mod densest;
 mod dropping;

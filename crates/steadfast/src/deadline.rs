@@ -27,6 +27,30 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 /// Builds [`Deadline`].
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use http::{Request, Response};
+/// use steadfast::{BoxError, deadline::DeadlineLayer, ext};
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let service = ServiceBuilder::new()
+///     .layer(DeadlineLayer::new(Duration::from_secs(120)).send_by(Duration::from_secs(15)))
+///     .service(service_fn(async |request: Request<()>| {
+///         let deadline = request.extensions().get::<ext::Deadline>().ok_or("no deadline")?;
+///         let send_by = request.extensions().get::<ext::SendBy>().ok_or("no send-by")?;
+///         Ok::<_, BoxError>(Response::new(deadline.0 - send_by.0))
+///     }));
+/// let response = service.oneshot(Request::new(())).await?;
+/// assert_eq!(response.into_body(), Duration::from_secs(105));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DeadlineLayer {
     deadline: Duration,

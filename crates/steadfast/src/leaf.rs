@@ -33,6 +33,33 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 /// Sends requests over a hyper client.
+///
+/// [`Transport::leaf`](crate::Transport::leaf) makes one with TLS and the timeouts that suit the service.
+///
+/// # Example
+///
+/// ```
+/// use bytes::Bytes;
+/// use http::Request;
+/// use http_body_util::Full;
+/// use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+/// use steadfast::{BoxError, leaf::Leaf, spec::{Failure, Fate}};
+/// use tower::ServiceExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let leaf = Leaf::new(Client::builder(TokioExecutor::new()).build_http());
+///
+/// // Nobody listens there, so nothing of the order can have left.
+/// let vacated = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+/// let order = Request::post(format!("http://{vacated}/v2/api/oms/place-order"))
+///     .body(Full::<Bytes>::from("symId=EQT_INFY_EQ_NSE"))?;
+/// let error = leaf.oneshot(order).await.err().ok_or("somebody listens")?;
+/// let fate = Failure::find(&*error).map(Failure::fate);
+/// assert_eq!(fate, Some(Fate::NeverLeft));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Leaf<C, B> {
     client: Client<C, StampedBody<B>>,

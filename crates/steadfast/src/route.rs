@@ -34,6 +34,35 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 /// A request is checked before anything waits or is spent (§1, §7): it must lie below the base address, its query
 /// must be readable, its body must not be JSON, and a cancel must name its order. A POST or PUT without a
 /// `Content-Type` gets the form's.
+///
+/// # Example
+///
+/// ```
+/// use http::{Request, Response};
+/// use steadfast::{
+///     BoxError, ext,
+///     route::RouteLayer,
+///     spec::{Endpoint, Routes},
+/// };
+/// use tower::{ServiceBuilder, ServiceExt, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let service = ServiceBuilder::new()
+///     .layer(RouteLayer::new("https://api.example/v2".parse()?, Routes::default()))
+///     .service(service_fn(async |request: Request<()>| {
+///         let route = request.extensions().get::<ext::Route>().ok_or("no route")?;
+///         Ok::<_, BoxError>(Response::new(route.endpoint))
+///     }));
+///
+/// let orders = Request::get("https://api.example/v2/api/oms/orders").body(())?;
+/// assert_eq!(service.clone().oneshot(orders).await?.into_body(), Some(Endpoint::Orders));
+///
+/// let elsewhere = Request::get("https://elsewhere.example/v2/api/oms/orders").body(())?;
+/// assert!(service.oneshot(elsewhere).await.is_err(), "refused before it was sent");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct RouteLayer {
     table: Arc<Table>,

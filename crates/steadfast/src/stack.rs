@@ -50,6 +50,21 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Order
+///
+/// That of the [crate's page](crate#order): what may send a request more than once stands outside of what must hold
+/// for every send. Outside of the stack nothing may repeat an order: what may be repeated was repeated, and an
+/// answer that must not be carries [`DoNotRetry`](ext::DoNotRetry). Whatever has its say before anything is sent may
+/// stand there, such as a buffer or a concurrency limit. Instead of a timeout take the stack's own
+/// [deadline](Self::deadline), which ends waits with a typed result and drops nothing. Inside is only the transport.
+///
+/// # Cancellation
+///
+/// Dropping a call's future is safe at any point. What waited leaves its queue, and its permit goes to the next in
+/// line; slots of a request that was sent stay taken as long as the gateway may count it. An order that may have
+/// left is still looked for by a task of its own, and never sent again; [`Ledger::shutdown`] waits for that. A
+/// renewal of the token that others share goes on.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Stack {
@@ -185,7 +200,7 @@ impl Stack {
         ServiceBuilder::new()
             // Once for each call:
             .layer(SetSensitiveRequestHeadersLayer::new([AUTHORIZATION])) // a caller's own header is never shown
-            .layer(trace::call_spans()) // sees everything that becomes of the call
+            .layer(trace::call_spans(self.base.clone(), self.routes.clone())) // sees everything that becomes of the call
             .layer(self.deadline) // stamps what all waits below honour
             .layer(routes) // says what the request is to everybody below
             .layer(orders) // outermost of those that send again: it alone owns doubt

@@ -4,11 +4,11 @@ use std::{
 };
 
 use http::{Request, Response, header::AUTHORIZATION};
-use steadfast_spec::{AuthKind, BoxError, Failure, ext::TokenGeneration};
+use steadfast_spec::{AuthKind, BoxError, Failure, Routes, ext::TokenGeneration};
 use tower_service::Service;
 
 use super::{future::ResponseFuture, layer::Rules};
-use crate::{CallersHeader, RefusedHeader, TokenSource, destination, route::auth_kind};
+use crate::{CallersHeader, RefusedHeader, TokenSource, destination};
 
 /// Puts the current token on every request; made by [`AuthHeaderLayer`](crate::AuthHeaderLayer).
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl<S> AuthHeader<S> {
     /// Attaches what the route needs. Returns the generation of the token that was attached, if one was.
     fn attach<B>(&self, request: &mut Request<B>) -> Result<Option<TokenGeneration>, RefusedHeader> {
         let own = request.headers().contains_key(AUTHORIZATION);
-        let kind = auth_kind(request);
+        let kind = Routes::of(request).auth;
         if own && self.rules.callers == CallersHeader::Respect {
             self.check_destination(request)?;
             return Ok(None);

@@ -1,11 +1,11 @@
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use steadfast_spec::{AuthKind, BoxError};
+use steadfast_spec::{AuthKind, BoxError, Routes};
 use tower_service::Service;
 
 use super::future::ResponseFuture;
-use crate::{TokenSource, route::auth_kind};
+use crate::TokenSource;
 
 /// Keeps a usable token under every request; made by [`RefreshLayer`](crate::RefreshLayer).
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let needs_token = auth_kind(&request) == AuthKind::Full;
+        let needs_token = Routes::of(&request).auth == AuthKind::Full;
         ResponseFuture::new(self.inner.clone(), self.source.clone(), request, needs_token)
     }
 }

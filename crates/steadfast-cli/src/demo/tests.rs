@@ -34,6 +34,26 @@ async fn every_order_that_is_applied_behind_an_error_is_found_and_none_is_placed
     assert!(tally.orders.recovered >= 10, "{:?}", tally.orders);
 }
 
+/// The three clients beside each other; with `STEADFAST_DEEP=1` all of `steadfast demo`, otherwise a second of it.
+///
+/// The second holds no order that is late or was not applied, so that only the whole says something of the rival that
+/// looks once.
+#[tokio::test(flavor = "multi_thread")]
+async fn demo_keeps_its_promises_and_the_others_do_not() {
+    let deep = std::env::var_os("STEADFAST_DEEP").is_some();
+    let scenario = if deep { Scenario::new(11, STANDARD) } else { brief(11, 30) };
+    let sessions = side_by_side(11, &scenario, true).await.unwrap();
+    let least = if deep { LEAST_RECOVERED } else { 10 };
+    let unsettled = sessions[0].unsettled().collect::<Vec<_>>();
+    let [steadfast, checks_once, naive] = tallies(&sessions);
+    assert_eq!(steadfast.broken_promises(least), Vec::<String>::new(), "{unsettled:?}");
+    assert!(steadfast.orders.recovered >= least, "{:?}", steadfast.orders);
+    assert_eq!(steadfast.orders.asked, scenario.orders.len());
+    assert!(naive.orders.duplicated >= 10, "{:?}", naive.orders);
+    assert!(naive.http_429 > 0, "more orders are asked for at once than the quota holds");
+    assert!(!deep || checks_once.orders.duplicated >= 1, "{:?}", checks_once.orders);
+}
+
 #[tokio::test]
 async fn a_blind_retry_places_again_what_was_applied() {
     let scenario = brief(11, 30);

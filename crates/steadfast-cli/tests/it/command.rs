@@ -19,6 +19,14 @@ pub(crate) async fn output(args: &[&str]) -> Output {
     steadfast(args).output().await.unwrap()
 }
 
+/// Tells a running command to end, as Ctrl-C does.
+#[cfg(unix)]
+pub(crate) async fn interrupt(child: &Child) {
+    let pid = child.id().unwrap().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status().await.unwrap();
+    assert!(sent.success(), "nobody is there to be interrupted");
+}
+
 /// A sandbox on a free port.
 pub(crate) struct RunningSandbox {
     pub(crate) facts: serde_json::Value,

@@ -1,10 +1,10 @@
 #![cfg(unix)]
 
-use std::{process::Stdio, time::Duration};
+use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-use crate::command::{RunningSandbox, steadfast};
+use crate::command::{RunningSandbox, interrupt, steadfast};
 
 /// Among the first orders of this seed, none is sent again or comes late, so that draining takes a moment only.
 const SEED: &str = "1462";
@@ -14,19 +14,14 @@ async fn an_interruption_drains_what_is_in_doubt_and_no_secret_is_logged() {
     let mut command = steadfast(&["demo", "--seed", SEED, "--json"]);
     command.env("STEADFAST_LOG", "trace").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let pid = child.id().unwrap().to_string();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();
     // The login may wait for a fresh code first.
     while !said.contains("place-order") {
         assert!(stderr.read_line(&mut said).await.unwrap() > 0, "ended before its first order: {said}");
     }
-    let interrupt = async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        tokio::process::Command::new("kill").args(["-INT", &pid]).status().await.unwrap()
-    };
-    let (_, rest) = tokio::join!(interrupt, stderr.read_to_string(&mut said));
-    rest.unwrap();
+    interrupt(&child).await;
+    stderr.read_to_string(&mut said).await.unwrap();
     let output = child.wait_with_output().await.unwrap();
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert!(output.stdout.is_empty(), "a run that was cut short has no result");

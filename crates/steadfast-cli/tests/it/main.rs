@@ -4,6 +4,7 @@
 
 mod command;
 mod demo;
+mod interruption;
 mod readme;
 mod replay;
 mod sandbox;

@@ -92,7 +92,12 @@ fn globbed(url: &str) -> Vec<String> {
     (from.parse::<u32>().unwrap()..=to.parse().unwrap()).map(|i| format!("{head}{i}{tail}")).collect()
 }
 
-async fn exchange(authority: &str, path: &str, headers: &str, body: Option<&String>) -> (String, String) {
+pub(crate) async fn exchange(
+    authority: &str,
+    path: &str,
+    headers: &str,
+    body: Option<&String>,
+) -> (String, String) {
     let mut stream = TcpStream::connect(authority).await.unwrap();
     let head = match body {
         None => format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n{headers}\r\n"),

@@ -118,3 +118,19 @@ async fn a_429_on_the_resend_is_waited_out_and_sent_once_more() {
     assert_eq!(rig.place("a", ORDER).await, Told::Unresolved("not_observed", vec![], 504));
     rig.audit();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_resend_that_places_nothing_leaves_the_first_answer() {
+    for (resend, reason) in [
+        (http(403, "Forbidden"), "not_observed"),
+        (http(400, VALIDATION), "not_observed"),
+        (http(502, "x"), "resends_exhausted"),
+        (gw504().reply(Reply::Lost(Fate::Lost)), "not_observed"),
+    ] {
+        let rig = Rig::new();
+        rig.gateway.will([gw504(), resend]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Unresolved(reason, vec![], 504));
+        assert_eq!(rig.gateway.posts(), 2);
+        rig.audit();
+    }
+}

@@ -188,6 +188,7 @@ where
         Ok(response) => response,
         Err(error) => {
             if let Some(Unresolved { reason, candidates, .. }) = Unresolved::find(&*error) {
+                assert!(Failure::outcome_of(&*error).is_unknown(), "no order in doubt has an outcome");
                 return Told::Unresolved(reason.as_str(), candidates.clone(), 0);
             }
             let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
@@ -202,6 +203,7 @@ where
     let body = body.collect().await.unwrap().to_bytes();
     if let Some(Unresolved { reason, candidates, .. }) = parts.extensions.get::<Unresolved>() {
         assert!(parts.extensions.get::<ext::DoNotRetry>().is_some(), "I21");
+        assert!(parts.extensions.get().is_some_and(Outcome::is_unknown), "no order in doubt has an outcome");
         assert!(!body.is_empty(), "I21: the original body comes back");
         return Told::Unresolved(reason.as_str(), candidates.clone(), status);
     }

@@ -7,7 +7,7 @@ use steadfast_spec::{Fate, ext};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    gateway::{Reply, ack, gw504, http},
+    gateway::{ReadReply, Reply, ack, gw504, http, read},
     rig::{ORDER, Rig, Told, market},
 };
 
@@ -175,7 +175,7 @@ async fn s15_resend_refused_margin() {
 
     let rig = Rig::new();
     rig.gateway.will([gw504(), http(403, "margin")]);
-    assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 403));
+    assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 504));
     assert_eq!(rig.gateway.posts(), 2, "what was reopened is not sent a third time");
 }
 
@@ -215,4 +215,31 @@ async fn never_resend_never_resends() {
     assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 504));
     sleep(s(7_200)).await;
     assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bounds_without_end_are_waited_for_without_end() {
+    let unbounded = [
+        Settings::new().lateness(Duration::MAX),
+        Settings::new().gateway_timeout(Duration::MAX),
+        Settings::new().verification_budget(Duration::MAX),
+        Settings::new()
+            .verification_budget(Duration::MAX)
+            .lateness(Duration::MAX)
+            .gateway_timeout(Duration::MAX),
+    ];
+    for settings in unbounded {
+        let rig = Rig::with(settings);
+        // Acknowledged and never listed: whether the list is stale by now is asked of the bound, too.
+        assert_eq!(rig.place("a", &market()).await, Told::Placed("o1".into()));
+        rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
+        rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost)).placed_after(s(10))]);
+        assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o2".into()));
+        // Answered, and in doubt for as long as the caller likes.
+        rig.gateway.will([gw504()]);
+        let mut request = rig.request("c", ORDER);
+        request.extensions_mut().insert(ext::Deadline((Instant::now() + s(10)).into_std()));
+        assert_eq!(rig.send(request).await, unresolved("deadline", 504));
+        rig.audit();
+    }
 }

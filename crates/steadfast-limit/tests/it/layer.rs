@@ -4,7 +4,10 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, Response, StatusCode, header::RETRY_AFTER};
+use http::{
+    Request, Response, StatusCode,
+    header::{HOST, RETRY_AFTER},
+};
 use steadfast_limit::{Account, BoxError, Lane, RateLimit, RateLimitLayer, Refusal, Zone, ZoneLimiter};
 use steadfast_spec::{Endpoint, Failure, Fate, Route, ext};
 use steadfast_testkit::Strict;
@@ -266,6 +269,27 @@ async fn clones_and_services_of_one_layer_share_the_limiter() {
     first.oneshot(place()).await.unwrap();
     second.oneshot(place()).await.unwrap();
     assert!(start.elapsed() > Duration::from_secs(1));
+}
+
+// An authority was counted as it was spelt, so a second spelling of the same gateway doubled every window.
+#[tokio::test(start_paused = true)]
+async fn spellings_of_one_gateway_share_their_windows() {
+    let limiter = limiter();
+    let start = Instant::now();
+    let hosted = Request::post("/v2/api/oms/place-order").header(HOST, "Api.Example").body("").unwrap();
+    let spelt = |uri: &str| Request::post(uri).body("").unwrap();
+    for (second, request) in [
+        spelt("https://API.Example/v2/api/oms/place-order"),
+        spelt("https://api.example/v2/api/oms/place-order"),
+        spelt("https://api.example:443/v2/api/oms/place-order"),
+        hosted,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        ending(&limiter, || Ok(Response::new(""))).oneshot(request).await.unwrap();
+        assert_eq!(start.elapsed().as_secs(), second as u64);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 
 mod client;
 mod dropping;
+mod probes;
 mod renewal;
 mod storm;
 mod tcp;
