@@ -204,7 +204,6 @@ mod tests {
                     prop_assert!(late_by.is_none());
                 }
                 if *number >= before_night(&scenario) {
-                    prop_assert!(*number >= before_night(&scenario));
                     prop_assert!(AFTER_NIGHT.iter().any(|(fault, _)| *fault == misfortune.fault));
                 }
             }
