@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header, request};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
-use steadfast_spec::{BoxError, Failure, Fate, Form, OrderRequest, Outcome, Resend, ext};
+use steadfast_spec::{BoxError, Failure, Fate, Form, OrderRequest, Outcome, Resend, ext, find_cause};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -17,7 +17,6 @@ use crate::{
     error::{InDoubt, OrderRefused},
     poller::{Template, starter},
     resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
-    send_guard::refusal_in,
     stamp::IntentNo,
     ticket::{Ticket, TicketFor},
 };
@@ -104,7 +103,7 @@ impl<S> Sender<S> {
         let mut answer = self.send(Sending::First).await;
         // The token was renewed on the way: the new session's list is read before the order leaves in it.
         if let Err(error) = &answer
-            && matches!(refusal_in(&**error), Some(OrderRefused::NewSession))
+            && matches!(find_cause(&**error), Some(OrderRefused::NewSession))
         {
             self.account.baseline().await;
             answer = self.send(Sending::InNewSession).await;

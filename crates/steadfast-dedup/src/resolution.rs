@@ -1,5 +1,7 @@
 use std::{error::Error, fmt};
 
+use steadfast_spec::find_cause;
+
 use crate::error::InDoubt;
 
 /// The response header that marks an answer made by this crate.
@@ -110,14 +112,7 @@ impl Unresolved {
     /// What an error's chain of sources says of an order in doubt, if it says anything.
     #[must_use]
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(in_doubt) = error.downcast_ref::<InDoubt>() {
-                return Some(in_doubt.unresolved());
-            }
-            next = error.source();
-        }
-        None
+        find_cause(error).map(InDoubt::unresolved)
     }
 }
 

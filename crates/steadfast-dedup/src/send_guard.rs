@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Class, Failure, Fate, Outcome, Resend, ext, outcome_of_status};
+use steadfast_spec::{BoxError, Class, Failure, Fate, Outcome, Resend, ext, find_cause, outcome_of_status};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -260,21 +260,10 @@ impl Drop for OpenAttempt {
 
 /// The body was never let go, so whatever failed, nothing was sent.
 fn not_sent(error: BoxError) -> BoxError {
-    match refusal_in(&*error) {
+    match find_cause(&*error) {
         Some(OrderRefused::SendByPassed) => Failure::refused(OrderRefused::SendByPassed).into(),
         Some(_) => Failure::refused(OrderRefused::NotWanted).into(),
         None if Failure::outcome_of(&*error) == Outcome::NotSent => error,
         None => Failure::new(Fate::NeverLeft, error).into(),
     }
-}
-
-pub(crate) fn refusal_in<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a OrderRefused> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(refusal) = error.downcast_ref() {
-            return Some(refusal);
-        }
-        next = error.source();
-    }
-    None
 }

@@ -7,7 +7,7 @@ use std::{
 
 use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Failure, Fate, RetryAfter};
+use steadfast_spec::{BoxError, Failure, Fate, RetryAfter, causes};
 use tokio::time::{Instant, error::Elapsed};
 use tower_service::Service;
 
@@ -138,19 +138,15 @@ fn settle<R>(permit: Permit, answer: &Result<Response<R>, BoxError>) {
 
 /// After a timeout the request may still be on its way; after anything else the connection is gone.
 fn loss(error: &(dyn Error + 'static)) -> Loss {
-    if Failure::find(error).is_some_and(Failure::is_timeout) {
-        return Loss::GivenUp;
+    let timed_out = |error: &(dyn Error + 'static)| {
+        error.is::<Elapsed>()
+            || error.downcast_ref().is_some_and(|io: &io::Error| io.kind() == io::ErrorKind::TimedOut)
+    };
+    if Failure::find(error).is_some_and(Failure::is_timeout) || causes(error).any(timed_out) {
+        Loss::GivenUp
+    } else {
+        Loss::Reset
     }
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let timed_out = error.is::<Elapsed>()
-            || error.downcast_ref().is_some_and(|io: &io::Error| io.kind() == io::ErrorKind::TimedOut);
-        if timed_out {
-            return Loss::GivenUp;
-        }
-        next = error.source();
-    }
-    Loss::Reset
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, time::Duration};
 
-use steadfast_spec::{BoxError, Failure, Fate};
+use steadfast_spec::{BoxError, Failure, Fate, find_cause};
 
 use crate::{AttemptTrail, StopReason};
 
@@ -103,14 +103,7 @@ impl RetriesEnded {
     /// The `RetriesEnded` in an error's chain of sources, the outermost one first.
     #[must_use]
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(ended) = error.downcast_ref() {
-                return Some(ended);
-            }
-            next = error.source();
-        }
-        None
+        find_cause(error)
     }
 }
 

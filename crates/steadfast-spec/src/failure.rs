@@ -72,14 +72,7 @@ impl Failure {
     /// The failure in an error's chain of sources, the outermost one first.
     #[must_use]
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(failure) = error.downcast_ref() {
-                return Some(failure);
-            }
-            next = error.source();
-        }
-        None
+        find_cause(error)
     }
 
     /// What an error proves about the request: anything that no [`Failure`] vouches for is unknown.
@@ -87,6 +80,17 @@ impl Failure {
     pub fn outcome_of(error: &(dyn Error + 'static)) -> Outcome {
         Self::find(error).map_or(Outcome::Unknown { resend: Resend::AfterAbsence }, Self::outcome)
     }
+}
+
+/// An error and its sources, the outermost one first.
+pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// The first error of type `E` in an error's chain of sources.
+#[must_use]
+pub fn find_cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    causes(error).find_map(<dyn Error>::downcast_ref)
 }
 
 impl fmt::Display for Failure {

@@ -80,7 +80,7 @@ pub use crate::{
     endpoint::{AuthKind, Class, Endpoint},
     envelope::{Envelope, EnvelopeError, PlacedOrder},
     error_table::{ERRORS, ErrorRow, Origin, msg},
-    failure::{BoxError, Failure},
+    failure::{BoxError, Failure, causes, find_cause},
     form::{Form, MalformedForm},
     operation::{InvalidOperation, Operation},
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},

@@ -5,7 +5,7 @@ use steadfast_auth::AuthError;
 use steadfast_dedup::{OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
-use steadfast_spec::{BoxError, Failure, Outcome, Resend};
+use steadfast_spec::{BoxError, Failure, Outcome, Resend, find_cause};
 
 /// Why a call of the [`Client`](crate::Client) did not succeed.
 ///
@@ -116,11 +116,11 @@ impl Error {
         let refused = Failure::find(&*source).is_some_and(Failure::is_refusal);
         let kind = if let Some(unresolved) = &unresolved {
             kind_in_doubt(unresolved)
-        } else if find::<AuthError>(&*source).is_some() {
+        } else if find_cause::<AuthError>(&*source).is_some() {
             ErrorKind::Unauthorized
-        } else if find::<crate::route::InvalidRequest>(&*source).is_some() {
+        } else if find_cause::<crate::route::InvalidRequest>(&*source).is_some() {
             ErrorKind::InvalidRequest
-        } else if let Some(refusal) = find::<OrderRefused>(&*source) {
+        } else if let Some(refusal) = find_cause::<OrderRefused>(&*source) {
             match refusal {
                 OrderRefused::TwinInDoubt | OrderRefused::IntentInDoubt => ErrorKind::InDoubt,
                 OrderRefused::SendByPassed | OrderRefused::NotWanted | OrderRefused::NewSession => {
@@ -230,24 +230,12 @@ impl Error {
     }
 
     fn refusal(&self) -> Option<&Refusal> {
-        find(&**self.0.source.as_ref()?)
+        find_cause(&**self.0.source.as_ref()?)
     }
 }
 
 fn kind_in_doubt(unresolved: &Unresolved) -> ErrorKind {
     if unresolved.reason == Reason::NotObserved { ErrorKind::NotObserved } else { ErrorKind::InDoubt }
-}
-
-/// The error of type `E` in a chain of sources.
-fn find<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        next = error.source();
-    }
-    None
 }
 
 impl fmt::Display for Error {

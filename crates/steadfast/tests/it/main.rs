@@ -6,6 +6,9 @@ mod client;
 mod dropping;
 mod probes;
 mod renewal;
+#[path = "../spec/served.rs"]
+#[allow(dead_code, reason = "the tests of the spec use the rest of it")]
+mod served;
 mod storm;
 mod tcp;
 mod virtual_time;

@@ -1,55 +1,24 @@
 //! Real sockets, real time: short tests of what only a network shows.
 
-use std::net::SocketAddr;
+use steadfast::{Access, Client, ErrorKind};
+use steadfast_sandbox::Sandbox;
+use tokio::net::TcpListener;
 
-use steadfast::{Access, Client, ErrorKind, Paths};
-use steadfast_sandbox::{Credentials, Sandbox, SandboxBuilder};
-use tokio::{net::TcpListener, sync::oneshot};
+use crate::{
+    served::{Served, serve},
+    world::{order, script},
+};
 
-use crate::world::{order, script};
-
-struct Served {
-    sandbox: Sandbox,
-    facts: Credentials,
-    _stop: oneshot::Sender<()>,
-}
-
-async fn serve(sandbox: SandboxBuilder) -> Served {
-    let sandbox = sandbox.build().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address: SocketAddr = listener.local_addr().unwrap();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let server = sandbox.clone();
-    tokio::spawn(async move {
-        server
-            .serve(listener, async {
-                let _ = stopped.await;
-            })
-            .await
-    });
-    Served { facts: sandbox.credentials_at(address), sandbox, _stop: stop }
-}
-
-impl Served {
-    fn client(&self) -> Client {
-        let access = Access::token(self.facts.api_key.clone(), self.facts.access_token.clone()).unwrap();
-        self.build(access)
-    }
-
-    fn client_that_logs_in(&self) -> Client {
-        let facts = self.facts.clone();
-        let access = Access::totp(facts.api_key, facts.client_id, facts.password, facts.totp_secret).unwrap();
-        self.build(access)
-    }
-
-    fn build(&self, access: Access) -> Client {
-        Client::builder(self.facts.base_url.parse().unwrap(), access).paths(Paths::public()).build().unwrap()
-    }
+/// A client of the sandbox that logs in with its authenticator's secret.
+fn client_that_logs_in(served: &Served) -> Client {
+    let facts = served.facts.clone();
+    let access = Access::totp(facts.api_key, facts.client_id, facts.password, facts.totp_secret).unwrap();
+    served.builder(access).build().unwrap()
 }
 
 #[tokio::test]
 async fn an_order_is_placed_listed_and_cancelled() {
-    let served = serve(Sandbox::builder()).await;
+    let served = serve(Sandbox::builder().build().unwrap()).await;
     let client = served.client();
     assert_eq!(client.orders().await.unwrap(), []);
     let placed = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
@@ -61,7 +30,7 @@ async fn an_order_is_placed_listed_and_cancelled() {
 
 #[tokio::test]
 async fn a_connection_reset_after_the_order_was_placed_does_not_lose_it() {
-    let served = serve(script("[[fault]]\nname = 'placement.reset-applied'\nnth = 1")).await;
+    let served = serve(script("[[fault]]\nname = 'placement.reset-applied'\nnth = 1").build().unwrap()).await;
     let placed = served.client().place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
     let orders = served.sandbox.state().orders;
     assert_eq!(orders.iter().map(|order| &order.order_id).collect::<Vec<_>>(), [&placed.order_id]);
@@ -70,7 +39,7 @@ async fn a_connection_reset_after_the_order_was_placed_does_not_lose_it() {
 
 #[tokio::test]
 async fn a_200_whose_body_breaks_off_does_not_lose_its_order() {
-    let served = serve(script("[[fault]]\nname = 'placement.200-truncated'\nnth = 1")).await;
+    let served = serve(script("[[fault]]\nname = 'placement.200-truncated'\nnth = 1").build().unwrap()).await;
     let placed = served.client().place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
     assert_eq!(served.sandbox.state().orders.len(), 1);
     assert_eq!(served.sandbox.state().orders[0].order_id, placed.order_id);
@@ -78,8 +47,8 @@ async fn a_200_whose_body_breaks_off_does_not_lose_its_order() {
 
 #[tokio::test]
 async fn a_client_logs_in_by_itself_and_renews_a_token_that_died() {
-    let served = serve(Sandbox::builder()).await;
-    let client = served.client_that_logs_in();
+    let served = serve(Sandbox::builder().build().unwrap()).await;
+    let client = client_that_logs_in(&served);
     assert_eq!(client.orders().await.unwrap(), []);
     assert_eq!(served.sandbox.state().logins.succeeded, 1);
 }
