@@ -10,13 +10,16 @@ usage: cargo xtask <command>
   test --install   the same, installing missing system tools with apt-get
   ci               the plain stages: format, tidy, licences, build, tests, doc tests, examples, lints, docs
   ci --deep        the deep stages only: fuzz corpora, long property tests
-  tidy             the repository's own rules";
+  tidy             the repository's own rules
+  sim NAME …       simulations, `limits` or `orders`, each with `--json`; `sim --help` tells the rest
 
 /// What the command line asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Ci,
     Deep,
+    /// The words after `sim`, which the simulator understands itself.
+    Sim(Vec<String>),
     Test(Missing),
     Tidy,
     Usage,
@@ -32,6 +35,7 @@ impl Verb {
             ["test"] => Ok(Self::Test(Missing::Refuse)),
             ["test", "--install"] => Ok(Self::Test(Missing::Install)),
             ["tidy"] => Ok(Self::Tidy),
+            ["sim", ref rest @ ..] => Ok(Self::Sim(rest.iter().map(|&word| word.to_owned()).collect())),
             ["--help" | "-h" | "help"] => Ok(Self::Usage),
             _ => Err(UnknownCommand(words.join(" "))),
         }
@@ -67,6 +71,7 @@ mod tests {
         assert_eq!(parse("test --install"), Ok(Verb::Test(Missing::Install)));
         assert_eq!(parse("tidy"), Ok(Verb::Tidy));
         assert_eq!(parse("--help"), Ok(Verb::Usage));
+        assert_eq!(parse("sim limits --json"), Ok(Verb::Sim(vec!["limits".into(), "--json".into()])));
     }
 
     #[test]

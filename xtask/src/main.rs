@@ -7,6 +7,7 @@
 //! | `cargo xtask ci` | the plain stages alone |
 //! | `cargo xtask ci --deep` | the deep stages alone, each in its time box; they never repeat a plain stage |
 //! | `cargo xtask tidy` | the checks of the repository's own rules alone |
+//! | `cargo xtask sim limits`, `sim orders` | the simulations, with figures as a table or as JSON |
 //!
 //! A stage that fails does not hide the stages after it; only a failed build skips what needs the build.
 //! The last line is always `N passed, N failed`, in tests and checks that really ran. A stage that fails
@@ -23,6 +24,7 @@ mod process;
 mod report;
 mod root;
 mod runner;
+mod sim;
 mod stage;
 mod stopwatch;
 mod summary;
@@ -52,6 +54,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    // Its standard output is data, and its exit code its own.
+    if let Verb::Sim(words) = verb {
+        return sim::run(&words);
+    }
     let tally = run(verb).unwrap_or_else(|error| {
         console::say(format_args!("error: {error:#}"));
         Tally::FAILURE
@@ -63,7 +69,7 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<Tally> {
     let workspace = Workspace::load(&root::find())?;
     let summary = match verb {
-        Verb::Usage => return Ok(Tally::default()),
+        Verb::Usage | Verb::Sim(_) => return Ok(Tally::default()),
         Verb::Tidy => return tidy::run(&workspace),
         Verb::Test(missing) => {
             tools::ensure(&workspace, missing)?;

@@ -1,0 +1,16 @@
+//! The `limits` simulation.
+
+use std::process::ExitCode;
+
+/// What the command line of `sim limits` takes.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Prints JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the simulation and prints what it found.
+pub fn run(_args: &Args) -> ExitCode {
+    ExitCode::FAILURE
+}
