@@ -11,7 +11,7 @@ usage: cargo xtask <command>
   ci               the plain stages: format, tidy, licences, build, tests, doc tests, examples, lints, docs
   ci --deep        the deep stages only: fuzz corpora, long property tests
   tidy             the repository's own rules
-  sim NAME …       simulations, `limits` or `orders`, each with `--json`; `sim --help` tells the rest
+  sim NAME …       simulations, `limits` or `orders`, each with `--json`; `sim --help` tells the rest";
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
