@@ -1,24 +1,23 @@
+mod builder;
+
 use std::{error::Error as StdError, fmt};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
-use steadfast_dedup::{Ledger, Resolution, Settings};
-use steadfast_limit::{Account, ZoneLimiter};
-use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
+use steadfast_dedup::{Ledger, Resolution};
+use steadfast_limit::ZoneLimiter;
 use steadfast_spec::{
-    BaseUrl, BoxError, Class, Code, Envelope, EnvelopeError, InvalidBaseUrl, Operation, OrderRecord,
-    OrderRequest, OrderStatus, Outcome, Paths, PlacedOrder, Resend, Routes, ext, parse_order_list,
+    BaseUrl, BoxError, Class, Code, Envelope, EnvelopeError, Operation, OrderRecord, OrderRequest,
+    OrderStatus, Outcome, Paths, PlacedOrder, Resend, ext, parse_order_list,
 };
-use tower::{Service, ServiceExt, util::BoxCloneSyncService};
+use tower::{ServiceExt, util::BoxCloneSyncService};
 
+pub use self::builder::{ClientBuilder, InvalidClient};
 use crate::{
     access::Access,
-    deadline::DeadlineLayer,
     error::{Error, ErrorKind},
-    stack::{RequestBody, Stack},
-    transport::{TlsUnavailable, Transport},
 };
 
 /// How much of an answer is held in memory, an order list included.
@@ -65,20 +64,7 @@ pub struct Placed {
 impl Client {
     /// Starts a client for the service at `base`.
     pub fn builder(base: BaseUrl, access: Access) -> ClientBuilder {
-        ClientBuilder {
-            base,
-            access,
-            account: Account::default(),
-            paths: Paths::default(),
-            routes: None,
-            transport: Transport::new(),
-            deadline: None,
-            settings: Settings::default(),
-            ledger: None,
-            retry: None,
-            limiter: None,
-            attempt_timeout: None,
-        }
+        ClientBuilder::new(base, access)
     }
 
     /// Places an order (§4.4), at most once as long as an order that is applied is listed within the lateness bound.
@@ -296,172 +282,3 @@ impl fmt::Debug for Client {
         f.debug_struct("Client").field("base", &self.base).finish_non_exhaustive()
     }
 }
-
-/// Collects a client's settings; made by [`Client::builder`].
-#[derive(Debug)]
-#[must_use]
-pub struct ClientBuilder {
-    base: BaseUrl,
-    access: Access,
-    account: Account,
-    paths: Paths,
-    routes: Option<Routes>,
-    transport: Transport,
-    deadline: Option<DeadlineLayer>,
-    settings: Settings,
-    ledger: Option<Ledger>,
-    retry: Option<RetryPolicy>,
-    limiter: Option<ZoneLimiter>,
-    attempt_timeout: Option<AttemptTimeoutLayer>,
-}
-
-impl ClientBuilder {
-    /// Names the account, where several clients share a limiter.
-    pub fn account(mut self, account: Account) -> Self {
-        self.account = account;
-        self
-    }
-
-    /// The paths that the specification does not show; none by default.
-    pub fn paths(mut self, paths: Paths) -> Self {
-        self.paths = paths;
-        self
-    }
-
-    /// Which endpoint falls under which zones; by default the specification's, with the paths given.
-    pub fn routes(mut self, routes: Routes) -> Self {
-        self.routes = Some(routes);
-        self
-    }
-
-    /// How connections are made.
-    pub fn transport(mut self, transport: Transport) -> Self {
-        self.transport = transport;
-        self
-    }
-
-    /// By when calls must be answered, and by when they must have left; default 120 s, and no limit.
-    pub fn deadline(mut self, deadline: DeadlineLayer) -> Self {
-        self.deadline = Some(deadline);
-        self
-    }
-
-    /// What may be assumed when orders are in doubt.
-    pub fn order_safety(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
-    }
-
-    /// What is known of orders, shared with other clients of the same account; its settings count instead of
-    /// [`order_safety`](Self::order_safety). Two clients of one account that do not share a ledger take each other's
-    /// orders for their own.
-    pub fn ledger(mut self, ledger: Ledger) -> Self {
-        self.ledger = Some(ledger);
-        self
-    }
-
-    /// What is repeated, and when; default 1, 2, 4 and 8 s.
-    pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = Some(policy);
-        self
-    }
-
-    /// The rate limits; default those of §8.
-    pub fn limiter(mut self, limiter: ZoneLimiter) -> Self {
-        self.limiter = Some(limiter);
-        self
-    }
-
-    /// How long one send may take; default 30 s.
-    pub fn attempt_timeout(mut self, timeout: AttemptTimeoutLayer) -> Self {
-        self.attempt_timeout = Some(timeout);
-        self
-    }
-
-    /// The client. Inside a tokio runtime it also starts renewing tokens ahead of their end.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidClient`] naming what contradicts itself.
-    pub fn build(self) -> Result<Client, InvalidClient> {
-        let leaf = self.transport.leaf().map_err(InvalidClient::Tls)?;
-        self.build_over(leaf)
-    }
-
-    /// The client over a transport of the caller's own; logins still make connections of their own.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidClient`] naming what contradicts itself.
-    pub fn build_over<S, B>(self, transport: S) -> Result<Client, InvalidClient>
-    where
-        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
-        B::Error: Into<BoxError> + Send,
-    {
-        if self.base.is_clear_text() && !self.base.is_loopback() {
-            return Err(InvalidClient::ClearText);
-        }
-        let ledger = self.ledger.unwrap_or_else(|| Ledger::new(self.settings));
-        let limiter = self.limiter.unwrap_or_else(ZoneLimiter::preset);
-        let tokens =
-            self.access.into_source(&self.base, &self.transport, &limiter, &self.account, &ledger)?;
-        let mut stack = Stack::new(self.base.clone(), tokens.clone())
-            .account(self.account)
-            .routes(self.routes.unwrap_or_else(|| Routes::new(&self.paths)))
-            .ledger(ledger.clone())
-            .limiter(limiter.clone());
-        if let Some(deadline) = self.deadline {
-            stack = stack.deadline(deadline);
-        }
-        if let Some(retry) = self.retry {
-            stack = stack.retry(retry);
-        }
-        if let Some(timeout) = self.attempt_timeout {
-            stack = stack.attempt_timeout(timeout);
-        }
-        if let Some(address) = self.transport.source() {
-            stack = stack.local_address(address);
-        }
-        let service = stack.service(transport);
-        let service = service
-            .map_response(|response: Response<_>| response.map(|body| Body::new(body.map_err(BrokenBody))));
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tokens.keep_fresh());
-        }
-        Ok(Client {
-            service: BoxCloneSyncService::new(service),
-            base: self.base,
-            paths: self.paths,
-            ledger,
-            limiter,
-            tokens,
-        })
-    }
-}
-
-/// Settings that no client can have.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum InvalidClient {
-    /// The base address is clear-text http to another machine: the token would travel in the open.
-    ClearText,
-    /// The base address cannot hold the login's path.
-    BaseUrl(InvalidBaseUrl),
-    /// TLS connections cannot be made.
-    Tls(TlsUnavailable),
-}
-
-impl fmt::Display for InvalidClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClearText => f.write_str("base url is clear-text http to another machine"),
-            Self::BaseUrl(error) => error.fmt(f),
-            Self::Tls(error) => error.fmt(f),
-        }
-    }
-}
-
-impl StdError for InvalidClient {}
