@@ -60,6 +60,7 @@ mod failure;
 mod form;
 mod operation;
 mod order;
+mod order_change;
 mod outcome;
 mod record;
 mod retry_after;
@@ -84,6 +85,7 @@ pub use crate::{
     form::{Form, MalformedForm},
     operation::{InvalidOperation, Operation},
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},
+    order_change::OrderChange,
     outcome::{Fate, Outcome, Resend},
     record::{Code, FieldNames, OrderRecord, UnreadableRecord, parse_order_list},
     retry_after::RetryAfter,

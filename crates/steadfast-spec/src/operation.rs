@@ -3,7 +3,7 @@ use std::{error::Error, fmt};
 use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::{Endpoint, Form, OrderRequest, Paths};
+use crate::{Endpoint, Form, OrderChange, OrderRequest, Paths};
 
 /// Everything but unreserved characters is escaped in a path parameter.
 const PATH_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -37,6 +37,12 @@ impl Operation {
     #[must_use]
     pub fn cancel_order(order_id: &str) -> Self {
         Self::new(Endpoint::CancelOrder).query("orderId", order_id)
+    }
+
+    /// Changes an open order (§4.5).
+    #[must_use]
+    pub fn modify_order(order_id: &str, change: &OrderChange) -> Self {
+        Self::new(Endpoint::ModifyOrder).form(change.form(order_id))
     }
 
     /// Lists the session's orders (§4.5).

@@ -1,23 +1,33 @@
 mod builder;
+mod changes;
+mod lists;
+mod record;
+mod records;
+mod splitter;
 
 use std::{error::Error as StdError, fmt};
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt, Full, Limited, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
 use steadfast_dedup::{Ledger, Resolution};
 use steadfast_limit::ZoneLimiter;
 use steadfast_spec::{
-    BaseUrl, BoxError, Class, Code, Envelope, EnvelopeError, Operation, OrderRecord, OrderRequest,
-    OrderStatus, Outcome, Paths, PlacedOrder, Resend, ext, parse_order_list,
+    BaseUrl, BoxError, Class, Envelope, EnvelopeError, Operation, OrderRequest, Outcome, Paths, PlacedOrder,
+    Resend, ext,
 };
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
-pub use self::builder::{ClientBuilder, InvalidClient};
+pub use self::{
+    builder::{ClientBuilder, InvalidClient},
+    changes::Cancellation,
+    record::Record,
+    records::Records,
+};
 use crate::{
     access::Access,
-    error::{Error, ErrorKind},
+    error::Error,
 };
 
 /// How much of an answer is held in memory, an order list included.
@@ -107,45 +117,6 @@ impl Client {
         }
     }
 
-    /// The session's orders (§4.5); none is an empty list.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`] if the list cannot be read whole.
-    pub async fn orders(&self) -> Result<Vec<OrderRecord>, Error> {
-        let Some(body) = self.read(&Operation::orders()).await? else { return Ok(Vec::new()) };
-        parse_order_list(&body, self.ledger.settings().record_names())
-            .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
-    }
-
-    /// Cancels an order (§4.5). Cancelling twice is as good as once, so it is repeated in doubt; if that ends without a
-    /// clear answer, the order's status in the list decides.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order ended otherwise,
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows, and what the service refuses it for.
-    pub async fn cancel(&self, order_id: &str) -> Result<(), Error> {
-        let error = match self.read(&Operation::cancel_order(order_id)).await {
-            Ok(Some(_)) => return Ok(()),
-            // "No records" is no confirmation.
-            Ok(None) => Error::new(ErrorKind::UnexpectedAnswer, Outcome::Unknown { resend: Resend::Never }),
-            Err(error) => error,
-        };
-        if !error.was_in_doubt() {
-            return Err(error);
-        }
-        let Ok(orders) = self.orders().await else { return Err(error.in_doubt()) };
-        let order = orders.into_iter().find(|order| order.order_id == order_id);
-        match order.and_then(|order| order.status) {
-            Some(Code::Known(OrderStatus::Cancelled)) => Ok(()),
-            Some(Code::Known(status)) if status != OrderStatus::Open => {
-                Err(error.not_open(status.to_string()))
-            }
-            _ => Err(error.in_doubt()),
-        }
-    }
-
     /// Calls any operation whose answer is in the envelope; its payload as JSON, `None` for `no-data`. Logins are not
     /// called but made by [`tokens`](Self::tokens).
     ///
@@ -181,8 +152,12 @@ impl Client {
         read.await.map_err(|error: Error| error.safe(safe))
     }
 
-    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(http::response::Parts, Bytes), Error> {
-        let (parts, body) = self.raw(request).await?.into_parts();
+    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(Parts, Bytes), Error> {
+        self.collect(self.raw(request).await?).await
+    }
+
+    async fn collect(&self, response: Response<Body>) -> Result<(Parts, Bytes), Error> {
+        let (parts, body) = response.into_parts();
         match Limited::new(body, ANSWER_LIMIT).collect().await {
             Ok(body) => Ok((parts, body.to_bytes())),
             // An answer that breaks off says no more than its status.
@@ -247,16 +222,21 @@ impl Client {
         let (Envelope::Error { msg } | Envelope::NoData { msg }) = Envelope::parse(body).ok()? else {
             return None;
         };
-        if self.tokens.is_quoted_in(&msg) {
-            return Some("(a text that quotes the credentials)".to_owned());
-        }
-        Some(msg.chars().take(TEXT_LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect())
+        Some(readable(&self.tokens, &msg))
     }
 
     /// Waits until no order is in flight or in doubt. Each is decided within the verification budget.
     pub async fn shutdown(&self) {
         self.ledger.shutdown().await;
     }
+}
+
+/// The service's own words, short enough for a log line and without what no log may hold.
+fn readable(tokens: &TokenSource, text: &str) -> String {
+    if tokens.is_quoted_in(text) {
+        return "(a text that quotes the credentials)".to_owned();
+    }
+    text.chars().take(TEXT_LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// A raw answer's body that broke off.

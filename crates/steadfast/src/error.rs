@@ -234,6 +234,18 @@ impl Error {
     }
 }
 
+/// A modification that would leave the order as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NothingToChange;
+
+impl fmt::Display for NothingToChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no field of the order is to be changed")
+    }
+}
+
+impl StdError for NothingToChange {}
+
 fn kind_in_doubt(unresolved: &Unresolved) -> ErrorKind {
     if unresolved.reason == Reason::NotObserved { ErrorKind::NotObserved } else { ErrorKind::InDoubt }
 }

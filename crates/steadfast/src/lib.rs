@@ -77,13 +77,13 @@ pub use steadfast_dedup as dedup;
 pub use steadfast_limit as limit;
 pub use steadfast_retry as retry;
 pub use steadfast_spec::{
-    self as spec, BaseUrl, BoxError, Decimal, Operation, OrderRecord, OrderRequest, OrderType, Outcome,
-    Paths, Product, Side, SymId, Validity, ext,
+    self as spec, BaseUrl, BoxError, Decimal, Operation, OrderChange, OrderRecord, OrderRequest, OrderType,
+    Outcome, Paths, Product, Side, SymId, Validity, ext,
 };
 
 pub use crate::{
     access::{Access, InvalidAccess},
-    client::{Body, BrokenBody, Client, ClientBuilder, InvalidClient, Placed},
+    client::{Body, BrokenBody, Cancellation, Client, ClientBuilder, InvalidClient, Placed, Record, Records},
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},
     stack::{RequestBody, ResponseBody, Stack},

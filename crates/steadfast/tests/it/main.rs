@@ -11,5 +11,6 @@ mod renewal;
 mod served;
 mod storm;
 mod tcp;
+mod typed;
 mod virtual_time;
 mod world;

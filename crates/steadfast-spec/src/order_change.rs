@@ -1,0 +1,150 @@
+use std::borrow::Cow;
+
+use rust_decimal::Decimal;
+
+use crate::{Form, OrderRecord, OrderType, Validity};
+
+/// What is to be different about an open order.
+///
+/// The service's request for it is "not shown" (§4.5); the fields have the names of §4.4, and only those that are set
+/// are sent.
+///
+/// # Example
+///
+/// ```
+/// use steadfast_spec::OrderChange;
+///
+/// let change = OrderChange::new().qty(5).limit_price("99.95".parse()?);
+/// assert_eq!(change.form("17").encode(), "orderId=17&qty=5&limitPrice=99.95");
+/// # Ok::<(), rust_decimal::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct OrderChange {
+    qty: Option<Decimal>,
+    order_type: Option<OrderType>,
+    validity: Option<Validity>,
+    limit_price: Option<Decimal>,
+    trig_price: Option<Decimal>,
+    extra: Vec<(Cow<'static, str>, String)>,
+}
+
+impl OrderChange {
+    /// No change yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The new quantity, in units.
+    pub fn qty(mut self, qty: impl Into<Decimal>) -> Self {
+        self.qty = Some(qty.into());
+        self
+    }
+
+    /// The new price type.
+    pub fn order_type(mut self, order_type: OrderType) -> Self {
+        self.order_type = Some(order_type);
+        self
+    }
+
+    /// The new validity.
+    pub fn validity(mut self, validity: Validity) -> Self {
+        self.validity = Some(validity);
+        self
+    }
+
+    /// The new limit price.
+    pub fn limit_price(mut self, price: Decimal) -> Self {
+        self.limit_price = Some(price);
+        self
+    }
+
+    /// The new trigger price.
+    pub fn trig_price(mut self, price: Decimal) -> Self {
+        self.trig_price = Some(price);
+        self
+    }
+
+    /// Another field that the service understands; whether it was changed cannot be seen in a record.
+    pub fn extra(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
+        self.extra.push((name.into(), value.into()));
+        self
+    }
+
+    /// True if nothing is to be changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The form that changes the order.
+    #[must_use]
+    pub fn form(&self, order_id: &str) -> Form {
+        let fields = [
+            ("qty", self.qty.map(|qty| qty.to_string())),
+            ("type", self.order_type.map(|code| code.as_str().to_owned())),
+            ("validity", self.validity.map(|code| code.as_str().to_owned())),
+            ("limitPrice", self.limit_price.map(|price| price.to_string())),
+            ("trigPrice", self.trig_price.map(|price| price.to_string())),
+        ];
+        let set = fields.into_iter().filter_map(|(name, value)| Some((Cow::Borrowed(name), value?)));
+        let all = set.chain(self.extra.iter().cloned());
+        all.fold(Form::new().with("orderId", order_id), |form, (name, value)| form.with(name, value))
+    }
+
+    /// Whether a record shows the order as it is to be; `None` if it does not carry every field that is to change.
+    #[must_use]
+    pub fn is_shown_by(&self, record: &OrderRecord) -> Option<bool> {
+        if !self.extra.is_empty() {
+            return None;
+        }
+        fn field<W: Copy>(wanted: Option<W>, shows: impl Fn(W) -> Option<bool>) -> Option<bool> {
+            wanted.map_or(Some(true), shows)
+        }
+        let shown = [
+            field(self.qty, |qty| record.qty.map(|shown| shown == qty)),
+            field(self.limit_price, |price| record.limit_price.map(|shown| shown == price)),
+            field(self.trig_price, |price| record.trig_price.map(|shown| shown == price)),
+            field(self.order_type, |code| record.order_type.as_ref().map(|shown| shown.is(code))),
+            field(self.validity, |code| record.validity.as_ref().map(|shown| shown.is(code))),
+        ];
+        // One field that certainly differs is enough to know that the order was not changed.
+        if shown.contains(&Some(false)) {
+            Some(false)
+        } else if shown.contains(&None) {
+            None
+        } else {
+            Some(true)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FieldNames, parse_order_list};
+
+    fn record(fields: &str) -> OrderRecord {
+        let list = format!(r#"{{"s":"ok","d":[{{"orderId":"1"{fields}}}]}}"#);
+        parse_order_list(list.as_bytes(), &FieldNames::default()).unwrap().remove(0)
+    }
+
+    #[test]
+    fn only_what_is_set_is_sent() {
+        let change =
+            OrderChange::new().order_type(OrderType::Market).validity(Validity::Ioc).extra("remarks", "x");
+        assert_eq!(change.form("a b").encode(), "orderId=a+b&type=market&validity=ioc&remarks=x");
+        assert!(OrderChange::new().is_empty() && !change.is_empty());
+    }
+
+    #[test]
+    fn a_record_shows_a_change_only_if_it_carries_all_of_it() {
+        let change = OrderChange::new().qty(5).order_type(OrderType::Limit);
+        assert_eq!(change.is_shown_by(&record(r#","qty":"5.0","type":"limit""#)), Some(true));
+        assert_eq!(change.is_shown_by(&record(r#","qty":5"#)), None);
+        assert_eq!(change.is_shown_by(&record(r#","qty":6"#)), Some(false), "one difference is enough");
+        assert_eq!(change.is_shown_by(&record(r#","qty":5,"type":"new type""#)), Some(false));
+        let unseen = OrderChange::new().extra("remarks", "x");
+        assert_eq!(unseen.is_shown_by(&record("")), None);
+    }
+}

@@ -1,0 +1,100 @@
+use http::StatusCode;
+use steadfast_spec::{
+    Endpoint, Form, Operation, OrderRecord, OrderRequest, Outcome, Resend, parse_order_list,
+};
+
+use super::{Client, Record, Records};
+use crate::error::Error;
+
+/// What is read: lists, margins, the scrip master.
+impl Client {
+    /// The session's orders (§4.5); none is an empty list.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the list cannot be read whole.
+    pub async fn orders(&self) -> Result<Vec<OrderRecord>, Error> {
+        let Some(body) = self.read(&Operation::orders()).await? else { return Ok(Vec::new()) };
+        parse_order_list(&body, self.ledger.settings().record_names())
+            .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
+    }
+
+    /// The order history (§4.5), record by record as the service wrote it; none is an empty list.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if it cannot be read whole.
+    pub async fn history(&self) -> Result<Vec<Record>, Error> {
+        let mut records = self.records(&Operation::new(Endpoint::History)).await?;
+        let mut history = Vec::new();
+        while let Some(record) = records.next().await {
+            history.push(record?);
+        }
+        Ok(history)
+    }
+
+    /// The margin that one order needs; path, payload and answer are "not shown" (§4.5), so the order's own fields are
+    /// sent, and what comes back is the service's.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if [`Paths`](crate::Paths) gives it no path, and
+    /// [`Error`] if the answer is not a success.
+    pub async fn order_margin(&self, order: &OrderRequest) -> Result<Record, Error> {
+        self.record(&Operation::new(Endpoint::OrderMargin).form(order.form())).await
+    }
+
+    /// The margin that several orders need together (§4.5); the payload is "not shown", so the form is the caller's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the answer is not a success.
+    pub async fn basket_margin(&self, form: Form) -> Result<Record, Error> {
+        self.record(&Operation::new(Endpoint::BasketMargin).form(form)).await
+    }
+
+    /// The instruments of a group (§4.1), one at a time while the answer arrives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if there is no list; one that breaks off later is an error of the stream.
+    pub async fn symbols(&self, scrip_group: &str) -> Result<Records, Error> {
+        self.records(&Operation::symbols(scrip_group)).await
+    }
+
+    /// All instruments (§4.1), one at a time while the answer arrives: it is as long as all exchanges have instruments.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if [`Paths`](crate::Paths) gives it no path, and
+    /// [`Error`] if there is no list; one that breaks off later is an error of the stream.
+    pub async fn scrip_master(&self) -> Result<Records, Error> {
+        self.records(&Operation::new(Endpoint::ScripMaster)).await
+    }
+
+    /// Makes ready for the first order: obtains a token, opens a connection and reads the order list once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if any of that fails: an order would fail too.
+    pub async fn prewarm(&self) -> Result<(), Error> {
+        self.orders().await.map(drop)
+    }
+
+    async fn record(&self, operation: &Operation) -> Result<Record, Error> {
+        let unknown = Outcome::Unknown { resend: Resend::Never };
+        match self.read(operation).await? {
+            Some(body) => Record::payload_of(&body).map_err(|error| Error::unexpected(unknown, error)),
+            None => Err(Error::new(crate::ErrorKind::UnexpectedAnswer, unknown)),
+        }
+    }
+
+    async fn records(&self, operation: &Operation) -> Result<Records, Error> {
+        let response = self.raw(self.request(operation)?).await.map_err(|error| error.safe(true))?;
+        if response.status() == StatusCode::OK {
+            return Ok(Records::new(response, self.tokens.clone()));
+        }
+        let (parts, body) = self.collect(response).await?;
+        Err(Error::of_answer(&parts, self.text_of(&body)).safe(true))
+    }
+}

@@ -1,0 +1,46 @@
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use steadfast_spec::{Envelope, EnvelopeError};
+
+/// One JSON value as the service wrote it, digits and all.
+///
+/// The specification shows the fields of few records, so what it is read as is the caller's.
+#[derive(Clone, Debug)]
+pub struct Record(Box<RawValue>);
+
+impl Record {
+    pub(super) fn new(raw: Box<RawValue>) -> Self {
+        Self(raw)
+    }
+
+    /// The payload of a successful answer.
+    pub(super) fn payload_of(body: &[u8]) -> Result<Self, EnvelopeError> {
+        match Envelope::parse(body)? {
+            Envelope::Ok { d } => Ok(Self(d.to_owned())),
+            _ => Err(EnvelopeError::UnexpectedPayload),
+        }
+    }
+
+    /// The JSON text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Reads it as a type of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// What the type says against it.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.text())
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}

@@ -1,0 +1,100 @@
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http::{Response, response::Parts};
+use http_body::Body as _;
+use steadfast_auth::TokenSource;
+
+use super::{
+    Body, Record, readable,
+    splitter::{Ending, Splitter},
+};
+use crate::error::Error;
+
+/// The records of a long list (§4.1), one at a time while the answer arrives.
+///
+/// A scrip master may be hundreds of megabytes long; no more than a piece of it and one record are held. A record is the
+/// JSON text that the service wrote, digits and all; its fields are "not shown", so what it is read as is the caller's.
+///
+/// The list was whole only if the stream ended without an error.
+#[derive(Debug)]
+#[must_use = "nothing is read before the stream is polled"]
+pub struct Records {
+    parts: Parts,
+    body: Body,
+    tokens: TokenSource,
+    splitter: Splitter,
+    ended: bool,
+}
+
+impl Records {
+    pub(super) fn new(response: Response<Body>, tokens: TokenSource) -> Self {
+        let (parts, body) = response.into_parts();
+        Self { parts, body, tokens, splitter: Splitter::default(), ended: false }
+    }
+
+    /// The next record; `None` once the list was read to its end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the answer breaks off or is not a list; nothing comes after it.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Result<Record, Error>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    fn take(&mut self, piece: &Bytes) -> Result<(), Error> {
+        self.splitter.feed(piece).map_err(|broken| self.error(broken))
+    }
+
+    fn end(&self) -> Result<(), Error> {
+        match self.splitter.finish() {
+            Ok(Ending::Ok | Ending::NoData) => Ok(()),
+            Ok(Ending::Error(text)) => {
+                Err(Error::of_answer(&self.parts, Some(readable(&self.tokens, &text))).safe(true))
+            }
+            Err(broken) => Err(self.error(broken)),
+        }
+    }
+
+    fn error(&self, source: impl Into<crate::BoxError>) -> Error {
+        Error::of_answer(&self.parts, None).because(source).safe(true)
+    }
+}
+
+impl Stream for Records {
+    type Item = Result<Record, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(record) = this.splitter.next_record() {
+                return Poll::Ready(Some(Ok(Record::new(record))));
+            }
+            if this.ended {
+                return Poll::Ready(None);
+            }
+            let step = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame.into_data().map_or(Ok(()), |piece| this.take(&piece)),
+                Some(Err(broken)) => Err(this.error(broken)),
+                None => {
+                    this.ended = true;
+                    this.end()
+                }
+            };
+            if let Err(error) = step {
+                this.ended = true;
+                this.splitter = Splitter::default();
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+}
