@@ -3,7 +3,7 @@
 
 use std::{
     future::{Ready, ready},
-    num::NonZeroU32,
+    num::{NonZeroU32, NonZeroUsize},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -11,9 +11,9 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use governor::{DefaultDirectRateLimiter, Quota as GovernorQuota, RateLimiter};
 use http::{Method, Request, Response};
 use http_body_util::Full;
+use peers::{Governor, TowerResilience, rate_limits};
 use steadfast::{
     BaseUrl, BoxError, Stack,
     auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource},
@@ -27,8 +27,7 @@ use steadfast::{
     trace::call_spans,
 };
 use tower::{
-    Layer, Service, ServiceBuilder,
-    limit::RateLimitLayer,
+    Layer, Service,
     retry::{Policy, RetryLayer},
     timeout::TimeoutLayer,
 };
@@ -64,9 +63,18 @@ impl Call {
     }
 }
 
+/// Ours, in every table.
+pub(crate) const STEADFAST: &str = "steadfast";
+
 /// Looks at one service.
 pub(crate) trait Meter {
-    fn measure<S>(&mut self, name: &str, call: Call, service: S) -> Result<(), BoxError>
+    fn measure<S>(
+        &mut self,
+        case: &'static str,
+        who: &'static str,
+        call: Call,
+        service: S,
+    ) -> Result<(), BoxError>
     where
         S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>;
 }
@@ -77,46 +85,66 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     let tokens = TokenSource::fixed(ApiKey::new("key")?, "token")?;
     let ledger = Ledger::new(Settings::default());
     let routes = RouteLayer::new(base.clone(), Routes::default());
-    let header = AuthHeaderLayer::new(tokens.clone()).only_to(&base);
-    let retry = || RetryPolicy::default().layer();
-
-    meter.measure("nothing", Call::Read, Noop)?;
     let spans = call_spans(base.clone(), Routes::default());
-    meter.measure("trace", Call::Read, spans.layer(Noop))?;
-    meter.measure("deadline", Call::Read, DeadlineLayer::new(MINUTE).layer(Noop))?;
-    meter.measure("route", Call::Read, routes.layer(Noop))?;
-    meter.measure("dedup", Call::Read, DedupLayer::new(&ledger).layer(Noop))?;
-    meter.measure("retry", Call::Read, retry().layer(Noop))?;
-    meter.measure("refresh", Call::Read, RefreshLayer::new(tokens.clone()).layer(Noop))?;
-    meter.measure("rate limit", Call::Read, unbounded()?.layer().layer(Noop))?;
-    meter.measure("auth header", Call::Read, header.layer(Noop))?;
-    meter.measure("send guard", Call::Read, SendGuardLayer::new(&ledger).layer(Noop))?;
-    meter.measure("classify", Call::Read, ClassifyLayer::new().layer(Noop))?;
-    meter.measure("attempt timeout", Call::Read, AttemptTimeoutLayer::default().layer(Noop))?;
-    let stack = Stack::new(base, tokens).limiter(unbounded()?);
-    meter.measure("whole stack", Call::Read, stack.service(Noop))?;
-    meter.measure("whole stack, order", Call::Order, stack.service(Noop))?;
+    let header = AuthHeaderLayer::new(tokens.clone()).only_to(&base);
 
-    meter.measure("tower timeout", Call::Read, TimeoutLayer::new(MINUTE).layer(Noop))?;
-    meter.measure("tower retry", Call::Read, RetryLayer::new(FourTimes(4)).layer(Noop))?;
-    meter.measure("tower rate limit", Call::Read, RateLimitLayer::new(u64::MAX, MINUTE).layer(Noop))?;
-    meter.measure("governor", Call::Read, Governed::new(Noop))?;
-    // A limit that can be cloned needs a buffer, and with it a task; without one it can only stand outside of Retry.
-    let towers = ServiceBuilder::new()
-        .layer(RateLimitLayer::new(u64::MAX, MINUTE))
-        .layer(RetryLayer::new(FourTimes(4)))
-        .layer(TimeoutLayer::new(MINUTE))
-        .service(Noop);
-    meter.measure("tower's three", Call::Read, towers)
+    meter.measure("nothing", STEADFAST, Call::Read, Noop)?;
+    meter.measure("trace", STEADFAST, Call::Read, spans.layer(Noop))?;
+    meter.measure("deadline", STEADFAST, Call::Read, DeadlineLayer::new(MINUTE).layer(Noop))?;
+    meter.measure("route", STEADFAST, Call::Read, routes.layer(Noop))?;
+    meter.measure("dedup", STEADFAST, Call::Read, DedupLayer::new(&ledger).layer(Noop))?;
+    meter.measure("retry", STEADFAST, Call::Read, RetryPolicy::default().layer().layer(Noop))?;
+    meter.measure("refresh", STEADFAST, Call::Read, RefreshLayer::new(tokens.clone()).layer(Noop))?;
+    meter.measure("rate limit", STEADFAST, Call::Read, unbounded()?.layer().layer(Noop))?;
+    meter.measure("auth header", STEADFAST, Call::Read, header.layer(Noop))?;
+    meter.measure("send guard", STEADFAST, Call::Read, SendGuardLayer::new(&ledger).layer(Noop))?;
+    meter.measure("classify", STEADFAST, Call::Read, ClassifyLayer::new().layer(Noop))?;
+    meter.measure("timeout", STEADFAST, Call::Read, AttemptTimeoutLayer::default().layer(Noop))?;
+    let stack = Stack::new(base, tokens).limiter(unbounded()?);
+    meter.measure("whole stack", STEADFAST, Call::Read, stack.service(Noop))?;
+    meter.measure("whole stack, an order", STEADFAST, Call::Order, stack.service(Noop))?;
+    towers(meter)?;
+    tower_resiliences(meter)?;
+    meter.measure("rate limit", "governor ×2", Call::Read, Governed::new(Noop))
 }
 
+fn towers(meter: &mut impl Meter) -> Result<(), BoxError> {
+    const TOWER: &str = "tower";
+    let retry = || RetryLayer::new(FourTimes(4));
+    meter.measure("timeout", TOWER, Call::Read, TimeoutLayer::new(MINUTE).layer(Noop))?;
+    meter.measure("retry", TOWER, Call::Read, retry().layer(Noop))?;
+    meter.measure("rate limit", "tower ×2", Call::Read, rate_limits(MOST, MOST).service(Noop))?;
+    // A limit that can be cloned needs a buffer, and with it a task; without one it can only stand outside of Retry.
+    let three = rate_limits(MOST, MOST).layer(retry()).layer(TimeoutLayer::new(MINUTE)).service(Noop);
+    meter.measure("whole stack", "tower's three", Call::Read, three)
+}
+
+fn tower_resiliences(meter: &mut impl Meter) -> Result<(), BoxError> {
+    const TOWER_RESILIENCE: &str = "tower-resilience";
+    const FOUR: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
+    let again = |answer: &Response<Full<Bytes>>| answer.status().is_server_error();
+    let timeout = || TowerResilience::timeout(MINUTE);
+    let limits = TowerResilience::fixed_window().rate_limits(MOST, MOST)?;
+    meter.measure("timeout", TOWER_RESILIENCE, Call::Read, timeout().layer(Noop))?;
+    meter.measure("retry", TOWER_RESILIENCE, Call::Read, TowerResilience::retry(FOUR, again).layer(Noop))?;
+    meter.measure("rate limit", "tower-resilience ×2", Call::Read, limits.layer(Noop))?;
+    let three = (TowerResilience::retry(FOUR, again), limits, timeout()).layer(Noop);
+    meter.measure("whole stack", "tower-resilience's three", Call::Read, three)
+}
+
+/// A limit that no bench reaches.
+const MOST: NonZeroU32 = NonZeroU32::MAX;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The service's zones, with windows so wide that nothing waits and so short that few stamps are kept.
 fn unbounded() -> Result<ZoneLimiter, BoxError> {
     let mut builder = ZoneLimiter::builder();
     for zone in &zones() {
-        builder = builder.zone(Quota::from(zone).clear_limits().limit(1_000_000, Duration::from_millis(1)));
+        let windows = zone.windows.len() as u32;
+        let quota = (1..=windows).fold(Quota::from(zone).clear_limits(), |quota, nth| {
+            quota.limit(1_000_000, nth * Duration::from_millis(1))
+        });
+        builder = builder.zone(quota);
     }
     Ok(builder.build()?)
 }
@@ -165,13 +193,12 @@ impl<R, E> Policy<Request<Full<Bytes>>, Response<R>, E> for FourTimes {
 /// governor in front of a service, as its own documentation shows it.
 struct Governed<S> {
     inner: S,
-    limiter: Arc<DefaultDirectRateLimiter>,
+    limits: Arc<Governor>,
 }
 
 impl<S> Governed<S> {
     fn new(inner: S) -> Self {
-        let quota = GovernorQuota::per_second(NonZeroU32::MAX);
-        Self { inner, limiter: RateLimiter::direct(quota).into() }
+        Self { inner, limits: Governor::new(MOST, MOST).into() }
     }
 }
 
@@ -190,9 +217,9 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
-        let limiter = self.limiter.clone();
+        let limits = self.limits.clone();
         Box::pin(async move {
-            limiter.until_ready().await;
+            limits.until_ready().await;
             inner.call(request).await
         })
     }

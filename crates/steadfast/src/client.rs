@@ -25,10 +25,7 @@ pub use self::{
     record::Record,
     records::Records,
 };
-use crate::{
-    access::Access,
-    error::Error,
-};
+use crate::{access::Access, error::Error};
 
 /// How much of an answer is held in memory, an order list included.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;

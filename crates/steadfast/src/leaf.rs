@@ -13,6 +13,9 @@
 //! Dropping the future closes or abandons its connection; the request's [`ext::SendStamp`] still tells whether any of
 //! it may have left.
 
+#[cfg(feature = "reqwest")]
+mod reqwest;
+
 use std::{
     future::Future,
     pin::Pin,
@@ -31,6 +34,9 @@ use pin_project_lite::pin_project;
 use steadfast_spec::{BoxError, Failure, Fate, ext};
 use tokio::time::Instant;
 use tower_service::Service;
+
+#[cfg(feature = "reqwest")]
+pub use self::reqwest::{ReqwestFuture, ReqwestLeaf};
 
 /// Sends requests over a hyper client.
 ///

@@ -87,7 +87,9 @@ pub use crate::{
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},
     stack::{RequestBody, ResponseBody, Stack},
-    transport::{Connector, TlsUnavailable, Transport},
+    transport::{
+        Connecting, Connector, InvalidCertificates, InvalidProxy, Proxy, Tcp, TlsUnavailable, Transport,
+    },
 };
 
 /// The README's examples are tests of this crate.

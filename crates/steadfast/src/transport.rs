@@ -1,4 +1,7 @@
-use std::{error::Error, fmt, net::IpAddr, time::Duration};
+mod proxy;
+mod tcp;
+
+use std::{error::Error, fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -6,7 +9,15 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
 
+pub use self::{
+    proxy::{InvalidProxy, Proxy},
+    tcp::{Connecting, Tcp},
+};
 use crate::leaf::Leaf;
 
 /// How connections to the service are made.
@@ -18,10 +29,12 @@ pub struct Transport {
     connect_timeout: Duration,
     idle_timeout: Duration,
     local_address: Option<IpAddr>,
+    proxy: Option<Proxy>,
+    roots: Vec<CertificateDer<'static>>,
 }
 
 /// What a [`Transport`] makes connections with.
-pub type Connector = HttpsConnector<HttpConnector>;
+pub type Connector = HttpsConnector<Tcp>;
 
 impl Default for Transport {
     fn default() -> Self {
@@ -29,6 +42,8 @@ impl Default for Transport {
             connect_timeout: Duration::from_secs(3),
             idle_timeout: Duration::from_secs(60),
             local_address: None,
+            proxy: None,
+            roots: Vec::new(),
         }
     }
 }
@@ -57,6 +72,32 @@ impl Transport {
         self
     }
 
+    /// Tunnels every connection through an HTTP proxy; none by default, and no environment variable is read.
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.proxy = Some(proxy);
+        self
+    }
+
+    /// Trusts the certificate authorities of a PEM file beside the public ones, such as that of an inspecting proxy.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidCertificates`] if the text holds none, or one that cannot be read.
+    pub fn root_certificates(mut self, pem: &[u8]) -> Result<Self, InvalidCertificates> {
+        let mut store = RootCertStore::empty();
+        let roots: Vec<_> = CertificateDer::pem_slice_iter(pem)
+            .collect::<Result<_, _>>()
+            .map_err(|_| InvalidCertificates::NotPem)?;
+        if roots.is_empty() {
+            return Err(InvalidCertificates::None);
+        }
+        for root in &roots {
+            store.add(root.clone()).map_err(|_| InvalidCertificates::NotCertificate)?;
+        }
+        self.roots.extend(roots);
+        Ok(self)
+    }
+
     /// The address that requests leave from, if one is set.
     #[must_use]
     pub fn source(&self) -> Option<IpAddr> {
@@ -78,9 +119,12 @@ impl Transport {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(self.connect_timeout));
         tcp.set_local_address(self.local_address);
+        let tcp = match &self.proxy {
+            Some(proxy) => Tcp::tunnel(proxy.around(tcp)),
+            None => Tcp::direct(tcp),
+        };
         let connector = HttpsConnectorBuilder::new()
-            .with_provider_and_webpki_roots(rustls::crypto::ring::default_provider())
-            .map_err(TlsUnavailable)?
+            .with_tls_config(self.tls()?)
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
@@ -93,7 +137,41 @@ impl Transport {
             .build(connector);
         Ok(Leaf::new(client))
     }
+
+    fn tls(&self) -> Result<ClientConfig, TlsUnavailable> {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        // Proof: each was added to a store before.
+        roots.add_parsable_certificates(self.roots.iter().cloned());
+        let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(TlsUnavailable)?;
+        Ok(config.with_root_certificates(roots).with_no_client_auth())
+    }
 }
+
+/// A text that holds no certificate authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidCertificates {
+    /// It has no section that is a certificate.
+    None,
+    /// A section of it is cut or not base64.
+    NotPem,
+    /// A section of it is no X.509 certificate.
+    NotCertificate,
+}
+
+impl fmt::Display for InvalidCertificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "there is no certificate in the pem text",
+            Self::NotPem => "pem text cannot be read",
+            Self::NotCertificate => "pem text holds something that is not a certificate",
+        })
+    }
+}
+
+impl Error for InvalidCertificates {}
 
 /// No TLS connection can be made on this machine.
 #[derive(Clone, Debug)]

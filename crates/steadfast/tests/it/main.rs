@@ -11,6 +11,7 @@ mod renewal;
 mod served;
 mod storm;
 mod tcp;
+mod transport;
 mod typed;
 mod virtual_time;
 mod world;

@@ -54,8 +54,7 @@ async fn the_symbols_of_an_unknown_group_are_an_empty_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_list_says_why_before_the_first_record() {
-    let (client, _sandbox) =
-        client(Sandbox::builder().fault("auth.token-revoked", 1.0).unwrap());
+    let (client, _sandbox) = client(Sandbox::builder().fault("auth.token-revoked", 1.0).unwrap());
     let error = client.scrip_master().await.unwrap_err();
     assert_eq!((error.kind(), error.message()), (ErrorKind::Unauthorized, Some(msg::UNAUTHORIZED)));
 }

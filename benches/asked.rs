@@ -1,0 +1,49 @@
+//! What a bench is asked to do, and how it tells its figures.
+
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+
+use steadfast::BoxError;
+
+/// What the words after a bench's name ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Its figures, for people. Without cargo's `--bench`, cargo only wants to know that the program runs.
+    Table { whole: bool },
+    /// Its figures about this subject, one a line: case, who, value and unit, with tabs between them.
+    Lines { subject: String },
+    /// One case of one contender, so many times and nothing else, for a simulator that counts instructions.
+    Once { subject: String, case: String, who: String, times: u64 },
+}
+
+impl Asked {
+    pub(crate) fn of_us() -> Result<Self, BoxError> {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        Ok(match &words[..] {
+            [flag, subject] if flag == "--lines" => Self::Lines { subject: subject.clone() },
+            [flag, subject, case, who, times] if flag == "--once" => Self::Once {
+                subject: subject.clone(),
+                case: case.clone(),
+                who: who.clone(),
+                times: times.parse()?,
+            },
+            words => Self::Table { whole: words.iter().any(|word| word == "--bench") },
+        })
+    }
+
+    /// True if figures about `subject` are wanted.
+    pub(crate) fn is_about(&self, subject: &str) -> bool {
+        match self {
+            Self::Table { .. } => true,
+            Self::Lines { subject: wanted } | Self::Once { subject: wanted, .. } => wanted == subject,
+        }
+    }
+
+    /// Tells one figure.
+    pub(crate) fn tell(&self, case: &str, who: &str, value: f64, unit: &str) {
+        if matches!(self, Self::Lines { .. }) {
+            println!("{case}\t{who}\t{value}\t{unit}");
+        } else {
+            println!("{case:36} {who:32} {value:12.2} {unit}");
+        }
+    }
+}

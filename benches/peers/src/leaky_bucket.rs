@@ -1,0 +1,31 @@
+use std::{num::NonZeroU32, time::Duration};
+
+use leaky_bucket::RateLimiter;
+
+/// leaky-bucket, one for each window.
+#[derive(Debug)]
+pub struct LeakyBucket {
+    second: RateLimiter,
+    minute: RateLimiter,
+}
+
+impl LeakyBucket {
+    /// So many a second and so many a minute, all of them at once if need be. It reads tokio's clock itself.
+    #[must_use]
+    pub fn new(second: NonZeroU32, minute: NonZeroU32) -> Self {
+        Self {
+            second: bucket(second, Duration::from_secs(1)),
+            minute: bucket(minute, Duration::from_secs(60)),
+        }
+    }
+
+    /// Takes a permit of each; false if one of them has none, and then the other's may be gone.
+    pub fn take(&self) -> bool {
+        self.second.try_acquire(1) && self.minute.try_acquire(1)
+    }
+}
+
+fn bucket(most: NonZeroU32, period: Duration) -> RateLimiter {
+    let most = most.get() as usize;
+    RateLimiter::builder().max(most).initial(most).refill(most).interval(period).build()
+}

@@ -1,0 +1,140 @@
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use pin_project_lite::pin_project;
+use reqwest::{Client, ClientBuilder, redirect};
+use steadfast_spec::{BoxError, Failure, Fate, ext};
+use tower_service::Service;
+
+use super::StampedBody;
+
+/// Sends requests over `reqwest`, for programs that have it anyway.
+///
+/// # Example
+///
+/// ```
+/// use steadfast::{Access, Client, leaf::ReqwestLeaf};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let access = Access::token("api-key", "access-token")?;
+/// let leaf = ReqwestLeaf::new(reqwest::Client::builder().http1_only())?;
+/// let client = Client::builder("http://localhost:8080/v2".parse()?, access).build_over(leaf)?;
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Order
+///
+/// Innermost. `reqwest`'s own redirects and repeats are switched off: a request that is sent again below the stack
+/// would be sent without a permit, and an order could be placed twice.
+///
+/// # Clone
+///
+/// Clones share the connection pool.
+///
+/// # Cancellation
+///
+/// As [`Leaf`](super::Leaf).
+#[derive(Clone, Debug)]
+pub struct ReqwestLeaf {
+    client: Client,
+}
+
+impl ReqwestLeaf {
+    /// Sends over a client of these settings.
+    ///
+    /// # Errors
+    ///
+    /// What `reqwest` says against them.
+    pub fn new(settings: ClientBuilder) -> Result<Self, reqwest::Error> {
+        let client = settings.redirect(redirect::Policy::none()).retry(reqwest::retry::never()).build()?;
+        Ok(Self { client })
+    }
+}
+
+impl<B> Service<Request<B>> for ReqwestLeaf
+where
+    B: http_body::Body<Data = Bytes> + Send + Sync + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<reqwest::Body>;
+    type Error = BoxError;
+    type Future = ReqwestFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ReqwestFuture {
+        let stamp = request.extensions().get::<ext::SendStamp>().cloned().unwrap_or_default();
+        let is_empty = request.body().is_end_stream();
+        let request = request.map(|body| {
+            if is_empty {
+                reqwest::Body::default()
+            } else {
+                reqwest::Body::wrap(StampedBody { body, stamp: stamp.clone() })
+            }
+        });
+        match reqwest::Request::try_from(request) {
+            Ok(request) => {
+                let stamp = (!is_empty).then_some(stamp);
+                ReqwestFuture { state: State::Sending { future: self.client.call(request), stamp } }
+            }
+            Err(error) => ReqwestFuture { state: State::Unsendable { error: Some(error) } },
+        }
+    }
+}
+
+type Sending = <Client as Service<reqwest::Request>>::Future;
+
+pin_project! {
+    /// Response future of [`ReqwestLeaf`].
+    #[derive(Debug)]
+    pub struct ReqwestFuture {
+        #[pin]
+        state: State,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = Project]
+    enum State {
+        // A body without content is never polled, so for such a request only a failed connection is evidence.
+        Sending { #[pin] future: Sending, stamp: Option<ext::SendStamp> },
+        Unsendable { error: Option<reqwest::Error> },
+    }
+}
+
+impl Future for ReqwestFuture {
+    type Output = Result<Response<reqwest::Body>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let (error, left) = match self.project().state.project() {
+            Project::Sending { future, stamp } => match ready!(future.poll(cx)) {
+                Ok(response) => {
+                    let mut response = Response::from(response);
+                    response.extensions_mut().insert(Fate::Answered);
+                    return Poll::Ready(Ok(response));
+                }
+                Err(error) => {
+                    let left = stamp.as_ref().map_or(!error.is_connect(), |stamp| stamp.get().is_some());
+                    (Some(error), left)
+                }
+            },
+            Project::Unsendable { error } => (error.take(), false),
+        };
+        let fate = if left { Fate::Lost } else { Fate::NeverLeft };
+        // Its address may hold an order's identifier or a code.
+        let source: BoxError =
+            error.map_or_else(|| "polled after it was ready".into(), |error| error.without_url().into());
+        Poll::Ready(Err(Failure::new(fate, source).into()))
+    }
+}

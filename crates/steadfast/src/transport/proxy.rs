@@ -1,0 +1,120 @@
+use std::{error::Error, fmt, str::FromStr};
+
+use data_encoding::BASE64;
+use http::{HeaderValue, Uri, uri::Scheme};
+use hyper_util::client::legacy::connect::{HttpConnector, proxy::Tunnel};
+
+/// An HTTP proxy that connections are tunnelled through with `CONNECT`, so that it sees nothing of what is sent.
+///
+/// Written `http://host:port`, or `http://user:password@host:port`.
+///
+/// # Example
+///
+/// ```
+/// use steadfast::Proxy;
+///
+/// let proxy: Proxy = "http://desk:s3cret@proxy.example:3128".parse()?;
+/// assert_eq!(format!("{proxy:?}"), "Proxy(proxy.example:3128)");
+/// assert!("socks5://proxy.example:1080".parse::<Proxy>().is_err());
+/// # Ok::<(), steadfast::InvalidProxy>(())
+/// ```
+#[derive(Clone)]
+pub struct Proxy {
+    address: Uri,
+    authorization: Option<HeaderValue>,
+}
+
+impl Proxy {
+    pub(super) fn around(&self, connector: HttpConnector) -> Tunnel<HttpConnector> {
+        let tunnel = Tunnel::new(self.address.clone(), connector);
+        match &self.authorization {
+            Some(authorization) => tunnel.with_auth(authorization.clone()),
+            None => tunnel,
+        }
+    }
+}
+
+impl FromStr for Proxy {
+    type Err = InvalidProxy;
+
+    fn from_str(text: &str) -> Result<Self, InvalidProxy> {
+        let uri: Uri = text.parse().map_err(|_| InvalidProxy::Address)?;
+        if uri.scheme() != Some(&Scheme::HTTP) {
+            return Err(InvalidProxy::Scheme);
+        }
+        let authority = uri.authority().ok_or(InvalidProxy::Address)?.as_str();
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        let has_path = uri.path_and_query().is_some_and(|path| path.as_str() != "/");
+        if host.is_empty() || has_path {
+            return Err(InvalidProxy::Address);
+        }
+        let authorization = user.map(|user| {
+            // Credentials are percent-encoded in an address, and not in a header.
+            let user: Vec<u8> = percent_encoding::percent_decode_str(user).collect();
+            let value = format!("Basic {}", BASE64.encode(&user));
+            let mut value = HeaderValue::try_from(value).map_err(|_| InvalidProxy::Address)?;
+            value.set_sensitive(true);
+            Ok(value)
+        });
+        let address = Uri::builder().scheme(Scheme::HTTP).authority(host).path_and_query("/").build();
+        Ok(Self {
+            address: address.map_err(|_| InvalidProxy::Address)?,
+            authorization: authorization.transpose()?,
+        })
+    }
+}
+
+// Its user and password are nobody's business.
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Proxy({})", self.address.authority().map(http::uri::Authority::as_str).unwrap_or_default())
+    }
+}
+
+/// A text that is not the address of an HTTP proxy. It is not repeated, because it may hold a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidProxy {
+    /// It is not an address of the form `http://host:port`.
+    Address,
+    /// It does not begin with `http://`.
+    Scheme,
+}
+
+impl fmt::Display for InvalidProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Address => "proxy address is not of the form http://host:port",
+            Self::Scheme => "proxy address does not begin with http://",
+        })
+    }
+}
+
+impl Error for InvalidProxy {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_leave_the_address_and_never_show() {
+        let proxy: Proxy = "http://us%40er:p%3Aw@10.0.0.1:3128".parse().unwrap();
+        assert_eq!(proxy.address, "http://10.0.0.1:3128/");
+        assert_eq!(proxy.authorization.as_ref().unwrap(), &format!("Basic {}", BASE64.encode(b"us@er:p:w")));
+        assert!(!format!("{proxy:?}").contains("er"));
+        assert!(!format!("{:?}", proxy.around(HttpConnector::new())).contains("Basic"));
+    }
+
+    #[test]
+    fn whatever_is_no_http_proxy_is_refused() {
+        for text in
+            ["", "proxy:3128", "http://", "http://a@", "http://p:3128/path", "http://p:3128/?q", "a b"]
+        {
+            assert!(text.parse::<Proxy>().is_err(), "{text}");
+        }
+        assert_eq!("https://p:1".parse::<Proxy>().unwrap_err(), InvalidProxy::Scheme);
+    }
+}

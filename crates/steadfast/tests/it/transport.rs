@@ -1,0 +1,161 @@
+//! How connections are made: through a proxy, with an authority of one's own, over another client.
+
+use std::sync::Arc;
+
+use steadfast::{Access, Client, ErrorKind, InvalidCertificates, Outcome, Transport, leaf::ReqwestLeaf};
+use steadfast_sandbox::Sandbox;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::{TlsAcceptor, rustls};
+
+use crate::{
+    served::serve,
+    world::{order, script},
+};
+
+/// A proxy that tunnels one connection, and the head of the request that it was asked with.
+async fn proxy() -> (String, tokio::task::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked = tokio::spawn(async move {
+        let mut client = BufReader::new(listener.accept().await.unwrap().0);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            client.read_line(&mut head).await.unwrap();
+        }
+        let target = head.split(' ').nth(1).unwrap().to_owned();
+        let mut service = TcpStream::connect(target).await.unwrap();
+        client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        tokio::spawn(async move { copy_bidirectional(&mut client, &mut service).await });
+        head
+    });
+    (address, asked)
+}
+
+#[tokio::test]
+async fn connections_are_tunnelled_through_a_proxy() {
+    let served = serve(Sandbox::builder().build().unwrap()).await;
+    let (address, asked) = proxy().await;
+    let facts = served.facts.clone();
+    let access = Access::token(facts.api_key, facts.access_token.clone()).unwrap();
+    let transport = Transport::new().proxy(format!("http://desk:s3cret@{address}").parse().unwrap());
+    let client = served.builder(access).transport(transport).build().unwrap();
+    client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
+    let head = asked.await.unwrap().to_lowercase();
+    assert!(head.starts_with("connect 127.0.0.1:"), "{head}");
+    assert!(head.contains("proxy-authorization: basic zgvzazpzm2nyzxq="), "{head}");
+    assert!(!head.contains(&facts.access_token.to_lowercase()), "the proxy sees nothing of what is sent");
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_leaves_nothing_in_doubt() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let retry = steadfast::retry::RetryPolicy::default().schedule(steadfast::retry::Schedule::never());
+    let client =
+        Client::builder("https://api.example/v2".parse().unwrap(), Access::token("key", "token").unwrap())
+            .transport(Transport::new().proxy(format!("http://{address}").parse().unwrap()))
+            .retry(retry)
+            .build()
+            .unwrap();
+    let error = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (ErrorKind::Unreachable, &Outcome::NotSent));
+}
+
+/// A sandbox behind TLS with a certificate of its own, and the authority that signed it.
+async fn serve_tls(sandbox: &Sandbox) -> (String, String) {
+    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
+    let config =
+        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![signed.cert.der().clone()], key)
+            .unwrap();
+    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let behind = plain.local_addr().unwrap();
+    let (gateway, front) = (sandbox.clone(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    tokio::spawn(async move { gateway.serve(plain, std::future::pending()).await });
+    let port = front.local_addr().unwrap().port();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = front.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(mut client) = acceptor.accept(stream).await else { return };
+                let mut service = TcpStream::connect(behind).await.unwrap();
+                let _ = copy_bidirectional(&mut client, &mut service).await;
+            });
+        }
+    });
+    (format!("https://localhost:{port}/v2"), signed.cert.pem())
+}
+
+#[tokio::test]
+async fn an_authority_of_ones_own_is_trusted_and_a_strangers_is_not() {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let (base, pem) = serve_tls(&sandbox).await;
+    let facts = sandbox.credentials();
+    let client = |transport: Transport| {
+        let access = Access::token(facts.api_key.clone(), facts.access_token.clone()).unwrap();
+        let retry = steadfast::retry::RetryPolicy::default().schedule(steadfast::retry::Schedule::never());
+        Client::builder(base.parse().unwrap(), access).transport(transport).retry(retry).build().unwrap()
+    };
+    let trusting = Transport::new().root_certificates(pem.as_bytes()).unwrap();
+    client(trusting).place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
+    let error = client(Transport::new()).place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (ErrorKind::Unreachable, &Outcome::NotSent));
+    assert_eq!(sandbox.state().orders.len(), 1);
+}
+
+#[test]
+fn a_text_without_certificates_is_refused() {
+    let refusal = |pem: &str| Transport::new().root_certificates(pem.as_bytes()).unwrap_err();
+    assert_eq!(refusal(""), InvalidCertificates::None);
+    let cut = "-----BEGIN CERTIFICATE-----\nAAAA\n";
+    assert_eq!(refusal(cut), InvalidCertificates::NotPem);
+    let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert_eq!(refusal(junk), InvalidCertificates::NotCertificate);
+}
+
+#[tokio::test]
+async fn over_reqwest_an_order_whose_answer_is_lost_is_placed_once() {
+    let served = serve(script("[[fault]]\nname = 'placement.reset-applied'\nnth = 1").build().unwrap()).await;
+    let facts = served.facts.clone();
+    let leaf = ReqwestLeaf::new(reqwest::Client::builder()).unwrap();
+    let access = Access::token(facts.api_key, facts.access_token).unwrap();
+    let client = served.builder(access).build_over(leaf).unwrap();
+    let placed = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
+    assert!(placed.resolution.is_some());
+    client.cancel(&placed.order_id).await.unwrap();
+    assert_eq!(served.sandbox.state().orders.len(), 1);
+}
+
+#[tokio::test]
+async fn over_reqwest_what_never_left_is_known_and_no_address_is_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let retry = steadfast::retry::RetryPolicy::default().schedule(steadfast::retry::Schedule::never());
+    let base = format!("http://{address}/v2").parse().unwrap();
+    let client = Client::builder(base, Access::token("key", "token").unwrap())
+        .paths(steadfast::Paths::public())
+        .retry(retry)
+        .build_over(ReqwestLeaf::new(reqwest::Client::builder()).unwrap())
+        .unwrap();
+    for error in [
+        client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err(),
+        client.cancel("the-order-id").await.unwrap_err(),
+    ] {
+        assert_eq!((error.kind(), error.outcome()), (ErrorKind::Unreachable, &Outcome::NotSent));
+        let chain: Vec<String> =
+            std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source())
+                .map(|error| format!("{error} {error:?}"))
+                .collect();
+        assert!(!chain.concat().contains("the-order-id"), "{chain:?}");
+    }
+}

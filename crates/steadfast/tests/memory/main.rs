@@ -1,0 +1,44 @@
+//! How much memory a long list takes.
+//!
+//! Alone in its binary: its allocator counts what every thread does.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::alloc::System;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use steadfast::{Access, Client, Paths};
+use steadfast_sandbox::Sandbox;
+
+#[global_allocator]
+static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn in_use() -> usize {
+    let stats = MEMORY.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+/// Plainly some 8 MiB, in the deep stages some 200.
+fn instruments() -> u64 {
+    if std::env::var_os("STEADFAST_DEEP").is_some() { 2_600_000 } else { 100_000 }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scrip_master_of_any_length_is_read_within_a_few_mebibytes() {
+    let sandbox = Sandbox::builder().large_scrip_master(instruments()).build().unwrap();
+    let facts = sandbox.credentials();
+    let access = Access::token(facts.api_key, facts.access_token).unwrap();
+    let builder = Client::builder(facts.base_url.parse().unwrap(), access).paths(Paths::public());
+    let client = builder.build_over(sandbox.gateway()).unwrap();
+    let before = in_use();
+    let mut scrips = client.scrip_master().await.unwrap();
+    let (mut count, mut bytes, mut most) = (0, 0, 0);
+    while let Some(scrip) = scrips.next().await {
+        count += 1;
+        bytes += scrip.unwrap().text().len();
+        most = most.max(in_use().saturating_sub(before));
+    }
+    println!("{count} instruments, {bytes} bytes, {most} bytes of memory at most");
+    assert_eq!(count, instruments());
+    assert!(most < 2 * 1024 * 1024, "{most} bytes for an answer of {bytes}");
+}
