@@ -1,5 +1,6 @@
 mod builder;
 mod changes;
+mod events;
 mod lists;
 mod record;
 mod records;
@@ -8,10 +9,11 @@ mod splitter;
 use std::{error::Error as StdError, fmt};
 
 use bytes::Bytes;
+use futures_util::{StreamExt as _, stream::BoxStream};
 use http::{HeaderValue, Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt, Full, Limited, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
-use steadfast_dedup::{Ledger, Resolution};
+use steadfast_dedup::{Ledger, OrderEvent, Resolution};
 use steadfast_limit::ZoneLimiter;
 use steadfast_spec::{
     BaseUrl, BoxError, Class, Envelope, EnvelopeError, Operation, OrderRequest, Outcome, Paths, PlacedOrder,
@@ -22,6 +24,7 @@ use tower::{ServiceExt, util::BoxCloneSyncService};
 pub use self::{
     builder::{ClientBuilder, InvalidClient},
     changes::Cancellation,
+    events::MissedEvents,
     record::Record,
     records::Records,
 };
@@ -194,6 +197,16 @@ impl Client {
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.ledger.in_doubt()
+    }
+
+    /// What becomes of orders from now on beyond what their callers are told: those found again, those that appear late,
+    /// those that nobody can resolve. It ends with the last clone of the client.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the stream stops listening; the oldest events are dropped where nobody takes them in time.
+    pub fn events(&self) -> BoxStream<'static, Result<OrderEvent, MissedEvents>> {
+        events::stream_of(self.ledger.events()).boxed()
     }
 
     /// What is known of orders: events, and the count of those in doubt.

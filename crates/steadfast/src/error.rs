@@ -6,6 +6,7 @@ use steadfast_dedup::{OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
 use steadfast_spec::{BoxError, Failure, Outcome, Resend, find_cause};
+use tokio::time::Instant;
 
 /// Why a call of the [`Client`](crate::Client) did not succeed.
 ///
@@ -20,6 +21,7 @@ struct Facts {
     message: Option<String>,
     unresolved: Option<Unresolved>,
     trail: Option<AttemptTrail>,
+    ready_at: Option<Instant>,
     /// Whether executing the request twice is as good as once.
     safe: bool,
     source: Option<BoxError>,
@@ -64,6 +66,7 @@ impl Error {
             message: None,
             unresolved: None,
             trail: None,
+            ready_at: None,
             safe: false,
             source: None,
         }))
@@ -139,6 +142,10 @@ impl Error {
         let mut error = Self::new(kind, outcome).because(source);
         error.0.unresolved = unresolved;
         error.0.trail = trail;
+        error.0.ready_at = match error.refusal() {
+            Some(Refusal::WouldMissDeadline { earliest, .. }) => Some(Instant::now() + *earliest),
+            _ => None,
+        };
         error
     }
 
@@ -221,6 +228,13 @@ impl Error {
     #[must_use]
     pub fn zone(&self) -> Option<steadfast_spec::Zone> {
         self.refusal().and_then(Refusal::zone)
+    }
+
+    /// When the zone could admit the request at the earliest, if it was refused because that is too late for its
+    /// deadline.
+    #[must_use]
+    pub fn ready_at(&self) -> Option<Instant> {
+        self.0.ready_at
     }
 
     /// The sends that were made, if there was more than one.

@@ -83,7 +83,10 @@ pub use steadfast_spec::{
 
 pub use crate::{
     access::{Access, InvalidAccess},
-    client::{Body, BrokenBody, Cancellation, Client, ClientBuilder, InvalidClient, Placed, Record, Records},
+    client::{
+        Body, BrokenBody, Cancellation, Client, ClientBuilder, InvalidClient, MissedEvents, Placed, Record,
+        Records,
+    },
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},
     stack::{RequestBody, ResponseBody, Stack},

@@ -1,7 +1,7 @@
 use std::{error::Error as StdError, fmt};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
 use steadfast_dedup::{Ledger, Settings};
 use steadfast_limit::{Account, ZoneLimiter};
@@ -17,6 +17,15 @@ use crate::{
     transport::{TlsUnavailable, Transport},
 };
 
+/// What the layers and the connection write themselves.
+const OWN_HEADERS: [HeaderName; 5] = [
+    header::AUTHORIZATION,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::HOST,
+    header::TRANSFER_ENCODING,
+];
+
 /// Collects a client's settings; made by [`Client::builder`].
 #[derive(Debug)]
 #[must_use]
@@ -24,6 +33,7 @@ pub struct ClientBuilder {
     base: BaseUrl,
     access: Access,
     account: Account,
+    headers: HeaderMap,
     paths: Paths,
     routes: Option<Routes>,
     transport: Transport,
@@ -41,6 +51,7 @@ impl ClientBuilder {
             base,
             access,
             account: Account::default(),
+            headers: HeaderMap::new(),
             paths: Paths::default(),
             routes: None,
             transport: Transport::new(),
@@ -56,6 +67,14 @@ impl ClientBuilder {
     /// Names the account, where several clients share a limiter.
     pub fn account(mut self, account: Account) -> Self {
         self.account = account;
+        self
+    }
+
+    /// Sends a header with every request but logins, such as a `User-Agent`; one that a [raw](Client::raw) request has
+    /// already stays. What the layers write themselves (`Authorization`, the length and type of the body) is refused by
+    /// [`build`](Self::build).
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
         self
     }
 
@@ -141,6 +160,9 @@ impl ClientBuilder {
         if self.base.is_clear_text() && !self.base.is_loopback() {
             return Err(InvalidClient::ClearText);
         }
+        if let Some(name) = OWN_HEADERS.into_iter().find(|name| self.headers.contains_key(name)) {
+            return Err(InvalidClient::OwnHeader(name));
+        }
         let ledger = self.ledger.unwrap_or_else(|| Ledger::new(self.settings));
         let limiter = self.limiter.unwrap_or_else(ZoneLimiter::preset);
         let tokens =
@@ -163,7 +185,14 @@ impl ClientBuilder {
             stack = stack.local_address(address);
         }
         let service = stack.service(transport);
+        let headers = self.headers;
         let service = service
+            .map_request(move |mut request: Request<_>| {
+                for (name, value) in &headers {
+                    request.headers_mut().entry(name).or_insert_with(|| value.clone());
+                }
+                request
+            })
             .map_response(|response: Response<_>| response.map(|body| Body::new(body.map_err(BrokenBody))));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(tokens.keep_fresh());
@@ -185,6 +214,8 @@ impl ClientBuilder {
 pub enum InvalidClient {
     /// The base address is clear-text http to another machine: the token would travel in the open.
     ClearText,
+    /// A header for all requests is one that the layers write themselves.
+    OwnHeader(HeaderName),
     /// The base address cannot hold the login's path.
     BaseUrl(InvalidBaseUrl),
     /// TLS connections cannot be made.
@@ -195,6 +226,7 @@ impl fmt::Display for InvalidClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ClearText => f.write_str("base url is clear-text http to another machine"),
+            Self::OwnHeader(name) => write!(f, "header {name} is not for the caller to set"),
             Self::BaseUrl(error) => error.fmt(f),
             Self::Tls(error) => error.fmt(f),
         }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use futures_util::StreamExt;
 use steadfast::{
-    Access, Client, ErrorKind, OrderChange, Paths,
-    spec::{Form, msg},
+    Access, Client, ErrorKind, MissedEvents, OrderChange, Paths,
+    dedup::OrderEvent,
+    ext::SendBy,
+    spec::{Form, Operation, Zone, msg},
 };
 use steadfast_sandbox::{BookEdit, Sandbox, SandboxBuilder};
 
@@ -132,4 +134,49 @@ async fn prewarming_reads_the_list_once_and_places_nothing() {
     client.prewarm().await.unwrap();
     let state = sandbox.state();
     assert_eq!((state.arrivals.len(), state.orders.len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_is_found_again_is_an_event() {
+    let (client, _sandbox) = client(script("[[fault]]\nname = 'placement.504-applied'\nnth = 1"));
+    let mut events = client.events();
+    let placed = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
+    let event = events.next().await.unwrap().unwrap();
+    assert!(matches!(event, OrderEvent::Recovered { order_id, .. } if order_id == placed.order_id));
+    drop(client);
+    assert_eq!(events.next().await, None::<Result<OrderEvent, MissedEvents>>);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_cannot_leave_in_time_says_when_it_could() {
+    let (client, _sandbox) = client(Sandbox::builder());
+    let infy = order("EQT_INFY_EQ_NSE");
+    for _ in 0..10 {
+        client.place_order(&infy).await.unwrap();
+    }
+    let now = tokio::time::Instant::now();
+    let mut request = client.request(&Operation::place_order(&infy)).unwrap();
+    request.extensions_mut().insert(SendBy(now.into_std()));
+    let refused = client.raw(request).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.zone()), (ErrorKind::Refused, Some(Zone::PLACE_ORDER)));
+    let ready = refused.ready_at().unwrap();
+    assert!(ready > now && ready < now + std::time::Duration::from_secs(2), "{:?}", ready - now);
+    assert!(refused.is_retryable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_header_of_the_callers_goes_with_every_request_and_none_of_the_layers_own() {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let facts = sandbox.credentials();
+    let builder = || {
+        let access = Access::token(facts.api_key.clone(), facts.access_token.clone()).unwrap();
+        Client::builder(facts.base_url.parse().unwrap(), access)
+    };
+    let named = http::HeaderName::from_static("x-test-intent");
+    let client = builder().header(named, "mine".parse().unwrap()).build_over(sandbox.gateway()).unwrap();
+    client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
+    assert_eq!(sandbox.state().orders[0].intent.as_deref(), Some("mine"));
+    let refused = builder().header(http::header::AUTHORIZATION, "mine".parse().unwrap());
+    let refused = refused.build_over(sandbox.gateway()).unwrap_err();
+    assert_eq!(refused.to_string(), "header authorization is not for the caller to set");
 }
