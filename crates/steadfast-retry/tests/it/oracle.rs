@@ -156,8 +156,13 @@ fn run(endpoint: Endpoint, script: &[Reply], policy: RetryPolicy, deadline: Opti
     })
 }
 
+/// How many scripts are tried: some plainly, a hundred thousand in the deep stages.
+fn scripts() -> u32 {
+    if std::env::var_os("STEADFAST_DEEP").is_some() { 100_000 } else { 2_000 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(scripts()))]
 
     #[test]
     fn the_wire_trace_is_the_prediction(
