@@ -56,6 +56,15 @@
 //!
 //! What can send more than once stands outside; what must hold for every send stands inside.
 //!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `reqwest` | `leaf::ReqwestLeaf`: the stack over a `reqwest` client |
+//!
+//! Pages to read: [adopting one layer at a time](guide::adopting), and [what the specification does not
+//! say](guide::unspecified).
+//!
 //! # What it does not do
 //!
 //! It keeps nothing on disk: what is in doubt when a process dies must be looked for by hand, and a restart logs in
@@ -66,6 +75,7 @@ mod client;
 pub mod deadline;
 mod error;
 mod gate;
+pub mod guide;
 pub mod leaf;
 pub mod route;
 mod stack;
