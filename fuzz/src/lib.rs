@@ -6,6 +6,11 @@
 mod envelope;
 mod form;
 mod gateway_request;
+mod header;
+mod raw_answer;
 mod sym_id;
 
-pub use crate::{envelope::envelope, form::form, gateway_request::gateway_request, sym_id::sym_id};
+pub use crate::{
+    envelope::envelope, form::form, gateway_request::gateway_request, header::header, raw_answer::raw_answer,
+    sym_id::sym_id,
+};

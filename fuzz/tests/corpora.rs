@@ -39,3 +39,13 @@ fn sym_id_corpus_breaks_no_promise() {
 fn gateway_request_corpus_breaks_no_promise() {
     replay("gateway_request", steadfast_fuzz::gateway_request);
 }
+
+#[test]
+fn raw_answer_corpus_breaks_no_promise() {
+    replay("raw_answer", steadfast_fuzz::raw_answer);
+}
+
+#[test]
+fn header_corpus_breaks_no_promise() {
+    replay("header", steadfast_fuzz::header);
+}

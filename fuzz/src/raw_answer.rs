@@ -1,0 +1,187 @@
+use std::{
+    future::{Ready, ready},
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::{
+    client::legacy::{
+        Client as HyperClient,
+        connect::{Connected, Connection},
+    },
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+};
+use steadfast::{Access, Client, ErrorKind, OrderRequest, OrderType, Product, Side, Validity, leaf::Leaf};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use tower::Service;
+
+/// The order list of a gateway that has placed nothing.
+const EMPTY_LIST: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 31\r\n\r\n{\"s\":\"no-data\",\"msg\":\"no-data\"}\n";
+
+/// Answers a place-order with the raw bytes of an input, then closes the connection; the order list stays empty.
+///
+/// The request goes through the whole client, over hyper and a pipe in memory.
+///
+/// # Panics
+///
+/// If the client makes up an order, sends one again that may have been accepted, or takes what it cannot read for an
+/// answer.
+pub fn raw_answer(data: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(place_one(data));
+}
+
+async fn place_one(answer: &[u8]) {
+    let wire = Wire { answer: Arc::from(answer), posts: Arc::default() };
+    let hyper = HyperClient::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .http1_max_headers(100)
+        .http1_max_buf_size(128 * 1024)
+        .build(wire.clone());
+    let access = Access::token("the-api-key", "the-access-token").expect("an access");
+    let base = "http://localhost/v2".parse().expect("a base");
+    let client = Client::builder(base, access).build_over(Leaf::new(hyper)).expect("a client");
+    let placed = client.place_order(&order()).await;
+    let posts = *wire.posts.lock().expect("nobody panics");
+    let status = status(answer);
+    match &placed {
+        Ok(placed) => {
+            assert_eq!(status, Some(200), "a success from {status:?}");
+            assert!(appears(answer, &placed.order_id), "an order from nowhere: {}", placed.order_id);
+            assert_eq!(posts, 1, "an accepted order was sent again");
+        }
+        Err(error) => {
+            // The gateway has read the whole request, so nothing was ever "not sent".
+            assert_ne!(error.kind(), ErrorKind::Unreachable);
+            if error.kind() == ErrorKind::Rejected {
+                assert!(matches!(status, Some(400 | 403..=405 | 415)), "a rejection from {status:?}");
+            }
+        }
+    }
+    // An answer that hyper cannot read is as good as none: the order is looked for, and sent again once.
+    match placed.err().and_then(|error| error.status()).map(|status| status.as_u16()) {
+        // Answers that say that nothing was executed may be repeated at once.
+        Some(429) => assert!(posts <= 5),
+        Some(200..=399 | 402..=428 | 430..=499) => assert_eq!(posts, 1, "sent again after {status:?}"),
+        _ => assert!(posts <= 2),
+    }
+    assert_eq!(client.in_doubt(), 0, "the list was read to the end");
+}
+
+fn order() -> OrderRequest {
+    let order = OrderRequest::builder().sym_id("EQT_INFY_EQ_NSE".parse().expect("an instrument")).qty(10);
+    let order = order.side(Side::Buy).order_type(OrderType::Limit).limit_price(100.into());
+    order.product(Product::Delivery).validity(Validity::Day).build().expect("an order")
+}
+
+/// The status of the first answer that is not informational, if a reader of HTTP/1 could take it for one.
+fn status(mut answer: &[u8]) -> Option<u16> {
+    loop {
+        let line = answer.strip_prefix(b"HTTP/1.1 ").or_else(|| answer.strip_prefix(b"HTTP/1.0 "))?;
+        let digits = line.get(..3).filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
+        let status = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        if status >= 200 {
+            return Some(status);
+        }
+        let next = line.windows(7).position(|piece| piece == b"HTTP/1.")?;
+        answer = &line[next..];
+    }
+}
+
+fn appears(answer: &[u8], order_id: &str) -> bool {
+    // An identifier with escapes in it is written otherwise than it reads.
+    order_id.contains(|c: char| !c.is_ascii_alphanumeric())
+        || answer.contains(&b'\\')
+        || answer.windows(order_id.len()).any(|piece| piece == order_id.as_bytes())
+}
+
+/// Makes connections to a gateway in memory.
+#[derive(Clone)]
+struct Wire {
+    answer: Arc<[u8]>,
+    posts: Arc<Mutex<usize>>,
+}
+
+impl Wire {
+    async fn serve(self, stream: DuplexStream) -> io::Result<()> {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let (mut head, mut length) = (String::new(), 0);
+            loop {
+                let start = head.len();
+                if stream.read_line(&mut head).await? == 0 {
+                    return Ok(());
+                }
+                let line = head[start..].to_ascii_lowercase();
+                if let Some(value) = line.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap_or_default();
+                }
+                if line == "\r\n" {
+                    break;
+                }
+            }
+            stream.read_exact(&mut vec![0; length]).await?;
+            if !head.starts_with("POST") {
+                stream.write_all(EMPTY_LIST).await?;
+                continue;
+            }
+            *self.posts.lock().expect("nobody panics") += 1;
+            stream.write_all(&self.answer).await?;
+            return stream.shutdown().await;
+        }
+    }
+}
+
+impl Service<Uri> for Wire {
+    type Response = Pipe;
+    type Error = io::Error;
+    type Future = Ready<io::Result<Pipe>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let (near, far) = duplex(64 * 1024);
+        tokio::spawn(self.clone().serve(far));
+        ready(Ok(Pipe(TokioIo::new(near))))
+    }
+}
+
+struct Pipe(TokioIo<DuplexStream>);
+
+impl Connection for Pipe {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl Read for Pipe {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl Write for Pipe {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
