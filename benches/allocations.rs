@@ -5,6 +5,7 @@
 mod asked;
 mod layers;
 mod permits;
+mod windows;
 
 use std::{alloc::System, future::poll_fn, hint::black_box};
 
@@ -25,7 +26,7 @@ static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const TIMES: u64 = 1_000;
 
 fn main() -> Result<(), BoxError> {
-    let asked = Asked::of_us()?;
+    let asked = Asked::of_us();
     let runtime = Builder::new_current_thread().enable_time().build()?;
     // Some layers make a timer when they are made.
     let _entered = runtime.enter();

@@ -1,9 +1,5 @@
 //! What a bench is asked to do, and how it tells its figures.
 
-#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
-
-use steadfast::BoxError;
-
 /// What the words after a bench's name ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -11,23 +7,20 @@ pub(crate) enum Asked {
     Table { whole: bool },
     /// Its figures about this subject, one a line: case, who, value and unit, with tabs between them.
     Lines { subject: String },
-    /// One case of one contender, so many times and nothing else, for a simulator that counts instructions.
-    Once { subject: String, case: String, who: String, times: u64 },
+    /// One case of one contender and nothing else, for a simulator that counts instructions.
+    Once { subject: String, case: String, who: String },
 }
 
 impl Asked {
-    pub(crate) fn of_us() -> Result<Self, BoxError> {
+    pub(crate) fn of_us() -> Self {
         let words: Vec<String> = std::env::args().skip(1).collect();
-        Ok(match &words[..] {
+        match &words[..] {
             [flag, subject] if flag == "--lines" => Self::Lines { subject: subject.clone() },
-            [flag, subject, case, who, times] if flag == "--once" => Self::Once {
-                subject: subject.clone(),
-                case: case.clone(),
-                who: who.clone(),
-                times: times.parse()?,
-            },
+            [flag, subject, case, who] if flag == "--once" => {
+                Self::Once { subject: subject.clone(), case: case.clone(), who: who.clone() }
+            }
             words => Self::Table { whole: words.iter().any(|word| word == "--bench") },
-        })
+        }
     }
 
     /// True if figures about `subject` are wanted.
@@ -39,6 +32,7 @@ impl Asked {
     }
 
     /// Tells one figure.
+    #[expect(clippy::print_stdout, reason = "a bench prints its figures")]
     pub(crate) fn tell(&self, case: &str, who: &str, value: f64, unit: &str) {
         if matches!(self, Self::Lines { .. }) {
             println!("{case}\t{who}\t{value}\t{unit}");

@@ -1,13 +1,14 @@
 //! How many instructions does a permit take, and how many a call?
 //!
-//! Unlike time, the answer is the same on a busy machine. Every case runs under callgrind twice, once so many times and
-//! once twice as often, in processes of their own; the difference is the case's alone.
+//! Unlike time, the answer is the same on a busy machine. Every case runs under callgrind in a process of its own, so
+//! many times for what is filled only once, and then so many times while callgrind counts.
 
 #![expect(clippy::print_stderr, reason = "a bench that cannot answer says why")]
 
 mod asked;
 mod layers;
 mod permits;
+mod windows;
 
 use std::{future::poll_fn, hint::black_box, process::Command};
 
@@ -21,10 +22,12 @@ use tower::Service;
 use crate::{asked::Asked, layers::Call};
 
 /// Often enough for what happens now and then, such as a sweep, to show as the fraction that it is.
-const TIMES: u64 = 4_000;
+const TIMES: u64 = 64 * BATCH;
+/// Requests are made while callgrind does not count, so many at a time: where they lie in memory matters.
+const BATCH: u64 = 64;
 
 fn main() -> Result<(), BoxError> {
-    let asked = Asked::of_us()?;
+    let asked = Asked::of_us();
     let runtime = Builder::new_current_thread().enable_time().build()?;
     // Some services make a timer when they are made.
     let _entered = runtime.enter();
@@ -49,7 +52,7 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Does it as often as asked, or has it counted; `run` does it so many times.
+    /// Does it, or has it counted.
     fn measure(
         &self,
         subject: &str,
@@ -58,15 +61,12 @@ impl Counter<'_> {
         run: impl FnOnce(u64) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
         match self.asked {
-            Asked::Once { case: wanted, who: whose, times, .. } if wanted == case && whose == who => {
-                run(*times)
-            }
+            Asked::Once { case: wanted, who: whose, .. } if wanted == case && whose == who => run(TIMES),
             Asked::Once { .. } => Ok(()),
             Asked::Table { whole: false } => run(1),
             asked => {
-                let (less, more) =
-                    (collect(subject, case, who, TIMES)?, collect(subject, case, who, 2 * TIMES)?);
-                asked.tell(case, who, more.saturating_sub(less) as f64 / TIMES as f64, "instructions");
+                let each = collect(subject, case, who)? as f64 / TIMES as f64;
+                asked.tell(case, who, each, "instructions");
                 Ok(())
             }
         }
@@ -83,6 +83,7 @@ impl permits::Meter for Counter<'_> {
         Counter::measure(self, "limiter", case, who, |times| {
             let mut take = make()?;
             (0..times).for_each(|_| take());
+            under_the_eyes_of_callgrind(|| (0..times).for_each(|_| take()));
             Ok(())
         })
     }
@@ -100,37 +101,54 @@ impl layers::Meter for Counter<'_> {
         S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>,
     {
         Counter::measure(self, "overhead", case, who, |times| {
-            self.runtime.block_on(calls(&mut service, call, times))
+            for first in (0..2 * times).step_by(BATCH as usize) {
+                let batch = first..first + BATCH.min(times);
+                let requests = batch.map(|number| call.request(number + 1)).collect::<Result<Vec<_>, _>>()?;
+                if first < times {
+                    self.runtime.block_on(calls(&mut service, requests))?;
+                } else {
+                    under_the_eyes_of_callgrind(|| self.runtime.block_on(calls(&mut service, requests)))?;
+                }
+            }
+            Ok(())
         })
     }
 }
 
-/// Calls so many times, and makes as many requests however many that is, so that making them is in no difference.
-async fn calls<S>(service: &mut S, call: Call, times: u64) -> Result<(), BoxError>
+async fn calls<S>(service: &mut S, requests: Vec<Request<Full<Bytes>>>) -> Result<(), BoxError>
 where
     S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>,
 {
-    let requests = (0..2 * TIMES).map(|number| call.request(number + 1)).collect::<Result<Vec<_>, _>>()?;
-    let mut requests = requests.into_iter();
-    for request in requests.by_ref().take(times as usize) {
+    for request in requests {
         poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
         drop(black_box(service.call(request).await.map_err(Into::into)?));
     }
-    // Dropping a request is part of a call.
-    std::mem::forget(requests);
     Ok(())
 }
 
-/// All instructions of a process that runs a case so many times.
-fn collect(subject: &str, case: &str, who: &str, times: u64) -> Result<u64, BoxError> {
+/// Callgrind knows it by its name, and counts while it runs.
+#[inline(never)]
+fn under_the_eyes_of_callgrind<T>(run: impl FnOnce() -> T) -> T {
+    black_box(run())
+}
+
+/// The instructions that callgrind counts in a process that runs one case.
+fn collect(subject: &str, case: &str, who: &str) -> Result<u64, BoxError> {
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(std::env::current_exe()?);
-    let output = valgrind.args(["--once", subject, case, who, &times.to_string()]).output()?;
+    valgrind
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
+        .arg("--toggle-collect=*under_the_eyes_of_callgrind*")
+        .arg(std::env::current_exe()?)
+        .args(["--once", subject, case, who]);
+    let output = valgrind.output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(format!("callgrind failed on `{case}` of {who}: {said}").into());
     }
     let collected = said.lines().find_map(|line| line.split_once("Collected :"));
-    let (_, number) = collected.ok_or_else(|| format!("callgrind counted nothing: {said}"))?;
-    Ok(number.trim().parse()?)
+    let number: u64 = collected.map_or(Ok(0), |(_, number)| number.trim().parse())?;
+    if number == 0 {
+        return Err(format!("callgrind counted nothing for `{case}` of {who}: {said}").into());
+    }
+    Ok(number)
 }

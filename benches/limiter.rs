@@ -4,24 +4,24 @@
 //! read, the instant is given; what we cost includes the lock. What a whole layer costs is a row of `overhead`.
 
 mod permits;
+mod windows;
 
-use std::{
-    hint::black_box,
-    sync::{Arc, Barrier},
-    thread,
-    time::Duration,
-};
+use std::{hint::black_box, sync::Barrier, thread, time::Duration};
 
-use criterion::Criterion;
+use criterion::{BenchmarkGroup, Criterion, measurement::WallTime};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
+use peers::{Given, Governor};
 use steadfast::{
     BoxError,
     limit::{Account, Lane, Zone},
 };
 use tokio::{runtime::Builder, time::Instant};
 
-use crate::permits::{MANY, Meter, STEADFAST};
+use crate::{
+    permits::{MANY, Meter, STEADFAST},
+    windows::{ask, general},
+};
 
 fn main() -> Result<(), BoxError> {
     let mut criterion = Criterion::default()
@@ -70,58 +70,64 @@ impl Meter for Stopwatch<'_> {
 /// Two threads that ask for nothing but permits of one key: the worst that can happen to a lock.
 fn contention(criterion: &mut Criterion) -> Result<(), BoxError> {
     let mut group = criterion.benchmark_group("acquire, two threads on one key");
-    let core = || permits::core(MANY, MANY);
-    let zones = [(permits::general(&core()?)?, 7)];
-    group.bench_function(STEADFAST, |bencher| {
-        bencher.iter_custom(|times| {
-            let Ok(core) = core() else { return Duration::MAX };
-            let core = Mutex::new(core);
-            both(times, || drop(black_box(core.lock().acquire(&permits::ask(&zones, Lane::Critical), 1))))
-        });
-    });
-    group.bench_function("governor ×2", |bencher| {
-        bencher.iter_custom(|times| {
-            let limits = peers::Governor::with_clock(MANY, MANY, &peers::Given::default());
-            both(times, || drop(black_box(limits.take())))
-        });
-    });
-    group.finish();
+    race(&mut group, STEADFAST, || {
+        let core = windows::zones(MANY, MANY).build_core()?;
+        let zones = [(general(&core)?, 7)];
+        let core = Mutex::new(core);
+        Ok(move || drop(black_box(core.lock().acquire(&ask(&zones, Lane::Critical), 1))))
+    })?;
+    race(&mut group, "governor ×2", || {
+        let limits = Governor::with_clock(MANY, MANY, &Given::default());
+        Ok(move || _ = black_box(limits.take()))
+    })?;
+    drop(group);
 
     let mut group = criterion.benchmark_group("acquire, two threads, clock included");
-    group.bench_function(STEADFAST, |bencher| {
-        bencher.iter_custom(|times| {
-            let Ok(limiter) = permits::shared() else { return Duration::MAX };
-            let keys = limiter.keys("api.example", &Account::default());
-            both(times, || {
-                let permit = limiter.acquire(&[Zone::GENERAL], keys, Lane::Critical).now_or_never();
-                std::mem::forget(black_box(permit));
-            })
-        });
-    });
-    group.bench_function("governor ×2", |bencher| {
-        bencher.iter_custom(|times| {
-            let limits = permits::governor_shared();
-            both(times, || drop(black_box(limits.take())))
-        });
-    });
-    group.finish();
-    Ok(())
+    race(&mut group, STEADFAST, || {
+        let limiter = windows::zones(MANY, MANY).build()?;
+        let keys = limiter.keys("api.example", &Account::default());
+        Ok(move || {
+            let permit = limiter.acquire(&[Zone::GENERAL], keys, Lane::Critical).now_or_never();
+            std::mem::forget(black_box(permit));
+        })
+    })?;
+    race(&mut group, "governor ×2", || {
+        let limits = Governor::new(MANY, MANY);
+        Ok(move || _ = black_box(limits.take()))
+    })
 }
 
-/// How long two threads take that both do it so many times.
-fn both(times: u64, take: impl Fn() + Sync) -> Duration {
+/// How long one permit takes while another thread takes as many, from a limiter that `make` makes.
+fn race<F: Fn() + Sync>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    who: &str,
+    make: impl Fn() -> Result<F, BoxError>,
+) -> Result<(), BoxError> {
+    let mut failed = None;
+    group.bench_function(who, |bencher| {
+        bencher.iter_custom(|times| match make() {
+            Ok(take) => both(times, &take),
+            Err(error) => {
+                failed = Some(error);
+                Duration::MAX
+            }
+        });
+    });
+    failed.map_or(Ok(()), Err)
+}
+
+/// How long two threads take until both have done it so many times.
+fn both(times: u64, take: &(impl Fn() + Sync)) -> Duration {
     let start = Barrier::new(2);
     let run = || {
         start.wait();
         let begun = Instant::now();
-        for _ in 0..times {
-            take();
-        }
+        (0..times).for_each(|_| take());
         begun.elapsed()
     };
     thread::scope(|scope| {
         let other = scope.spawn(run);
-        let ours = run();
-        other.join().map_or(Duration::MAX, |theirs| theirs.max(ours))
+        let one = run();
+        other.join().map_or(Duration::MAX, |other| other.max(one))
     })
 }

@@ -1,18 +1,17 @@
 //! The ways to a permit that `limiter` and `allocations` look at, beside those of others for the same two windows.
 
-use std::{hint::black_box, num::NonZeroU32, sync::Arc};
+use std::{hint::black_box, num::NonZeroU32};
 
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use peers::{Given, Governor, LeakyBucket, TowerResilience, rate_limits};
 use steadfast::{
     BoxError,
-    limit::{
-        Account, Answer, Ask, Decision, Lane, Limiter, MINUTE, Nanos, Quota, SECOND, Zone, ZoneId,
-        ZoneLimiter,
-    },
+    limit::{Account, Answer, Ask, Decision, Lane, Limiter, Nanos, SECOND, Zone},
 };
 use tower::{Layer, Service, service_fn};
+
+use crate::windows::{FOUR_HUNDRED, TEN, ask, general, zones};
 
 /// Ours, in every table.
 pub(crate) const STEADFAST: &str = "steadfast";
@@ -59,9 +58,12 @@ const MILLISECOND: Nanos = 1_000_000;
 /// Between two calls that follow each other closely.
 const MOMENT: Nanos = 100;
 
+/// A limit that no bench reaches: what is measured is the way to a permit, not the wait for it.
+pub(crate) const MANY: NonZeroU32 = NonZeroU32::MIN.saturating_add(15_000_000 - 1);
+
 /// The core behind a lock, with the stamps of a busy minute in its log.
 fn acquire(lane: Lane) -> Result<impl FnMut(), BoxError> {
-    let mut core = core(MANY, MANY)?;
+    let mut core = zones(MANY, MANY).build_core()?;
     let zones = [(general(&core)?, 7)];
     let mut now = SECOND.as_nanos() as Nanos;
     for _ in 0..400 {
@@ -80,7 +82,7 @@ fn acquire(lane: Lane) -> Result<impl FnMut(), BoxError> {
 
 /// A whole request by the service's own limits, far from both.
 fn acquire_and_settle(every: Nanos) -> Result<impl FnMut(), BoxError> {
-    let mut core = core(TEN, FOUR_HUNDRED)?;
+    let mut core = zones(TEN, FOUR_HUNDRED).build_core()?;
     let zones = [(general(&core)?, 7)];
     let mut now = SECOND.as_nanos() as Nanos;
     for _ in 0..400 {
@@ -100,7 +102,7 @@ fn acquire_and_settle(every: Nanos) -> Result<impl FnMut(), BoxError> {
 
 /// A whole request of a client that always has another one: it is queued, polled when its alarm rings, and settled.
 fn saturated() -> Result<impl FnMut(), BoxError> {
-    let mut core = core(TEN, FOUR_HUNDRED)?;
+    let mut core = zones(TEN, FOUR_HUNDRED).build_core()?;
     let zones = [(general(&core)?, 7)];
     let mut now = SECOND.as_nanos() as Nanos;
     // Two minutes in, every stamp of the last two windows matters.
@@ -112,7 +114,7 @@ fn saturated() -> Result<impl FnMut(), BoxError> {
 }
 
 /// One request from the asking to the answer, at once or when the zone has room; `now` goes along.
-pub(crate) fn request(core: &mut Limiter, ask: &Ask<'_>, now: &mut Nanos) {
+fn request(core: &mut Limiter, ask: &Ask<'_>, now: &mut Nanos) {
     let mut decision = core.acquire(ask, *now);
     while let Decision::Queued { waiter, alarm: Some(alarm) } = decision {
         *now = alarm;
@@ -127,7 +129,7 @@ pub(crate) fn request(core: &mut Limiter, ask: &Ask<'_>, now: &mut Nanos) {
 
 /// The limiter as its users have it: its own lock, tokio's clock, and a future.
 fn zone_limiter() -> Result<impl FnMut(), BoxError> {
-    let limiter = shared()?;
+    let limiter = zones(MANY, MANY).build()?;
     let keys = limiter.keys("api.example", &Account::default());
     Ok(move || {
         let permit = limiter.acquire(black_box(&[Zone::GENERAL]), keys, Lane::Critical).now_or_never();
@@ -135,11 +137,6 @@ fn zone_limiter() -> Result<impl FnMut(), BoxError> {
         // What giving it back costs is another row's.
         std::mem::forget(black_box(permit));
     })
-}
-
-pub(crate) fn shared() -> Result<ZoneLimiter, BoxError> {
-    let windows = |general: Quota| general.clear_limits().limit(MANY.get(), SECOND).limit(MANY.get(), MINUTE);
-    Ok(ZoneLimiter::builder().preset().adjust(Zone::GENERAL, windows).build()?)
 }
 
 fn governor(second: NonZeroU32, minute: NonZeroU32, every: Nanos) -> Result<impl FnMut(), BoxError> {
@@ -156,14 +153,10 @@ fn governor(second: NonZeroU32, minute: NonZeroU32, every: Nanos) -> Result<impl
 }
 
 fn governor_with_its_clock() -> Result<impl FnMut(), BoxError> {
-    let limits = governor_shared();
+    let limits = Governor::new(MANY, MANY);
     Ok(move || {
         black_box(black_box(&limits).take());
     })
-}
-
-pub(crate) fn governor_shared() -> Arc<Governor> {
-    Arc::new(Governor::new(MANY, MANY))
 }
 
 fn leaky_bucket() -> Result<impl FnMut(), BoxError> {

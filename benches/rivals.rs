@@ -1,6 +1,10 @@
 //! The clients that the burst goes through: the stack, and what its users would otherwise put together.
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    num::{NonZeroU32, NonZeroUsize},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use governor::{
@@ -8,6 +12,7 @@ use governor::{
 };
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::Full;
+use peers::TowerResilience;
 use steadfast::{
     BoxError, Paths, Stack,
     auth::{ApiKey, TokenSource},
@@ -37,10 +42,13 @@ pub(crate) enum Rival {
     GovernorPaced,
     /// tower's rate limit for each limit, behind a buffer, and tower's retry around it.
     Tower,
+    /// tower-resilience's sliding log for each limit, and its retry around it.
+    TowerResilience,
 }
 
 impl Rival {
-    pub(crate) const ALL: [Self; 4] = [Self::Steadfast, Self::Governor, Self::GovernorPaced, Self::Tower];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Steadfast, Self::Governor, Self::GovernorPaced, Self::Tower, Self::TowerResilience];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -48,6 +56,7 @@ impl Rival {
             Self::Governor => "governor + retry",
             Self::GovernorPaced => "governor, paced + retry",
             Self::Tower => "tower's own layers",
+            Self::TowerResilience => "tower-resilience",
         }
     }
 
@@ -59,6 +68,7 @@ impl Rival {
                 with_token(facts, governed(wire, |quota| quota.allow_burst(NonZeroU32::MIN)))
             }
             Self::Tower => with_token(facts, towers(wire)),
+            Self::TowerResilience => tower_resiliences(facts, wire),
         }
     }
 }
@@ -111,15 +121,17 @@ impl<E> Policy<Request<Full<Bytes>>, Response<()>, E> for Simple {
     type Future = Sleep;
 
     fn retry(&mut self, _: &mut Request<Full<Bytes>>, result: &mut Result<Response<()>, E>) -> Option<Sleep> {
-        let passing =
-            |status: StatusCode| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
-        result.as_ref().is_ok_and(|answer| passing(answer.status())).then_some(())?;
+        result.as_ref().is_ok_and(is_passing).then_some(())?;
         self.0.next().map(|seconds| sleep(Duration::from_secs(*seconds)))
     }
 
     fn clone_request(&mut self, request: &Request<Full<Bytes>>) -> Option<Request<Full<Bytes>>> {
         Some(request.clone())
     }
+}
+
+fn is_passing(answer: &Response<()>) -> bool {
+    answer.status() == StatusCode::TOO_MANY_REQUESTS || answer.status().is_server_error()
 }
 
 fn drop_body(answer: Result<Response<Body>, ConnectionReset>) -> Result<Response<()>, BoxError> {
@@ -199,4 +211,29 @@ fn towers(
     service_fn(move |request: Request<Full<Bytes>>| {
         if is_order(&request) { orders.clone() } else { others.clone() }.oneshot(request)
     })
+}
+
+fn tower_resiliences(facts: &Credentials, wire: Wire) -> Result<Client, BoxError> {
+    const TRIES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(Simple::DELAYS.len());
+    let send = move |request: Request<Full<Bytes>>| {
+        let mut wire = wire.clone();
+        async move { drop_body(wire.call(request).await) }
+    };
+    let limits = TowerResilience::sliding_log();
+    let orders = ServiceBuilder::new()
+        .layer(TowerResilience::retry(TRIES, is_passing))
+        .layer(limits.rate_limit(TEN, Duration::from_secs(1))?)
+        .service(service_fn(send.clone()));
+    let others = ServiceBuilder::new()
+        .layer(TowerResilience::retry(TRIES, is_passing))
+        .layer(limits.rate_limits(TEN, FOUR_HUNDRED)?)
+        .service(service_fn(send));
+    let orders = Client::new(orders.map_err(BoxError::from));
+    let others = Client::new(others.map_err(BoxError::from));
+    with_token(
+        facts,
+        service_fn(move |request: Request<Full<Bytes>>| {
+            if is_order(&request) { orders.clone() } else { others.clone() }.oneshot(request)
+        }),
+    )
 }

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::try_join_all;
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -50,6 +51,12 @@ pub(crate) struct Figures {
 pub(crate) fn run(rival: Rival, network: Network, seed: u64) -> Result<Figures, BoxError> {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(burst(rival, network, seed))
+}
+
+/// Runs the burst through every client at the same time, each with a gateway of its own, by the real clock.
+pub(crate) fn run_all(network: Network, seed: u64) -> Result<Vec<Figures>, BoxError> {
+    let runtime = Builder::new_current_thread().enable_time().build()?;
+    runtime.block_on(try_join_all(Rival::ALL.map(|rival| burst(rival, network, seed))))
 }
 
 async fn burst(rival: Rival, network: Network, seed: u64) -> Result<Figures, BoxError> {

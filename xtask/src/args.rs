@@ -11,11 +11,15 @@ usage: cargo xtask <command>
   ci               the plain stages: format, tidy, licences, build, tests, doc tests, examples, lints, docs
   ci --deep        the deep stages only: fuzz corpora, long property tests
   tidy             the repository's own rules
+  bench [NAME] …   the benches as one table of ratios, or with `--json`; `--plots` draws them, `--check` holds counts of
+                   instructions, allocations and bytes against their ceilings; NAME: limiter, overhead, burst
   sim NAME …       simulations, `limits` or `orders`, each with `--json`; `sim --help` tells the rest";
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
+    /// The words after `bench`.
+    Bench(Vec<String>),
     Ci,
     Deep,
     /// The words after `sim`, which the simulator understands itself.
@@ -35,6 +39,7 @@ impl Verb {
             ["test"] => Ok(Self::Test(Missing::Refuse)),
             ["test", "--install"] => Ok(Self::Test(Missing::Install)),
             ["tidy"] => Ok(Self::Tidy),
+            ["bench", ref rest @ ..] => Ok(Self::Bench(rest.iter().map(|&word| word.to_owned()).collect())),
             ["sim", ref rest @ ..] => Ok(Self::Sim(rest.iter().map(|&word| word.to_owned()).collect())),
             ["--help" | "-h" | "help"] => Ok(Self::Usage),
             _ => Err(UnknownCommand(words.join(" "))),
@@ -71,6 +76,7 @@ mod tests {
         assert_eq!(parse("test --install"), Ok(Verb::Test(Missing::Install)));
         assert_eq!(parse("tidy"), Ok(Verb::Tidy));
         assert_eq!(parse("--help"), Ok(Verb::Usage));
+        assert_eq!(parse("bench --json"), Ok(Verb::Bench(vec!["--json".into()])));
         assert_eq!(parse("sim limits --json"), Ok(Verb::Sim(vec!["limits".into(), "--json".into()])));
     }
 

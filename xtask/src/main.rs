@@ -7,6 +7,7 @@
 //! | `cargo xtask ci` | the plain stages alone |
 //! | `cargo xtask ci --deep` | the deep stages alone, each in its time box; they never repeat a plain stage |
 //! | `cargo xtask tidy` | the checks of the repository's own rules alone |
+//! | `cargo xtask bench` | the benches as one table of ratios; with `--check`, counts against their ceilings |
 //! | `cargo xtask sim limits`, `sim orders` | the simulations, with figures as a table or as JSON |
 //!
 //! A stage that fails does not hide the stages after it; only a failed build skips what needs the build.
@@ -15,6 +16,7 @@
 //! The exit code is 0, 1 if anything failed, or 2 if the command line was not understood.
 
 mod args;
+mod bench;
 mod console;
 mod deep;
 mod examples;
@@ -55,8 +57,10 @@ fn main() -> ExitCode {
         }
     };
     // Its standard output is data, and its exit code its own.
-    if let Verb::Sim(words) = verb {
-        return sim::run(&words);
+    match &verb {
+        Verb::Bench(words) => return bench::run(words),
+        Verb::Sim(words) => return sim::run(words),
+        _ => {}
     }
     let tally = run(verb).unwrap_or_else(|error| {
         console::say(format_args!("error: {error:#}"));
@@ -69,7 +73,7 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<Tally> {
     let workspace = Workspace::load(&root::find())?;
     let summary = match verb {
-        Verb::Usage | Verb::Sim(_) => return Ok(Tally::default()),
+        Verb::Usage | Verb::Bench(_) | Verb::Sim(_) => return Ok(Tally::default()),
         Verb::Tidy => return tidy::run(&workspace),
         Verb::Test(missing) => {
             tools::ensure(&workspace, missing)?;

@@ -9,6 +9,8 @@ pub enum Cause {
         /// Sessions opened by this process in the last 24 hours.
         opened: usize,
     },
+    /// The token worked, and has ended before its time: sessions are known to end over night.
+    Ended,
     /// The login was accepted and the first use of its token was not: enforcement of the static IP differs (§5).
     IpNotWhitelisted,
     /// The token was issued for another API key, or the key is wrong.
@@ -64,6 +66,7 @@ impl fmt::Display for Cause {
             Self::SessionEvicted { opened } => {
                 write!(f, "session evicted: {opened} logins in 24 hours, and a user has ten sessions")
             }
+            Self::Ended => f.write_str("the session has ended before its time: log in again"),
             Self::IpNotWhitelisted => f.write_str("this machine's address is not on the app's whitelist"),
             Self::ApiKey => f.write_str("api_key is wrong or not the one the token was issued for"),
             Self::Clock { offset_ms } => {

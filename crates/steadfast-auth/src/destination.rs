@@ -41,7 +41,20 @@ pub(crate) fn check(uri: &Uri) -> Result<(), RefusedHeader> {
     }
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Whether `uri` leads to the host and port of `base`; a port that is not written is the scheme's own.
+pub(crate) fn is_at(uri: &Uri, base: &Uri) -> bool {
+    let port =
+        |uri: &Uri| uri.port_u16().or_else(|| (uri.scheme()? == &Scheme::HTTPS).then_some(443)).unwrap_or(80);
+    let same_host = match (uri.host(), base.host()) {
+        (Some(host), Some(only)) => host.eq_ignore_ascii_case(only),
+        _ => false,
+    };
+    // Someone who names himself in the address may be told apart there, but is not who the token is for.
+    let plain = |uri: &Uri| uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+    same_host && uri.scheme() == base.scheme() && port(uri) == port(base) && plain(uri)
+}
+
+pub(crate) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
@@ -49,6 +62,24 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_that_is_not_written_is_the_schemes_own() {
+        for (uri, base, same) in [
+            ("https://a.example/v2", "https://a.example/v2", true),
+            ("https://a.example:443/v2", "https://a.example/v2", true),
+            ("https://A.example/v2", "https://a.example:443/v2", true),
+            ("http://localhost/v2", "http://localhost:80/v2", true),
+            ("https://a.example:444/v2", "https://a.example/v2", false),
+            ("https://a.example:80/v2", "https://a.example/v2", false),
+            ("http://a.example:443/v2", "https://a.example/v2", false),
+            ("https://b.example/v2", "https://a.example/v2", false),
+            ("https://a.example.b/v2", "https://a.example/v2", false),
+            ("https://b@a.example/v2", "https://a.example/v2", false),
+        ] {
+            assert_eq!(is_at(&uri.parse().unwrap(), &base.parse().unwrap()), same, "{uri} {base}");
+        }
+    }
 
     #[test]
     fn clear_text_is_for_this_machine_only() {

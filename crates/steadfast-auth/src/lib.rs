@@ -53,6 +53,14 @@
 //! [`SkewEstimator`] learns from `Date` headers, and so are the time steps of one-time codes. Pauses and limits are
 //! monotonic.
 //!
+//! # Restarts
+//!
+//! A [`TokenStore`] keeps the token and every reason to be careful with the next login: in memory unless one is given,
+//! in a [`FileStore`] for all processes of a machine. Whoever logs in holds its lease during the whole login, and the
+//! others take the token over. An attempt is counted before it leaves, so that neither `kill -9` nor a supervisor that
+//! restarts for ever makes more than the budget's two with one set of credentials; a success, other credentials or a
+//! reset makes it whole.
+//!
 //! # Secrets
 //!
 //! Keys, passwords, codes and tokens live in types whose `Debug` shows nothing, and header values are marked sensitive.
@@ -60,12 +68,13 @@
 //!
 //! # What it does not do
 //!
-//! It stores nothing on disk: after a restart it logs in again, and the failure budget starts whole. It does not listen
-//! for the redirect of a browser login, and it revokes no session.
+//! It opens no browser, and it revokes no session: the service shows no way to end one. Its [`FileStore`] trusts the
+//! locks of a local file system and guards against other users of the machine, not against programs of the same user.
 
 mod cause;
 mod code;
 mod destination;
+mod docket;
 mod error;
 mod gate;
 mod header;
@@ -78,6 +87,7 @@ mod secret;
 mod skew;
 mod source;
 mod status;
+mod store;
 mod token;
 mod totp;
 
@@ -94,8 +104,8 @@ pub use crate::{
     gate::{Gate, GatePermit, OpenGate},
     header::{AuthHeader, AuthHeaderLayer, CallersHeader},
     login::{
-        Attempt, CodeExchange, Grant, IndividualLogin, Login, LoginFailure, LoginFields, LoginMode, Otp,
-        Static, Totp, UnexpectedStatus,
+        Attempt, BrowserLogin, CodeExchange, Grant, IndividualLogin, InvalidRedirect, Login, LoginFailure,
+        LoginFields, LoginMode, LoginRefused, NoPaste, Otp, Static, Stored, Totp, UnexpectedStatus,
     },
     refresh::{Refresh, RefreshLayer},
     renewal::{DailyAt, Renewal},
@@ -103,6 +113,10 @@ pub use crate::{
     skew::SkewEstimator,
     source::{TokenSource, TokenSourceBuilder},
     status::{HumanNeeded, Status, TokenState},
+    store::{
+        FileLease, FileStore, Identity, MemoryLease, MemoryStore, Record, StoreError, StoreLease, Summary,
+        TokenStore,
+    },
     token::Token,
     totp::TotpSecret,
 };

@@ -11,6 +11,10 @@ use crate::{
 
 /// While the breaker is open, one request passes this often to see whether the service accepts again.
 const BETWEEN_PROBES: Duration = Duration::from_secs(30);
+/// Requests that are refused for want of a token look for a stored one this often.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
+/// From this age on, a token that nobody has used may have ended for want of age rather than of a right.
+const OLD_MS: i64 = 15 * 60_000;
 const DAY_MS: i64 = 86_400_000;
 
 /// The instant of an event: monotonic since some start, and the service's wall clock in milliseconds.
@@ -18,6 +22,20 @@ const DAY_MS: i64 = 86_400_000;
 pub(crate) struct Now {
     pub(crate) elapsed: Duration,
     pub(crate) wall: i64,
+}
+
+impl Now {
+    /// The monotonic instant of a time of the service's wall clock; one that lies ahead is taken for now.
+    pub(crate) fn elapsed_at(self, ms: i64) -> Duration {
+        let ago = u64::try_from(self.wall.saturating_sub(ms)).unwrap_or_default();
+        self.elapsed.saturating_sub(Duration::from_millis(ago))
+    }
+
+    /// The time of the service's wall clock at a monotonic instant.
+    pub(crate) fn wall_at(self, elapsed: Duration) -> i64 {
+        let ago = self.elapsed.saturating_sub(elapsed).as_millis();
+        self.wall.saturating_sub(i64::try_from(ago).unwrap_or(i64::MAX))
+    }
 }
 
 /// The life of tokens: which one is held, whether it may be used, and when a login starts.
@@ -31,6 +49,11 @@ pub(crate) struct Life {
     held: Option<Held>,
     generation: u64,
     flying: bool,
+    // The flight under way only looks whether somebody else has stored a token.
+    looking: bool,
+    // Other processes may store tokens.
+    shares: bool,
+    look_at: Duration,
     suspected: Option<Duration>,
     breaker: Option<Breaker>,
     asked_for: u64,
@@ -54,6 +77,14 @@ struct Held {
 #[derive(Clone, Copy, Debug)]
 struct Breaker {
     probe_at: Duration,
+}
+
+/// A token that another process has fetched; times by the service's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Adopted {
+    pub(crate) issued: i64,
+    pub(crate) expires: Option<i64>,
+    pub(crate) worked: bool,
 }
 
 /// What a request has to do before it is sent.
@@ -88,11 +119,19 @@ impl Life {
             held: None,
             generation: 0,
             flying: false,
+            looking: false,
+            shares: false,
+            look_at: Duration::ZERO,
             suspected: None,
             breaker: None,
             asked_for: 0,
             sessions: VecDeque::new(),
         }
+    }
+
+    /// Other processes may store tokens: before a request is refused for want of one, it is looked for.
+    pub(crate) fn sharing(self) -> Self {
+        Self { shares: true, ..self }
     }
 
     /// A request asks for a usable token. `may_renew` is false while an order is in doubt.
@@ -161,11 +200,58 @@ impl Life {
             return Err(Refusal { kind: AuthErrorKind::NotConfigured, ready: None });
         }
         if self.flying {
+            // Whoever asks for a login does not content himself with a look.
+            self.looking = false;
             return Ok(false);
         }
         self.policy.may_be_asked(now.elapsed)?;
         self.flying = true;
         Ok(true)
+    }
+
+    /// The store holds nothing new. Whether a login follows, or why the flight ends here.
+    pub(crate) fn looked(&mut self, now: Now) -> Result<(), Refusal> {
+        if std::mem::take(&mut self.looking) {
+            self.may_start(now).inspect_err(|_| self.failed())?;
+        }
+        Ok(())
+    }
+
+    /// Whether a stored token is worth taking over: it lives on for a while.
+    pub(crate) fn is_worth(&self, issued: i64, expires: Option<i64>, now: Now) -> bool {
+        expires.is_none_or(|e| now.wall < self.renewal.mandatory_at(issued, e))
+    }
+
+    /// Takes over a token that another process has fetched. Returns its generation.
+    pub(crate) fn adopted(&mut self, token: &Adopted, same: bool, now: Now) -> u64 {
+        let generation = self.hold(token.issued, token.expires, same);
+        // An old token that nobody has used yet may have ended over night: its age is a reason for a login.
+        let old = now.wall.saturating_sub(token.issued) > OLD_MS;
+        if let Some(held) = &mut self.held {
+            held.worked |= token.worked || old;
+        }
+        generation
+    }
+
+    /// Takes over what the record of the account says.
+    pub(crate) fn restore(&mut self, sessions: &[i64], suspected: Option<Duration>, now: Now) {
+        self.sessions = sessions.iter().copied().filter(|&at| now.wall - at < DAY_MS).collect();
+        self.suspected = self.suspected.max(suspected);
+    }
+
+    /// When a young token was refused last, and a login followed.
+    pub(crate) fn suspected(&self) -> Option<Duration> {
+        self.suspected
+    }
+
+    /// When sessions were opened, of the last day.
+    pub(crate) fn session_times(&self) -> Vec<i64> {
+        self.sessions.iter().copied().collect()
+    }
+
+    /// True while a login is under way.
+    pub(crate) fn is_logging_in(&self) -> bool {
+        self.flying && !self.looking
     }
 
     /// The background looks every 30 s, by the wall clock, because a suspended machine's monotonic clock stands still.
@@ -189,9 +275,18 @@ impl Life {
 
     /// A login brought a token. If it is the one already held, its generation stays. Returns the generation.
     pub(crate) fn granted(&mut self, issued: i64, life: Option<Duration>, same: bool, now: Now) -> u64 {
-        self.flying = false;
         self.policy.granted(now.elapsed);
         let expires = life.map(|l| issued.saturating_add(i64::try_from(l.as_millis()).unwrap_or(i64::MAX)));
+        // A given token is a session that somebody else has opened.
+        if !same && self.mode != Some(LoginMode::Once) {
+            self.note_session(now.wall);
+        }
+        self.hold(issued, expires, same)
+    }
+
+    fn hold(&mut self, issued: i64, expires: Option<i64>, same: bool) -> u64 {
+        self.flying = false;
+        self.looking = false;
         match &mut self.held {
             // A service that hands out the session's token again has not made it any better: what is known of it stays.
             Some(held) if same => {
@@ -212,10 +307,6 @@ impl Life {
                     doubted: false,
                     called: false,
                 });
-                // A given token is a session that somebody else has opened.
-                if self.mode != Some(LoginMode::Once) {
-                    self.note_session(now.wall);
-                }
             }
         }
         self.generation
@@ -224,6 +315,7 @@ impl Life {
     /// The login failed for good. The token that it would have replaced stays as good as it was.
     pub(crate) fn failed(&mut self) {
         self.flying = false;
+        self.looking = false;
         if let Some(held) = &mut self.held {
             held.doubted = false;
         }
@@ -301,6 +393,14 @@ impl Life {
                 if let Some(held) = &mut self.held {
                     held.doubted = true;
                 }
+                self.fly()
+            }
+            // ## (NeedsHuman | Expired | Latched) => looking
+            //
+            // A person may have logged in elsewhere, or opened the latch.
+            Err(_) if self.shares && now.elapsed >= self.look_at => {
+                self.look_at = now.elapsed + BETWEEN_LOOKS;
+                self.looking = true;
                 self.fly()
             }
             Err(refusal) => Admission::Refuse(refusal),

@@ -1,9 +1,11 @@
 mod attempt;
+mod browser;
 mod exchange;
 mod failure;
 mod fixed;
 mod individual;
 mod oauth;
+mod stored;
 
 use std::{
     fmt,
@@ -16,11 +18,14 @@ use secrecy::SecretString;
 
 pub use self::{
     attempt::Attempt,
+    browser::{BrowserLogin, InvalidRedirect, LoginRefused, NoPaste},
     failure::{LoginFailure, UnexpectedStatus},
     fixed::Static,
     individual::{IndividualLogin, LoginFields, Otp, Totp},
     oauth::CodeExchange,
+    stored::Stored,
 };
+use crate::Identity;
 
 /// Fetches a token.
 ///
@@ -34,7 +39,13 @@ pub trait Login: Send + Sync + 'static {
     /// Who is needed for it.
     fn mode(&self) -> LoginMode;
 
-    /// Makes one attempt.
+    /// Whose login it is, and by which credentials. A store is bound to it; `None` binds it to the API key alone.
+    fn identity(&self) -> Option<Identity> {
+        None
+    }
+
+    /// Makes one attempt. Right before its request leaves it calls
+    /// [`about_to_send`](Attempt::about_to_send), so that the attempt counts even if the process ends meanwhile.
     fn attempt(&self, attempt: &Attempt) -> impl Future<Output = Result<Grant, LoginFailure>> + Send;
 }
 
@@ -79,6 +90,7 @@ impl fmt::Debug for Grant {
 /// [`Login`] as an object: a source is not generic over its login. It runs once a day, so a box costs nothing.
 pub(crate) trait AnyLogin: Send + Sync {
     fn mode(&self) -> LoginMode;
+    fn identity(&self) -> Option<Identity>;
     fn attempt<'a>(&'a self, attempt: &'a Attempt) -> AttemptFuture<'a>;
 }
 
@@ -87,6 +99,10 @@ type AttemptFuture<'a> = Pin<Box<dyn Future<Output = Result<Grant, LoginFailure>
 impl<L: Login> AnyLogin for L {
     fn mode(&self) -> LoginMode {
         Login::mode(self)
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        Login::identity(self)
     }
 
     fn attempt<'a>(&'a self, attempt: &'a Attempt) -> AttemptFuture<'a> {

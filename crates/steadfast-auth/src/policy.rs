@@ -9,6 +9,8 @@ const PAUSES: [Duration; 4] =
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// After an attempt whose end is unknown, the service is left alone for this long.
 const AFTER_UNKNOWN: Duration = Duration::from_secs(30);
+/// After a denial that no login mends.
+const AFTER_DENIAL: Duration = Duration::from_secs(15 * 60);
 /// Each of these may have cost one of the user's ten sessions.
 const UNKNOWN_PER_HOUR: usize = 3;
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -87,6 +89,24 @@ impl LoginPolicy {
         self.latched
     }
 
+    /// Takes over what the record of the account says, whoever wrote it.
+    pub(crate) fn restore(&mut self, spent: u32, latched: bool, unknown: VecDeque<Duration>, now: Duration) {
+        self.refusals = spent;
+        self.latched = latched || spent >= self.budget;
+        self.unknown = unknown;
+        self.unknown.retain(|&at| now < at + HOUR);
+        if let (Some(&oldest), Some(&newest)) = (self.unknown.front(), self.unknown.back()) {
+            let rest = newest + AFTER_UNKNOWN;
+            let spent = self.unknown.len() >= UNKNOWN_PER_HOUR;
+            self.not_before = self.not_before.max(if spent { rest.max(oldest + HOUR) } else { rest });
+        }
+    }
+
+    /// Attempts of the last hour whose end is unknown.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = Duration> {
+        self.unknown.iter().copied()
+    }
+
     /// A token came.
     pub(crate) fn granted(&mut self, now: Duration) {
         self.refusals = 0;
@@ -135,6 +155,20 @@ impl LoginPolicy {
                 self.pause(retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER), now)
             }
             LoginFailure::NotSent(_) => self.pause(Duration::ZERO, now),
+            // ## Attempting => Unavailable
+            //
+            // What cannot be counted is not sent.
+            LoginFailure::Store(_) => self.give_up_until(now + PAUSES[3]),
+            // ## Attempting => Unavailable
+            //
+            // Denied for the address, the app, the eleventh session or a path that is not there for now. All of these
+            // are mended elsewhere, so it is looked at again, but rarely.
+            LoginFailure::Denied(_) => {
+                self.pauses = 0;
+                let ready = now + AFTER_DENIAL;
+                self.not_before = ready;
+                give_up(AuthErrorKind::Rejected, Some(ready))
+            }
             // ## Attempting => (Attempting | Unavailable)
             //
             // The login may have been executed: its code is spent, and one of ten session slots may be gone.

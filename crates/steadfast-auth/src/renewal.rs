@@ -6,7 +6,7 @@ use std::time::Duration;
 /// |---|---|
 /// | advisory: renew in the background | 60 min before the end, up to 5 min earlier by jitter |
 /// | mandatory: requests wait for the renewal | 60 s before the end |
-/// | daily time | 08:00 at +05:30 |
+/// | daily time | 08:00 at +05:30, unless the token is younger than 4 h |
 /// | failure budget | 2 |
 /// | requests that may wait for a token | 4,096 |
 ///
@@ -32,8 +32,10 @@ pub struct DailyAt {
 
 const DAY_MS: i64 = 86_400_000;
 const MINUTE_MS: i64 = 60_000;
-/// A token younger than this at the daily time outlives the trading day's start of tomorrow anyway.
-const YOUNG_MS: i64 = 60 * MINUTE_MS;
+/// A token younger than this at the daily time is left alone: it outlives the trading day, and its renewal an hour
+/// ahead of its end falls before tomorrow's. Were this less than the advisory hour and its jitter, the renewal ahead of
+/// the daily time would be followed by a second one at it, every day.
+const YOUNG_MS: i64 = 4 * 60 * MINUTE_MS;
 const LARGEST_JITTER_MS: i64 = 5 * MINUTE_MS;
 
 impl DailyAt {
@@ -171,6 +173,17 @@ mod tests {
         let issued = MIDNIGHT + 2 * HOUR;
         let at = Renewal::new().advisory_at(issued, issued + 24 * HOUR, 1);
         assert!(at > issued + 22 * HOUR);
+    }
+
+    #[test]
+    fn tokens_renewed_on_time_need_little_more_than_one_login_a_day() {
+        let renewal = Renewal::new().jitter_seed(7);
+        let (mut at, mut logins) = (MIDNIGHT + 2 * HOUR + 30 * MINUTE_MS, 0);
+        while at < MIDNIGHT + 30 * DAY_MS {
+            at = renewal.advisory_at(at, at + 24 * HOUR, logins);
+            logins += 1;
+        }
+        assert!((30..=42).contains(&logins), "{logins} in 30 days");
     }
 
     #[test]

@@ -33,6 +33,16 @@ impl SkewEstimator {
         Self { bounds: None }
     }
 
+    /// What one answer says, to a request that left at `sent` and was answered at `answered`.
+    #[must_use]
+    pub fn of_answer(headers: &HeaderMap, sent: SystemTime, answered: SystemTime) -> Self {
+        let mut estimator = Self::new();
+        if let Some(date) = date_ms(headers) {
+            estimator.observe(date, unix_ms(sent), unix_ms(answered));
+        }
+        estimator
+    }
+
     /// Learns from one exchange: the answer's `Date`, and when the request left and the answer came by this
     /// machine's clock; all in milliseconds since the Unix epoch.
     pub fn observe(&mut self, date: i64, sent: i64, answered: i64) {

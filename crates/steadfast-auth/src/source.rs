@@ -1,6 +1,7 @@
 mod builder;
 mod flight;
 mod shared;
+mod stored;
 
 use std::{
     fmt,
@@ -10,7 +11,7 @@ use std::{
 };
 
 use arc_swap::Guard;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Response, header::AGE};
 use secrecy::SecretString;
 use steadfast_spec::ext::TokenGeneration;
 use tokio::{
@@ -21,7 +22,7 @@ use tokio::{
 pub use self::builder::TokenSourceBuilder;
 pub(crate) use self::{flight::Ended, shared::Shared};
 use crate::{
-    ApiKey, AuthError, Grant, InvalidSecret, Login, Static, Status, Token,
+    ApiKey, AuthError, Grant, InvalidSecret, Login, Static, Status, StoreError, Token,
     life::{AfterRefusal, Tick},
 };
 
@@ -60,7 +61,7 @@ impl TokenSource {
     pub fn fixed(api_key: ApiKey, token: impl Into<SecretString>) -> Result<Self, InvalidSecret> {
         let token = token.into();
         let source = Self::builder(api_key, Static::new(token.clone())).build();
-        source.shared.granted(Grant::new(token, source.shared.clock.now()))?;
+        source.shared.granted(Grant::new(token, source.shared.clock.now()), 0)?;
         Ok(source)
     }
 
@@ -84,6 +85,17 @@ impl TokenSource {
         ended.await.unwrap_or_else(|_| Err(flight::interrupted()))
     }
 
+    /// Takes over a newer token, and what is known of failures, from the store. True if there was a newer token.
+    ///
+    /// It happens by itself before each login, and every 30 s while [`keep_fresh`](TokenSource::keep_fresh) runs.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read.
+    pub async fn restore(&self) -> Result<bool, StoreError> {
+        self.shared.look().await
+    }
+
     /// Renews ahead of time as long as any other clone of the source exists; to be spawned once.
     ///
     /// Without it, renewals start with the first request that finds one due.
@@ -95,6 +107,10 @@ impl TokenSource {
             loop {
                 looks.tick().await;
                 let Some(shared) = source.upgrade() else { return };
+                // What a login elsewhere has brought, or a person has allowed again.
+                if let Err(error) = shared.look().await {
+                    tracing::warn!(error = %error, "token store cannot be read");
+                }
                 match shared.tick() {
                     Tick::Idle => {}
                     Tick::Renew => shared.launch(),
@@ -105,7 +121,7 @@ impl TokenSource {
     }
 
     /// Opens the latch and forgets failures: for somebody who has corrected what was wrong. A token that was never
-    /// accepted is dropped too.
+    /// accepted is dropped too. A shared store learns of it in the background.
     pub fn reset(&self) {
         self.shared.reset();
     }
@@ -139,6 +155,12 @@ impl TokenSource {
         self.shared.observe_date(headers, sent, answered);
     }
 
+    /// Begins a look at the service's clock with a request that leaves now, if one is due.
+    pub(crate) fn sample(&self) -> Option<TimeSample> {
+        let sent = self.shared.time_to_sample()?;
+        Some(TimeSample { source: self.clone(), sent })
+    }
+
     pub(crate) fn peek(&self) -> Guard<Option<Arc<Token>>> {
         self.shared.token.load()
     }
@@ -159,6 +181,11 @@ impl TokenSource {
             Err(_) if self.shared.is_usable() => Admitted::Go,
             Err(error) => Admitted::Refused(error),
         }
+    }
+
+    /// True if the token was given, and nobody renews it.
+    pub(crate) fn is_given(&self) -> bool {
+        self.shared.is_given()
     }
 
     /// True if there is a newer token than `sent`.
@@ -183,6 +210,24 @@ impl TokenSource {
             (AfterRefusal::ResendAt(at), _) => Refused::ResendAt(self.shared.instant(at)),
             (AfterRefusal::Join { .. }, Some(ended)) => Refused::Join(ended),
             (AfterRefusal::Join { .. } | AfterRefusal::Surface, _) => Refused::Surface(error),
+        }
+    }
+}
+
+/// A request whose answer tells the service's time.
+#[derive(Debug)]
+pub(crate) struct TimeSample {
+    source: TokenSource,
+    sent: SystemTime,
+}
+
+impl TimeSample {
+    /// The head of the answer came. Only the service itself is asked for the time: not a cache, and nobody who
+    /// answers in its place.
+    pub(crate) fn end<B>(self, response: &Response<B>) {
+        if response.status().is_success() && !response.headers().contains_key(AGE) {
+            let answered = self.source.shared.clock.now();
+            self.source.observe_date(response.headers(), self.sent, answered);
         }
     }
 }

@@ -55,6 +55,11 @@ impl TotpSecret {
         Ok(Self(bytes.into()))
     }
 
+    /// The secret's bytes, to be hashed.
+    pub(crate) fn expose(&self) -> &[u8] {
+        self.0.expose_secret()
+    }
+
     /// The six-digit code of a time step (RFC 6238 with SHA-1).
     pub(crate) fn code(&self, step: u64) -> SecretString {
         format!("{:06}", truncated(self.0.expose_secret(), step) % 1_000_000).into()
@@ -110,6 +115,13 @@ impl UsedSteps {
             self.0.pop_front();
         }
         self.0.push_back(step);
+    }
+
+    /// Records a step that another process has used.
+    pub(crate) fn note(&mut self, step: u64) {
+        if !self.0.contains(&step) {
+            self.claim(step);
+        }
     }
 
     /// Takes a claim back: its code certainly never left.

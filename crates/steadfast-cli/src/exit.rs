@@ -18,6 +18,26 @@ impl Failed {
         Self { code: 2, message: message.to_string() }
     }
 
+    /// There is no token, and somebody has to log in.
+    pub(crate) fn login_needed(message: impl fmt::Display) -> Self {
+        Self { code: 3, message: message.to_string() }
+    }
+
+    /// Logins have stopped so that the account is not locked.
+    pub(crate) fn latched(message: impl fmt::Display) -> Self {
+        Self { code: 4, message: message.to_string() }
+    }
+
+    /// The service asks to come back later.
+    pub(crate) fn rate_limited(message: impl fmt::Display) -> Self {
+        Self { code: 5, message: message.to_string() }
+    }
+
+    /// The service cannot be reached, or does not answer as it should.
+    pub(crate) fn unavailable(message: impl fmt::Display) -> Self {
+        Self { code: 7, message: message.to_string() }
+    }
+
     /// Nobody knows what became of an order: it must be looked for before it is placed again.
     pub(crate) fn outcome_unknown() -> Self {
         Self { code: 6, message: String::new() }
@@ -35,6 +55,12 @@ impl Failed {
 
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

@@ -2,12 +2,18 @@
 //!
 //! Data goes to standard output, everything else to standard error. Each verb is a module of its own.
 
+mod account;
 mod arena;
+mod auth;
 mod demo;
+mod doctor;
 mod exit;
+mod login;
+mod orders;
 mod placement;
 mod replay;
 mod sandbox;
+mod secret;
 mod signal;
 
 use std::process::ExitCode;
@@ -28,8 +34,16 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// What is known of the token and of failed logins.
+    Auth(auth::Args),
+    /// Look for what keeps requests from being accepted.
+    Doctor(doctor::Args),
+    /// Fetch a token, and keep it for every program of this account.
+    Login(login::Args),
     /// Trade for a minute against gateways with faults: this stack, and two other clients beside it.
     Demo(demo::Args),
+    /// What earlier runs left in doubt.
+    Orders(orders::Args),
     /// Place a file of orders, each of them once.
     Replay(replay::Args),
     /// Run a gateway that enforces the specification, and misbehaves on demand.
@@ -39,7 +53,11 @@ enum Verb {
 fn main() -> ExitCode {
     let args = Args::parse();
     let ended = log().and_then(|()| match args.verb {
+        Verb::Auth(args) => run(auth::run(args)),
+        Verb::Doctor(args) => run(doctor::run(args)),
+        Verb::Login(args) => run(login::run(args)),
         Verb::Demo(args) => run(demo::run(args)),
+        Verb::Orders(args) => run(orders::run(args)),
         Verb::Replay(args) => run(replay::run(args)),
         Verb::Sandbox(args) => run(sandbox::run(args)),
     });

@@ -1,10 +1,12 @@
 //! `steadfast replay`: places a file of orders, each of them once.
 
+mod known;
 mod result;
 mod row;
 mod truth;
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, IsTerminal, Write},
     path::PathBuf,
@@ -17,6 +19,7 @@ use serde::Serialize;
 use steadfast::{Access, BaseUrl, Client, Paths};
 use tokio::sync::watch;
 
+pub(crate) use self::known::with_source;
 use self::{
     result::{Counts, Results},
     row::{Row, Rows},
@@ -29,16 +32,23 @@ use crate::{
     signal::stop_on_signal,
 };
 
-#[derive(clap::Args)]
-#[command(after_help = "\
+/// What the help of every verb that places or looks for orders says.
+pub(crate) const CREDENTIALS: &str = "\
 With --base-url, credentials come from the environment: STEADFAST_API_KEY, and either STEADFAST_ACCESS_TOKEN or \
-STEADFAST_CLIENT_ID, STEADFAST_PASSWORD and STEADFAST_TOTP_SECRET.")]
+STEADFAST_CLIENT_ID, STEADFAST_PASSWORD and STEADFAST_TOTP_SECRET.";
+
+#[derive(clap::Args)]
+#[command(after_help = CREDENTIALS)]
 pub(crate) struct Args {
     /// CSV with the header symId,qty,side,type,product,validity,limitPrice,trigPrice.
     file: PathBuf,
     /// The service to place the orders with; a sandbox of its own if absent.
     #[arg(long, value_name = "URL")]
     base_url: Option<BaseUrl>,
+    /// Write down each order before it is sent, so that a run that dies can be run again; with --base-url, the orders'
+    /// file with .journal behind its name if absent.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
     /// Write what became of each row to this file instead of standard output.
     #[arg(long, value_name = "RESULT.csv")]
     out: Option<PathBuf>,
@@ -70,6 +80,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let name = args.file.display();
     let file = fs::read(&args.file).map_err(|error| Failed::usage(format_args!("{name}: {error}")))?;
     let rows = Rows::new(file).map_err(|error| Failed::usage(format_args!("{name}: {error}")))?;
+    let journal = args.journal.clone().or_else(|| args.base_url.as_ref().map(|_| known::beside(&args.file)));
+    if let Some(journal) = &journal {
+        known::refuse_other_day(journal, known::today())?;
+    }
     let out: Box<dyn Write> = match &args.out {
         Some(path) => Box::new(
             File::create(path).map_err(|error| Failed::usage(format_args!("{}: {error}", path.display())))?,
@@ -77,12 +91,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         None if args.json => Box::new(io::sink()),
         None => Box::new(io::stdout()),
     };
-    let service = Service::open(args.base_url.as_ref()).await?;
+    let service = Service::open(args.base_url.as_ref(), journal).await?;
     let mut replay = Replay {
         client: service.client,
         tell: if service.arena.is_some() { Tell::Sandbox } else { Tell::Nobody },
         results: Results::new(out),
         sent: Vec::new(),
+        leftovers: 0,
         unwritten: None,
         bar: bar(&args),
     };
@@ -110,7 +125,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     }
     match end {
         End::Interrupted => Err(Failed::interrupted("")),
-        End::Whole if unresolved > 0 => Err(Failed::outcome_unknown()),
+        End::Whole if unresolved + replay.leftovers > 0 => Err(Failed::outcome_unknown()),
         End::Whole if refused > 0 => Err(Failed::already_said()),
         End::Whole => Ok(()),
     }
@@ -124,9 +139,9 @@ struct Service {
 }
 
 impl Service {
-    async fn open(base: Option<&BaseUrl>) -> Result<Self, Failed> {
+    async fn open(base: Option<&BaseUrl>, journal: Option<PathBuf>) -> Result<Self, Failed> {
         let (base, access, arena) = match base {
-            Some(base) => (base.clone(), from_environment()?, None),
+            Some(base) => return Ok(Self { client: open_client(base.clone(), journal)?, arena: None }),
             None => {
                 let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
                 let arena = Arena::serve(sandbox).await?;
@@ -135,9 +150,22 @@ impl Service {
                 (own.base_url.parse().map_err(Failed::error)?, access, Some(arena))
             }
         };
-        let client = Client::builder(base, access).paths(Paths::public()).build().map_err(Failed::usage)?;
-        Ok(Self { client, arena })
+        Ok(Self { client: client(base, access, journal)?, arena })
     }
+}
+
+/// A client of the service at `base`, with credentials from the environment.
+pub(crate) fn open_client(base: BaseUrl, journal: Option<PathBuf>) -> Result<Client, Failed> {
+    client(base, from_environment()?, journal)
+}
+
+fn client(base: BaseUrl, access: Access, journal: Option<PathBuf>) -> Result<Client, Failed> {
+    let builder = Client::builder(base, access).paths(Paths::public());
+    let builder = match journal {
+        Some(journal) => builder.journal(journal),
+        None => builder,
+    };
+    builder.build().map_err(|error| Failed::usage(with_source(&error)))
 }
 
 fn from_environment() -> Result<Access, Failed> {
@@ -164,6 +192,8 @@ struct Replay {
     results: Results<Box<dyn Write>>,
     /// The names under which orders were asked for.
     sent: Vec<String>,
+    /// Orders of an earlier run that are in doubt and have no row.
+    leftovers: usize,
     /// Why results cannot be written any more.
     unwritten: Option<io::Error>,
     bar: ProgressBar,
@@ -233,7 +263,21 @@ impl Replay {
             self.ended(row.line, &placement);
         }
         client.shutdown().await;
+        self.report_leftovers();
         if stopped() { End::Interrupted } else { End::Whole }
+    }
+
+    /// What an earlier run left in doubt and no row of this file stands for: nobody else will speak of it.
+    fn report_leftovers(&mut self) {
+        let recovered = self.client.recovered();
+        let rows: BTreeSet<&str> = self.sent.iter().map(String::as_str).collect();
+        for order in known::unknown(&recovered) {
+            let name = order.name.as_ref().map_or("an order without a name", |name| name.as_str());
+            if !rows.contains(name.trim_end_matches("-again")) {
+                self.note(format_args!("{name} of an earlier run is not resolved: see `steadfast orders`"));
+                self.leftovers += 1;
+            }
+        }
     }
 
     fn ended(&mut self, line: u64, placement: &Placement) {

@@ -10,12 +10,16 @@ use tokio::{
 use crate::{
     error::{OrderRefused, ReadFault},
     event::{Answer, Effect, Event, OrderEvent},
+    journal::Recorder,
     registry::{Purpose, Registry, Wake},
     report::trace,
     resolution::Verdict,
     settings::Settings,
     stamp::{AttemptNo, IntentNo, ReadNo, Session},
 };
+
+mod inquiry;
+mod recording;
 
 /// Starts the account's poller.
 pub(crate) type Starter = Arc<dyn Fn(Arc<Account>) + Send + Sync>;
@@ -33,6 +37,8 @@ pub(crate) struct Account {
     /// Something was decided, or a read that somebody waits for is over.
     changed: Notify,
     events: broadcast::Sender<OrderEvent>,
+    /// Writes down what must outlive the process, if anything must.
+    recorder: Option<Recorder>,
 }
 
 struct State {
@@ -75,6 +81,7 @@ impl Account {
             wake: Notify::new(),
             changed: Notify::new(),
             events,
+            recorder: None,
         }
     }
 
@@ -122,15 +129,6 @@ impl Account {
         })
     }
 
-    /// Opens an attempt, or refuses it: an intent that is in doubt is not sent.
-    pub(crate) fn begin(self: &Arc<Self>, intent: IntentNo, session: Session) -> Option<AttemptNo> {
-        self.with(|state, now, effects| {
-            let attempt = state.registry.next_attempt(intent, session)?;
-            effects.extend(state.registry.step(now, Event::Begun { attempt, session }));
-            Some(attempt)
-        })
-    }
-
     /// Decides, at the first poll of the body, whether it leaves; `in_time` is the caller's word on that.
     pub(crate) fn send(self: &Arc<Self>, attempt: AttemptNo, in_time: bool) -> Result<(), OrderRefused> {
         self.with(|state, now, effects| {
@@ -148,7 +146,10 @@ impl Account {
     }
 
     pub(crate) fn close(self: &Arc<Self>, attempt: AttemptNo, outcome: Outcome, answer: Answer) {
-        self.step(Event::Closed { attempt, outcome, answer });
+        self.with(|state, now, effects| {
+            let closed = self.noted(Event::Closed { attempt, outcome, answer });
+            effects.extend(state.registry.step(now, closed));
+        });
     }
 
     /// Closes an attempt that has no response; true if it had left.
@@ -163,7 +164,8 @@ impl Account {
         self.with(|state, now, effects| {
             let left = state.registry.has_left(attempt);
             let outcome = if left { outcome } else { Outcome::NotSent };
-            effects.extend(state.registry.step(now, Event::Closed { attempt, outcome, answer }));
+            let closed = self.noted(Event::Closed { attempt, outcome, answer });
+            effects.extend(state.registry.step(now, closed));
             left
         })
     }
@@ -236,13 +238,13 @@ impl Account {
     /// Waits, for at most a second, until the list is known before the first order of a day or session.
     pub(crate) async fn baseline(self: &Arc<Self>) {
         let wanted = self.with(|state, now, effects| {
-            if state.registry.needs_baseline() {
+            if state.registry.needs_baseline(now) {
                 effects.extend(state.registry.step(now, Event::BaselineWanted));
             }
-            state.registry.awaits_baseline()
+            state.registry.baseline_wanted()
         });
-        if wanted {
-            let tried = self.until(|registry| !registry.awaits_baseline());
+        if let Some(since) = wanted {
+            let tried = self.until(|registry| registry.has_tried(since));
             if tokio::time::timeout(Duration::from_secs(1), tried).await.is_err() {
                 tracing::warn!(account = self.name.as_str(), "order list not known before the first order");
             }
@@ -263,6 +265,12 @@ impl Account {
     /// What the poller does next; `None` ends it.
     pub(crate) fn plan(&self) -> Option<Wake> {
         let mut state = self.state.lock();
+        if state.registry.is_watching() {
+            // Asked anew each time: a wall clock may be set.
+            let now = self.now();
+            let ends = now.saturating_add(self.settings.epoch_left());
+            state.registry.end_day_at(ends);
+        }
         let wake = state.registry.next_wake();
         state.polling = wake.is_some();
         wake
@@ -340,6 +348,7 @@ impl Account {
         // Read under the lock, so that instants enter the registry in order.
         let now = self.now();
         let result = action(&mut state, now, &mut effects);
+        self.note_effects(&state.registry, &effects);
         for effect in effects {
             match effect {
                 Effect::Decided(intent) => {
@@ -348,6 +357,7 @@ impl Account {
                     }
                 }
                 Effect::Report(event) => reports.push(event),
+                Effect::Seen { .. } => {}
             }
         }
         let start = match (state.registry.next_wake().is_some(), state.polling) {

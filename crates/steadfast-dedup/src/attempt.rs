@@ -44,6 +44,8 @@ pub(crate) enum Never {
     Success,
     /// Its answer says nothing that can be relied on, or nobody was left to read it.
     Opaque,
+    /// The process that sent it is gone.
+    Restart,
 }
 
 impl Attempt {

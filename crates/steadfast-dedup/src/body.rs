@@ -8,6 +8,8 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use pin_project_lite::pin_project;
 
+use crate::tee::{Listener, TeeBody};
+
 pin_project! {
     /// The service's own body, untouched, or one that was made from what the order list shows.
     #[derive(Debug)]
@@ -23,6 +25,7 @@ pin_project! {
     enum Inner<B> {
         Service { #[pin] body: B },
         Made { #[pin] body: Full<Bytes> },
+        Overheard { #[pin] body: TeeBody<B> },
     }
 }
 
@@ -33,6 +36,12 @@ impl<B> ResponseBody<B> {
 
     pub(crate) fn made(bytes: Bytes) -> Self {
         Self { inner: Inner::Made { body: Full::new(bytes) } }
+    }
+}
+
+impl<B: Body<Data = Bytes>> ResponseBody<B> {
+    pub(crate) fn overheard(body: B, listener: Listener) -> Self {
+        Self { inner: Inner::Overheard { body: TeeBody::new(body, listener) } }
     }
 }
 
@@ -47,6 +56,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         match self.project().inner.project() {
             InnerProj::Service { body } => body.poll_frame(cx),
             InnerProj::Made { body } => body.poll_frame(cx).map_err(|never| match never {}),
+            InnerProj::Overheard { body } => body.poll_frame(cx),
         }
     }
 
@@ -54,6 +64,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         match &self.inner {
             Inner::Service { body } => body.is_end_stream(),
             Inner::Made { body } => body.is_end_stream(),
+            Inner::Overheard { body } => body.is_end_stream(),
         }
     }
 
@@ -61,6 +72,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         match &self.inner {
             Inner::Service { body } => body.size_hint(),
             Inner::Made { body } => body.size_hint(),
+            Inner::Overheard { body } => body.size_hint(),
         }
     }
 }

@@ -1,8 +1,4 @@
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use steadfast_spec::{OrderRecord, OrderRequest};
 
@@ -31,6 +27,33 @@ struct Entry {
     /// The session that lists it, since when, and the latest list that did.
     listed: Option<Listed>,
     acknowledged: Option<(Session, Duration)>,
+    /// Known by its identifier alone: the record that showed it is lost.
+    bare: bool,
+    /// Its record was compared with the order of the intent that owns it.
+    compared: bool,
+}
+
+impl Entry {
+    fn first_seen(seen: Seq) -> Self {
+        Self { first_seen: seen, owner: None, listed: None, acknowledged: None, bare: false, compared: false }
+    }
+}
+
+/// How a list came to be known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    pub(crate) session: Session,
+    /// Read for its own sake, whole: a later list of the session must hold at least the same.
+    pub(crate) own: bool,
+}
+
+/// What a list had to say.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Orders seen for the first time.
+    pub(crate) seen: Vec<Arc<str>>,
+    /// Acknowledged orders whose record is seen for the first time.
+    pub(crate) owned: Vec<(IntentNo, OrderRecord)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +69,8 @@ pub(crate) struct SessionBook {
     pub(crate) asked: bool,
     /// Whether a complete list was seen.
     pub(crate) has_baseline: bool,
+    /// When the latest complete list was asked for.
+    pub(crate) complete_at: Option<Duration>,
     pub(crate) not_monotone: bool,
 }
 
@@ -86,44 +111,78 @@ impl Book {
         self.sessions.entry(session).or_default()
     }
 
-    /// Takes in a complete list; `keep` says whether a new order could be anybody's.
+    /// Takes in a list; `keep` says whether an order without an owner could be anybody's.
     ///
-    /// A repeated identifier counts once. Returns the owned orders that are listed for the first time.
+    /// A repeated identifier counts once.
     pub(crate) fn list(
         &mut self,
-        session: Session,
+        source: Source,
         seen: Seq,
         records: Vec<OrderRecord>,
         mut keep: impl FnMut(Option<&Key>) -> bool,
-    ) -> Vec<(IntentNo, OrderRecord)> {
-        let mut owned = Vec::new();
-        let mut new = BTreeSet::new();
+    ) -> News {
+        let mut news = News::default();
         for record in records {
-            let here = Listed { session, first: seen, last: seen };
-            if let Some(entry) = self.entries.get_mut(record.order_id.as_str()) {
-                let newly = entry.listed.is_none();
+            let order_id: Arc<str> = match self.entries.get_key_value(record.order_id.as_str()) {
+                Some((known, _)) => known.clone(),
+                None => record.order_id.as_str().into(),
+            };
+            let mut new = false;
+            let entry = self.entries.entry(order_id.clone()).or_insert_with(|| {
+                new = true;
+                Entry::first_seen(seen)
+            });
+            if source.own {
                 match &mut entry.listed {
-                    Some(listed) if listed.session == session => listed.last = seen,
-                    listed => *listed = Some(here),
+                    Some(listed) if listed.session == source.session => listed.last = seen,
+                    listed => *listed = Some(Listed { session: source.session, first: seen, last: seen }),
                 }
-                if let (true, Some(owner)) = (newly, entry.owner) {
-                    owned.push((owner, record));
+            }
+            if new {
+                news.seen.push(order_id.clone());
+            }
+            if let Some(owner) = entry.owner {
+                if !std::mem::replace(&mut entry.compared, true) {
+                    news.owned.push((owner, record));
                 }
                 continue;
             }
-            let order_id: Arc<str> = record.order_id.as_str().into();
-            let entry = Entry { first_seen: seen, owner: None, listed: Some(here), acknowledged: None };
-            self.entries.insert(order_id.clone(), entry);
+            if !new && !std::mem::take(&mut entry.bare) {
+                continue;
+            }
             let key = Key::of_record(&record);
-            if new.insert(order_id.clone()) && keep(key.as_ref()) {
-                let fresh = Fresh { order_id, first_seen: seen, record: Arc::new(record), flagged: false };
+            if keep(key.as_ref()) {
+                let first_seen = entry.first_seen;
+                let fresh = Fresh { order_id, first_seen, record: Arc::new(record), flagged: false };
                 match key {
                     Some(key) => self.fresh.entry(key).or_default().push(fresh),
                     None => self.vague.push(fresh),
                 }
             }
         }
-        owned
+        news
+    }
+
+    /// An order that a list had shown, in an earlier run of the process.
+    pub(crate) fn know(&mut self, source: Source, seen: Seq, order_id: Arc<str>) {
+        let bare = || Entry { bare: true, ..Entry::first_seen(seen) };
+        let entry = self.entries.entry(order_id).or_insert_with(bare);
+        if source.own && entry.listed.is_none() {
+            entry.listed = Some(Listed { session: source.session, first: seen, last: seen });
+        }
+    }
+
+    /// Gives an order to an intent by somebody's word.
+    pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: Seq) {
+        self.take_fresh(None, order_id);
+        let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::first_seen(seen));
+        entry.owner.get_or_insert(owner);
+        entry.bare = false;
+    }
+
+    /// The intent that an order belongs to.
+    pub(crate) fn owner(&self, order_id: &str) -> Option<IntentNo> {
+        self.entries.get(order_id)?.owner
     }
 
     /// Compares the list that was just taken in with what it should hold.
@@ -189,12 +248,10 @@ impl Book {
         at: Duration,
     ) -> Claimed {
         self.take_fresh(None, order_id);
-        let entry = self.entries.entry(order_id.clone()).or_insert(Entry {
-            first_seen: seen,
-            owner: None,
-            listed: None,
-            acknowledged: Some((session, at)),
-        });
+        let entry = self
+            .entries
+            .entry(order_id.clone())
+            .or_insert_with(|| Entry { acknowledged: Some((session, at)), ..Entry::first_seen(seen) });
         if entry.owner.is_some_and(|other| other != owner) || entry.first_seen < sent {
             return Claimed::Conflict;
         }

@@ -4,7 +4,7 @@
 //! while another attempt in flight could own the order; and nothing is absent before *every* attempt in doubt of the
 //! key is settled.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use steadfast_spec::Code;
 
@@ -15,10 +15,11 @@ use crate::{
     intent::{Fault, Finding, Intent, Phase},
     key::Key,
     matcher,
+    policy::AccountMode,
     registry::{Calibration, Registry},
     resolution::{Reason, Unresolved},
-    settings::AccountMode,
     stamp::{IntentNo, Seq},
+    tally::Confidence,
 };
 
 impl Registry {
@@ -40,6 +41,7 @@ impl Registry {
     /// True if everything says that no order of the intent exists, at this moment.
     pub(crate) fn is_absent(&self, intent: &Intent) -> bool {
         self.has_looked(intent)
+            && !self.is_tainted(&intent.key)
             && self.intent_strict(intent).next().is_none()
             && self.near(intent).next().is_none()
     }
@@ -93,6 +95,7 @@ impl Registry {
                 return None;
             }
             let claim = match self.settings.account_mode {
+                _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
                 AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
                 // What is listed today may have been there yesterday.
                 AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),
@@ -104,12 +107,40 @@ impl Registry {
     }
 
     fn take(&mut self, key: &Key, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
+        let confidence = self.confidence(number, order_id);
         let Some(fresh) = self.book.claim(key, order_id, number) else { return };
+        self.tally.recover(confidence, self.lag(number));
         let status = fresh.record.status.as_ref().map(|status| match status {
             Code::Known(status) => status.as_str().to_owned(),
             Code::Other(text) => text.clone(),
         });
         self.finish(number, Finding::Recovered { order_id: fresh.order_id, status }, out);
+    }
+
+    /// How sure it is that a listed order is this intent's and nobody else's.
+    fn confidence(&self, number: IntentNo, order_id: &str) -> Confidence {
+        let Some(intent) = self.intents.get(&number) else { return Confidence::Partial };
+        let mut strict = self.intent_strict(intent);
+        let rivals = |fresh: &Fresh| {
+            self.live_of(&intent.key).any(|(other, rival)| {
+                other != number
+                    && rival.could_own(fresh.first_seen)
+                    && matcher::strict(&fresh.record, &rival.order)
+            })
+        };
+        match (strict.next(), strict.next()) {
+            (Some(fresh), None) if &*fresh.order_id == order_id && !rivals(fresh) => {
+                let full = matcher::is_full(&fresh.record, &intent.order);
+                if full { Confidence::Exact } else { Confidence::Partial }
+            }
+            _ => Confidence::Interchangeable,
+        }
+    }
+
+    /// How long after it could first have appeared an intent's order is seen now.
+    fn lag(&self, number: IntentNo) -> Duration {
+        let doubt = self.intents.get(&number).and_then(|intent| intent.doubt.as_ref());
+        doubt.map_or(Duration::ZERO, |doubt| self.now.saturating_sub(doubt.base))
     }
 
     /// True if another attempt in flight was sent before the order was seen: its answer may name it.
@@ -184,8 +215,11 @@ impl Registry {
                 Calibration::Failed => return Err(Reason::Uncalibrated),
             }
         }
-        let barred =
-            intent.never().is_some() || !intent.caller_waits || !self.is_young(intent) || intent.reopened;
+        let barred = self.is_tainted(&intent.key)
+            || intent.never().is_some()
+            || !intent.caller_waits
+            || !self.is_young(intent)
+            || intent.reopened;
         if barred || self.settings.max_resends() == 0 {
             return Err(Reason::NotObserved);
         }
@@ -193,6 +227,23 @@ impl Registry {
             return Err(Reason::ResendsExhausted);
         }
         Ok(())
+    }
+
+    /// True if an earlier order of the key ended without anybody knowing whether it exists.
+    fn is_tainted(&self, key: &Key) -> bool {
+        self.keys.get(key).is_some_and(|key| !key.tainting.is_empty())
+    }
+
+    /// True if an order may be that of one that ended without certainty: for whoever was sent after that, any order;
+    /// for the others, those that it could own as well.
+    fn is_tainted_for(&self, key: &Key, intent: &Intent, fresh: &Fresh) -> bool {
+        let Some(book) = self.keys.get(key).filter(|book| !book.tainting.is_empty()) else { return false };
+        let later = intent.first_sent().is_some_and(|sent| sent.seq > book.tainted);
+        let mut others = book.tainting.iter().filter_map(|number| self.intents.get(number));
+        later
+            || others.any(|other| {
+                other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &other.order)
+            })
     }
 
     /// Orders that show exactly the intent's, appeared after it was sent, and belong to nobody.
@@ -242,6 +293,7 @@ impl Registry {
     }
 
     fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
+        let lag = self.lag(number);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
         let order_id = fresh.order_id.to_string();
@@ -249,6 +301,7 @@ impl Registry {
             // Its caller was told that it is not resolved; now it is, and the order has its owner.
             (None, ..) => {
                 self.book.claim(key, &fresh.order_id, number);
+                self.tally.visibility_lag.observe(lag);
                 let status = None;
                 intent.phase =
                     Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
@@ -258,9 +311,11 @@ impl Registry {
                     order_id,
                     kept: None,
                 }));
+                self.clear_taint(key, number);
             }
             (Some(kept), 1.., _) => {
                 self.book.flag(&fresh.order_id);
+                self.tally.visibility_lag.observe(lag);
                 let kept = Some(kept.to_string());
                 out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept }));
             }

@@ -5,13 +5,10 @@ use crate::{
     event::{Effect, OrderEvent},
     intent::{Finding, Phase},
     key::Key,
-    registry::{Baseline, Calibration, KeyBook, Registry},
+    registry::{Calibration, KeyBook, Registry, Snapshot},
     resolution::Reason,
     stamp::{Epoch, IntentNo},
 };
-
-/// How many decided intents are remembered within an epoch.
-const REMEMBERED: usize = if cfg!(test) { 64 } else { 100_000 };
 
 impl Registry {
     // Identifiers may be used again and lists start anew: nothing of yesterday proves anything today.
@@ -32,11 +29,13 @@ impl Registry {
         self.watches.clear();
         self.unsettled.clear();
         for key in self.keys.values_mut() {
-            *key = KeyBook { live: std::mem::take(&mut key.live), ..KeyBook::default() };
+            let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
+            *key = KeyBook { live, line, ..KeyBook::default() };
         }
-        self.keys.retain(|_, key| !key.live.is_empty());
+        self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty());
         self.session = None;
-        self.baseline = Baseline::Unknown;
+        self.snapshot = Snapshot::Unknown;
+        self.day_ends = None;
         self.calibration = Calibration::Untested;
     }
 
@@ -61,15 +60,31 @@ impl Registry {
         }
         intent.phase = Phase::Finished(finding);
         let key = intent.key.clone();
+        let tainting = match intent.finding() {
+            // Of yesterday's, nothing is listed today.
+            Some(Finding::Unresolved(unresolved)) => {
+                !unresolved.reason.is_absence() && unresolved.reason != Reason::EpochChanged
+            }
+            _ => false,
+        };
         self.retire(&key, number);
+        self.leave_line(number, out);
         self.searches.remove(&number);
-        self.keys.entry(key).or_default().finished.insert(number);
+        let ended = self.tick();
+        let book = self.keys.entry(key).or_default();
+        book.finished.insert(number);
+        if tainting {
+            if book.tainting.is_empty() {
+                book.tainted = ended;
+            }
+            book.tainting.insert(number);
+        }
         if watched {
             self.watches.insert(number, self.now);
         }
         out.push(Effect::Decided(number));
         self.finished.push_back(number);
-        if self.finished.len() > REMEMBERED
+        if self.finished.len() > self.rules.remembered
             && let Some(oldest) = self.finished.pop_front()
         {
             // What may still appear keeps its place among the others of its key.
@@ -86,6 +101,7 @@ impl Registry {
         self.watches.remove(&number);
         if let Some(key) = self.keys.get_mut(&intent.key) {
             key.finished.remove(&number);
+            key.tainting.remove(&number);
         }
         // A name may be used again on the next day: by now it may be another intent's.
         if let Some(name) = &intent.name
@@ -95,6 +111,7 @@ impl Registry {
         }
     }
 
+    /// The intent is in nobody's way any more.
     pub(crate) fn retire(&mut self, key: &Key, number: IntentNo) {
         if let Some(key) = self.keys.get_mut(key) {
             key.live.retain(|&other| other != number);
@@ -139,6 +156,7 @@ mod tests {
     #[test]
     fn a_name_used_again_outlives_the_intent_that_had_it_the_day_before() {
         let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
+        registry.rules.remembered = 64;
         let name = ext::IntentId::new("n");
         let (yesterday, today) = (IntentNo(0), IntentNo(1));
         place(&mut registry, yesterday, Some("n"));
@@ -159,5 +177,37 @@ mod tests {
             next += 1;
         }
         assert!(registry.names.is_empty());
+    }
+
+    #[test]
+    fn a_hundred_thousand_decided_intents_are_remembered() {
+        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
+        assert_eq!(registry.rules.remembered, 100_000);
+        registry.rules.remembered = 1_000;
+        let names = |n: u64| ext::IntentId::new(format!("n{n}"));
+        for n in 0..=1_000 {
+            place(&mut registry, IntentNo(n), Some(names(n).as_str()));
+        }
+        assert!(registry.named(&names(0)).is_none(), "the oldest goes");
+        assert!((1..=1_000).all(|n| registry.named(&names(n)).is_some()));
+    }
+
+    #[test]
+    fn an_answer_of_yesterday_hides_no_order_of_today() {
+        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
+        place(&mut registry, IntentNo(0), None);
+        // Sent before midnight, answered after it.
+        let late = IntentNo(1);
+        let opened = registry.intents[&IntentNo(0)].order.clone();
+        let mut step = |event| registry.step(Duration::ZERO, event);
+        step(Event::Opened { intent: late, order: opened, name: None });
+        let attempt = crate::stamp::AttemptNo { intent: late, index: 0 };
+        step(Event::Begun { attempt, session: Session::default() });
+        step(Event::Sent(attempt));
+        step(Event::EpochBegan(Epoch(1)));
+        let outcome = Outcome::Accepted { order_id: Some("o7".into()) };
+        step(Event::Closed { attempt, outcome, answer: Answer::Status(200) });
+        assert!(registry.book.owner("o7").is_none(), "the new day may use the identifier again");
+        assert_eq!(registry.intents[&late].order_id().map(|id| &**id), Some("o7"), "its caller is told");
     }
 }

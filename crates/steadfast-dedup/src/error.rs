@@ -2,7 +2,7 @@ use std::{error::Error, fmt};
 
 use steadfast_spec::{BoxError, InvalidOrder, MalformedForm};
 
-use crate::resolution::Unresolved;
+use crate::{journal::JournalError, resolution::Unresolved};
 
 /// An order whose outcome was lost with the transport and could not be resolved.
 ///
@@ -61,8 +61,14 @@ pub enum OrderRefused {
     SendByPassed,
     /// It was no longer wanted when its body was polled: found meanwhile, or its caller gone.
     NotWanted,
+    /// Others of its instrument and side were sent or looked for until its deadline, one after the other.
+    KeyBusy,
     /// It would have left in a login session whose list is not known yet.
     NewSession,
+    /// The journal could not write down that it is sent.
+    JournalFailed(JournalError),
+    /// The journal took too long to write down that it is sent. It may be sent later.
+    JournalSlow,
 }
 
 impl fmt::Display for OrderRefused {
@@ -78,7 +84,10 @@ impl fmt::Display for OrderRefused {
             Self::SendGuardMissing => "no send guard below the dedup layer",
             Self::SendByPassed => "time to send the order has passed",
             Self::NotWanted => "order is no longer wanted",
+            Self::KeyBusy => "orders of the same instrument and side took until the deadline",
             Self::NewSession => "order list of the new session is not known yet",
+            Self::JournalFailed(_) => "order cannot be written down before it is sent",
+            Self::JournalSlow => "order was not written down in time",
         })
     }
 }
@@ -88,6 +97,7 @@ impl Error for OrderRefused {
         match self {
             Self::MalformedForm(source) => Some(source),
             Self::InvalidOrder(source) => Some(source),
+            Self::JournalFailed(source) => Some(source),
             _ => None,
         }
     }

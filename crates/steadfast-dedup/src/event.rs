@@ -6,6 +6,7 @@ use crate::{
     error::ReadFault,
     registry::Purpose,
     resolution::Unresolved,
+    ruling::Ruling,
     stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Session},
 };
 
@@ -54,6 +55,20 @@ pub enum Event {
     BaselineWanted,
     /// The last look at orders that ended without certainty.
     LastLook,
+    /// Somebody who looked for himself says what has become of an order that ended without certainty.
+    Ruled {
+        /// The order.
+        intent: IntentNo,
+        /// What has become of it.
+        ruling: Ruling,
+    },
+    /// A list that a caller read for himself: good for what it holds, never for what it does not.
+    Overheard {
+        /// The session that it was read in.
+        session: Session,
+        /// Its records.
+        records: Vec<OrderRecord>,
+    },
     /// A read of the list is about to go down the stack.
     ReadOpened {
         /// Its new number.
@@ -77,6 +92,28 @@ pub enum Event {
         /// Every record of the list, or why there is none.
         list: Result<Vec<OrderRecord>, ReadFault>,
     },
+    /// Replayed: a list of an earlier run had shown these orders by this point.
+    Known {
+        /// The session that listed them.
+        session: Session,
+        /// Their identifiers; those that were known before may be left out.
+        order_ids: Vec<String>,
+        /// Whether it was a valid read of the whole list, so that what it did not hold was not there.
+        complete: bool,
+    },
+    /// Replayed: an earlier run found the intent's order in the list.
+    Found {
+        /// The intent.
+        intent: IntentNo,
+        /// The order's identifier.
+        order_id: String,
+        /// Its status, as far as shown.
+        status: Option<String>,
+    },
+    /// Everything that an earlier run wrote down has been replayed.
+    ///
+    /// What is not answered is in doubt from here on, with the whole time to settle, and is never sent again.
+    Restarted,
 }
 
 /// Who ended an attempt.
@@ -98,6 +135,15 @@ pub enum Effect {
     Decided(IntentNo),
     /// Somebody should know.
     Report(OrderEvent),
+    /// A list showed orders for the first time; replayed as [`Event::Known`]. Safe to lose.
+    Seen {
+        /// The session that lists them.
+        session: Session,
+        /// Their identifiers.
+        order_ids: Vec<Arc<str>>,
+        /// Whether it was a valid read of the whole list.
+        complete: bool,
+    },
 }
 
 /// Something about an order that its caller may not have been told.

@@ -5,12 +5,14 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
 use http::{Request, Response};
+use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_spec::BoxError;
 use tower_service::Service;
 
-use crate::{account::Account, body::ResponseBody, placement::Answered, stamp::IntentNo};
+use crate::{account::Account, body::ResponseBody, placement::Answered, stamp::IntentNo, tee::Listener};
 
 /// Boxed, unlike any other future of the stack: when the caller drops it, what is left of it moves to a task, and a
 /// pinned future can be moved only in a box.
@@ -32,9 +34,9 @@ pin_project! {
     #[project_replace = StateReplace]
     enum State<S, B, RB, F> {
         /// Any other request, before the inner service is ready.
-        Waiting { service: S, request: Option<Request<B>> },
+        Waiting { service: S, request: Option<Request<B>>, listener: Option<Listener> },
         /// Any other request, sent.
-        Called { #[pin] response: F },
+        Called { #[pin] response: F, listener: Option<Listener> },
         Order { order: Order<RB> },
         Refused { error: Option<BoxError> },
     }
@@ -44,8 +46,8 @@ impl<S, B, RB> ResponseFuture<S, B, RB>
 where
     S: Service<Request<B>>,
 {
-    pub(crate) fn pass(service: S, request: Request<B>) -> Self {
-        Self { state: State::Waiting { service, request: Some(request) } }
+    pub(crate) fn pass(service: S, request: Request<B>, listener: Option<Listener>) -> Self {
+        Self { state: State::Waiting { service, request: Some(request), listener } }
     }
 
     pub(crate) fn refused(error: BoxError) -> Self {
@@ -71,30 +73,37 @@ impl<S, B, RB> Future for ResponseFuture<S, B, RB>
 where
     S: Service<Request<B>, Response = Response<RB>>,
     S::Error: Into<BoxError>,
+    RB: Body<Data = Bytes>,
 {
     type Output = Answered<RB>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.project().state;
         loop {
-            let response = match state.as_mut().project() {
-                StateProj::Waiting { service, request } => {
+            let (response, listener) = match state.as_mut().project() {
+                StateProj::Waiting { service, request, listener } => {
                     ready!(service.poll_ready(cx)).map_err(Into::into)?;
                     match request.take() {
-                        Some(request) => service.call(request),
+                        Some(request) => (service.call(request), listener.take()),
                         None => return Poll::Pending,
                     }
                 }
-                StateProj::Called { response } => {
+                StateProj::Called { response, listener } => {
                     let answer = ready!(response.poll(cx)).map_err(Into::into);
-                    return Poll::Ready(answer.map(|response| response.map(ResponseBody::service)));
+                    let listener = listener.take();
+                    return Poll::Ready(answer.map(|response| {
+                        match listener.and_then(|listener| listener.hears(&response)) {
+                            Some(listener) => response.map(|body| ResponseBody::overheard(body, listener)),
+                            None => response.map(ResponseBody::service),
+                        }
+                    }));
                 }
                 StateProj::Order { order } => return order.poll(cx),
                 StateProj::Refused { error } => {
                     return error.take().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
                 }
             };
-            drop(state.as_mut().project_replace(State::Called { response }));
+            drop(state.as_mut().project_replace(State::Called { response, listener }));
         }
     }
 }
@@ -185,7 +194,7 @@ mod tests {
         let account = Ledger::default().account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
         let Ok(Opening::New(intent)) = account.open(order, None) else { panic!("opened anew") };
-        let attempt = account.begin(intent, Session::default()).unwrap();
+        let attempt = account.begin(intent, Session::default()).unwrap().0;
         account.send(attempt, true).unwrap();
         let polls = Arc::new(AtomicUsize::new(0));
         let count = polls.clone();

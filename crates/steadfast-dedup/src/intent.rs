@@ -16,6 +16,8 @@ pub(crate) struct Intent {
     pub(crate) key: Key,
     pub(crate) name: Option<ext::IntentId>,
     pub(crate) epoch: Epoch,
+    /// When its caller asked for it.
+    pub(crate) opened: Duration,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) phase: Phase,
     pub(crate) caller_waits: bool,
@@ -55,6 +57,8 @@ pub(crate) struct Doubt {
     pub(crate) since: Duration,
     /// The same as a position: only reads that start later can show an absence.
     pub(crate) from: Seq,
+    /// From when on lateness is counted: the last instant at which the gateway may have passed the order on.
+    pub(crate) base: Duration,
     /// When the search is given up.
     pub(crate) until: Duration,
     /// Valid reads in the session of the attempt.
@@ -83,12 +87,18 @@ pub(crate) enum Fault {
 }
 
 impl Intent {
-    pub(crate) fn new(order: Arc<OrderRequest>, name: Option<ext::IntentId>, epoch: Epoch) -> Self {
+    pub(crate) fn new(
+        order: Arc<OrderRequest>,
+        name: Option<ext::IntentId>,
+        epoch: Epoch,
+        opened: Duration,
+    ) -> Self {
         Self {
             key: Key::of_order(&order),
             order,
             name,
             epoch,
+            opened,
             attempts: Vec::new(),
             phase: Phase::Idle,
             caller_waits: true,

@@ -64,7 +64,8 @@ use crate::{ledger::Ledger, service::Dedup};
 /// The service is always ready and polls a clone of the inner service. The response of an order in doubt is
 /// held, unread, while the order is looked for. The first order of a day waits up to a second for the list to be
 /// known. Where no layer below sets the `Authorization` header, the reads carry that of the account's first order.
-/// Lists that callers read for themselves are not looked at.
+/// An order list that a caller reads for himself, through the same layer, is read along: what it holds is known from
+/// then on, what it does not hold says nothing. Its bytes are not changed.
 #[derive(Clone, Debug)]
 pub struct DedupLayer {
     ledger: Ledger,

@@ -11,7 +11,11 @@ use parking_lot::Mutex;
 use steadfast_spec::ext;
 use tokio::sync::broadcast;
 
+use self::recording::Written;
 use crate::{account::Account, event::OrderEvent, settings::Settings};
+
+mod inquiry;
+mod recording;
 
 /// Events that wait for a slow listener; the oldest are dropped first.
 const EVENTS: usize = 1_024;
@@ -57,21 +61,14 @@ struct Shared {
     accounts: Mutex<HashMap<ext::Account, Arc<Account>>>,
     guarded: AtomicBool,
     events: broadcast::Sender<OrderEvent>,
+    written: Option<Written>,
 }
 
 impl Ledger {
     /// An empty ledger.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let (events, _) = broadcast::channel(EVENTS);
-        Self {
-            shared: Arc::new(Shared {
-                settings: Arc::new(settings),
-                accounts: Mutex::default(),
-                guarded: AtomicBool::new(false),
-                events,
-            }),
-        }
+        Self::with(settings, HashMap::new(), None, broadcast::channel(EVENTS).0)
     }
 
     /// What it assumes and how long it tries; the same for all accounts.
@@ -105,6 +102,7 @@ impl Ledger {
         for account in self.accounts() {
             account.drain().await;
         }
+        self.flush().await;
     }
 
     pub(crate) fn account(&self, name: Option<&ext::Account>) -> Arc<Account> {
@@ -116,7 +114,11 @@ impl Ledger {
             return account.clone();
         }
         let Shared { settings, events, .. } = &*self.shared;
-        let account = Arc::new(Account::new(name.clone(), settings.clone(), events.clone()));
+        let mut account = Account::new(name.clone(), settings.clone(), events.clone());
+        if let Some(written) = &self.shared.written {
+            account.replay(written.recorder(name), []);
+        }
+        let account = Arc::new(account);
         accounts.insert(name.clone(), account.clone());
         account
     }
@@ -177,7 +179,7 @@ mod tests {
         let account = ledger.account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
         let Ok(Opening::New(intent)) = account.open(order, None) else { panic!("opened anew") };
-        let attempt = account.begin(intent, Session::default()).unwrap();
+        let attempt = account.begin(intent, Session::default()).unwrap().0;
         account.send(attempt, true).unwrap();
         account.close(attempt, Outcome::Unknown { resend: Resend::Never }, Answer::Status(504));
         assert_eq!((weak.in_doubt(), ledger.in_doubt()), (1, 1));

@@ -7,13 +7,33 @@
 //! # The guarantee
 //!
 //! Exactly once is impossible: a request that was lost and one that is applied after the client has decided look
-//! the same until then. What holds is:
+//! the same until then. Without a server that knows the client's own ids, nobody can promise it. What holds is:
 //!
 //! - *At most once*, always, with [`ResendPolicy::Never`].
 //! - *At most once* otherwise, as long as an order appears no later than the
 //!   [lateness bound](Settings::lateness) says.
 //! - In an [exclusive](AccountMode::Exclusive) account any order that breaks the bound is noticed afterwards and
-//!   reported as an [`OrderEvent`].
+//!   reported as an [`OrderEvent`], without anybody having to ask.
+//! - *Never silently*: an order that is neither placed, found, nor surely void comes back as [`Unresolved`], with
+//!   the reason, the orders that it may be, and the original answer.
+//!
+//! # What it rests on
+//!
+//! | | assumption | if it is false |
+//! |---|---|---|
+//! | A1 | the gateway applies one request at most once | both orders stand; the one too many is reported |
+//! | A2 | an applied order is listed within the lateness bound, counted from the gateway's answer or, where there was none, from the last instant at which it may still have been at work | a resend may double the order; it is reported when it appears. [`ResendPolicy::Never`] needs no A2 |
+//! | A3 | the whole list is complete and drops nothing during a day | noticed as soon as an order is gone: no resends in that session |
+//! | A4 | our own order is at least similar to what was asked for | a resend may double it; seen by comparing acknowledged orders, which [`Settings::conservative`] insists on |
+//! | A5 | nobody else places the same order in the account | theirs may be taken for ours, and ours is then missing; never a duplicate. [`AccountMode::Shared`] claims nothing |
+//!
+//! How late orders really appear is measured: [`Tally::visibility_lag`] holds every lag that was seen, and
+//! [`LagHistogram::lateness_risk`] what that says of A2.
+//!
+//! After an end without certainty, orders of the same instrument and side are placed and not reasoned about until
+//! [`Ledger::resolve`], the list, or the end of the day clears it: an exit is never blocked, and nothing is concluded
+//! from books that may be wrong. Several processes that place orders in one account do not know of each other's
+//! orders: one process owns the account, or all of them run [`AccountMode::Shared`].
 //!
 //! # Layers
 //!
@@ -34,12 +54,14 @@
 //!    settled.
 //! 4. Found needs an exact match. Absent needs that nothing is even similar.
 //!
-//! An exhaustive model over the same code shows, for each of these, the duplicate that follows if it is left out.
+//! An exhaustive model over the same code shows, for each of these, the duplicate that follows if it is left out, and
+//! that a crash at any point is nothing but doubt.
 //!
 //! # What it does not do
 //!
-//! It keeps nothing on disk: after a restart, orders that were in doubt are known to nobody. It does not cancel
-//! duplicates, does not look at `GET /api/oms/history`, and leaves lists that callers read for themselves alone.
+//! It keeps nothing on disk unless it is given a [`journal`]. It does not cancel duplicates, does not look at
+//! `GET /api/oms/history`, and does not share what it knows with other processes. With a journal whose answers are
+//! written lazily, two equal orders of which a crash lost the answers may come back with each other's identifier.
 
 mod account;
 mod attempt;
@@ -52,26 +74,37 @@ mod event;
 mod future;
 mod guard_body;
 mod intent;
+pub mod journal;
 mod key;
+mod lag;
 mod layer;
 mod ledger;
+mod line;
 mod matcher;
 #[cfg(test)]
 mod model;
 mod placement;
+mod policy;
 mod poller;
 mod query;
 mod reading;
+mod recovery;
 mod registry;
 mod report;
 mod resolution;
+mod restart;
+mod rules;
+mod ruling;
 mod schedule;
 mod send_guard;
 mod sending;
 mod service;
 mod settings;
 mod stamp;
+mod tally;
+mod tee;
 mod ticket;
+mod trace;
 
 pub use crate::{
     body::ResponseBody,
@@ -79,12 +112,18 @@ pub use crate::{
     event::{Answer, Effect, Event, OrderEvent},
     future::ResponseFuture,
     guard_body::GuardedBody,
+    lag::LagHistogram,
     layer::DedupLayer,
     ledger::{Ledger, WeakLedger},
+    policy::{AccountMode, Baseline, KeyPolicy, OrdersScope, ResendPolicy, VerifyOn},
+    recovery::{Recover, RecoveredOrder, unresolved},
     registry::{Purpose, Registry, Wake},
     resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
+    ruling::{InvalidRuling, Ruling},
     send_guard::{SendGuard, SendGuardFuture, SendGuardLayer},
     service::Dedup,
-    settings::{AccountMode, OrdersScope, ResendPolicy, Settings},
+    settings::Settings,
     stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Seq, Session},
+    tally::{Cause, Confidence, Tally},
+    trace::Step,
 };

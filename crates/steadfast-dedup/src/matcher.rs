@@ -40,6 +40,15 @@ pub(crate) fn loose(record: &OrderRecord, order: &OrderRequest) -> bool {
     !exit_leg && sym_id && side
 }
 
+/// True if the record shows every field of the order.
+pub(crate) fn is_full(record: &OrderRecord, order: &OrderRequest) -> bool {
+    record.product.is_some()
+        && record.order_type.is_some()
+        && record.validity.is_some()
+        && (record.limit_price.is_some() || !order.order_type().needs_limit_price())
+        && (record.trig_price.is_some() || !order.order_type().needs_trig_price())
+}
+
 fn carried<T: PartialEq>(field: Option<&Code<T>>, wanted: T) -> bool {
     field.is_none_or(|code| code.is(wanted))
 }

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use steadfast_spec::{OrderRequest, ext};
 
@@ -6,10 +6,11 @@ use crate::{
     attempt::AttemptState,
     intent::{Finding, Phase},
     key::Key,
-    registry::{Baseline, Purpose, Registry, Wake},
+    policy::Baseline,
+    registry::{Purpose, Registry, Snapshot, Wake},
     resolution::Verdict,
     schedule,
-    stamp::{AttemptNo, IntentNo, Session},
+    stamp::{AttemptNo, IntentNo, Seq, Session},
 };
 
 impl Registry {
@@ -20,7 +21,7 @@ impl Registry {
     pub fn next_attempt(&self, intent: IntentNo, session: Session) -> Option<AttemptNo> {
         let found = self.intents.get(&intent)?;
         let allowed = match found.phase {
-            Phase::Idle => true,
+            Phase::Idle => self.has_turn(intent),
             Phase::Granted => found.session() == Some(self.scoped(session)) && found.epoch == self.epoch,
             _ => false,
         };
@@ -116,19 +117,45 @@ impl Registry {
         self.intents.get(&intent).map_or_else(Vec::new, |intent| self.candidates_of(intent))
     }
 
-    /// True if the list must be asked for before an order is sent.
+    /// True if the list must be asked for before an order that its caller asks for now is sent.
     #[must_use]
-    pub fn needs_baseline(&self) -> bool {
-        match self.session.and_then(|session| self.book.session(session)) {
-            Some(session) => !session.asked && !session.has_baseline,
-            None => self.baseline == Baseline::Unknown,
+    pub fn needs_baseline(&self, now: Duration) -> bool {
+        let Some(session) = self.session.and_then(|session| self.book.session(session)) else {
+            return self.snapshot == Snapshot::Unknown;
+        };
+        if !session.asked && !session.has_baseline {
+            return true;
         }
+        // A list that could not be had is asked for again only where the settings want a fresh one.
+        let fresh = session.complete_at.is_some_and(|at| self.settings.is_fresh(at, now));
+        self.settings.baseline != Baseline::Cold && !fresh
+    }
+
+    /// Since when a read that learns the list is awaited, if one is.
+    #[must_use]
+    pub fn baseline_wanted(&self) -> Option<Seq> {
+        match self.snapshot {
+            Snapshot::Wanted(since) => Some(since),
+            Snapshot::Unknown | Snapshot::Tried => None,
+        }
+    }
+
+    /// True once a read that started after `since` has ended, whatever became of it.
+    #[must_use]
+    pub fn has_tried(&self, since: Seq) -> bool {
+        self.tried > since || !self.awaits_baseline()
     }
 
     /// True while the read that learns the list is awaited.
     #[must_use]
     pub fn awaits_baseline(&self) -> bool {
-        self.baseline == Baseline::Wanted
+        matches!(self.snapshot, Snapshot::Wanted(_))
+    }
+
+    /// True while orders that ended without certainty are watched for.
+    #[must_use]
+    pub fn is_watching(&self) -> bool {
+        !self.watches.is_empty()
     }
 
     /// True while a last look at orders that ended without certainty is due.
@@ -137,10 +164,23 @@ impl Registry {
         self.last_look
     }
 
+    /// Says when the trading day ends, as far as the wall clock says now; that plans a read and decides nothing.
+    pub fn end_day_at(&mut self, at: Duration) {
+        self.day_ends = Some(at);
+    }
+
+    /// The last look of the day at what ended without certainty, a while before lists start anew.
+    fn day_end(&self) -> Option<(Duration, Purpose)> {
+        let look =
+            self.day_ends.filter(|_| !self.watches.is_empty())?.saturating_sub(schedule::BEFORE_DAY_END);
+        let missing = self.last_read.is_none_or(|last| last < look);
+        missing.then_some((look, Purpose::Watch))
+    }
+
     /// What to do next, and when.
     #[must_use]
     pub fn next_wake(&self) -> Option<Wake> {
-        let urgent = (self.baseline == Baseline::Wanted).then_some((self.now, Purpose::Baseline));
+        let urgent = self.awaits_baseline().then_some((self.now, Purpose::Baseline));
         let last = self.last_look.then_some((self.now, Purpose::Watch));
         let verify = self.doubts().map(|doubt| {
             let due = schedule::next_verification(doubt.since, self.last_read, self.settings.lateness);
@@ -148,9 +188,10 @@ impl Registry {
         });
         let watch =
             self.watches.values().map(|&since| (schedule::next_watch(since, self.last_read), Purpose::Watch));
-        let read = urgent.into_iter().chain(last).chain(verify).chain(watch).min();
+        let read = urgent.into_iter().chain(last).chain(verify).chain(watch).chain(self.day_end()).min();
         let spaced = read.map(|(due, purpose)| {
-            let earliest = self.last_paced.map_or(due, |last| last.saturating_add(schedule::SPACING));
+            let spacing = self.settings.read_spacing;
+            let earliest = self.last_paced.map_or(due, |last| last.saturating_add(spacing));
             (due.max(earliest), purpose)
         });
         let tick = self.doubts().map(|doubt| doubt.until).min();
@@ -182,7 +223,7 @@ mod tests {
             let step = |registry: &mut Registry, event| drop(registry.step(Duration::ZERO, event));
             assert!(registry.is_new(session));
             step(&mut registry, Event::SessionMet(session));
-            assert!(registry.is_new(session) && registry.needs_baseline());
+            assert!(registry.is_new(session) && registry.needs_baseline(Duration::ZERO));
             step(&mut registry, Event::BaselineWanted);
             step(&mut registry, Event::ReadOpened { read: ReadNo(1), purpose: Purpose::Baseline });
             step(&mut registry, Event::ReadStarted { read: ReadNo(1), session });

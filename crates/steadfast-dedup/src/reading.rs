@@ -1,20 +1,22 @@
 //! What a read of the list proves.
 
+use std::sync::Arc;
+
 use steadfast_spec::OrderRecord;
 
 use crate::{
-    book::Canary,
+    book::{Canary, News, Source},
     error::ReadFault,
     event::{Effect, OrderEvent},
     intent::{Fault, Finding},
     matcher,
-    registry::{Baseline, Calibration, KeyBook, Purpose, Read, ReadStart, Registry},
+    registry::{Calibration, KeyBook, Purpose, Read, ReadStart, Registry, Snapshot},
     stamp::{IntentNo, ReadNo, Seq, Session},
 };
 
 impl Registry {
     pub(crate) fn open_read(&mut self, read: ReadNo, purpose: Purpose) {
-        self.reads.insert(read, Read { purpose, started: None });
+        self.reads.insert(read, Read { purpose, epoch: self.epoch, started: None });
         self.pace(purpose);
     }
 
@@ -51,18 +53,27 @@ impl Registry {
         list: Result<Vec<OrderRecord>, ReadFault>,
         out: &mut Vec<Effect>,
     ) {
-        let started = self.reads.remove(&read).and_then(|read| read.started);
+        let read = self.reads.remove(&read);
+        let started = read.and_then(|read| read.started);
+        // Asked for on the day before, it may hold that day's orders: not even what it shows counts.
+        let stale = read.is_some_and(|read| read.epoch != self.epoch);
         match list {
+            Ok(_) if stale => self.note_fault(Fault::Failed),
             Ok(records) => self.take_list(started, records, out),
             Err(fault) => self.note_fault(match fault {
                 ReadFault::Failed => Fault::Failed,
                 ReadFault::Forbidden | ReadFault::TooLong | ReadFault::Unreadable => Fault::Unusable,
             }),
         }
-        // A read in the session before says nothing of the list of this one.
-        let current = started.is_none_or(|start| Some(start.session) == self.session);
-        if self.baseline == Baseline::Wanted && current {
-            self.baseline = Baseline::Tried;
+        // A read in the session before says nothing of the list of this one, nor one that started too early.
+        if started.is_none_or(|start| Some(start.session) == self.session) {
+            // One that never left was a try for everybody who waits.
+            self.tried = self.tried.max(started.map_or(self.seq, |start| start.seq));
+        }
+        if let Snapshot::Wanted(since) = self.snapshot
+            && self.tried > since
+        {
+            self.snapshot = Snapshot::Tried;
         }
         self.last_look = false;
     }
@@ -74,26 +85,58 @@ impl Registry {
             Some(start) if !self.rules.seen_at_completion => start.seq,
             _ => completed,
         };
-        let keys = &self.keys;
-        let is_ours = |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty();
-        let owned = self.book.list(session, seen, records, |key| match key {
-            Some(key) => keys.get(key).is_some_and(is_ours),
-            None => keys.values().any(is_ours),
-        });
-        for (owner, record) in owned {
-            self.calibrate(owner, &record, out);
-        }
+        let first = self.book.session(session).is_none_or(|book| !book.has_baseline);
+        let order_ids = self.take_records(Source { session, own: true }, seen, records, out);
         // Without a start on the wire this may be an older flight's answer: good for what it holds only.
-        match started {
+        let complete = match started {
             Some(start) => self.weigh(start, session, seen, completed, out),
-            None => self.note_fault(Fault::Failed),
+            None => {
+                self.note_fault(Fault::Failed);
+                false
+            }
+        };
+        if first && complete || !order_ids.is_empty() {
+            out.push(Effect::Seen { session, order_ids, complete });
         }
         for key in self.open_keys() {
             self.resolve(&key, out);
         }
     }
 
-    /// Decides whether what a list does not hold counts.
+    /// What a caller's own list holds is known from now on; what it does not hold says nothing.
+    pub(crate) fn overhear(&mut self, session: Session, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
+        let (seen, session) = (self.tick(), self.scoped(session));
+        let order_ids = self.take_records(Source { session, own: false }, seen, records, out);
+        if order_ids.is_empty() {
+            return;
+        }
+        out.push(Effect::Seen { session, order_ids, complete: false });
+        for key in self.open_keys() {
+            self.resolve(&key, out);
+        }
+    }
+
+    /// Puts the records into the book; the identifiers that are new.
+    fn take_records(
+        &mut self,
+        source: Source,
+        seen: Seq,
+        records: Vec<OrderRecord>,
+        out: &mut Vec<Effect>,
+    ) -> Vec<Arc<str>> {
+        let keys = &self.keys;
+        let is_ours = |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty();
+        let News { seen, owned } = self.book.list(source, seen, records, |key| match key {
+            Some(key) => keys.get(key).is_some_and(is_ours),
+            None => keys.values().any(is_ours),
+        });
+        for (owner, record) in owned {
+            self.calibrate(owner, &record, out);
+        }
+        seen
+    }
+
+    /// Decides whether what a list does not hold counts; true if it does.
     fn weigh(
         &mut self,
         start: ReadStart,
@@ -101,25 +144,33 @@ impl Registry {
         seen: Seq,
         completed: Seq,
         out: &mut Vec<Effect>,
-    ) {
+    ) -> bool {
         match self.book.canary(session, start.seq, start.at, seen, self.settings.lateness) {
             Canary::Intact => {}
-            Canary::Stale => return self.note_fault(Fault::Failed),
+            Canary::Stale => {
+                self.tally.canary_fail += 1;
+                self.note_fault(Fault::Failed);
+                return false;
+            }
             Canary::Gone(order_id) => {
+                self.tally.canary_fail += 1;
                 let book = self.book.session_mut(session);
                 if !book.not_monotone {
                     book.not_monotone = true;
                     let order_id = order_id.to_string();
                     out.push(Effect::Report(OrderEvent::ListNotMonotone { order_id }));
                 }
-                return self.note_fault(Fault::NotMonotone);
+                self.note_fault(Fault::NotMonotone);
+                return false;
             }
         }
         let book = self.book.session_mut(session);
         if book.not_monotone {
-            return self.note_fault(Fault::NotMonotone);
+            self.note_fault(Fault::NotMonotone);
+            return false;
         }
         book.has_baseline = true;
+        book.complete_at = book.complete_at.max(Some(start.at));
         let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
         for number in self.open_numbers() {
             let Some(intent) = self.intents.get_mut(&number) else { continue };
@@ -130,6 +181,7 @@ impl Registry {
             tally.latest = tally.latest.max(evidence);
             doubt.fault = None;
         }
+        true
     }
 
     fn note_fault(&mut self, fault: Fault) {

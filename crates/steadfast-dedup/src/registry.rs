@@ -12,9 +12,13 @@ use crate::{
     event::{Effect, Event},
     intent::{Doubt, Intent},
     key::Key,
+    policy::OrdersScope,
     resolution::{Reason, Unresolved},
-    settings::{OrdersScope, Rules, Settings},
+    rules::Rules,
+    settings::Settings,
     stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Seq, Session},
+    tally::Tally,
+    trace::Step,
 };
 
 /// What is known of one account's orders, as a pure state machine.
@@ -46,9 +50,15 @@ pub struct Registry {
     pub(crate) watches: BTreeMap<IntentNo, Duration>,
     pub(crate) finished: VecDeque<IntentNo>,
     pub(crate) session: Option<Session>,
-    pub(crate) baseline: Baseline,
+    pub(crate) snapshot: Snapshot,
+    /// Where the latest read started that has ended, with or without a list.
+    pub(crate) tried: Seq,
     pub(crate) last_look: bool,
     pub(crate) calibration: Calibration,
+    /// When the trading day ends, as far as the wall clock says now.
+    pub(crate) day_ends: Option<Duration>,
+    pub(crate) tally: Tally,
+    pub(crate) steps: Option<Vec<Step>>,
 }
 
 /// The intents that share a key.
@@ -60,12 +70,19 @@ pub(crate) struct KeyBook {
     pub(crate) finished: BTreeSet<IntentNo>,
     pub(crate) unsettled: usize,
     pub(crate) last_settled: Seq,
+    /// Who may be sent, where orders of a key are sent one after the other; the first has its turn.
+    pub(crate) line: VecDeque<IntentNo>,
+    /// Ended without anybody knowing whether an order of theirs exists, and not cleared since.
+    pub(crate) tainting: BTreeSet<IntentNo>,
+    /// When the oldest of them ended; orders sent later are not reasoned about.
+    pub(crate) tainted: Seq,
 }
 
 /// A read under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read {
     pub(crate) purpose: Purpose,
+    pub(crate) epoch: Epoch,
     pub(crate) started: Option<ReadStart>,
 }
 
@@ -76,12 +93,13 @@ pub(crate) struct ReadStart {
     pub(crate) session: Session,
 }
 
-/// The one read that learns the list before the first order of an epoch.
+/// The read that learns the list before an order is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Baseline {
+pub(crate) enum Snapshot {
     #[default]
     Unknown,
-    Wanted,
+    /// By a read that starts after this.
+    Wanted(Seq),
     Tried,
 }
 
@@ -118,6 +136,7 @@ impl Registry {
     /// A registry that knows nothing yet.
     #[must_use]
     pub fn new(settings: Arc<Settings>, epoch: Epoch) -> Self {
+        let steps = settings.traced.then(Vec::new);
         Self {
             settings,
             rules: Rules::PROTOCOL,
@@ -136,15 +155,20 @@ impl Registry {
             watches: BTreeMap::new(),
             finished: VecDeque::new(),
             session: None,
-            baseline: Baseline::Unknown,
+            snapshot: Snapshot::Unknown,
+            tried: Seq::default(),
             last_look: false,
             calibration: Calibration::Untested,
+            day_ends: None,
+            tally: Tally::default(),
+            steps,
         }
     }
 
     /// Takes one event in.
     pub fn step(&mut self, now: Duration, event: Event) -> Vec<Effect> {
         let mut out = Vec::new();
+        let record = self.steps.is_some().then(|| event.clone());
         self.advance(now, &mut out);
         match event {
             Event::Tick => {}
@@ -156,12 +180,23 @@ impl Registry {
             Event::Closed { attempt, outcome, answer } => self.close(attempt, outcome, answer, &mut out),
             Event::Concluded(intent) => self.conclude(intent, &mut out),
             Event::Abandoned(intent) => self.abandon(intent, &mut out),
-            Event::BaselineWanted => self.baseline = Baseline::Wanted,
+            Event::BaselineWanted => self.snapshot = Snapshot::Wanted(self.tick()),
+            Event::Ruled { intent, ruling } => self.rule(intent, ruling, &mut out),
+            Event::Overheard { session, records } => self.overhear(session, records, &mut out),
+            Event::Known { session, order_ids, complete } => self.know(session, order_ids, complete),
+            Event::Found { intent, order_id, status } => {
+                self.find(intent, order_id.into(), status, &mut out);
+            }
+            Event::Restarted => self.restart(),
             Event::LastLook => self.last_look = !self.watches.is_empty(),
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
             Event::SessionMet(session) => self.meet(session),
             Event::ReadStarted { read, session } => self.start_read(read, session),
             Event::ReadEnded { read, list } => self.end_read(read, list, &mut out),
+        }
+        self.tally.take(&out);
+        if let (Some(steps), Some(event)) = (&mut self.steps, record) {
+            steps.push(Step { now: self.now, event, effects: out.clone() });
         }
         out
     }

@@ -73,9 +73,43 @@ pub enum Reason {
     Budget,
     /// The caller's deadline came first; the order is still looked for.
     Deadline,
+    /// The settings ask the list after other outcomes only.
+    NotVerified,
+    /// An earlier order of the same instrument and side ended without certainty, so that nothing can be concluded
+    /// of later ones until that is resolved.
+    Tainted,
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::NotObserved,
+        Self::ResendsExhausted,
+        Self::AcceptedUnknownId,
+        Self::NearMatch,
+        Self::AmbiguousOwner,
+        Self::NoBaseline,
+        Self::ListNotMonotone,
+        Self::SessionChanged,
+        Self::EpochChanged,
+        Self::Unverifiable,
+        Self::Uncalibrated,
+        Self::NoPositiveControl,
+        Self::Budget,
+        Self::Deadline,
+        Self::NotVerified,
+        Self::Tainted,
+    ];
+
+    /// True if the order was absent, by reads that could have shown it, for as long as the lateness bound asks.
+    #[must_use]
+    pub const fn is_absence(self) -> bool {
+        matches!(
+            self,
+            Self::NotObserved | Self::ResendsExhausted | Self::Uncalibrated | Self::NoPositiveControl
+        )
+    }
+
     /// The reason in logs, metrics and reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -94,6 +128,8 @@ impl Reason {
             Self::NoPositiveControl => "no_positive_control",
             Self::Budget => "budget",
             Self::Deadline => "deadline",
+            Self::NotVerified => "not_verified",
+            Self::Tainted => "tainted",
         }
     }
 }

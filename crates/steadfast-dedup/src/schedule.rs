@@ -22,8 +22,8 @@ const WATCH: [Duration; 5] = [
 
 const WATCH_EVERY: Duration = Duration::from_secs(1_800);
 
-/// The shortest time between two reads of one account's list.
-pub(crate) const SPACING: Duration = Duration::from_secs(1);
+/// How long before the trading day ends the list is read for the last time.
+pub(crate) const BEFORE_DAY_END: Duration = Duration::from_secs(60);
 
 /// When an order in doubt since `since` next needs a read, if the last one was at `last`.
 pub(crate) fn next_verification(since: Duration, last: Option<Duration>, lateness: Duration) -> Duration {

@@ -1,8 +1,9 @@
 use std::{
-    fmt,
+    fmt, mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_spec::{BoxError, Class, Failure, Fate, Outcome, Resend, ext, find_cause, outcome_of_status};
-use tokio::time::Instant;
+use tokio::time::{Instant, Timeout, error::Elapsed, timeout};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -19,10 +20,14 @@ use crate::{
     error::OrderRefused,
     event::Answer,
     guard_body::{GuardedBody, Seal, SealedOrder},
+    journal::{Durable, JournalError},
     ledger::Ledger,
     stamp::{AttemptNo, Session},
     ticket::{Ticket, TicketFor},
 };
+
+/// How long an order that may go out waits to be written down.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Accounts for every physical send of an order and of the reads that look for it.
 ///
@@ -35,7 +40,10 @@ use crate::{
 /// 3. An error before that poll proves that nothing was sent, whatever the transport says of it.
 /// 4. An order that would be the first to leave in a new login session is refused once: its list is read first, so
 ///    that what it holds already is known.
-/// 5. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
+/// 5. If the ledger has a [journal](crate::journal), an order goes down when its attempt is durable. A journal that
+///    fails refuses the order; one that takes longer than a second leaves it unsent, to be tried again from further
+///    out with a new permit.
+/// 6. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
 ///
 /// # Example
 ///
@@ -97,7 +105,7 @@ impl<S> Layer<S> for SendGuardLayer {
 
     fn layer(&self, inner: S) -> SendGuard<S> {
         self.ledger.set_guarded();
-        SendGuard { inner }
+        SendGuard { inner, ledger: self.ledger.clone() }
     }
 }
 
@@ -105,18 +113,19 @@ impl<S> Layer<S> for SendGuardLayer {
 #[derive(Clone, Debug)]
 pub struct SendGuard<S> {
     inner: S,
+    ledger: Ledger,
 }
 
 impl<S, B, RB> Service<Request<B>> for SendGuard<S>
 where
-    S: Service<Request<GuardedBody<B>>, Response = Response<RB>>,
+    S: Service<Request<GuardedBody<B>>, Response = Response<RB>> + Clone,
     S::Error: Into<BoxError>,
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     type Response = Response<RB>;
     type Error = BoxError;
-    type Future = SendGuardFuture<S::Future>;
+    type Future = SendGuardFuture<S, B>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
@@ -125,9 +134,10 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let stamp = ext::SendStamp::new();
         request.extensions_mut().insert(stamp.clone());
-        let order = match enter(&request) {
-            Ok(order) => order,
-            Err(refusal) => return SendGuardFuture::refused(refusal),
+        let session = self.ledger.session_of_list(&request);
+        let Entered { order, durable } = match enter(&request) {
+            Ok(entered) => entered,
+            Err(refusal) => return SendGuardFuture::new(State::Refused { refusal: Some(refusal) }),
         };
         let open = order.as_ref().map(|order| OpenAttempt {
             account: order.account.clone(),
@@ -135,79 +145,141 @@ where
             closed: false,
         });
         let request = request.map(|body| GuardedBody::new(body, Seal { stamp, order }));
-        SendGuardFuture { state: State::Sending { response: self.inner.call(request) }, open }
+        let state = match durable {
+            None => State::Sending { response: self.inner.call(request) },
+            Some(durable) => {
+                let clone = self.inner.clone();
+                let service = mem::replace(&mut self.inner, clone);
+                State::Writing { durable: timeout(PATIENCE, durable), ready: Some((service, request)) }
+            }
+        };
+        SendGuardFuture { state, open, session }
     }
 }
 
-/// Writes down what is about to be sent; the order's half of the seal, if it is an order.
-fn enter<B>(request: &Request<B>) -> Result<Option<SealedOrder>, OrderRefused> {
-    let Some(ticket) = request.extensions().get::<Ticket>() else { return Ok(None) };
-    let session = Session::new(request.extensions().get().copied());
+/// What is known of a request before it goes down.
+#[derive(Default)]
+struct Entered {
+    /// The order's half of the seal, if it is an order.
+    order: Option<SealedOrder>,
+    /// When it may go down, if somebody writes that down.
+    durable: Option<Durable>,
+}
+
+/// Writes down what is about to be sent.
+fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
+    let Some(ticket) = request.extensions().get::<Ticket>() else { return Ok(Entered::default()) };
+    let session = ticket.account.session_of(request.headers(), request.extensions());
     match ticket.purpose {
         TicketFor::Read(read) => {
             // Transports do not poll empty bodies, so a read starts here: too early is the safe side.
             ticket.account.start_read(read, session);
-            Ok(None)
+            Ok(Entered::default())
         }
         TicketFor::Order { any_session: false, .. } if ticket.account.meets(session) => {
             Err(OrderRefused::NewSession)
         }
         TicketFor::Order { intent, .. } => {
-            let attempt = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
+            let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
             let send_by = request.extensions().get::<ext::SendBy>();
             let send_by = send_by.map(|send_by| Instant::from_std(send_by.0));
-            Ok(Some(SealedOrder { account: ticket.account.clone(), attempt, send_by }))
+            let order = Some(SealedOrder { account: ticket.account.clone(), attempt, send_by });
+            Ok(Entered { order, durable })
         }
     }
 }
 
 pin_project! {
     /// The future of a [`SendGuard`].
-    pub struct SendGuardFuture<F> {
+    pub struct SendGuardFuture<S, B>
+    where
+        S: Service<Request<GuardedBody<B>>>,
+    {
         #[pin]
-        state: State<F>,
+        state: State<S, GuardedBody<B>, S::Future>,
         open: Option<OpenAttempt>,
+        // What a caller's own list is told to be of.
+        session: Option<Session>,
     }
 }
 
 pin_project! {
     #[project = StateProj]
-    enum State<F> {
+    #[project_replace = StateReplace]
+    enum State<S, B, F> {
         Refused { refusal: Option<OrderRefused> },
+        // What is about to be sent is not durable yet.
+        Writing { #[pin] durable: Timeout<Durable>, ready: Option<(S, Request<B>)> },
         Sending { #[pin] response: F },
     }
 }
 
-impl<F> SendGuardFuture<F> {
-    fn refused(refusal: OrderRefused) -> Self {
-        Self { state: State::Refused { refusal: Some(refusal) }, open: None }
+impl<S, B> SendGuardFuture<S, B>
+where
+    S: Service<Request<GuardedBody<B>>>,
+{
+    fn new(state: State<S, GuardedBody<B>, S::Future>) -> Self {
+        Self { state, open: None, session: None }
     }
 }
 
-impl<F, RB, E> Future for SendGuardFuture<F>
+impl<S, B, RB> Future for SendGuardFuture<S, B>
 where
-    F: Future<Output = Result<Response<RB>, E>>,
-    E: Into<BoxError>,
+    S: Service<Request<GuardedBody<B>>, Response = Response<RB>>,
+    S::Error: Into<BoxError>,
 {
     type Output = Result<Response<RB>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let answer = match this.state.project() {
-            StateProj::Refused { refusal } => {
-                let refusal = refusal.take().unwrap_or(OrderRefused::NotWanted);
-                return Poll::Ready(Err(Failure::refused(refusal).into()));
-            }
-            StateProj::Sending { response } => ready!(response.poll(cx)).map_err(Into::into),
+        let mut this = self.project();
+        let answer = loop {
+            let response = match this.state.as_mut().project() {
+                StateProj::Refused { refusal } => {
+                    let refusal = refusal.take().unwrap_or(OrderRefused::NotWanted);
+                    return Poll::Ready(Err(Failure::refused(refusal).into()));
+                }
+                StateProj::Writing { durable, ready } => {
+                    let written = ready!(durable.poll(cx));
+                    match (written, ready.take()) {
+                        (Ok(Ok(())), Some((mut service, request))) => service.call(request),
+                        // The attempt closes itself: nothing was called, so nothing has left.
+                        (written, _) => {
+                            drop(this.open.take());
+                            return Poll::Ready(Err(unwritten(written)));
+                        }
+                    }
+                }
+                StateProj::Sending { response } => break ready!(response.poll(cx)).map_err(Into::into),
+            };
+            drop(this.state.as_mut().project_replace(State::Sending { response }));
         };
-        Poll::Ready(match this.open.take() {
-            Some(open) => open.close(answer),
-            None => answer,
+        Poll::Ready(match (this.open.take(), answer) {
+            (Some(open), answer) => open.close(answer),
+            (None, Ok(mut response)) => {
+                if let Some(session) = this.session.take() {
+                    response.extensions_mut().insert(session);
+                }
+                Ok(response)
+            }
+            (None, Err(error)) => Err(error),
         })
     }
 }
 
-impl<F> fmt::Debug for SendGuardFuture<F> {
+/// Why an order does not go down.
+fn unwritten(written: Result<Result<(), JournalError>, Elapsed>) -> BoxError {
+    match written {
+        Ok(Err(error)) => Failure::refused(OrderRefused::JournalFailed(error)).into(),
+        // A disk that is only slow is none of the caller's business: the permit goes back, and another is asked for.
+        Err(_) => Failure::new(Fate::NeverLeft, OrderRefused::JournalSlow).into(),
+        Ok(Ok(())) => Failure::refused(OrderRefused::NotWanted).into(),
+    }
+}
+
+impl<S, B> fmt::Debug for SendGuardFuture<S, B>
+where
+    S: Service<Request<GuardedBody<B>>>,
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SendGuardFuture").field("open", &self.open.is_some()).finish_non_exhaustive()
     }

@@ -1,6 +1,6 @@
 //! How a send changes what is known of its order.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
 
@@ -9,7 +9,8 @@ use crate::{
     book::Claimed,
     event::{Answer, Effect, OrderEvent},
     intent::{Doubt, Evidence, Finding, Intent, Phase},
-    registry::{Baseline, Registry},
+    policy::VerifyOn,
+    registry::{Registry, Snapshot},
     resolution::Reason,
     stamp::{AttemptNo, IntentNo, Session},
 };
@@ -19,7 +20,9 @@ impl Registry {
         if let Some(name) = &name {
             self.names.insert(name.clone(), number);
         }
-        self.intents.insert(number, Intent::new(order, name, self.epoch));
+        let intent = Intent::new(order, name, self.epoch, self.now);
+        self.join_line(&intent.key, number);
+        self.intents.insert(number, intent);
     }
 
     pub(crate) fn begin(&mut self, attempt: AttemptNo, session: Session) {
@@ -30,7 +33,7 @@ impl Registry {
         // A new session has a list of its own; until it is known, what it lists may be old.
         if !book.asked && !book.has_baseline {
             book.asked = true;
-            self.baseline = Baseline::Wanted;
+            self.snapshot = Snapshot::Wanted(begun);
         }
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         debug_assert_eq!(intent.attempts.len(), attempt.index, "attempts are numbered in order");
@@ -50,7 +53,13 @@ impl Registry {
         found.state = AttemptState::InFlight(sent);
         if first {
             intent.epoch = epoch;
-            intent.has_baseline = self.book.session(found.session).is_some_and(|book| book.has_baseline);
+            intent.has_baseline = self.book.session(found.session).is_some_and(|book| {
+                let fresh = |at| self.settings.is_fresh(at, intent.opened);
+                book.has_baseline && book.complete_at.is_some_and(fresh)
+            });
+        }
+        if !first {
+            self.tally.resent += 1;
         }
         intent.phase = Phase::Sending;
         let key = self.keys.entry(intent.key.clone()).or_default();
@@ -147,7 +156,12 @@ impl Registry {
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::Acknowledged(sent);
         let (session, key) = (found.session, intent.key.clone());
-        let claimed = self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.now);
+        // Identifiers may be used again: one of yesterday's must not hide one of today's.
+        let claimed = if intent.epoch == self.epoch {
+            self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.now)
+        } else {
+            Claimed::Clean
+        };
         if claimed == Claimed::Conflict {
             let conflict = OrderEvent::Conflict { intent: attempt.intent, order_id: order_id.to_string() };
             out.push(Effect::Report(conflict));
@@ -171,21 +185,24 @@ impl Registry {
         };
         let settles = base.saturating_add(self.settings.lateness);
         let epoch = self.epoch;
-        self.search(attempt.intent);
+        self.search(attempt.intent, base);
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::Doubt { sent, settled: None, never };
         let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
         self.unsettled.insert((settles, attempt));
         self.keys.entry(key.clone()).or_default().unsettled += 1;
+        self.tally.lose(answer);
         if stale {
             self.finish_unresolved(attempt.intent, Reason::EpochChanged, out);
+        } else if self.settings.verify_on == VerifyOn::SpecMinimal && answer != Answer::Status(504) {
+            self.finish_unresolved(attempt.intent, Reason::NotVerified, out);
         }
         self.resolve(&key, out);
     }
 
     /// Starts looking for an intent's order.
-    fn search(&mut self, number: IntentNo) {
+    pub(crate) fn search(&mut self, number: IntentNo, base: Duration) {
         let from = self.tick();
         let Some(intent) = self.intents.get_mut(&number) else { return };
         self.searches.insert(number);
@@ -193,6 +210,7 @@ impl Registry {
         intent.doubt = Some(Doubt {
             since: self.now,
             from,
+            base,
             until: self.now.saturating_add(self.settings.budget()),
             here: Evidence::default(),
             elsewhere: Evidence::default(),
@@ -202,7 +220,7 @@ impl Registry {
 
     /// Looks once more, for the whole lateness bound, for orders that had been taken for absent.
     fn reopen(&mut self, number: IntentNo) {
-        self.search(number);
+        self.search(number, self.now);
         let settles = self.now.saturating_add(self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.reopened = true;
@@ -238,6 +256,7 @@ impl Registry {
     }
 
     pub(crate) fn forget(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        self.leave_line(number, out);
         if let Some(intent) = self.intents.remove(&number)
             && let Some(name) = &intent.name
             && self.names.get(name) == Some(&number)

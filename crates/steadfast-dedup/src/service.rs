@@ -4,14 +4,22 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::Body;
 use steadfast_spec::{BoxError, Failure, ext};
 use tower_service::Service;
 
 use crate::{
-    body::ResponseBody, error::OrderRefused, future::ResponseFuture, ledger::Ledger, placement::Placement,
-    ticket::is_place_order,
+    account::Account,
+    body::ResponseBody,
+    error::OrderRefused,
+    future::ResponseFuture,
+    ledger::Ledger,
+    placement::{Answered, Placement},
+    poller::{Template, starter},
+    recovery::Recover,
+    tee::Listener,
+    ticket::{is_order_list, is_place_order},
 };
 
 /// The service that [`DedupLayer`](crate::DedupLayer) makes.
@@ -49,8 +57,18 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let service = self.inner.clone();
+        if request.extensions().get::<Recover>().is_some() {
+            let account = self.ledger.account(request.extensions().get());
+            let way = Template::beside(&request, self.list_route.clone());
+            let recovery = recover(self.ledger.clone(), account.clone(), service, way);
+            return ResponseFuture::order(account, Arc::default(), Box::pin(recovery));
+        }
         if !is_place_order(&request) {
-            return ResponseFuture::pass(service, request);
+            let listener = is_order_list(&request)
+                .then(|| self.ledger.known_account(request.extensions().get()))
+                .flatten()
+                .map(Listener::new);
+            return ResponseFuture::pass(service, request, listener);
         }
         if !self.ledger.is_guarded() {
             return ResponseFuture::refused(Failure::refused(OrderRefused::SendGuardMissing).into());
@@ -66,4 +84,28 @@ where
         };
         ResponseFuture::order(account, intent, Box::pin(placement.run()))
     }
+}
+
+/// Reads the list until every order that earlier processes left in doubt is decided.
+async fn recover<S, B, RB>(
+    ledger: Ledger,
+    account: Arc<Account>,
+    service: S,
+    way: Option<Template>,
+) -> Answered<RB>
+where
+    S: Service<Request<B>, Response = Response<RB>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: Default + Send + 'static,
+    RB: Body<Data = Bytes> + Send + 'static,
+    RB::Error: Into<BoxError>,
+{
+    if !account.resume(|| Some(starter::<S, B, RB>(&service, way?))) {
+        return Err(Failure::refused(OrderRefused::UnknownPath).into());
+    }
+    ledger.recovered_of(&account).await;
+    let mut response = Response::new(ResponseBody::made(Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
 }

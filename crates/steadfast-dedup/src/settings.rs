@@ -2,39 +2,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use steadfast_spec::{FieldNames, OrderType, WallClock};
 
-use crate::stamp::Epoch;
-
-/// Whether an order that was found absent is sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ResendPolicy {
-    /// Never: at most one order per intent without any assumption about lateness.
-    Never,
-    /// At most this many times: at most one order per intent as long as no order appears later than the lateness
-    /// bound.
-    AtMost(u32),
-}
-
-/// Who else places orders in the account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AccountMode {
-    /// Nobody: an order that looks like ours is ours.
-    ///
-    /// If that is false, the price is a possible omission (somebody else's twin is taken for ours), never a
-    /// duplicate.
-    Exclusive,
-    /// Others too: an order that looks like ours is reported as a candidate and never claimed.
-    Shared,
-}
-
-/// What the order list holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrdersScope {
-    /// The orders of one login session, as the specification words it (§4.5).
-    Session,
-    /// All orders of the account's day, whichever session placed them.
-    Account,
-}
+use crate::{
+    policy::{AccountMode, Baseline, KeyPolicy, OrdersScope, ResendPolicy, VerifyOn},
+    stamp::Epoch,
+};
 
 /// What the resolution of orders in doubt may assume, and how long it tries.
 ///
@@ -56,6 +27,11 @@ pub struct Settings {
     pub(crate) max_resend_age_market: Duration,
     pub(crate) account_mode: AccountMode,
     pub(crate) orders_scope: OrdersScope,
+    pub(crate) key_policy: KeyPolicy,
+    pub(crate) verify_on: VerifyOn,
+    pub(crate) baseline: Baseline,
+    pub(crate) read_spacing: Duration,
+    pub(crate) traced: bool,
     pub(crate) budget: Option<Duration>,
     pub(crate) positive_control: bool,
     pub(crate) list_body_cap: usize,
@@ -74,6 +50,11 @@ impl Default for Settings {
             max_resend_age_market: Duration::from_secs(20),
             account_mode: AccountMode::Exclusive,
             orders_scope: OrdersScope::Session,
+            key_policy: KeyPolicy::Concurrent,
+            verify_on: VerifyOn::Default,
+            baseline: Baseline::Cold,
+            read_spacing: Duration::from_secs(1),
+            traced: false,
             budget: None,
             positive_control: false,
             list_body_cap: 64 * 1024 * 1024,
@@ -91,7 +72,8 @@ impl Settings {
         Self::default()
     }
 
-    /// A lateness bound of 90 s, and no resend before an acknowledged order has been recognised in a list.
+    /// A lateness bound of 90 s, and no resend before an acknowledged order has been recognised in a list, or ever
+    /// after one was not.
     ///
     /// The greatest age for a resend stays at 60 s, so that nothing is sent again unless
     /// [`max_resend_age`](Self::max_resend_age) is raised as well.
@@ -156,6 +138,43 @@ impl Settings {
         self
     }
 
+    /// Sets how orders of one instrument and side are sent; at once by default.
+    #[must_use]
+    pub fn key_policy(mut self, policy: KeyPolicy) -> Self {
+        self.key_policy = policy;
+        self
+    }
+
+    /// Sets after which lost outcomes the order list is asked; after all of them by default.
+    #[must_use]
+    pub fn verify_on(mut self, outcomes: VerifyOn) -> Self {
+        self.verify_on = outcomes;
+        self
+    }
+
+    /// Sets how fresh the list must be that an order is compared with; read once a day and session by default.
+    #[must_use]
+    pub fn baseline(mut self, freshness: Baseline) -> Self {
+        self.baseline = freshness;
+        self
+    }
+
+    /// Sets the shortest time between two reads that look for one account's orders; 1 s by default.
+    #[must_use]
+    pub fn read_spacing(mut self, spacing: Duration) -> Self {
+        self.read_spacing = spacing;
+        self
+    }
+
+    /// Keeps every step of every registry, for [`Ledger::trace`](crate::Ledger::trace).
+    ///
+    /// For tests and post-mortems: it is never forgotten and grows with every order.
+    #[must_use]
+    pub fn traced(mut self) -> Self {
+        self.traced = true;
+        self
+    }
+
     /// Sets how long an order is looked for after its outcome was lost; by default the gateway timeout, the
     /// lateness bound and 60 s.
     #[must_use]
@@ -193,6 +212,36 @@ impl Settings {
         self
     }
 
+    /// How long the gateway may work on a request after the client has lost sight of it.
+    #[must_use]
+    pub fn gateway_bound(&self) -> Duration {
+        self.gateway_timeout
+    }
+
+    /// How long an order is looked for after its outcome was lost.
+    #[must_use]
+    pub fn verification_bound(&self) -> Duration {
+        self.budget()
+    }
+
+    /// The shortest time between two reads that look for one account's orders.
+    #[must_use]
+    pub fn spacing(&self) -> Duration {
+        self.read_spacing
+    }
+
+    /// Who else places orders in the account.
+    #[must_use]
+    pub fn mode(&self) -> AccountMode {
+        self.account_mode
+    }
+
+    /// What the order list holds.
+    #[must_use]
+    pub fn scope(&self) -> OrdersScope {
+        self.orders_scope
+    }
+
     pub(crate) fn budget(&self) -> Duration {
         self.budget.unwrap_or_else(|| {
             self.gateway_timeout.saturating_add(self.lateness).saturating_add(Duration::from_secs(60))
@@ -206,6 +255,15 @@ impl Settings {
         }
     }
 
+    /// True if a list that was asked for then is fresh enough for an order that was opened then.
+    pub(crate) fn is_fresh(&self, asked: Duration, opened: Duration) -> bool {
+        match self.baseline {
+            Baseline::Cold => true,
+            Baseline::MaxAge(age) => asked.saturating_add(age) >= opened,
+            Baseline::Always => asked >= opened,
+        }
+    }
+
     pub(crate) fn max_resends(&self) -> u32 {
         match self.resend {
             ResendPolicy::Never => 0,
@@ -214,37 +272,28 @@ impl Settings {
     }
 
     /// The trading day that it is now.
+    #[must_use]
+    pub fn today(&self) -> Epoch {
+        self.epoch()
+    }
+
     pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(self.local_seconds().div_euclid(86_400))
+    }
+
+    /// How long the trading day goes on, to the second.
+    pub(crate) fn epoch_left(&self) -> Duration {
+        let passed = self.local_seconds().rem_euclid(86_400);
+        Duration::from_secs(86_400_u64.saturating_sub(passed.unsigned_abs()))
+    }
+
+    fn local_seconds(&self) -> i64 {
         let unix = match self.wall_clock.now().duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX / 2),
             Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX / 2),
         };
-        Epoch((unix + i64::from(self.utc_offset)).div_euclid(86_400))
+        unix + i64::from(self.utc_offset)
     }
-}
-
-/// The rules of the protocol that can be taken out, one by one, to show that each is needed.
-///
-/// Nothing outside the crate's own model can build anything but [`Rules::PROTOCOL`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    pub(crate) owner_wait: bool,
-    pub(crate) cohort: bool,
-    pub(crate) oldest_first: bool,
-    pub(crate) seen_at_completion: bool,
-    pub(crate) evidence_at_start: bool,
-    pub(crate) negatives: u8,
-}
-
-impl Rules {
-    pub(crate) const PROTOCOL: Self = Self {
-        owner_wait: true,
-        cohort: true,
-        oldest_first: true,
-        seen_at_completion: true,
-        evidence_at_start: true,
-        negatives: 2,
-    };
 }
 
 #[cfg(test)]
@@ -260,6 +309,8 @@ mod tests {
         assert_eq!(at(0), Epoch(0));
         assert_eq!(at(86_400 - 19_800 - 1), Epoch(0));
         assert_eq!(at(86_400 - 19_800), Epoch(1));
+        let clock = WallClock::new(|| UNIX_EPOCH + Duration::from_secs(86_400 - 19_800 - 60));
+        assert_eq!(Settings::new().trading_day(clock, 19_800).epoch_left(), Duration::from_secs(60));
     }
 
     #[test]

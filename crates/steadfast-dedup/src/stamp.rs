@@ -36,6 +36,20 @@ impl Session {
     pub fn new(generation: Option<ext::TokenGeneration>) -> Self {
         Self(generation.map(|generation| generation.0))
     }
+
+    /// The session that is known by this hash of its token, in every run of the process.
+    ///
+    /// The generation of a token counts within one run only; a journal needs a name that outlives it.
+    #[must_use]
+    pub fn hashed(hash: u64) -> Self {
+        Self(Some(hash))
+    }
+
+    /// The hash or generation that it is known by.
+    #[must_use]
+    pub fn get(self) -> Option<u64> {
+        self.0
+    }
 }
 
 /// A trading day, as a count of days.

@@ -37,5 +37,13 @@ pub(crate) fn is_place_order<B>(request: &Request<B>) -> bool {
     }
 }
 
+/// True for `GET /api/oms/orders`, whoever asks and with whatever query.
+pub(crate) fn is_order_list<B>(request: &Request<B>) -> bool {
+    match request.extensions().get::<ext::Route>() {
+        Some(route) => route.endpoint == Some(Endpoint::Orders),
+        None => request.method() == Method::GET && request.uri().path().ends_with(ORDERS),
+    }
+}
+
 pub(crate) const PLACE_ORDER: &str = "/api/oms/place-order";
 pub(crate) const ORDERS: &str = "/api/oms/orders";

@@ -64,33 +64,24 @@ impl Future for Acquire {
             Err(refusal) => return Poll::Ready(Err(refusal.clone())),
         };
         loop {
-            let waiter = *place;
             let ask = Ask {
                 zones: zones.as_slice(),
                 lane: *this.lane,
                 deadline: *this.deadline,
                 head_of_lane: *this.head_of_lane,
             };
-            let decision = limiter.with(|core, wakers, now| {
-                let decision = waiter
-                    .and_then(|waiter| core.poll(waiter, now))
-                    .unwrap_or_else(|| core.acquire(&ask, now));
-                match (&decision, waiter) {
-                    (Decision::Queued { waiter, .. }, _) => wakers.keep(*waiter, cx.waker()),
-                    (_, Some(waiter)) => wakers.forget(waiter),
-                    _ => {}
-                }
-                decision
-            });
-            // Whoever has been granted or refused has no place in any queue any longer.
-            *place = None;
+            let now = limiter.nanos(Instant::now());
+            let (decision, events) = limiter.hand_off().poll(place, &ask, cx.waker(), now);
+            // Owned from here on, whatever an observer does.
+            let decision = match decision {
+                Decision::Granted(grant) => Ok(Ok(Permit::new(limiter.clone(), grant))),
+                Decision::Refused(refusal) => Ok(Err(refusal)),
+                Decision::Queued { alarm, .. } => Err(alarm),
+            };
+            limiter.report_all(&events);
             let alarm = match decision {
-                Decision::Granted(grant) => return Poll::Ready(Ok(Permit::new(limiter.clone(), grant))),
-                Decision::Refused(refusal) => return Poll::Ready(Err(refusal)),
-                Decision::Queued { waiter, alarm } => {
-                    *place = Some(waiter);
-                    alarm
-                }
+                Ok(granted) => return Poll::Ready(granted),
+                Err(alarm) => alarm,
             };
             let Some(alarm) = alarm.map(|alarm| limiter.instant(alarm)) else {
                 this.alarm.set(None);
@@ -119,10 +110,9 @@ struct Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(waiter) = self.waiter {
-            self.limiter.with(|core, wakers, now| {
-                wakers.forget(waiter);
-                core.cancel(waiter, now);
-            });
+            let now = self.limiter.nanos(Instant::now());
+            let events = self.limiter.hand_off().leave(waiter, now);
+            self.limiter.report_all(&events);
         }
     }
 }

@@ -1,9 +1,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use steadfast_spec::{Lane, Zone, zones};
+use steadfast_spec::{Lane, WallClock, Zone, zones};
 
 use crate::{
-    Event, InvalidLimiter, Limiter, Nanos, Quota, ZoneLimiter, ceilings::LANES, rules::Rules, time::nanos,
+    ColdStart, Event, InvalidLimiter, Limiter, Nanos, Quota, ZoneLimiter, ceilings::LANES,
+    demotion::Demotions, rules::Rules, start::Start, time::nanos,
 };
 
 /// Hears what an operator may want to know.
@@ -39,6 +40,9 @@ pub struct Builder {
     queue_bounds: [u32; LANES],
     most_keys: usize,
     strict_critical: bool,
+    demotion: Option<(Zone, Zone)>,
+    cold_start: ColdStart,
+    wall_clock: WallClock,
     observer: Option<Observer>,
 }
 
@@ -76,6 +80,9 @@ impl Builder {
             queue_bounds,
             most_keys,
             strict_critical,
+            demotion: None,
+            cold_start: ColdStart::default(),
+            wall_clock: WallClock::system(),
             observer: None,
         }
     }
@@ -137,6 +144,32 @@ impl Builder {
         self
     }
 
+    /// Counts a route of the zone `from` under `to` for half an hour, when it was answered 429 three times within a
+    /// minute although the limits of `from` were kept. Off by default; of several the last counts.
+    ///
+    /// The service's pages disagree whether some market and account data fall under [`Zone::DATA`] or
+    /// [`Zone::GENERAL`]: `demote(Zone::DATA, Zone::GENERAL)` finds out for each route by itself, and reports it by
+    /// [`Event::Demoted`]. Only the layer does so, because [`ZoneLimiter::acquire`] knows no routes.
+    #[must_use]
+    pub fn demote(mut self, from: Zone, to: Zone) -> Self {
+        self.demotion = Some((from, to));
+        self
+    }
+
+    /// What is taken for spent when the limiter starts. Default: [`ColdStart::Auto`].
+    #[must_use]
+    pub fn cold_start(mut self, cold_start: ColdStart) -> Self {
+        self.cold_start = cold_start;
+        self
+    }
+
+    /// Tells how long ago an earlier process wrote the [journal](ColdStart::Journal). Nothing else is counted by it.
+    #[must_use]
+    pub fn wall_clock(mut self, clock: WallClock) -> Self {
+        self.wall_clock = clock;
+        self
+    }
+
     /// Calls `observer` with every [`Event`], outside all locks. The last one given counts.
     #[must_use]
     pub fn on_event(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
@@ -144,14 +177,16 @@ impl Builder {
         self
     }
 
-    /// The limiter.
+    /// The limiter. Reads and writes the [journal](ColdStart::Journal), if it has one.
     ///
     /// # Errors
     ///
-    /// [`InvalidLimiter`] names the first zone, window or lane whose settings cannot be kept.
+    /// [`InvalidLimiter`] names the first zone, window or lane whose settings cannot be kept, or the journal.
     pub fn build(mut self) -> Result<ZoneLimiter, InvalidLimiter> {
-        let observer = self.observer.take();
-        Ok(ZoneLimiter::from_core(self.build_core()?, observer))
+        let (observer, clock) = (self.observer.take(), self.wall_clock.clone());
+        let cold = std::mem::take(&mut self.cold_start);
+        let demotions = self.demotion.map(|(from, to)| Demotions::new(from, to));
+        ZoneLimiter::start(self.build_core()?, observer, demotions, cold, clock)
     }
 
     /// Only the pure core, for simulations with an instant of their own. It has no observer:
@@ -182,6 +217,16 @@ impl Builder {
                 return Err(InvalidLimiter::DuplicateZone(quota.zone));
             }
         }
+        if let Some((from, to)) = self.demotion {
+            let is_known = |zone| self.quotas.iter().any(|quota| quota.zone == zone);
+            if let Some(zone) = [from, to].into_iter().find(|zone| !is_known(*zone) || from == to) {
+                return Err(InvalidLimiter::UnknownDemotion(zone));
+            }
+        }
+        if matches!(self.cold_start, ColdStart::Journal(_)) {
+            return Err(InvalidLimiter::JournalInCore);
+        }
+        let pessimistic = self.cold_start == ColdStart::Pessimistic;
         let rules = self.quotas.iter().map(Rules::new).collect::<Result<_, _>>()?;
         let settings = Settings {
             gateway_timeout,
@@ -189,7 +234,11 @@ impl Builder {
             most_keys: self.most_keys.min(u32::MAX as usize),
             strict_critical: self.strict_critical,
         };
-        Ok(Limiter::new(rules, settings))
+        let mut core = Limiter::new(rules, settings);
+        if pessimistic {
+            core.start(Start::Spent(0));
+        }
+        Ok(core)
     }
 }
 

@@ -69,6 +69,9 @@ pub struct Grant {
     pub(crate) at: Nanos,
     /// In which of its zones the request is the try after a pause, one bit each.
     pub(crate) probes: u8,
+    /// In which of its zones only the log admitted it, one bit each.
+    pub(crate) tries: u8,
+    pub(crate) lane: Lane,
     /// True if lost requests would have held back a lower lane: a 429 is then no surprise.
     pub(crate) lenient: bool,
 }
@@ -78,6 +81,11 @@ impl Grant {
     #[must_use]
     pub fn at(&self) -> Nanos {
         self.at
+    }
+
+    /// 1 if only the log admitted it in the zone of `bit`.
+    pub(crate) fn tried(&self, bit: usize) -> u32 {
+        u32::from(self.tries >> bit & 1)
     }
 }
 

@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{io, time::Duration};
 
-use steadfast_spec::Zone;
+use steadfast_spec::{Endpoint, Zone};
 
 use crate::WindowUse;
 
@@ -40,4 +40,55 @@ pub enum Event {
         /// The step it is on now: 0 the log, 1 universal, 2 paced, from 3 on a tenth less each.
         step: u8,
     },
+    /// A route was refused several times although its zone's limits were kept: it is counted under a stricter zone
+    /// for half an hour.
+    Demoted {
+        /// The route's endpoint; `None` for a path that is in no table.
+        endpoint: Option<Endpoint>,
+        /// The zone that it fell under.
+        from: Zone,
+        /// The zone that it falls under now.
+        to: Zone,
+    },
+    /// A route falls under its own zone again.
+    Restored {
+        /// The route's endpoint; `None` for a path that is in no table.
+        endpoint: Option<Endpoint>,
+        /// The zone.
+        zone: Zone,
+    },
+    /// The journal cannot be written. Nothing waits for it; but if the process is killed now, the next one does not
+    /// know what this one has sent. Reported once until it can be written again.
+    JournalFailed {
+        /// What the system says about it.
+        kind: io::ErrorKind,
+    },
+    /// A record took longer than promised: if the process had been killed meanwhile, the next one might have sent
+    /// too much.
+    JournalLate {
+        /// By how much.
+        by: Duration,
+    },
+}
+
+impl Event {
+    pub(crate) fn log(&self) {
+        match self {
+            Self::Frozen { zone, pause, again, .. } => {
+                tracing::warn!(%zone, ?pause, again, "zone stopped after a 429");
+            }
+            Self::ModelMismatch { zone, ours, .. } => {
+                tracing::warn!(%zone, ?ours, "429 although the limits were kept: another counter, or another user");
+            }
+            Self::Stepped { zone, step, .. } => tracing::info!(%zone, step, "zone moved on its ladder"),
+            Self::Demoted { endpoint, from, to } => {
+                tracing::warn!(?endpoint, %from, %to, "route moved to a stricter zone after unexplained 429s");
+            }
+            Self::Restored { endpoint, zone } => {
+                tracing::info!(?endpoint, %zone, "route is back under its own zone");
+            }
+            Self::JournalFailed { kind } => tracing::warn!(%kind, "journal of the limits cannot be written"),
+            Self::JournalLate { by } => tracing::warn!(?by, "journal of the limits was written late"),
+        }
+    }
 }

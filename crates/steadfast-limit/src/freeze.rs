@@ -54,7 +54,8 @@ impl Freeze {
     /// True if nothing of a pause is left at `now` that would have to be remembered.
     pub(crate) fn is_over(&self, now: Nanos) -> bool {
         match self.state {
-            State::Open => true,
+            // What was granted before the last pause may still be refused.
+            State::Open => self.since == 0 || self.since + Self::LONGEST_PAUSE <= now,
             // Nobody has tried for as long as the longest pause: the count of pauses is out of date.
             State::Frozen => self.until + Self::LONGEST_PAUSE <= now,
             State::Probing => false,

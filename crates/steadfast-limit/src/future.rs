@@ -11,7 +11,7 @@ use steadfast_spec::{BoxError, Failure, Fate, RetryAfter, causes};
 use tokio::time::{Instant, error::Elapsed};
 use tower_service::Service;
 
-use crate::{Acquire, Answer, Loss, Permit, Refusal};
+use crate::{Acquire, Answer, Loss, Permit, Refusal, zone_limiter::Watched};
 
 pin_project! {
     /// Waits for a permit, sends, and settles the permit at the head of the answer; made by
@@ -24,6 +24,7 @@ pin_project! {
     {
         send_by: Option<Instant>,
         permit: Option<Permit>,
+        watched: Option<Watched>,
         // What is passed on when the permit is there and the service is ready.
         held: Option<(S, Request<B>)>,
         #[pin]
@@ -46,8 +47,15 @@ impl<S, B> ResponseFuture<S, B>
 where
     S: Service<Request<B>>,
 {
-    pub(crate) fn new(acquire: Acquire, send_by: Option<Instant>, inner: S, request: Request<B>) -> Self {
-        Self { send_by, permit: None, held: Some((inner, request)), state: State::Waiting { acquire } }
+    pub(crate) fn new(
+        acquire: Acquire,
+        watched: Option<Watched>,
+        send_by: Option<Instant>,
+        inner: S,
+        request: Request<B>,
+    ) -> Self {
+        let (held, state) = (Some((inner, request)), State::Waiting { acquire });
+        Self { send_by, permit: None, watched, held, state }
     }
 }
 
@@ -99,7 +107,7 @@ where
                 StateProj::Sent { answer } => {
                     let answer = ready!(answer.poll(cx)).map_err(Into::into);
                     if let Some(permit) = this.permit.take() {
-                        settle(permit, &answer);
+                        settle(permit, *this.watched, &answer);
                     }
                     this.state.set(State::Done);
                     return Poll::Ready(answer);
@@ -119,13 +127,12 @@ fn in_time(send_by: Option<Instant>) -> Result<(), BoxError> {
 }
 
 /// What an answer says about the slots that its request has taken.
-fn settle<R>(permit: Permit, answer: &Result<Response<R>, BoxError>) {
+fn settle<R>(permit: Permit, watched: Option<Watched>, answer: &Result<Response<R>, BoxError>) {
     match answer {
         Ok(response) if response.extensions().get() == Some(&Fate::NeverLeft) => permit.refund(),
         Ok(response) if response.status() == StatusCode::TOO_MANY_REQUESTS => {
-            permit.settle(Answer::TooManyRequests {
-                retry_after: RetryAfter::parse(response.headers()).map(|after| after.0),
-            });
+            let retry_after = RetryAfter::parse(response.headers()).map(|after| after.0);
+            permit.settle_watched(Answer::TooManyRequests { retry_after }, watched);
         }
         Ok(_) => permit.settle(Answer::Accepted),
         Err(error) => match Failure::find(&**error).map(Failure::fate) {

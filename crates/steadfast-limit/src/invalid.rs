@@ -1,4 +1,4 @@
-use std::{error::Error, fmt, time::Duration};
+use std::{error::Error, fmt, io, path::PathBuf, time::Duration};
 
 use steadfast_spec::{Lane, Zone};
 
@@ -63,6 +63,19 @@ pub enum InvalidLimiter {
     ZeroKeys,
     /// The gateway's timeout is too long to be counted exactly.
     TimeoutTooLong,
+    /// Requests of a zone are to be counted under another that was not added, or under the same.
+    UnknownDemotion(Zone),
+    /// The journal cannot be read or written.
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// What the system says about it.
+        kind: io::ErrorKind,
+    },
+    /// Another limiter, of this process or another, keeps the journal.
+    JournalInUse(PathBuf),
+    /// The journal would outlive the limiter, but only [`Builder::build`](crate::Builder::build) opens one.
+    JournalInCore,
 }
 
 impl fmt::Display for InvalidLimiter {
@@ -91,6 +104,12 @@ impl fmt::Display for InvalidLimiter {
             Self::ZeroQueue(lane) => write!(f, "queue of lane {lane} holds nothing"),
             Self::ZeroKeys => f.write_str("limiter may keep no key"),
             Self::TimeoutTooLong => f.write_str("gateway timeout is too long to count exactly"),
+            Self::UnknownDemotion(zone) => {
+                write!(f, "demotion names zone {zone}, which is not another zone of the limiter")
+            }
+            Self::Journal { path, kind } => write!(f, "journal {} cannot be kept: {kind}", path.display()),
+            Self::JournalInUse(path) => write!(f, "journal {} is kept by another limiter", path.display()),
+            Self::JournalInCore => f.write_str("pure core keeps no journal"),
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Counting {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ladder {
     step: u8,
+    /// How often the gateway has refused what only the log admits.
+    strikes: u8,
     since: Nanos,
 }
 
@@ -27,6 +29,12 @@ impl Ladder {
     const LAST: u8 = 7;
     /// How long a zone must stay without a refusal to be trusted one step more.
     const CLEAN: Nanos = 60_000_000_000;
+    /// How long the log is not tried again after it has failed a second time.
+    const AGAIN: Nanos = 10 * Self::CLEAN;
+    /// The same after every further time, and how long a failure is remembered.
+    const MEMORY: Nanos = 60 * Self::CLEAN;
+    /// How many requests may be unanswered when one leaves that only the log admits, that one included.
+    const TRIES: u32 = 5;
 
     /// How `profile` counts on this step.
     pub(crate) fn counting(self, profile: Profile) -> Counting {
@@ -47,17 +55,30 @@ impl Ladder {
         self.step
     }
 
-    /// True if every step down would have been taken back by `now`, had there been answers.
-    pub(crate) fn is_over(self, now: Nanos) -> bool {
-        self.since + u64::from(self.step) * Self::CLEAN <= now || self.step == 0
+    /// How many requests may be unanswered when one leaves that the log admits and the universal rule does not.
+    ///
+    /// A gateway that interpolates refuses all such requests, and before the first refusal is back, they are out.
+    /// None of them has been answered by then, so a wrong guess costs so many at most, and only one where the guess
+    /// has been wrong before.
+    pub(crate) fn tries(self) -> u32 {
+        if self.strikes == 0 { Self::TRIES } else { 1 }
     }
 
-    /// A refusal that the limiter's own log does not explain; true if the zone is trusted one step less.
-    pub(crate) fn mismatch(&mut self, now: Nanos) -> bool {
+    /// True if every step down would have been taken back by `now`, had there been answers, and no failure of the
+    /// log need be remembered.
+    pub(crate) fn is_over(self, now: Nanos) -> bool {
+        let memory = if self.strikes > 0 { Self::MEMORY } else { u64::from(self.step) * Self::CLEAN };
+        memory == 0 || self.since + memory <= now
+    }
+
+    /// A refusal that the limiter's own log does not explain; true if the zone is trusted one step less. `tried`
+    /// says that requests which only the log admits were on their way.
+    pub(crate) fn mismatch(&mut self, tried: bool, now: Nanos) -> bool {
         // ## n => n + 1
         //
         // The gateway counts in a way that this step is not safe against, or somebody else spends the quota.
         let down = self.step < Self::LAST;
+        self.strikes = self.strikes.saturating_add(u8::from(tried && self.step == 0));
         self.step += u8::from(down);
         self.since = now;
         down
@@ -67,13 +88,24 @@ impl Ladder {
     pub(crate) fn clean(&mut self, now: Nanos) -> bool {
         // ## n => n - 1
         //
-        // A whole minute without a refusal: the longest window of the service has been seen whole.
-        let up = self.step > 0 && self.since + Self::CLEAN <= now;
+        // A whole minute without a refusal: the longest window of the service has been seen whole. But a gateway
+        // that has refused what the log admits will do so again; whether it does is asked ever more rarely.
+        let up = self.step > 0 && self.since + self.clean_time() <= now;
         if up {
             self.step -= 1;
             self.since = now;
+        } else if self.step == 0 && self.since + Self::MEMORY <= now {
+            self.strikes = 0;
         }
         up
+    }
+
+    fn clean_time(self) -> Nanos {
+        match (self.step, self.strikes) {
+            (1, 2) => Self::AGAIN,
+            (1, 3..) => Self::MEMORY,
+            _ => Self::CLEAN,
+        }
     }
 }
 
@@ -98,7 +130,7 @@ mod tests {
         assert_eq!(ladder.counting(profile), Counting::Log);
         let steps: Vec<_> = (0..9)
             .map(|now| {
-                ladder.mismatch(now);
+                ladder.mismatch(false, now);
                 ladder.counting(profile)
             })
             .collect();
@@ -117,8 +149,37 @@ mod tests {
     #[test]
     fn other_profiles_do_not_learn() {
         let mut ladder = Ladder::default();
-        ladder.mismatch(0);
+        ladder.mismatch(false, 0);
         assert_eq!(ladder.counting(Profile::WindowLog), Counting::Log);
         assert_eq!(ladder.counting(Profile::Universal), Counting::Universal);
+    }
+
+    #[test]
+    fn a_log_that_failed_is_tried_again_with_one_request_and_ever_more_rarely() {
+        let mut ladder = Ladder::default();
+        assert_eq!(ladder.tries(), 5);
+        let mut now = MINUTE;
+        for minutes in [1, 10, 60, 60] {
+            ladder.mismatch(true, now);
+            assert_eq!((ladder.step(), ladder.tries()), (1, 1));
+            assert!(!ladder.clean(now + minutes * MINUTE - 1));
+            assert!(!ladder.is_over(now + 60 * MINUTE - 1), "it is remembered while nobody asks");
+            now += minutes * MINUTE;
+            assert!(ladder.clean(now));
+            assert_eq!((ladder.step(), ladder.tries()), (0, 1));
+        }
+        assert!(!ladder.clean(now + 60 * MINUTE - 1));
+        assert_eq!(ladder.tries(), 1);
+        assert!(!ladder.clean(now + 60 * MINUTE), "there is no step up from the first");
+        assert_eq!(ladder.tries(), 5, "an hour without a failure");
+    }
+
+    #[test]
+    fn a_refusal_that_no_try_explains_is_no_strike() {
+        let mut ladder = Ladder::default();
+        ladder.mismatch(false, 0);
+        assert_eq!((ladder.step(), ladder.tries()), (1, 5));
+        ladder.mismatch(true, 1);
+        assert_eq!((ladder.step(), ladder.tries()), (2, 5), "only the first step goes by the log");
     }
 }

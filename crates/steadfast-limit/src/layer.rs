@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use tower_layer::Layer;
 
-use crate::{ByRoute, RateLimit, ZoneLimiter};
+use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter};
 
 /// Makes every request wait until all of its zones admit it.
 ///
@@ -51,13 +51,14 @@ pub struct RateLimitLayer<Z = ByRoute> {
     limiter: ZoneLimiter,
     zones_of: Z,
     from: Option<IpAddr>,
+    api_key: Option<ApiKeyName>,
 }
 
 impl RateLimitLayer {
     /// A layer over `limiter`; a request's zones are those of its route.
     #[must_use]
     pub fn new(limiter: ZoneLimiter) -> Self {
-        Self { limiter, zones_of: ByRoute, from: None }
+        Self { limiter, zones_of: ByRoute, from: None, api_key: None }
     }
 }
 
@@ -65,7 +66,7 @@ impl<Z> RateLimitLayer<Z> {
     /// Asks `zones_of` for the zones of a request instead of its route.
     #[must_use]
     pub fn zones_of<T>(self, zones_of: T) -> RateLimitLayer<T> {
-        RateLimitLayer { limiter: self.limiter, zones_of, from: self.from }
+        RateLimitLayer { limiter: self.limiter, zones_of, from: self.from, api_key: self.api_key }
     }
 
     /// The local address that requests leave from: zones that count client addresses (§8, OTP) count it apart
@@ -73,6 +74,14 @@ impl<Z> RateLimitLayer<Z> {
     #[must_use]
     pub fn local_address(mut self, from: IpAddr) -> Self {
         self.from = Some(from);
+        self
+    }
+
+    /// The API key that requests are sent with, by a public name: zones that count API keys (§8, `api_key`) count it
+    /// apart from others. Without it all share one count. A request's own [`ApiKeyName`] comes before it.
+    #[must_use]
+    pub fn api_key(mut self, name: ApiKeyName) -> Self {
+        self.api_key = Some(name);
         self
     }
 }
@@ -87,6 +96,6 @@ impl<S, Z: Clone> Layer<S> for RateLimitLayer<Z> {
     type Service = RateLimit<S, Z>;
 
     fn layer(&self, inner: S) -> RateLimit<S, Z> {
-        RateLimit::new(inner, self.limiter.clone(), self.zones_of.clone(), self.from)
+        RateLimit::new(inner, self.limiter.clone(), self.zones_of.clone(), self.from, self.api_key.clone())
     }
 }

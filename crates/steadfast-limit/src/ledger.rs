@@ -3,9 +3,9 @@ use std::time::Duration;
 use steadfast_spec::Lane;
 
 use crate::{
-    Nanos, WindowUse,
+    Nanos, Profile, WindowUse,
+    caution::Caution,
     decision::ZoneId,
-    freeze::Freeze,
     ladder::{Counting, Ladder},
     log::StampLog,
     lost::Lost,
@@ -23,14 +23,13 @@ pub(crate) struct Ledger {
     pub(crate) zone: ZoneId,
     pub(crate) key: u64,
     pub(crate) in_flight: u32,
+    /// How many of those on their way only the log has admitted, at a gateway that may interpolate.
+    pub(crate) tried: u32,
     /// Changes with everything that [`opens`](Self::opens) depends on, besides time.
     pub(crate) version: u32,
     pub(crate) log: StampLog,
     pub(crate) lost: Lost,
-    pub(crate) freeze: Freeze,
-    pub(crate) ladder: Ladder,
-    /// Until then the long windows count as spent, for the lanes that can wait.
-    pub(crate) full_until: Nanos,
+    pub(crate) caution: Option<Box<Caution>>,
     pub(crate) pacer: Option<Box<Pacer>>,
     pub(crate) queue: Option<Box<Queue>>,
 }
@@ -41,18 +40,22 @@ fn must_get_out(lane: Lane) -> bool {
     lane <= Lane::Verification
 }
 
+/// True for the lanes that are spread over the long windows: those whose requests can wait.
+fn is_paced(lane: Lane) -> bool {
+    lane >= Lane::Normal || lane == Lane::Verification
+}
+
 impl Ledger {
     pub(crate) fn new(zone: ZoneId, key: u64) -> Self {
         Self {
             zone,
             key,
             in_flight: 0,
+            tried: 0,
             version: 0,
             log: StampLog::default(),
             lost: Lost::default(),
-            freeze: Freeze::default(),
-            ladder: Ladder::default(),
-            full_until: 0,
+            caution: None,
             pacer: None,
             queue: None,
         }
@@ -61,6 +64,24 @@ impl Ledger {
     /// Something has changed that an earlier answer of [`opens`](Self::opens) does not know.
     pub(crate) fn changed(&mut self) {
         self.version = self.version.wrapping_add(1);
+    }
+
+    /// True if a request of `lane` can be granted at `now`, and nothing need be counted to tell so; if not, ask
+    /// [`opens`](Self::opens).
+    ///
+    /// Each window still has room when whatever could fill it is older than anything that its rule looks back to.
+    pub(crate) fn is_clear(&self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
+        self.caution.is_none()
+            && self.lost.is_empty()
+            && self.queue.is_none()
+            && (!is_paced(lane) || self.pacer.as_ref().is_none_or(|pacer| pacer.opens() <= now))
+            && rules.bounds.iter().all(|bound| {
+                let most = bound.ceilings[lane as usize].min(bound.at_once);
+                most.checked_sub(self.in_flight + 1).is_some_and(|room| {
+                    let kth = self.log.kth_latest(room as usize + 1, rules.unit);
+                    kth.is_none_or(|stamp| stamp + bound.reach <= now)
+                })
+            })
     }
 
     /// The first instant at which a request of `lane` could be granted with `ahead` others granted before it, if
@@ -78,19 +99,42 @@ impl Ledger {
     ) -> Option<Nanos> {
         let busy = self.in_flight.saturating_add(ahead);
         let stamps = self.stamps(rules, lane, strict);
-        let counting = self.ladder.counting(rules.profile);
-        let mut opens = self.freeze.opens()?.max(self.held_back(lane));
+        let counting = self.counting(rules.profile);
+        let frozen = self.caution.as_ref().map_or(Some(0), |caution| caution.freeze.opens())?;
+        let mut opens = frozen.max(self.held_back(lane));
         for bound in &rules.bounds {
-            opens = opens.max(bound_opens(bound, counting, stamps, lane, busy, now, scratch)?);
+            let ceiling = bound.ceilings[lane as usize];
+            opens = opens.max(bound_opens(bound, counting, stamps, ceiling, busy, now, scratch)?);
         }
         Some(opens)
+    }
+
+    /// True if a gateway that interpolates between windows might refuse a request of `lane` that the log admits at
+    /// `now`: it then tries on behalf of all those behind it.
+    pub(crate) fn is_try(
+        &self,
+        rules: &Rules,
+        lane: Lane,
+        strict: bool,
+        now: Nanos,
+        scratch: &mut Vec<Nanos>,
+    ) -> bool {
+        let learns = matches!(rules.profile, Profile::Adaptive { .. });
+        if !learns || self.counting(rules.profile) != Counting::Log {
+            return false;
+        }
+        let stamps = self.stamps(rules, lane, strict);
+        rules.bounds.iter().any(|bound| {
+            bound_opens(bound, Counting::Universal, stamps, bound.limit, self.in_flight, now, scratch)
+                .is_none_or(|opens| opens > now)
+        })
     }
 
     /// The instant at which a request of `lane` could be granted at the earliest, if everything on its way were
     /// answered now and nobody of those `ahead` of it gave up.
     pub(crate) fn estimate(&self, rules: &Rules, lane: Lane, ahead: u32, strict: bool, now: Nanos) -> Nanos {
         let stamps = self.stamps(rules, lane, strict);
-        let frozen = self.freeze.until(now).unwrap_or(0);
+        let frozen = self.frozen_until(now).unwrap_or(0);
         let windows = rules.bounds.iter().map(|bound| {
             let ceiling = bound.ceilings[lane as usize];
             // Whoever has a whole window's worth ahead of it waits a whole window more.
@@ -109,13 +153,37 @@ impl Ledger {
         windows.fold(now, Nanos::max).max(frozen).max(self.held_back(lane))
     }
 
-    /// Spends what a granted request of `lane` spends; false if its lane is paced and it comes too early.
+    /// Charges the pacer for a request of `lane`, if it is paced; false if it comes too early.
     pub(crate) fn pace(&mut self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
-        let Some(pace) = rules.pace.filter(|_| lane >= Lane::Normal) else { return true };
+        let Some(pace) = rules.pace.filter(|_| is_paced(lane)) else { return true };
         if self.pacer.is_none() {
             self.pacer = Pacer::new(pace, now).map(Box::new);
         }
         self.pacer.as_mut().is_none_or(|pacer| pacer.charge(now))
+    }
+
+    /// Gives back what a request of `lane` that never left has been charged.
+    pub(crate) fn unpace(&mut self, lane: Lane) {
+        if let Some(pacer) = self.pacer.as_mut().filter(|_| is_paced(lane)) {
+            pacer.give_back();
+        }
+    }
+
+    /// So many of those on their way that only the log admitted are on their way no longer.
+    pub(crate) fn tried_no_more(&mut self, tries: u32) {
+        self.tried = self.tried.saturating_sub(tries);
+    }
+
+    /// A request brought no answer; if it was the try after a pause, the next one tries.
+    pub(crate) fn unanswered(&mut self, probe: bool, now: Nanos) {
+        if let Some(caution) = &mut self.caution {
+            caution.freeze.unanswered(probe, now);
+        }
+    }
+
+    /// What the key's 429s have taught, to be added to.
+    pub(crate) fn caution(&mut self) -> &mut Caution {
+        self.caution.get_or_insert_default()
     }
 
     /// Writes down an answer.
@@ -162,13 +230,15 @@ impl Ledger {
     pub(crate) fn is_idle(&mut self, rules: &Rules, now: Nanos) -> bool {
         self.log.expire(now, rules.retention, rules.unit);
         self.lost.expire(now, rules.retention);
+        if self.caution.as_ref().is_some_and(|caution| caution.is_over(now)) {
+            self.caution = None;
+            self.changed();
+        }
         self.in_flight == 0
             && self.queue.is_none()
             && self.log.is_empty()
             && self.lost.is_empty()
-            && self.freeze.is_over(now)
-            && self.full_until <= now
-            && self.ladder.is_over(now)
+            && self.caution.is_none()
     }
 
     /// How full each window is at `now`.
@@ -186,7 +256,41 @@ impl Ledger {
     pub(crate) fn heap_bytes(&self) -> usize {
         let pacer = self.pacer.as_ref().map_or(0, |pacer| size_of_val(&**pacer));
         let queue = self.queue.as_ref().map_or(0, |queue| size_of_val(&**queue));
-        self.log.heap_bytes() + self.lost.heap_bytes() + pacer + queue
+        let caution = self.caution.as_ref().map_or(0, |caution| size_of_val(&**caution));
+        self.log.heap_bytes() + self.lost.heap_bytes() + pacer + queue + caution
+    }
+
+    /// Takes the long windows for spent until then, for the lanes that can wait.
+    pub(crate) fn fill(&mut self, until: Nanos) {
+        let caution = self.caution();
+        caution.full_until = caution.full_until.max(until);
+        self.changed();
+    }
+
+    /// The end of a pause that is not over at `now`.
+    pub(crate) fn frozen_until(&self, now: Nanos) -> Option<Nanos> {
+        self.caution.as_ref().and_then(|caution| caution.freeze.until(now))
+    }
+
+    /// The ladder's step, 0 for full trust.
+    pub(crate) fn step(&self) -> u8 {
+        self.ladder().step()
+    }
+
+    fn ladder(&self) -> Ladder {
+        self.caution.as_ref().map(|caution| caution.ladder).unwrap_or_default()
+    }
+
+    /// How the windows are counted for the next request.
+    fn counting(&self, profile: Profile) -> Counting {
+        let ladder = self.ladder();
+        match ladder.counting(profile) {
+            // So many would be refused at once if the gateway does not go by the log that no more is risked.
+            Counting::Log if profile != Profile::WindowLog && self.in_flight >= ladder.tries() => {
+                Counting::Universal
+            }
+            counting => counting,
+        }
     }
 
     /// What counts as spent for `lane`.
@@ -196,13 +300,12 @@ impl Ledger {
         Stamps::new(&self.log, rules.unit, lost)
     }
 
-    /// Until when the lanes that can wait are held back by more than their windows.
+    /// Until when `lane` is held back by more than its windows.
     fn held_back(&self, lane: Lane) -> Nanos {
-        if must_get_out(lane) {
-            return 0;
-        }
-        let paced = self.pacer.as_ref().filter(|_| lane >= Lane::Normal).map_or(0, |pacer| pacer.opens());
-        self.full_until.max(paced)
+        let full =
+            self.caution.as_ref().filter(|_| !must_get_out(lane)).map_or(0, |caution| caution.full_until);
+        let paced = self.pacer.as_ref().filter(|_| is_paced(lane)).map_or(0, |pacer| pacer.opens());
+        full.max(paced)
     }
 }
 
@@ -211,12 +314,11 @@ fn bound_opens(
     bound: &Bound,
     counting: Counting,
     stamps: Stamps<'_>,
-    lane: Lane,
+    mut ceiling: u32,
     busy: u32,
     now: Nanos,
     scratch: &mut Vec<Nanos>,
 ) -> Option<Nanos> {
-    let mut ceiling = bound.ceilings[lane as usize];
     if let Counting::Paced { tenths, .. } = counting {
         ceiling = ceiling.min(bound.tightened(tenths));
     }
@@ -234,7 +336,7 @@ fn bound_opens(
         Counting::Paced { burst, tenths } => {
             let limit = bound.tightened(tenths);
             let burst = burst.get().min(limit / 2).max(1);
-            let interval = paced::interval(bound.period, limit.into(), burst.into());
+            let interval = paced::interval(bound, limit, burst);
             paced::earliest(stamps.iter(), interval, burst.into(), busy.into()).map(|paced| paced.max(log))
         }
     }

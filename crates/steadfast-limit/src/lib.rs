@@ -66,6 +66,8 @@
 //!    it is refused too, the windows that are longer than the pause count as spent, except for cancels and
 //!    verifications, which go on trying after each pause.
 //!
+//! Why this is safe, with numbers and without formulas, is told in [`explained`].
+//!
 //! [`Profile`] says how much is assumed of the gateway's way of counting. The preset keeps `place_order`
 //! [adaptive](Profile::Adaptive), because bursts matter most there, and the other zones
 //! [universal](Profile::Universal).
@@ -86,6 +88,19 @@
 //! request has not been passed on, goes to the next in line at once; after that its slots are held as rule 5 says
 //! and end by themselves.
 //!
+//! # Restarts
+//!
+//! The gateway's windows outlive a program, and one that starts with empty windows is refused for up to a minute.
+//! [`ColdStart`] says what a limiter takes for spent when it starts, and keeps the journal from which the next one
+//! knows better. Nothing waits for the disk, and a cancel waits for nothing that is only supposed to be spent.
+//!
+//! # Whom a zone counts together
+//!
+//! Every count belongs to one server: its host and port, however they are spelt. Beyond that a zone counts, by its
+//! [`Scope`], the local address ([`RateLimitLayer::local_address`]), the API key ([`ApiKeyName`]), or the token. A
+//! token's count goes by the [`Account`], so that a renewed token keeps its windows until [`ZoneLimiter::reset`] says
+//! that they are new. Names and addresses are hashed under a key of the limiter's own, and no secret is one of them.
+//!
 //! # Fairness and wake-ups
 //!
 //! A slot that becomes free is given to a waiter under the lock, so it cannot be taken by whoever comes next, and
@@ -100,18 +115,25 @@
 //!   [`Event::ModelMismatch`], which looks the same when the gateway counts in a way that the profile excludes.
 //! * It promises nothing for a gateway that counts a request later than its answer, unless [`Quota::settle`] says
 //!   by how much.
-//! * It does not share quota between processes and writes no file. [`ZoneLimiter::export`] returns what is spent as
-//!   data, and [`ZoneLimiter::import`] takes it back after a restart.
-//! * It does not move a request from one zone to another, and it does not retry.
+//! * It does not share quota between processes. One process hands on to the next what is spent, through a file
+//!   ([`ColdStart::Journal`]) or as data ([`ZoneLimiter::export`]).
+//! * It moves a route from one zone to another only where [`Builder::demote`] says so, and it does not retry.
+//! * It counts requests. What is held rather than spent, such as connections, is no zone of it.
 
 mod acquire;
 mod builder;
+mod caution;
 mod ceilings;
+mod cold_start;
 mod decision;
+mod demotion;
 mod event;
+pub mod explained;
 mod freeze;
 mod future;
+mod hand_off;
 mod invalid;
+mod journal;
 mod keys;
 mod ladder;
 mod layer;
@@ -131,6 +153,8 @@ mod service;
 mod snapshot;
 mod spent;
 mod stamps;
+mod start;
+mod sync;
 mod time;
 mod universal;
 mod zone_limiter;
@@ -142,11 +166,12 @@ pub use crate::{
     acquire::Acquire,
     builder::Builder,
     ceilings::{Ceilings, Reserve},
+    cold_start::{ColdStart, TokenOrigin},
     decision::{Answer, Ask, Decision, Grant, Loss, WaiterId, ZoneId},
     event::Event,
     future::ResponseFuture,
     invalid::InvalidLimiter,
-    keys::ScopeKeys,
+    keys::{ApiKeyName, ScopeKeys},
     layer::RateLimitLayer,
     limiter::Limiter,
     permit::Permit,

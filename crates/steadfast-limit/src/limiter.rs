@@ -5,12 +5,14 @@ use steadfast_spec::{Lane, Scope, Zone};
 
 use crate::{
     Answer, Ask, Decision, Event, Grant, Loss, Nanos, Refusal, Snapshot, WaiterId, ZoneId, builder::Settings,
-    decision::LedgerSet, freeze::Verdict, ledger::Ledger, queue::Answered, rules::Rules,
+    decision::LedgerSet, freeze::Verdict, ledger::Ledger, queue::Answered, rules::Rules, start::Start,
 };
 
 mod memory;
 mod pump;
+mod restart;
 
+pub(crate) use self::restart::Kept;
 use self::{memory::KeyHasher, pump::Waiter};
 
 /// Decides, for every zone and key, which request may be sent and when.
@@ -51,6 +53,8 @@ use self::{memory::KeyHasher, pump::Waiter};
 pub struct Limiter {
     rules: Box<[Rules]>,
     settings: Settings,
+    /// What is taken for spent in keys that are new.
+    start: Start,
     ledgers: Slab<Ledger>,
     index: HashMap<(ZoneId, u64), u32, BuildHasherDefault<KeyHasher>>,
     waiters: Slab<Waiter>,
@@ -75,6 +79,7 @@ impl Limiter {
         Self {
             rules,
             settings,
+            start: Start::Empty,
             ledgers: Slab::new(),
             index: HashMap::default(),
             waiters: Slab::new(),
@@ -100,6 +105,11 @@ impl Limiter {
         self.rules.iter().map(|rules| (rules.zone, rules.scope))
     }
 
+    /// True if the call before has met a 429 in `zone` that this limiter's own log does not explain.
+    pub(crate) fn is_mismatched(&self, zone: Zone) -> bool {
+        self.events.iter().any(|event| matches!(event, Event::ModelMismatch { zone: z, .. } if *z == zone))
+    }
+
     /// Asks for the right to send one request.
     pub fn acquire(&mut self, ask: &Ask<'_>, now: Nanos) -> Decision {
         let now = self.advance(now);
@@ -108,7 +118,6 @@ impl Limiter {
             Err(refusal) => return Decision::Refused(refusal),
         };
         if ask.deadline.is_none_or(|deadline| now <= deadline)
-            && ledgers.iter().all(|id| self.ledgers[id].queue.is_none())
             && let Some(grant) = self.grant(ledgers, ask.lane, now)
         {
             return Decision::Granted(grant);
@@ -165,19 +174,22 @@ impl Limiter {
             ledger.stamp(rules, now);
             match answer {
                 Answer::Accepted => {
-                    ledger.freeze.answered(probe);
-                    if ledger.ladder.clean(now) {
-                        let (zone, key, step) = (rules.zone, ledger.key, ledger.ladder.step());
-                        self.events.push(Event::Stepped { zone, key, step });
+                    if let Some(caution) = &mut ledger.caution {
+                        caution.freeze.answered(probe);
+                        if caution.ladder.clean(now) {
+                            let (zone, key, step) = (rules.zone, ledger.key, caution.ladder.step());
+                            self.events.push(Event::Stepped { zone, key, step });
+                        }
                     }
                 }
                 Answer::TooManyRequests { retry_after } => {
-                    let verdict = ledger.freeze.refused(grant.at, probe, retry_after, now);
+                    let verdict = ledger.caution().freeze.refused(grant.at, probe, retry_after, now);
                     if let Verdict::Stopped { pause, again } = verdict {
                         self.stop(id, pause, again, grant.lenient, now);
                     }
                 }
             }
+            self.ledgers[id].tried_no_more(grant.tried(bit));
         }
         self.pump(grant.ledgers, now);
     }
@@ -193,7 +205,8 @@ impl Limiter {
             let ledger = &mut self.ledgers[id];
             ledger.changed();
             ledger.lose(&self.rules[usize::from(ledger.zone.0)], counted, now);
-            ledger.freeze.unanswered(grant.probes & (1 << bit) != 0, now);
+            ledger.tried_no_more(grant.tried(bit));
+            ledger.unanswered(grant.probes & (1 << bit) != 0, now);
         }
         self.pump(grant.ledgers, now);
     }
@@ -205,7 +218,9 @@ impl Limiter {
             let ledger = &mut self.ledgers[id];
             ledger.changed();
             ledger.in_flight = ledger.in_flight.saturating_sub(1);
-            ledger.freeze.unanswered(grant.probes & (1 << bit) != 0, now);
+            ledger.tried_no_more(grant.tried(bit));
+            ledger.unpace(grant.lane);
+            ledger.unanswered(grant.probes & (1 << bit) != 0, now);
         }
         self.pump(grant.ledgers, now);
     }
@@ -222,10 +237,15 @@ impl Limiter {
         }
         let mut at = now;
         for (zone, key) in zones {
-            // A key that nobody has used is free.
-            if let Some(id) = self.index.get(&(*zone, *key)) {
-                at = at.max(self.estimate(*id as usize, lane, false, now));
-            }
+            at = at.max(match self.index.get(&(*zone, *key)) {
+                Some(id) => self.estimate(*id as usize, lane, false, now),
+                // A key that nobody has used is as free as the limiter's start left it.
+                None => {
+                    let rules = &self.rules[usize::from(zone.0)];
+                    let strict = self.settings.strict_critical;
+                    self.new_ledger(*zone, *key).estimate(rules, lane, 0, strict, now)
+                }
+            });
         }
         Ok(at)
     }
@@ -239,7 +259,9 @@ impl Limiter {
         ledger.changed();
         ledger.log.clear();
         ledger.lost.clear();
-        ledger.full_until = 0;
+        if let Some(caution) = &mut ledger.caution {
+            caution.full_until = 0;
+        }
         ledger.pacer = None;
         let mut ledgers = LedgerSet::default();
         ledgers.insert(id as u32);
@@ -294,8 +316,7 @@ impl Limiter {
     pub fn assume_spent(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Result<(), Refusal> {
         let now = self.advance(now);
         for id in self.open(&[(zone, key)], now)?.iter() {
-            self.ledgers[id].changed();
-            self.ledgers[id].full_until = now + self.rules[usize::from(zone.0)].longest();
+            self.ledgers[id].fill(now + self.rules[usize::from(zone.0)].longest());
         }
         Ok(())
     }

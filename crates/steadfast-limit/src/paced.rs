@@ -1,4 +1,7 @@
-use crate::Nanos;
+use crate::{Nanos, rules::Bound, time::drifted};
+
+/// What a gateway's clock of whole milliseconds may hide of the time between two requests.
+const GRID: Nanos = 1_000_000;
 
 /// The first instant at which a bucket that empties by one every `interval` and holds `burst` has room for one
 /// more, with `busy` requests on their way; `None` until one of them is back.
@@ -16,17 +19,24 @@ pub(crate) fn earliest(
 ) -> Option<Nanos> {
     let room = burst.checked_sub(busy + 1)?;
     let empty = stamps.fold(0, |empty: Nanos, stamp| empty.max(stamp) + interval);
-    Some(empty.saturating_sub(room * interval))
+    Some(if empty == 0 { 0 } else { (empty + GRID).saturating_sub(room * interval) })
 }
 
-/// The interval at which a bucket of `burst` keeps every window of `period` within `limit`; `burst` is less.
-pub(crate) fn interval(period: Nanos, limit: u64, burst: u64) -> Nanos {
-    period.div_ceil((limit - burst).max(1))
+/// The interval at which a bucket of `burst` keeps every window of `bound` within `limit`; `burst` is less.
+///
+/// Also no shorter than what a leaky bucket as coarse as nginx's takes: it leaks whole thousandths of a request per
+/// second, rounded down, and loses up to one thousandth of a request with every request.
+pub(crate) fn interval(bound: &Bound, limit: u32, burst: u32) -> Nanos {
+    let spread = bound.period.div_ceil(u64::from(limit.saturating_sub(burst).max(1)));
+    let leak = u64::from(limit).saturating_mul(1_000_000_000_000) / bound.nominal;
+    let coarse = 1_001_000_000_000_u64.checked_div(leak).map_or(0, |interval| drifted(interval + 1));
+    spread.max(coarse)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::held;
 
     #[test]
     fn requests_are_spread_after_the_burst() {
@@ -34,16 +44,29 @@ mod tests {
         assert_eq!(at(&[], 0), Some(0));
         assert_eq!(at(&[], 1), Some(0));
         assert_eq!(at(&[], 2), None, "the burst is on its way");
-        assert_eq!(at(&[1_000], 0), Some(1_000), "one answered leaves one of the burst");
-        assert_eq!(at(&[1_000], 1), Some(1_100));
-        assert_eq!(at(&[1_000, 1_000], 0), Some(1_100));
-        assert_eq!(at(&[1_000, 1_000, 1_000], 0), Some(1_200));
+        let later = |at: Nanos| Some(at + GRID);
+        assert_eq!(at(&[1_000], 0), later(1_000), "one answered leaves one of the burst");
+        assert_eq!(at(&[1_000], 1), later(1_100));
+        assert_eq!(at(&[1_000, 1_000], 0), later(1_100));
+        assert_eq!(at(&[1_000, 1_000, 1_000], 0), later(1_200));
+    }
+
+    fn bound(limit: u32, nominal: Nanos) -> Bound {
+        Bound { limit, nominal, period: held(nominal), ceilings: [limit; 5], reach: 0, at_once: limit }
     }
 
     #[test]
     fn burst_and_rate_together_stay_within_the_limit() {
-        // 10 per 1000 with a burst of 2: 8 per 1000 beside it.
-        assert_eq!(interval(1_000, 10, 2), 125);
-        assert_eq!(interval(1_000, 2, 1), 1_000);
+        // 10 per second with a burst of 2: 8 per second beside it.
+        assert_eq!(interval(&bound(10, 1_000_000_000), 10, 2), 1_001_500_000_u64.div_ceil(8));
+        assert_eq!(interval(&bound(2, 1_000_000_000), 2, 1), 1_001_500_000);
+    }
+
+    #[test]
+    fn a_large_limit_is_spread_a_little_more_than_evenly() {
+        // 100,000 per minute leak 1,666,666 thousandths per second: one request in 600.0003 µs at best.
+        let apart = interval(&bound(100_000, 60_000_000_000), 100_000, 1);
+        assert_eq!(apart, drifted(1_001_000_000_000 / 1_666_666 + 1));
+        assert!(apart > 600_600);
     }
 }

@@ -20,13 +20,17 @@ use crate::{Nanos, rules::Pace};
 pub(crate) struct Pacer {
     limiter: RateLimiter<NotKeyed, InMemoryState, CoreClock, NoOpMiddleware<Duration>>,
     opens: Nanos,
+    burst: u32,
+    /// What was charged for requests that then never left: the next ones go for it. The algorithm itself cannot
+    /// take a charge back.
+    returned: u32,
 }
 
 impl Pacer {
     pub(crate) fn new(pace: Pace, now: Nanos) -> Option<Self> {
         let quota = Quota::with_period(Duration::from_nanos(pace.interval))?.allow_burst(pace.burst);
         let limiter = RateLimiter::direct_with_clock(quota, CoreClock(AtomicU64::new(now)));
-        Some(Self { limiter, opens: 0 })
+        Some(Self { limiter, opens: 0, burst: pace.burst.get(), returned: 0 })
     }
 
     /// Not before then.
@@ -36,6 +40,10 @@ impl Pacer {
 
     /// Charges one request; false if it comes too early, and then [`opens`](Self::opens) says when.
     pub(crate) fn charge(&mut self, now: Nanos) -> bool {
+        if self.returned > 0 {
+            self.returned -= 1;
+            return true;
+        }
         self.limiter.clock().0.store(now, Ordering::Relaxed);
         match self.limiter.check() {
             Ok(()) => true,
@@ -45,6 +53,15 @@ impl Pacer {
                 false
             }
         }
+    }
+
+    /// Takes one charge back: its request never left.
+    ///
+    /// Never more than a burst is owed, so a wave of refunds is followed by two bursts at most, which the windows
+    /// themselves still bound.
+    pub(crate) fn give_back(&mut self) {
+        self.returned = (self.returned + 1).min(self.burst);
+        self.opens = 0;
     }
 }
 
@@ -81,5 +98,17 @@ mod tests {
         assert!(!pacer.charge(1_099));
         assert!(pacer.charge(1_100));
         assert!(!pacer.charge(1_100));
+    }
+
+    #[test]
+    fn a_charge_that_is_given_back_pays_for_the_next_and_no_more_than_a_burst_is_owed() {
+        let pace = Pace { burst: NonZeroU32::new(3).unwrap(), interval: 100 };
+        let mut pacer = Pacer::new(pace, 1_000).unwrap();
+        assert_eq!([(); 4].map(|()| pacer.charge(1_000)), [true, true, true, false]);
+        pacer.give_back();
+        assert_eq!(pacer.opens(), 0);
+        assert_eq!([(); 2].map(|()| pacer.charge(1_000)), [true, false]);
+        (0..10).for_each(|_| pacer.give_back());
+        assert_eq!([(); 4].map(|()| pacer.charge(1_001)), [true, true, true, false]);
     }
 }

@@ -2,7 +2,7 @@ use std::fmt;
 
 use tokio::time::Instant;
 
-use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter};
+use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter, zone_limiter::Watched};
 
 /// The right to send one request, spent in every zone that it falls under.
 ///
@@ -19,6 +19,7 @@ pub struct Permit {
 
 impl Permit {
     pub(crate) fn new(limiter: ZoneLimiter, grant: Grant) -> Self {
+        limiter.touched();
         Self { limiter, grant: Some(grant), sent: None }
     }
 
@@ -30,10 +31,22 @@ impl Permit {
     }
 
     /// The head of the answer is back. The slots age from now on, so call it before the body is read.
-    pub fn settle(mut self, answer: Answer) {
-        if let Some(grant) = self.grant.take() {
-            self.limiter.with(|core, _, now| core.settle(grant, answer, now));
+    pub fn settle(self, answer: Answer) {
+        self.settle_watched(answer, None);
+    }
+
+    /// The same for a request of the route `watched`.
+    pub(crate) fn settle_watched(mut self, answer: Answer, watched: Option<Watched>) {
+        let Some(grant) = self.grant.take() else { return };
+        let watched = watched.filter(|_| matches!(answer, Answer::TooManyRequests { .. }));
+        let unexplained = self.limiter.with(|core, now| {
+            core.settle(grant, answer, now);
+            watched.filter(|watched| core.is_mismatched(watched.zone))
+        });
+        if let Some(watched) = unexplained {
+            self.limiter.unexplained(watched);
         }
+        self.limiter.touched();
     }
 
     /// The answer will never be seen.
@@ -49,10 +62,11 @@ impl Permit {
     fn end(&mut self, loss: Option<Loss>) {
         let Some(grant) = self.grant.take() else { return };
         let sent = self.sent;
-        self.limiter.with(|core, _, now| match loss {
+        self.limiter.with(|core, now| match loss {
             Some(loss) => core.lose(grant, sent.unwrap_or(now), loss, now),
             None => core.refund(grant, now),
         });
+        self.limiter.touched();
     }
 }
 

@@ -43,6 +43,10 @@ pub(crate) struct Bound {
     pub(crate) period: Nanos,
     /// How many slots each lane may fill.
     pub(crate) ceilings: [u32; LANES],
+    /// What is older than this does not matter to the next request.
+    pub(crate) reach: Nanos,
+    /// So many may go at once after a pause.
+    pub(crate) at_once: u32,
 }
 
 /// A rate and a burst.
@@ -74,7 +78,7 @@ impl Rules {
         let settle = nanos(quota.settle).ok_or(InvalidLimiter::TooLarge(zone))?;
         let longest = bounds.last().map_or(0, |bound| bound.period);
         let most = bounds.iter().map(|bound| bound.limit).max().unwrap_or(0);
-        let looks_back = if quota.profile == Profile::WindowLog { 1 } else { 2 };
+        let looks_back = looks_back(quota.profile);
         Ok(Self {
             zone,
             scope: quota.scope,
@@ -96,7 +100,7 @@ impl Rules {
 }
 
 impl Bound {
-    const UNSET: Self = Self { limit: 0, nominal: 0, period: 0, ceilings: [0; LANES] };
+    const UNSET: Self = Self { limit: 0, nominal: 0, period: 0, ceilings: [0; LANES], reach: 0, at_once: 0 };
 
     fn new(quota: &Quota, limit: u32, nominal: Nanos) -> Result<Self, InvalidLimiter> {
         let zone = quota.zone;
@@ -129,7 +133,12 @@ impl Bound {
                 return Err(InvalidLimiter::InvertedCeilings { zone, lane });
             }
         }
-        Ok(Self { limit, nominal, period, ceilings })
+        // A bucket's level depends on all that came before.
+        let (reach, at_once) = match quota.profile {
+            Profile::Paced { burst } => (Nanos::MAX / 2, burst.get()),
+            profile => (looks_back(profile) * period, limit),
+        };
+        Ok(Self { limit, nominal, period, ceilings, reach, at_once })
     }
 
     /// How the lanes that can wait are spread over this window: at the rate of its ceiling, in bursts no longer
@@ -145,6 +154,11 @@ impl Bound {
             interval: self.period.div_ceil(u64::from(self.ceilings[lane])),
         })
     }
+}
+
+/// How many periods back the rule of `profile` looks.
+fn looks_back(profile: Profile) -> Nanos {
+    if profile == Profile::WindowLog { 1 } else { 2 }
 }
 
 #[cfg(test)]

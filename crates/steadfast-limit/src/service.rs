@@ -9,7 +9,7 @@ use steadfast_spec::{BoxError, Lane, Routes, ext};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::{Acquire, ByRoute, ResponseFuture, ZoneLimiter, ZonesOf};
+use crate::{Acquire, ApiKeyName, ByRoute, ResponseFuture, ZoneLimiter, ZonesOf, zone_limiter::Watched};
 
 /// Holds each request until all of its zones admit it; made by [`RateLimitLayer`](crate::RateLimitLayer).
 ///
@@ -17,7 +17,7 @@ use crate::{Acquire, ByRoute, ResponseFuture, ZoneLimiter, ZonesOf};
 /// future: its number is bounded per lane, and the inner service is polled ready after it.
 ///
 /// It reads from the extensions of a request: [`Lane`], else the route's; [`ext::Account`], else the unnamed one;
-/// [`ext::SendBy`] and [`ext::Deadline`], the earlier of which refuses the request at once when it cannot be met;
+/// [`ApiKeyName`], else the layer's; [`ext::SendBy`] and [`ext::Deadline`], the earlier of which refuses the request at once when it cannot be met;
 /// and [`ext::HeadOfLane`].
 ///
 /// # Clone
@@ -34,11 +34,18 @@ pub struct RateLimit<S, Z = ByRoute> {
     limiter: ZoneLimiter,
     zones_of: Z,
     from: Option<IpAddr>,
+    api_key: Option<ApiKeyName>,
 }
 
 impl<S, Z> RateLimit<S, Z> {
-    pub(crate) fn new(inner: S, limiter: ZoneLimiter, zones_of: Z, from: Option<IpAddr>) -> Self {
-        Self { inner, limiter, zones_of, from }
+    pub(crate) fn new(
+        inner: S,
+        limiter: ZoneLimiter,
+        zones_of: Z,
+        from: Option<IpAddr>,
+        api_key: Option<ApiKeyName>,
+    ) -> Self {
+        Self { inner, limiter, zones_of, from, api_key }
     }
 
     /// The limiter that all services of the same layer share.
@@ -46,22 +53,28 @@ impl<S, Z> RateLimit<S, Z> {
         &self.limiter
     }
 
-    fn acquire<B>(&self, request: &Request<B>) -> Acquire
+    fn acquire<B>(&self, request: &Request<B>) -> (Acquire, Option<Watched>)
     where
         Z: ZonesOf<B>,
     {
         let extensions = request.extensions();
         let account = extensions.get::<ext::Account>().unwrap_or(&UNNAMED);
-        let keys = self.limiter.keys_from(authority_of(request), self.from, account);
-        let lane = extensions.get::<Lane>().copied().unwrap_or_else(|| Routes::of(request).lane);
-        let mut acquire = self.limiter.acquire(self.zones_of.zones_of(request).as_ref(), keys, lane);
+        let mut keys = self.limiter.keys_from(authority_of(request), self.from, account);
+        if let Some(name) = extensions.get().or(self.api_key.as_ref()) {
+            keys = keys.api_key(name);
+        }
+        let route = Routes::of(request);
+        let lane = extensions.get::<Lane>().copied().unwrap_or(route.lane);
+        let zones = self.zones_of.zones_of(request);
+        let watched = self.limiter.watch(zones.as_ref(), keys, route.endpoint, request.uri().path());
+        let mut acquire = self.limiter.acquire_watched(zones.as_ref(), keys, lane, watched);
         if let Some(deadline) = send_by(extensions) {
             acquire = acquire.deadline(deadline);
         }
         if extensions.get::<ext::HeadOfLane>().is_some() {
             acquire = acquire.at_head_of_lane();
         }
-        acquire
+        (acquire, watched)
     }
 }
 
@@ -81,12 +94,8 @@ where
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture<S, B> {
         // The inner service has not been polled ready, so its clone is as good as itself.
-        ResponseFuture::new(
-            self.acquire(&request),
-            send_by(request.extensions()),
-            self.inner.clone(),
-            request,
-        )
+        let (acquire, watched) = self.acquire(&request);
+        ResponseFuture::new(acquire, watched, send_by(request.extensions()), self.inner.clone(), request)
     }
 }
 

@@ -23,8 +23,12 @@ pub(crate) fn nanos(duration: Duration) -> Option<Nanos> {
 /// How long a stamp is held for a period of the gateway's: clocks differ in rate, and an answer that is stamped a
 /// little early must not count as gone a little early.
 pub(crate) fn held(period: Nanos) -> Nanos {
-    let drift = period.div_ceil(1_000_000).saturating_mul(RATE_ERROR_PPM);
-    period.saturating_add(drift).saturating_add(ROUNDING)
+    drifted(period).saturating_add(ROUNDING)
+}
+
+/// How long `period` may last by our clock while the gateway's runs through it.
+pub(crate) fn drifted(period: Nanos) -> Nanos {
+    period.saturating_add(period.div_ceil(1_000_000).saturating_mul(RATE_ERROR_PPM))
 }
 
 #[cfg(test)]

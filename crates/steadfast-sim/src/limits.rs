@@ -1,16 +1,91 @@
-//! The `limits` simulation.
+//! The `limits` simulation: how many 429s each limiter gets from each way of counting, behind each network.
+//!
+//! Clients, gateways, lines and demands are played against each other in virtual time, each combination from the same
+//! draws for every client. steadfast's pure core and governor are driven by instants; tower, tower-resilience and
+//! leaky-bucket run on tokio's paused clock. The gateways are the sandbox's enforcers, with phases and clocks drawn
+//! anew for every session.
+//!
+//! A row that promises no 429 and has one is a failure, and so is one in which some stretch of a window's length held
+//! more than the window's limit at the gateway, recounted by hand.
 
-use std::process::ExitCode;
+mod args;
+mod campaign;
+mod client;
+mod contender;
+mod demand;
+mod gateway;
+mod json;
+mod load;
+mod matrix;
+mod ours;
+mod peers;
+mod play;
+mod plots;
+mod row;
+mod seeds;
+mod session;
+mod table;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod tokio_peers;
 
-/// What the command line of `sim limits` takes.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Prints JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
-}
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use tower::BoxError;
+
+pub use self::args::Args;
 
 /// Runs the simulation and prints what it found.
-pub fn run(_args: &Args) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(args: &Args) -> ExitCode {
+    match report(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(format_args!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// True if every promise was kept.
+fn report(args: &Args) -> Result<bool, BoxError> {
+    let campaign = args.campaign();
+    if campaign.rows.is_empty() {
+        return Err("no row has such a name".into());
+    }
+    complain(format_args!(
+        "seed {}, {} rows, {} threads",
+        campaign.seed,
+        campaign.rows.len(),
+        campaign.threads
+    ));
+    let outcome = campaign.run(|outcome| {
+        complain(format_args!(
+            "round {} after {:.0} s: {} sends where no 429 is promised, {} rows broken",
+            outcome.rounds,
+            outcome.took.as_secs_f64(),
+            table::grouped(outcome.promised_sends()),
+            outcome.broken().count(),
+        ));
+    })?;
+    let out = io::stdout().lock();
+    if args.json {
+        json::write(&outcome, out)?
+    } else {
+        table::write(&campaign, &outcome, out)?
+    }
+    if let Some(folder) = &args.plots {
+        plots::write(&outcome, folder)?;
+    }
+    Ok(outcome.broken().next().is_none())
+}
+
+/// Tells the person who waits; nobody who reads the figures sees it.
+fn complain(line: std::fmt::Arguments<'_>) {
+    // Nobody is left to be told that standard error is closed.
+    let _ = writeln!(io::stderr(), "{line}");
 }

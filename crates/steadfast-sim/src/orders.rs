@@ -1,16 +1,176 @@
-//! The `orders` simulation.
+//! The `orders` simulation: trading sessions in which answers get lost, judged by the gateway's books.
+//!
+//! Each seed is a session of 50 to 500 orders at about ten a second from 1 to 50 callers, three in ten of them
+//! identical to the one before. Every seed draws its own subset of all faults, each at its own rate, its own latency
+//! and its own reading of what the specification leaves open; over all seeds, three in ten attempts are in doubt or
+//! more. When the callers have been told, nothing goes wrong any more, and nothing may stay in doubt.
+//!
+//! What a client is judged by is the gateway's own book, in which every order bears the name of who wanted it.
 
-use std::process::ExitCode;
+mod campaign;
+mod failure;
+mod oracle;
+mod ours;
+mod report;
+mod rivals;
+mod script;
+mod session;
+mod trader;
+mod workload;
+
+pub use self::ours::Medium;
+
+use std::{fs, ops::Range, path::PathBuf, process::ExitCode, str::FromStr, time::Duration};
+
+use steadfast::{BoxError, dedup::Settings};
+
+use crate::{
+    chooser::{Chooser, Tape},
+    orders::{
+        campaign::{Campaign, Failure, Outcome},
+        oracle::Expected,
+        session::World,
+    },
+};
 
 /// What the command line of `sim orders` takes.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Prints JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    /// Runs this seed only.
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "tape"])]
+    pub seed: Option<u64>,
+    /// Runs these seeds: `A..B`, B excluded, or `A..`.
+    #[arg(long, value_name = "A..B", default_value = "0..")]
+    pub seeds: Seeds,
+    /// Replays a tape, such as a failure leaves behind.
+    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    pub tape: Option<PathBuf>,
+    /// Ends with the seed that completes so many orders.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    pub orders: u64,
+    /// Begins no new seed after so many minutes.
+    #[arg(long, value_name = "M")]
+    pub minutes: Option<u64>,
+    /// Begins no new seed after so many seconds.
+    #[arg(long, value_name = "S", conflicts_with = "minutes")]
+    pub seconds: Option<u64>,
+    /// Lets orders come to exist up to ten minutes after they were given up: every duplicate must be reported.
+    #[arg(long)]
+    pub unbounded: bool,
+    /// Runs the client's conservative settings.
+    #[arg(long)]
+    pub conservative: bool,
+    /// The lateness bound that the client assumes, in seconds, if it is not to be the true one: less than that breaks
+    /// the client's promise, and shows that the simulation notices.
+    #[arg(long, value_name = "S")]
+    pub assume_lateness: Option<u64>,
+    /// What lies between the client and the gateway.
+    #[arg(long, value_enum, default_value_t = Medium::Direct)]
+    pub wire: Medium,
+    /// The rivals trade one seed out of so many; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub rivals_every: u64,
+    /// Leaves a choice at its plain value, by the name that it has on tapes, such as `list.form`; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub without: Vec<String>,
 }
 
+/// A range of seeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seeds(Range<u64>);
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not of the form A..B");
+        let (start, end) = text.split_once("..").ok_or_else(wrong)?;
+        let start = start.parse().map_err(|_| wrong())?;
+        let end = if end.is_empty() { u64::MAX } else { end.parse().map_err(|_| wrong())? };
+        if start < end { Ok(Self(start..end)) } else { Err(format!("{text:?} holds no seed")) }
+    }
+}
+
+/// The longest that an order may take beyond what the client assumes, where lateness has no bound.
+const UNBOUNDED: Duration = Duration::from_secs(600);
+/// The longest time between two looks at orders that ended without certainty.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1_800);
+const SPARE: Duration = Duration::from_secs(120);
+
 /// Runs the simulation and prints what it found.
-pub fn run(_args: &Args) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(args: &Args) -> ExitCode {
+    match simulate(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            report::complain(format_args!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// True if every promise was kept.
+fn simulate(args: &Args) -> Result<bool, BoxError> {
+    let campaign = campaign(args);
+    if let Some(path) = &args.tape {
+        let tape: Tape = fs::read_to_string(path)?.parse()?;
+        let replay = campaign.replay(Chooser::tape(tape.clone()))?;
+        report::complain(format_args!(
+            "{}\nwhat came of it:\n{}",
+            script::script(&tape),
+            script::course(&replay)
+        ));
+        for (promise, count) in &replay.broken {
+            report::complain(format_args!("broken: {promise} {count}"));
+        }
+        return Ok(replay.broken.is_empty());
+    }
+    let outcome = campaign.run()?;
+    report::print(args, &outcome);
+    if let Some(first) = outcome.failures.first() {
+        failure::explain(args, &campaign, first)?;
+        for other in &outcome.failures[1..] {
+            report::complain(format_args!("also failed: seed {} {:?}", other.seed, other.broken));
+        }
+    }
+    Ok(outcome.failures.is_empty())
+}
+
+fn campaign(args: &Args) -> Campaign {
+    let settings = if args.conservative { Settings::conservative() } else { Settings::new() };
+    let expected = if args.unbounded { Expected::Later } else { Expected::WithinTheBound };
+    let mut campaign = campaign_of(settings.clone(), expected);
+    if let Some(seconds) = args.assume_lateness {
+        campaign.world.settings = settings.lateness(Duration::from_secs(seconds));
+    }
+    campaign.seeds = args.seed.map_or_else(|| args.seeds.0.clone(), |seed| seed..seed + 1);
+    campaign.orders = args.orders;
+    campaign.time = args.minutes.map(|minutes| minutes * 60).or(args.seconds).map(Duration::from_secs);
+    campaign.world.medium = args.wire;
+    campaign.without.clone_from(&args.without);
+    campaign.rivals_every = if args.seed.is_some() { args.rivals_every.min(1) } else { args.rivals_every };
+    campaign
+}
+
+/// A campaign without an end, in a world that is as late as `settings` say, or without a bound.
+fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
+    let (lateness, watched) = match expected {
+        // A bound of its own keeps the world as it is where a client assumes too little.
+        Expected::WithinTheBound => {
+            let bound = settings.lateness_bound().max(Settings::new().lateness_bound());
+            (bound, bound)
+        }
+        Expected::Later => (UNBOUNDED, UNBOUNDED + WATCH_INTERVAL),
+    };
+    Campaign {
+        world: World { settings, expected, medium: Medium::Direct, lateness, watched: watched + SPARE },
+        seeds: 0..u64::MAX,
+        orders: u64::MAX,
+        time: None,
+        rivals_every: 0,
+        without: Vec::new(),
+    }
 }

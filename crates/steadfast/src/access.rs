@@ -1,19 +1,28 @@
 use std::{error::Error, fmt};
 
-use secrecy::SecretString;
-use steadfast_auth::{ApiKey, Credentials, IndividualLogin, InvalidSecret, TokenSource, TotpSecret};
+use secrecy::{ExposeSecret, SecretString};
+use steadfast_auth::{
+    ApiKey, Credentials, FileStore, Identity, IndividualLogin, InvalidSecret, Stored, TokenSource,
+    TokenSourceBuilder, TotpSecret,
+};
 use steadfast_dedup::Ledger;
-use steadfast_limit::{Account, ZoneLimiter};
+use steadfast_limit::{Account, ColdStart, InvalidLimiter, TokenOrigin, ZoneLimiter};
 use steadfast_spec::BaseUrl;
 
 use crate::{client::InvalidClient, gate::LimiterGate, transport::Transport};
 
 /// How a [`Client`](crate::Client) gets its tokens (§5.4).
 #[derive(Debug)]
-pub struct Access(Kind);
+#[must_use]
+pub struct Access {
+    kind: Kind,
+    store: Option<FileStore>,
+}
 
 enum Kind {
     Totp { api_key: ApiKey, credentials: Credentials, secret: TotpSecret },
+    Stored { api_key: ApiKey, client_id: SecretString },
+    Given(TokenSource),
     Source(TokenSource),
 }
 
@@ -28,7 +37,7 @@ impl Access {
         token: impl Into<SecretString>,
     ) -> Result<Self, InvalidAccess> {
         let source = TokenSource::fixed(key(api_key)?, token);
-        Ok(Self(Kind::Source(source.map_err(|source| InvalidAccess { value: "access_token", source })?)))
+        Ok(Self::of(Kind::Given(source.map_err(|source| InvalidAccess { value: "access_token", source })?)))
     }
 
     /// Logins with an authenticator's secret, in base32 (§4.3).
@@ -45,39 +54,102 @@ impl Access {
         let secret =
             TotpSecret::new(secret).map_err(|source| InvalidAccess { value: "totp_secret", source })?;
         let credentials = Credentials::new(client_id, password);
-        Ok(Self(Kind::Totp { api_key: key(api_key)?, credentials, secret }))
+        Ok(Self::of(Kind::Totp { api_key: key(api_key)?, credentials, secret }))
+    }
+
+    /// Tokens that another program fetches and keeps in `store`, `steadfast login` for one: this one needs no
+    /// password. `client_id` is empty where that program knows none.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidAccess`] naming the value that cannot be used; it does not echo it.
+    pub fn stored(
+        api_key: impl Into<SecretString>,
+        client_id: impl Into<SecretString>,
+        store: FileStore,
+    ) -> Result<Self, InvalidAccess> {
+        let kind = Kind::Stored { api_key: key(api_key)?, client_id: client_id.into() };
+        Ok(Self { kind, store: Some(store) })
     }
 
     /// Tokens from a source that the caller has put together.
-    #[must_use]
     pub fn source(source: TokenSource) -> Self {
-        Self(Kind::Source(source))
+        Self::of(Kind::Source(source))
     }
 
-    /// The source: its logins take permits from `limiter`, and none is renewed ahead while an order is in doubt.
+    /// Keeps the token and the failure budget in a file, for restarts and for other programs of the account. A given
+    /// token and a source of the caller's own are not kept.
+    pub fn store(self, store: FileStore) -> Self {
+        Self { store: Some(store), ..self }
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { kind, store: None }
+    }
+
+    /// The rate limits of a client that was given none. What a token has spent is kept beside the token, because the
+    /// gateway counts it per token, not per process.
+    pub(crate) fn limiter(&self, base: &BaseUrl, account: &Account) -> Result<ZoneLimiter, InvalidLimiter> {
+        let kept = matches!(self.kind, Kind::Totp { .. } | Kind::Stored { .. });
+        let Some(store) = self.store.as_ref().filter(|_| kept) else { return Ok(ZoneLimiter::preset()) };
+        let mut path = store.path().as_os_str().to_owned();
+        path.push(".limits");
+        let preset = || ZoneLimiter::builder().preset();
+        let limiter = match preset().cold_start(ColdStart::Journal(path.into())).build() {
+            Err(InvalidLimiter::JournalInUse(path)) => {
+                tracing::warn!(
+                    path = %path.display(),
+                    "another client uses the stored token; neither sees what the other spends"
+                );
+                return preset().build();
+            }
+            built => built?,
+        };
+        if store.path().exists() {
+            let authority = base.uri().authority().map(ToString::to_string).unwrap_or_default();
+            limiter.begin(limiter.keys(&authority, account), TokenOrigin::Stored);
+        }
+        Ok(limiter)
+    }
+
+    /// The source: its logins take permits at `gate`, and none is renewed ahead while an order is in doubt.
     pub(crate) fn into_source(
         self,
         base: &BaseUrl,
         transport: &Transport,
-        limiter: &ZoneLimiter,
-        account: &Account,
+        gate: LimiterGate,
         ledger: &Ledger,
     ) -> Result<TokenSource, InvalidClient> {
-        Ok(match self.0 {
+        let kept = |builder: TokenSourceBuilder| match self.store {
+            Some(store) => builder.store(store),
+            None => builder,
+        };
+        Ok(match self.kind {
             Kind::Source(source) => source,
+            Kind::Given(source) => {
+                gate.begin(TokenOrigin::Given);
+                source
+            }
+            Kind::Stored { api_key, client_id } => {
+                let identity = Identity::new(&base.to_string(), &api_key, client_id.expose_secret());
+                kept(TokenSource::builder(api_key, Stored::new(identity))).build()
+            }
             Kind::Totp { api_key, credentials, secret } => {
-                let gate = LimiterGate::new(limiter.clone(), base, account.clone())
-                    .local_address(transport.source());
                 let leaf = transport.leaf().map_err(InvalidClient::Tls)?;
                 let login = IndividualLogin::totp(leaf, base, api_key.clone(), credentials, secret)
                     .map_err(InvalidClient::BaseUrl)?
                     .gate(gate);
-                // Weak: the ledger keeps the stack that reads lists alive, and the stack this source.
-                let ledger = ledger.downgrade();
-                TokenSource::builder(api_key, login).may_renew(move || ledger.in_doubt() == 0).build()
+                kept(after_doubt(TokenSource::builder(api_key, login), ledger)).build()
             }
         })
     }
+}
+
+/// Renewals that can wait do so while an order is in doubt: a new session may not list the orders of the old one.
+fn after_doubt(builder: TokenSourceBuilder, ledger: &Ledger) -> TokenSourceBuilder {
+    // Weak: the ledger keeps the stack that reads lists alive, and the stack this source.
+    let ledger = ledger.downgrade();
+    builder.may_renew(move || ledger.in_doubt() == 0)
 }
 
 fn key(api_key: impl Into<SecretString>) -> Result<ApiKey, InvalidAccess> {
@@ -88,6 +160,8 @@ impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Totp { .. } => "Totp",
+            Self::Stored { .. } => "Stored",
+            Self::Given(_) => "Given",
             Self::Source(_) => "Source",
         })
     }
@@ -117,5 +191,88 @@ impl fmt::Display for InvalidAccess {
 impl Error for InvalidAccess {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use bytes::Bytes;
+    use http::Request;
+    use http_body_util::Full;
+    use steadfast_auth::{Renewal, TokenState};
+    use steadfast_dedup::Settings;
+    use steadfast_sandbox::Sandbox;
+    use steadfast_spec::{Paths, Routes, WallClock};
+    use tokio::time::{Instant, sleep};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::Stack;
+
+    /// A sandbox whose lists cannot be read after the first, so that orders stay in doubt, and a source that has just logged in.
+    async fn logged_in(ledger: &Ledger) -> (Sandbox, TokenSource) {
+        let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
+        let clock = WallClock::new(move || noon + start.elapsed());
+        let script = "[[fault]]\nname = 'placement.504-applied'\nendpoint = 'place-order'\n\
+                      [[fault]]\nname = 'list.504'\nendpoint = 'orders'\nnth = 2\ntimes = 1000";
+        let sandbox = Sandbox::builder().wall_clock(clock.clone()).script(script).unwrap().build().unwrap();
+        let facts = sandbox.credentials();
+        let base = facts.base_url.parse().unwrap();
+        let api_key = key(facts.api_key).unwrap();
+        let secret = TotpSecret::new(facts.totp_secret).unwrap();
+        let credentials = Credentials::new(facts.client_id, facts.password);
+        let login =
+            IndividualLogin::totp(sandbox.gateway(), &base, api_key.clone(), credentials, secret).unwrap();
+        let renewal = Renewal::new().daily(None).jitter_seed(7);
+        let builder = TokenSource::builder(api_key, login).clock(clock).renewal(renewal);
+        let tokens = after_doubt(builder, ledger).build();
+        tokens.login().await.unwrap();
+        (sandbox, tokens)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_ahead_waits_for_an_order_in_doubt() {
+        let ledger = Ledger::new(Settings::default());
+        // When the renewal is due, jitter included: nobody asks this source for anything.
+        let (_, twin) = logged_in(&ledger).await;
+        let start = Instant::now();
+        sleep(Duration::from_secs(22 * 3_600)).await;
+        while twin.status().state == TokenState::Valid {
+            sleep(Duration::from_secs(1)).await;
+        }
+        let due = start.elapsed();
+
+        let (sandbox, tokens) = logged_in(&ledger).await;
+        let base: BaseUrl = sandbox.credentials().base_url.parse().unwrap();
+        let service = Stack::new(base.clone(), tokens.clone())
+            .routes(Routes::new(&Paths::public()))
+            .ledger(ledger.clone())
+            .service(sandbox.gateway());
+        tokio::spawn(tokens.keep_fresh());
+        let logins = || sandbox.state().logins.succeeded;
+        sleep(due - Duration::from_secs(10)).await;
+        let body =
+            "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=limit&limitPrice=1&product=delivery&validity=day";
+        let order = Request::post(base.join("/api/oms/place-order").unwrap())
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(Full::<Bytes>::from(body))
+            .unwrap();
+        let call = tokio::spawn(service.oneshot(order));
+        sleep(Duration::from_secs(1)).await;
+        let mut waited = 0;
+        while ledger.in_doubt() > 0 {
+            assert_eq!(logins(), 1, "no renewal while an order is in doubt");
+            waited += u32::from(tokens.status().state == TokenState::Advisory);
+            if waited == 60 {
+                sandbox.heal();
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert!(waited >= 60, "{waited} s: the renewal was due for longer than the background looks away");
+        sleep(Duration::from_secs(31)).await;
+        assert_eq!(logins(), 2, "then it is made");
+        drop(call);
     }
 }

@@ -13,7 +13,7 @@ use futures_util::{StreamExt as _, stream::BoxStream};
 use http::{HeaderValue, Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt, Full, Limited, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
-use steadfast_dedup::{Ledger, OrderEvent, Resolution};
+use steadfast_dedup::{Ledger, OrderEvent, Recover, RecoveredOrder, Resolution, Verdict};
 use steadfast_limit::ZoneLimiter;
 use steadfast_spec::{
     BaseUrl, BoxError, Class, Envelope, EnvelopeError, Operation, OrderRequest, Outcome, Paths, PlacedOrder,
@@ -191,6 +191,30 @@ impl Client {
             request.headers_mut().insert(header::CONTENT_TYPE, form);
         }
         Ok(request)
+    }
+
+    /// Looks for every order that earlier processes left in doubt, by the order list alone, and says what became of
+    /// each. Nothing is ever sent again for them.
+    ///
+    /// Needs a [`journal`](ClientBuilder::journal). Without this call they are looked for from the first order on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the list cannot be addressed. What cannot be found out is a verdict and no error.
+    pub async fn recover(&self) -> Result<Vec<RecoveredOrder>, Error> {
+        let pending = |order: &RecoveredOrder| order.verdict == Verdict::Pending;
+        if self.recovered().iter().any(pending) {
+            let mut request = self.request(&Operation::orders())?;
+            request.extensions_mut().insert(Recover);
+            self.raw(request).await?;
+        }
+        Ok(self.recovered())
+    }
+
+    /// The orders that earlier processes left in doubt, and what is known of each by now.
+    #[must_use]
+    pub fn recovered(&self) -> Vec<RecoveredOrder> {
+        self.ledger.recovered()
     }
 
     /// How many orders are in doubt now.

@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, StatusCode};
 use steadfast_auth::{Gate, GatePermit};
-use steadfast_limit::{Account, Answer, Permit, ZoneLimiter};
+use steadfast_limit::{Account, Answer, ApiKeyName, Permit, ScopeKeys, TokenOrigin, ZoneLimiter};
 use steadfast_spec::{BaseUrl, BoxError, Lane, RetryAfter, Zone};
 
 /// Takes the permits of logins from the limiter that the business calls use: the zones of a login count both.
@@ -12,6 +12,7 @@ pub struct LimiterGate {
     authority: String,
     account: Account,
     from: Option<IpAddr>,
+    api_key: Option<ApiKeyName>,
 }
 
 impl LimiterGate {
@@ -19,7 +20,7 @@ impl LimiterGate {
     #[must_use]
     pub fn new(limiter: ZoneLimiter, base: &BaseUrl, account: Account) -> Self {
         let authority = base.uri().authority().map(ToString::to_string).unwrap_or_default();
-        Self { limiter, authority, account, from: None }
+        Self { limiter, authority, account, from: None, api_key: None }
     }
 
     /// The local address that logins leave from; it must be that of the business calls, since the OTP zone counts it.
@@ -28,14 +29,33 @@ impl LimiterGate {
         self.from = from;
         self
     }
+
+    /// The name of the API key that logins are made with; it must be that of the business calls.
+    #[must_use]
+    pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
+        self.api_key = Some(name);
+        self
+    }
+
+    /// Says where the first token came from.
+    pub(crate) fn begin(&self, origin: TokenOrigin) {
+        self.limiter.begin(self.keys(), origin);
+    }
+
+    fn keys(&self) -> ScopeKeys {
+        let keys = self.limiter.keys_from(&self.authority, self.from, &self.account);
+        match &self.api_key {
+            Some(name) => keys.api_key(name),
+            None => keys,
+        }
+    }
 }
 
 impl Gate for LimiterGate {
     type Permit = LoginPermit;
 
     async fn acquire(&self, zones: &[Zone], lane: Lane) -> Result<LoginPermit, BoxError> {
-        let keys = self.limiter.keys_from(&self.authority, self.from, &self.account);
-        Ok(LoginPermit(Some(self.limiter.acquire(zones, keys, lane).await?)))
+        Ok(LoginPermit(Some(self.limiter.acquire(zones, self.keys(), lane).await?)))
     }
 }
 

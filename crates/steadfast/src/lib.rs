@@ -67,8 +67,8 @@
 //!
 //! # What it does not do
 //!
-//! It keeps nothing on disk: what is in doubt when a process dies must be looked for by hand, and a restart logs in
-//! anew. It has no WebSocket client.
+//! Without a [journal](ClientBuilder::journal) nothing is kept of orders on disk: what is in doubt when a process dies
+//! must be looked for by hand. A restart logs in anew. It has no WebSocket client.
 
 mod access;
 mod client;

@@ -5,7 +5,7 @@ use http::{Extensions, Method, Request, Response, header::AUTHORIZATION};
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
 use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Settings};
-use steadfast_limit::{Account, RateLimitLayer, ZoneLimiter};
+use steadfast_limit::{Account, ApiKeyName, RateLimitLayer, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, RetryPolicy, TimedBody};
 use steadfast_spec::{BaseUrl, BoxError, Routes, ext};
 use tokio::time::Instant;
@@ -78,6 +78,7 @@ pub struct Stack {
     retry: RetryPolicy,
     limiter: ZoneLimiter,
     local_address: Option<IpAddr>,
+    api_key_name: Option<ApiKeyName>,
     attempt_timeout: AttemptTimeoutLayer,
 }
 
@@ -104,6 +105,7 @@ impl Stack {
             retry: RetryPolicy::default(),
             limiter: ZoneLimiter::preset(),
             local_address: None,
+            api_key_name: None,
             attempt_timeout: AttemptTimeoutLayer::default(),
         }
     }
@@ -156,6 +158,13 @@ impl Stack {
         self
     }
 
+    /// Names the API key of the tokens, where several share a limiter: its zone is counted per key. Without a name, all
+    /// share one.
+    pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
+        self.api_key_name = Some(name);
+        self
+    }
+
     /// How long one send may take; default 30 s.
     pub fn attempt_timeout(mut self, timeout: AttemptTimeoutLayer) -> Self {
         self.attempt_timeout = timeout;
@@ -192,6 +201,10 @@ impl Stack {
             Some(address) => RateLimitLayer::new(self.limiter.clone()).local_address(address),
             None => RateLimitLayer::new(self.limiter.clone()),
         };
+        let limits = match &self.api_key_name {
+            Some(name) => limits.api_key(name.clone()),
+            None => limits,
+        };
         let orders = DedupLayer::new(&self.ledger);
         let orders = match self.routes.find(&Method::GET, ORDERS) {
             Some(route) => orders.list_route(route.clone()),
@@ -218,13 +231,14 @@ impl Stack {
 
     /// When the limiter would admit a request: a repeat that would come too late anyhow is not waited for.
     fn permits(&self) -> impl Fn(&Extensions) -> Option<Instant> + Send + Sync + use<> {
-        let (limiter, address) = (self.limiter.clone(), self.local_address);
+        let (limiter, address, name) = (self.limiter.clone(), self.local_address, self.api_key_name.clone());
         let authority = self.base.uri().authority().map(ToString::to_string).unwrap_or_default();
         move |request| {
             let route = request.get::<ext::Route>()?;
             let lane = request.get().copied().unwrap_or(route.lane);
             let account = request.get().cloned().unwrap_or_default();
             let keys = limiter.keys_from(&authority, address, &account);
+            let keys = name.as_ref().map_or(keys, |name| keys.api_key(name));
             limiter.earliest(&route.zones, keys, lane).ok()
         }
     }

@@ -8,6 +8,8 @@ use http::Response;
 use pin_project_lite::pin_project;
 use steadfast_spec::{BoxError, Failure, ext::TokenGeneration};
 
+use crate::source::TimeSample;
+
 pin_project! {
     /// The response future of [`AuthHeader`](crate::AuthHeader).
     #[derive(Debug)]
@@ -22,14 +24,14 @@ pin_project! {
     #[project = StateProj]
     #[derive(Debug)]
     enum State<F> {
-        Sent { #[pin] call: F, generation: Option<TokenGeneration> },
+        Sent { #[pin] call: F, generation: Option<TokenGeneration>, sample: Option<TimeSample> },
         Refused { failure: Option<Failure> },
     }
 }
 
 impl<F> ResponseFuture<F> {
-    pub(super) fn sent(call: F, generation: Option<TokenGeneration>) -> Self {
-        Self { state: State::Sent { call, generation } }
+    pub(super) fn sent(call: F, generation: Option<TokenGeneration>, sample: Option<TimeSample>) -> Self {
+        Self { state: State::Sent { call, generation, sample } }
     }
 
     pub(super) fn refused(failure: Failure) -> Self {
@@ -46,10 +48,13 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            StateProj::Sent { call, generation } => {
+            StateProj::Sent { call, generation, sample } => {
                 let mut response = ready!(call.poll(cx)).map_err(Into::into)?;
                 if let Some(generation) = *generation {
                     response.extensions_mut().insert(generation);
+                }
+                if let Some(sample) = sample.take() {
+                    sample.end(&response);
                 }
                 Poll::Ready(Ok(response))
             }

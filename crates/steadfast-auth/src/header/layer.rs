@@ -1,4 +1,4 @@
-use http::uri::Authority;
+use http::Uri;
 use steadfast_spec::BaseUrl;
 use tower_layer::Layer;
 
@@ -21,7 +21,8 @@ use crate::{AuthHeader, TokenSource};
 ///    [`only_to`](AuthHeaderLayer::only_to) if it is set.
 /// 2. A caller's own `Authorization` is replaced, or removed, unless [`CallersHeader::Respect`] is set.
 /// 3. Without a usable token the request is refused with [`RefusedHeader::NoToken`](crate::RefusedHeader).
-/// 4. The token's [`TokenGeneration`](steadfast_spec::ext::TokenGeneration) goes into the extensions of the request
+/// 4. The service's time is learned from the `Date` of a success, once a minute.
+/// 5. The token's [`TokenGeneration`](steadfast_spec::ext::TokenGeneration) goes into the extensions of the request
 ///    and of its response.
 ///
 /// # Example
@@ -80,7 +81,7 @@ pub enum CallersHeader {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) callers: CallersHeader,
-    pub(crate) only_to: Option<Authority>,
+    pub(crate) only_to: Option<Uri>,
 }
 
 impl AuthHeaderLayer {
@@ -97,7 +98,7 @@ impl AuthHeaderLayer {
 
     /// Refuses requests to any other host and port than that of `base`.
     pub fn only_to(mut self, base: &BaseUrl) -> Self {
-        self.rules.only_to = base.uri().authority().cloned();
+        self.rules.only_to = Some(base.uri().clone());
         self
     }
 }

@@ -56,7 +56,7 @@ impl<S> AuthHeader<S> {
     fn check_destination<B>(&self, request: &Request<B>) -> Result<(), RefusedHeader> {
         destination::check(request.uri())?;
         match &self.rules.only_to {
-            Some(only) if request.uri().authority() != Some(only) => Err(RefusedHeader::ForeignDestination),
+            Some(only) if !destination::is_at(request.uri(), only) => Err(RefusedHeader::ForeignDestination),
             _ => Ok(()),
         }
     }
@@ -77,7 +77,10 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self.attach(&mut request) {
-            Ok(generation) => ResponseFuture::sent(self.inner.call(request), generation),
+            Ok(generation) => {
+                let sample = generation.and_then(|_| self.source.sample());
+                ResponseFuture::sent(self.inner.call(request), generation, sample)
+            }
             Err(refused) => {
                 // The service that was polled ready is not called, and may hold a slot for the call: it goes, and an
                 // unreserved clone takes its place.

@@ -71,7 +71,10 @@ impl Life {
     /// A token refused at first use may not be known everywhere yet. Refused again it is not the token's age, and no
     /// further login would help.
     fn never_worked(&mut self, held: Held, now: Now) -> AfterRefusal {
-        let first = held.refused.unwrap_or(now.elapsed);
+        // A given token is known everywhere, or nowhere.
+        let given = self.mode == Some(LoginMode::Once);
+        let first =
+            held.refused.unwrap_or(if given { now.elapsed.saturating_sub(PROPAGATION) } else { now.elapsed });
         if let Some(held) = &mut self.held {
             held.refused = Some(first);
         }

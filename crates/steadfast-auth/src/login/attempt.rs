@@ -8,7 +8,11 @@ use http::HeaderMap;
 use parking_lot::Mutex;
 use steadfast_spec::WallClock;
 
-use crate::skew::{SkewEstimator, date_ms, unix_ms};
+use crate::{
+    LoginFailure,
+    docket::Docket,
+    skew::{SkewEstimator, date_ms, unix_ms},
+};
 
 /// What an attempt to log in needs of its surroundings: the time, and what is known of the service's time.
 #[derive(Clone)]
@@ -16,17 +20,41 @@ pub struct Attempt {
     clock: WallClock,
     skew: Arc<Mutex<SkewEstimator>>,
     corrected: bool,
+    docket: Option<Arc<Docket>>,
 }
 
 impl Attempt {
     /// A first attempt by `clock`, which knows nothing of the service's time yet.
     #[must_use]
     pub fn new(clock: WallClock) -> Self {
-        Self::with_skew(clock, Arc::default(), false)
+        Self { clock, skew: Arc::default(), corrected: false, docket: None }
     }
 
-    pub(crate) fn with_skew(clock: WallClock, skew: Arc<Mutex<SkewEstimator>>, corrected: bool) -> Self {
-        Self { clock, skew, corrected }
+    pub(crate) fn of_docket(
+        clock: WallClock,
+        skew: Arc<Mutex<SkewEstimator>>,
+        corrected: bool,
+        docket: Arc<Docket>,
+    ) -> Self {
+        Self { clock, skew, corrected, docket: Some(docket) }
+    }
+
+    /// Counts the attempt, before its request leaves: one whose process ends before the answer has spent budget.
+    /// `step` is the time step whose code it submits, which no process submits again.
+    ///
+    /// # Errors
+    ///
+    /// [`LoginFailure::Store`] if it cannot be written down; the request must not be sent then.
+    pub async fn about_to_send(&self, step: Option<u64>) -> Result<(), LoginFailure> {
+        match &self.docket {
+            Some(docket) => docket.count(step).await.map_err(LoginFailure::Store),
+            None => Ok(()),
+        }
+    }
+
+    /// The time steps that were submitted for this account, by whichever process.
+    pub(crate) fn used_steps(&self) -> Vec<u64> {
+        self.docket.as_ref().map(|docket| docket.steps()).unwrap_or_default()
     }
 
     /// This machine's time.

@@ -30,6 +30,7 @@ pub(crate) struct Exchange<S, G> {
     gate: G,
     uri: Uri,
     route: ext::Route,
+    pub(crate) base: String,
     pub(crate) timeout: Duration,
 }
 
@@ -38,11 +39,18 @@ impl<S, G> Exchange<S, G> {
         let paths = Paths::default();
         let uri = base.join(paths.of(endpoint).unwrap_or_default())?;
         let route = Arc::new(Route::new(endpoint));
-        Ok(Self { leaf: Mutex::new(leaf), gate, uri, route, timeout: TIMEOUT })
+        Ok(Self { leaf: Mutex::new(leaf), gate, uri, route, base: base.to_string(), timeout: TIMEOUT })
     }
 
     pub(crate) fn with_gate<H>(self, gate: H) -> Exchange<S, H> {
-        Exchange { leaf: self.leaf, gate, uri: self.uri, route: self.route, timeout: self.timeout }
+        Exchange {
+            leaf: self.leaf,
+            gate,
+            uri: self.uri,
+            route: self.route,
+            base: self.base,
+            timeout: self.timeout,
+        }
     }
 }
 
@@ -62,6 +70,7 @@ impl<S, G: Gate> Exchange<S, G> {
         form: &Form,
         authorization: Option<HeaderValue>,
         attempt: &Attempt,
+        step: Option<u64>,
     ) -> Result<Grant, LoginFailure>
     where
         S: Service<Request<Full<Bytes>>, Response = Response<ResBody>> + Clone,
@@ -70,10 +79,12 @@ impl<S, G: Gate> Exchange<S, G> {
         ResBody::Error: Into<BoxError>,
     {
         let request = self.request(form, authorization).map_err(LoginFailure::Misconfigured)?;
-        let sent = attempt.now();
         let exchange = async {
             let mut leaf = self.leaf.lock().clone();
             poll_fn(|cx| leaf.poll_ready(cx)).await.map_err(not_sent)?;
+            // From here on the attempt counts, whatever becomes of this process.
+            attempt.about_to_send(step).await?;
+            let sent = attempt.now();
             permit.sent();
             let response = leaf.call(request).await.map_err(|error| of_error(error.into()))?;
             permit.answered(response.status(), response.headers());
@@ -83,12 +94,12 @@ impl<S, G: Gate> Exchange<S, G> {
                 return Err(of_status(head.status, &head.headers));
             }
             let body = Limited::new(body, LARGEST_ANSWER).collect().await.map_err(LoginFailure::Unknown)?;
-            TokenRecord::parse(&body.to_bytes()).map_err(|error| LoginFailure::Unknown(error.into()))
+            let record = TokenRecord::parse(&body.to_bytes()).map_err(|e| LoginFailure::Unknown(e.into()))?;
+            Ok(Grant::new(record.access_token, sent).valid_for(record.expires_in))
         };
-        let record = tokio::time::timeout(self.timeout, exchange)
+        tokio::time::timeout(self.timeout, exchange)
             .await
-            .unwrap_or_else(|elapsed| Err(LoginFailure::Unknown(elapsed.into())))?;
-        Ok(Grant::new(record.access_token, sent).valid_for(record.expires_in))
+            .unwrap_or_else(|elapsed| Err(LoginFailure::Unknown(elapsed.into())))
     }
 
     fn request(
@@ -132,7 +143,8 @@ fn of_status(status: StatusCode, headers: &HeaderMap) -> LoginFailure {
     match status.as_u16() {
         401 => LoginFailure::Refused,
         429 => LoginFailure::RateLimited { retry_after: RetryAfter::parse(headers).map(|after| after.0) },
-        400 | 403 | 404 | 405 | 415 => LoginFailure::Misconfigured(answered()),
+        400 | 415 => LoginFailure::Misconfigured(answered()),
+        403..=405 => LoginFailure::Denied(answered()),
         _ => LoginFailure::Unknown(answered()),
     }
 }
@@ -147,8 +159,10 @@ mod tests {
             (401, "refused"),
             (429, "rate_limited"),
             (400, "misconfigured"),
-            (403, "misconfigured"),
-            (404, "misconfigured"),
+            (415, "misconfigured"),
+            (403, "denied"),
+            (404, "denied"),
+            (405, "denied"),
             (500, "unknown"),
             (502, "unknown"),
             (504, "unknown"),

@@ -3,6 +3,8 @@ use std::{error::Error, fmt, time::Duration};
 use http::StatusCode;
 use steadfast_spec::BoxError;
 
+use crate::StoreError;
+
 /// How an attempt to log in failed; it decides what follows.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -11,8 +13,11 @@ pub enum LoginFailure {
     Refused,
     /// 401 on a single-use code that says nothing of the credentials: a new code is needed. Spends nothing.
     CodeRefused,
-    /// 400, 403, 404, 405, 415: the request itself is wrong and stays so.
+    /// 400, 415: the application refused the request itself, and would refuse the same again.
     Misconfigured(BoxError),
+    /// 403, 404, 405: the gateway refused without a look at the credentials or in spite of them. It passes when
+    /// addresses are registered, sessions end or a deployment is over, and spends nothing.
+    Denied(BoxError),
     /// 429: the service did not look at it.
     RateLimited {
         /// How long it asked to wait.
@@ -24,6 +29,8 @@ pub enum LoginFailure {
     Unknown(BoxError),
     /// There was no one-time code to send.
     NoCode(BoxError),
+    /// The attempt could not be written down, so it was not made.
+    Store(StoreError),
 }
 
 impl LoginFailure {
@@ -35,9 +42,11 @@ impl LoginFailure {
             Self::CodeRefused => "code_refused",
             Self::Misconfigured(_) => "misconfigured",
             Self::RateLimited { .. } => "rate_limited",
+            Self::Denied(_) => "denied",
             Self::NotSent(_) => "not_sent",
             Self::Unknown(_) => "unknown",
             Self::NoCode(_) => "no_code",
+            Self::Store(_) => "store",
         }
     }
 }
@@ -48,10 +57,12 @@ impl fmt::Display for LoginFailure {
             Self::Refused => "login refused with 401",
             Self::CodeRefused => "one-time code refused with 401",
             Self::Misconfigured(_) => "login request refused as wrong",
+            Self::Denied(_) => "login denied by the gateway",
             Self::RateLimited { .. } => "login refused with 429",
             Self::NotSent(_) => "login not sent",
             Self::Unknown(_) => "end of the login unknown",
             Self::NoCode(_) => "no one-time code",
+            Self::Store(_) => "login not sent because it cannot be written down",
         })
     }
 }
@@ -59,7 +70,9 @@ impl fmt::Display for LoginFailure {
 impl Error for LoginFailure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            Self::Store(source) => Some(source),
             Self::Misconfigured(source)
+            | Self::Denied(source)
             | Self::NotSent(source)
             | Self::Unknown(source)
             | Self::NoCode(source) => Some(&**source),

@@ -11,8 +11,8 @@ use tower_service::Service;
 
 use super::exchange::Exchange;
 use crate::{
-    ApiKey, Attempt, CodeSource, Credentials, Gate, Grant, Login, LoginFailure, LoginMode, OneTimeCode,
-    OpenGate, TotpSecret, code::ask, totp::UsedSteps,
+    ApiKey, Attempt, CodeSource, Credentials, Gate, Grant, Identity, Login, LoginFailure, LoginMode,
+    OneTimeCode, OpenGate, TotpSecret, code::ask, totp::UsedSteps,
 };
 
 /// Logs in with a password and a second factor at the individual-token endpoint (§4.3).
@@ -156,6 +156,17 @@ impl<S, C, G> IndividualLogin<S, C, G> {
         self
     }
 
+    fn identity(&self) -> Identity {
+        let user = self.credentials.client_id.expose_secret();
+        let LoginFields { client_id, password, two_fa, two_fa_type } = &self.fields;
+        Identity::new(&self.exchange.base, &self.api_key, user)
+            .with(self.credentials.password.expose_secret())
+            .with(client_id.as_deref().unwrap_or_default())
+            .with(&**password)
+            .with(&**two_fa)
+            .with(&**two_fa_type)
+    }
+
     fn form(&self, code: &str, kind: &'static str) -> Form {
         let LoginFields { client_id, password, two_fa, two_fa_type } = self.fields.clone();
         let mut form = Form::new();
@@ -169,6 +180,14 @@ impl<S, C, G> IndividualLogin<S, C, G> {
 }
 
 impl Totp {
+    /// Learns the steps that other processes have used.
+    fn learn(&self, attempt: &Attempt) {
+        let mut used = self.used.lock();
+        for step in attempt.used_steps() {
+            used.note(step);
+        }
+    }
+
     /// Waits until a code may be submitted; without claiming it.
     async fn wait(&self, attempt: &Attempt) {
         loop {
@@ -213,14 +232,20 @@ where
         LoginMode::Unattended
     }
 
+    fn identity(&self) -> Option<Identity> {
+        Some(self.identity().with(self.factor.secret.expose()))
+    }
+
     async fn attempt(&self, attempt: &Attempt) -> Result<Grant, LoginFailure> {
+        self.factor.learn(attempt);
         // Half a minute may pass until a step is free; a permit held that long would keep others out.
         self.factor.wait(attempt).await;
         let permit = self.exchange.permit().await?;
         let (step, code) = self.factor.claim(attempt).await;
         let form = self.form(code.expose_secret(), "totp");
-        let result = self.exchange.send(permit, &form, Some(self.api_key.header()), attempt).await;
-        if let Err(LoginFailure::NotSent(_)) = result {
+        let result =
+            self.exchange.send(permit, &form, Some(self.api_key.header()), attempt, Some(step)).await;
+        if let Err(LoginFailure::NotSent(_) | LoginFailure::Store(_)) = result {
             self.factor.used.lock().release(step);
         }
         result
@@ -242,6 +267,10 @@ where
         LoginMode::Attended
     }
 
+    fn identity(&self) -> Option<Identity> {
+        Some(self.identity())
+    }
+
     async fn attempt(&self, attempt: &Attempt) -> Result<Grant, LoginFailure> {
         let kept = self.factor.unsent.lock().take();
         let code = match kept {
@@ -252,11 +281,11 @@ where
         let result = match self.exchange.permit().await {
             Ok(permit) => {
                 let form = self.form(code.expose(), "otp");
-                self.exchange.send(permit, &form, Some(self.api_key.header()), attempt).await
+                self.exchange.send(permit, &form, Some(self.api_key.header()), attempt, None).await
             }
             Err(failure) => Err(failure),
         };
-        if let Err(LoginFailure::NotSent(_)) = result {
+        if let Err(LoginFailure::NotSent(_) | LoginFailure::Store(_)) = result {
             *self.factor.unsent.lock() = Some(code);
         }
         result

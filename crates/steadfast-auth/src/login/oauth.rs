@@ -11,8 +11,8 @@ use tower_service::Service;
 
 use super::exchange::Exchange;
 use crate::{
-    ApiKey, Attempt, CodeSource, Gate, Grant, Login, LoginFailure, LoginMode, OneTimeCode, OpenGate,
-    code::ask,
+    ApiKey, Attempt, CodeSource, Gate, Grant, Identity, Login, LoginFailure, LoginMode, OneTimeCode,
+    OpenGate, code::ask,
 };
 
 /// Exchanges an authorization code for a token (§4.2).
@@ -28,6 +28,7 @@ pub struct CodeExchange<S, C, G = OpenGate> {
     api_key: ApiKey,
     client_secret: SecretString,
     redirect_uri: String,
+    user: String,
     source: C,
     unused: Mutex<Option<OneTimeCode>>,
 }
@@ -51,6 +52,7 @@ impl<S, C: CodeSource> CodeExchange<S, C> {
             api_key,
             client_secret: client_secret.into(),
             redirect_uri: redirect_uri.into(),
+            user: String::new(),
             source,
             unused: Mutex::new(None),
         })
@@ -66,9 +68,16 @@ impl<S, C, G> CodeExchange<S, C, G> {
             api_key: self.api_key,
             client_secret: self.client_secret,
             redirect_uri: self.redirect_uri,
+            user: self.user,
             source: self.source,
             unused: self.unused,
         }
+    }
+
+    /// Who logs in, where that is known: a store is bound to the user too.
+    #[must_use]
+    pub fn user(self, user: impl Into<String>) -> Self {
+        Self { user: user.into(), ..self }
     }
 
     /// How long an attempt may take from its send on; 30 s unless set.
@@ -103,6 +112,11 @@ where
         LoginMode::Attended
     }
 
+    fn identity(&self) -> Option<Identity> {
+        let account = Identity::new(&self.exchange.base, &self.api_key, &self.user);
+        Some(account.with(self.client_secret.expose_secret()).with(&self.redirect_uri))
+    }
+
     async fn attempt(&self, attempt: &Attempt) -> Result<Grant, LoginFailure> {
         let kept = self.unused.lock().take();
         let code = match kept {
@@ -110,12 +124,12 @@ where
             None => ask(&self.source).await?,
         };
         let result = match self.exchange.permit().await {
-            Ok(permit) => self.exchange.send(permit, &self.form(&code), None, attempt).await,
+            Ok(permit) => self.exchange.send(permit, &self.form(&code), None, attempt, None).await,
             Err(failure) => Err(failure),
         };
         match result {
             Err(LoginFailure::Refused) => Err(LoginFailure::CodeRefused),
-            Err(LoginFailure::NotSent(_) | LoginFailure::RateLimited { .. }) => {
+            Err(LoginFailure::NotSent(_) | LoginFailure::RateLimited { .. } | LoginFailure::Store(_)) => {
                 *self.unused.lock() = Some(code);
                 result
             }

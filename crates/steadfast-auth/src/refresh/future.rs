@@ -136,7 +136,8 @@ where
                     let Some(request) = call.request.take() else {
                         return Poll::Ready(Err("polled after completion".into()));
                     };
-                    if call.needs_token && !call.resent {
+                    // A given token has no successor that the request could be sent again with.
+                    if call.needs_token && !call.resent && !call.source.is_given() {
                         call.spare = Some(request.clone());
                     }
                     State::Calling { future: call.inner.call(request) }

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use steadfast_spec::WallClock;
 
 use super::{TokenSource, shared::Shared};
-use crate::{ApiKey, HumanNeeded, Renewal, login::AnyLogin};
+use crate::{ApiKey, HumanNeeded, Renewal, TokenStore, login::AnyLogin, store::AnyStore};
 
 /// Builds a [`TokenSource`].
 #[must_use]
@@ -14,6 +14,7 @@ pub struct TokenSourceBuilder {
     pub(super) renewal: Renewal,
     pub(super) may_renew: MayRenew,
     pub(super) on_human_needed: OnHumanNeeded,
+    pub(super) store: Option<Arc<dyn AnyStore>>,
 }
 
 pub(super) type MayRenew = Box<dyn Fn() -> bool + Send + Sync>;
@@ -28,6 +29,7 @@ impl TokenSourceBuilder {
             renewal: Renewal::new(),
             may_renew: Box::new(|| true),
             on_human_needed: Box::new(|_| ()),
+            store: None,
         }
     }
 
@@ -51,6 +53,12 @@ impl TokenSourceBuilder {
     /// [`keep_fresh`](TokenSource::keep_fresh) runs, and once when a token that worked is refused.
     pub fn on_human_needed(self, notify: impl Fn(HumanNeeded) + Send + Sync + 'static) -> Self {
         Self { on_human_needed: Box::new(notify), ..self }
+    }
+
+    /// Keeps the token and the failure budget in `store`, which other processes and sources may share; without it they
+    /// end with the source. A given token ([`Static`](crate::Static)) is never stored.
+    pub fn store(self, store: impl TokenStore) -> Self {
+        Self { store: Some(Arc::new(store)), ..self }
     }
 
     /// Builds the source. Nothing is fetched before a request needs it.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::shared::Shared;
+use super::{shared::Shared, stored::unusable};
 use crate::{Attempt, AuthError, AuthErrorKind, LoginFailure, login::AnyLogin, policy::Next};
 
 /// How a login ended; the same for everybody who waited for it.
@@ -21,16 +21,32 @@ impl Shared {
         }
     }
 
+    /// Ends with `Ok` where the waiters have been told already.
     async fn log_in(&self) -> Ended {
         let Some(login) = self.login.clone() else {
             return Err(AuthError::new(AuthErrorKind::NotConfigured));
         };
+        if self.found_or_told().await? {
+            return Ok(());
+        }
+        let docket = Arc::new(self.books.open().await.map_err(unusable)?);
+        // Whoever held the lease before may have logged in, or used up the budget.
+        if self.begin(&docket).await? {
+            return Ok(());
+        }
+        let before = docket.record().serial();
         let mut corrected = self.skew.lock().offset().is_some();
         loop {
-            let attempt = Attempt::with_skew(self.clock.clone(), Arc::clone(&self.skew), corrected);
+            self.space_out(&docket).await;
+            let attempt = Attempt::of_docket(
+                self.clock.clone(),
+                Arc::clone(&self.skew),
+                corrected,
+                Arc::clone(&docket),
+            );
             tracing::debug!(corrected, "logging in");
             let failure = match login.attempt(&attempt).await {
-                Ok(grant) => match self.granted(grant) {
+                Ok(grant) => match self.keep(&docket, grant, before).await {
                     Ok(()) => return Ok(()),
                     // The same login would bring the like of it again.
                     Err(invalid) => LoginFailure::Misconfigured(invalid.into()),
@@ -38,6 +54,7 @@ impl Shared {
                 Err(failure) => failure,
             };
             let next = self.judge(&failure, &*login);
+            self.write_down(&docket, &failure).await;
             tracing::warn!(failure = failure.as_str(), ?next, "login attempt failed");
             match next {
                 Next::Again { at, other_clock } => {

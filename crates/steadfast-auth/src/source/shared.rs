@@ -17,8 +17,10 @@ use super::{
     builder::{MayRenew, OnHumanNeeded, TokenSourceBuilder},
 };
 use crate::{
-    ApiKey, AuthError, AuthErrorKind, Grant, HumanNeeded, InvalidSecret, LoginMode, Status, Token,
+    ApiKey, AuthError, AuthErrorKind, Grant, HumanNeeded, Identity, InvalidSecret, LoginMode, MemoryStore,
+    Status, Token,
     cause::Evidence,
+    docket::Books,
     life::{Admission, AfterRefusal, Life, Now, Tick},
     login::AnyLogin,
     policy::Refusal,
@@ -29,13 +31,18 @@ use crate::{
 pub(crate) struct Shared {
     pub(super) api_key: ApiKey,
     pub(super) login: Option<Arc<dyn AnyLogin>>,
+    pub(super) books: Books,
+    /// Others use the store too.
+    pub(super) shares: bool,
     pub(super) clock: WallClock,
     pub(super) skew: Arc<Mutex<SkewEstimator>>,
     /// The hot read.
     pub(super) token: ArcSwapOption<Token>,
     // Until then, by this machine's clock, requests pass without asking for the lock.
     carefree_until: AtomicI64,
-    state: Mutex<State>,
+    // From then on, by this machine's clock, an answer is asked for the service's time.
+    sample_at: AtomicI64,
+    pub(super) state: Mutex<State>,
     may_renew: MayRenew,
     on_human_needed: OnHumanNeeded,
     start: Instant,
@@ -44,23 +51,52 @@ pub(crate) struct Shared {
 
 pub(super) struct State {
     pub(super) life: Life,
-    waiting: Vec<oneshot::Sender<Ended>>,
+    pub(super) waiting: Vec<oneshot::Sender<Ended>>,
     // The last login's end, for those who come while the next may not start yet.
-    last: Option<AuthError>,
+    pub(super) last: Option<AuthError>,
+    // Which of the account's logins the held token is of.
+    pub(super) serial: u64,
+    // Somebody has reset the failures, and the store does not know yet.
+    pub(super) forgiven: bool,
+    // The store does not know of the last failure.
+    pub(super) unsaved: bool,
 }
 
 impl Shared {
     pub(super) fn new(builder: TokenSourceBuilder) -> Self {
         let renewal = builder.renewal.seeded();
         let mode = builder.login.as_ref().map(|login| login.mode());
+        let skew = Arc::<Mutex<SkewEstimator>>::default();
+        // A given token is somebody else's to keep.
+        let store = builder.store.filter(|_| mode != Some(LoginMode::Once));
+        let identity = builder.login.as_ref().and_then(|login| login.identity());
+        let books = Books {
+            identity: Arc::new(identity.unwrap_or_else(|| Identity::new("", &builder.api_key, ""))),
+            budget: renewal.budget,
+            clock: builder.clock.clone(),
+            skew: Arc::clone(&skew),
+            store: store.clone().unwrap_or_else(|| Arc::new(MemoryStore::new())),
+        };
+        let life = Life::new(renewal, mode);
+        let life = if store.is_some() { life.sharing() } else { life };
         Self {
             api_key: builder.api_key,
             login: builder.login,
+            books,
+            shares: store.is_some(),
             clock: builder.clock,
-            skew: Arc::default(),
+            skew,
             token: ArcSwapOption::empty(),
             carefree_until: AtomicI64::new(i64::MIN),
-            state: Mutex::new(State { life: Life::new(renewal, mode), waiting: Vec::new(), last: None }),
+            sample_at: AtomicI64::new(i64::MIN),
+            state: Mutex::new(State {
+                life,
+                waiting: Vec::new(),
+                last: None,
+                serial: 0,
+                forgiven: false,
+                unsaved: false,
+            }),
             may_renew: builder.may_renew,
             on_human_needed: builder.on_human_needed,
             start: Instant::now(),
@@ -114,10 +150,12 @@ impl Shared {
         ended
     }
 
-    pub(super) fn accepted(&self, generation: TokenGeneration) {
+    pub(super) fn accepted(self: &Arc<Self>, generation: TokenGeneration) {
         let mut state = self.state.lock();
         state.life.accepted(generation.0);
+        let serial = state.serial;
         self.publish(state);
+        self.tell_accepted(serial);
     }
 
     pub(super) fn refused(
@@ -172,11 +210,13 @@ impl Shared {
         (self.on_human_needed)(HumanNeeded { within });
     }
 
-    pub(super) fn reset(&self) {
+    pub(super) fn reset(self: &Arc<Self>) {
         let mut state = self.state.lock();
         state.life.reset();
         state.last = None;
+        state.forgiven = true;
         self.publish(state);
+        self.tell_reset();
     }
 
     pub(super) fn status(&self) -> Status {
@@ -200,8 +240,18 @@ impl Shared {
         }
     }
 
-    /// Stores a token and tells everybody who waits for it.
-    pub(super) fn granted(&self, grant: Grant) -> Result<(), InvalidSecret> {
+    /// The time, if an answer to a request that leaves now should be asked for the service's.
+    pub(super) fn time_to_sample(&self) -> Option<SystemTime> {
+        let sent = self.clock.now();
+        let (now, due) = (unix_ms(sent), self.sample_at.load(Ordering::Relaxed));
+        // A clock that was set back by more than the pause is a reason to look at once.
+        let is_due = now >= due || now < due.saturating_sub(BETWEEN_SAMPLES_MS);
+        is_due.then(|| self.sample_at.store(now + BETWEEN_SAMPLES_MS, Ordering::Relaxed))?;
+        Some(sent)
+    }
+
+    /// Holds the token of an own login, the account's login number `serial`, and tells everybody who waits for it.
+    pub(super) fn granted(&self, grant: Grant, serial: u64) -> Result<(), InvalidSecret> {
         let offset = self.skew.lock().offset().unwrap_or_default();
         let now = self.now();
         let issued = unix_ms(grant.sent) + offset;
@@ -214,16 +264,22 @@ impl Shared {
             self.token.store(Some(Arc::new(Token::new(grant.token, header, generation))));
         }
         let sessions = state.life.sessions();
-        state.last = None;
-        // Under the same lock: whoever comes now finds the token, and belongs to no earlier login.
-        let waiting = std::mem::take(&mut state.waiting);
-        self.publish(state);
-        tell(waiting, &Ok(()));
+        state.serial = serial;
+        self.landed(state);
         tracing::info!(generation = generation.0, same, sessions, "logged in");
         if sessions >= MANY_SESSIONS {
             tracing::warn!(sessions, "logins of the last 24 hours approach the ten sessions a user has");
         }
         Ok(())
+    }
+
+    /// Tells everybody who waits that there is a token.
+    pub(super) fn landed(&self, mut state: MutexGuard<'_, State>) {
+        state.last = None;
+        // Under the same lock: whoever comes now finds the token, and belongs to no earlier login.
+        let waiting = std::mem::take(&mut state.waiting);
+        self.publish(state);
+        tell(waiting, &Ok(()));
     }
 
     /// Ends a failed login for everybody who waits for it.
@@ -243,11 +299,11 @@ impl Shared {
 
     pub(super) fn now(&self) -> Now {
         let offset = self.skew.lock().offset().unwrap_or_default();
-        Now { elapsed: self.start.elapsed(), wall: unix_ms(self.clock.now()) + offset }
+        Now { elapsed: BEFORE + self.start.elapsed(), wall: unix_ms(self.clock.now()) + offset }
     }
 
     pub(super) fn instant(&self, elapsed: Duration) -> Instant {
-        self.start + elapsed
+        self.start + elapsed.saturating_sub(BEFORE)
     }
 
     pub(super) fn error(&self, refusal: Refusal) -> AuthError {
@@ -255,7 +311,7 @@ impl Shared {
     }
 
     /// Shows what has changed to those who read without the lock.
-    fn publish(&self, state: MutexGuard<'_, State>) {
+    pub(super) fn publish(&self, state: MutexGuard<'_, State>) {
         let life = &state.life;
         let offset = self.skew.lock().offset().unwrap_or_default();
         self.carefree_until.store(life.carefree_until().saturating_sub(offset), Ordering::Release);
@@ -268,7 +324,7 @@ impl Shared {
     }
 
     /// The error for a request that gets neither a token nor a login: that of the last login, if it is the reason.
-    fn explain(&self, refusal: Refusal, state: &State) -> AuthError {
+    pub(super) fn explain(&self, refusal: Refusal, state: &State) -> AuthError {
         let error = self.error(refusal);
         match &state.last {
             Some(last) if last.kind() == refusal.kind => last.clone(),
@@ -285,12 +341,23 @@ impl Shared {
         AuthError::new(AuthErrorKind::Rejected).with_causes(self.evidence(state).rank())
     }
 
+    pub(super) fn is_given(&self) -> bool {
+        self.login.as_ref().is_some_and(|login| login.mode() == LoginMode::Once)
+    }
+
     fn evidence(&self, state: &State) -> Evidence {
-        let given = self.login.as_ref().is_some_and(|login| login.mode() == LoginMode::Once);
-        Evidence { given, sessions: state.life.sessions(), offset_ms: self.skew.lock().offset() }
+        Evidence {
+            given: self.is_given(),
+            sessions: state.life.sessions(),
+            offset_ms: self.skew.lock().offset(),
+        }
     }
 }
 
+/// The monotonic time of a source begins here, so that what a store remembers of the last days lies after zero.
+const BEFORE: Duration = Duration::from_secs(2 * 86_400);
+/// Clocks drift by milliseconds in this time.
+const BETWEEN_SAMPLES_MS: i64 = 60_000;
 /// From here on the log warns.
 const MANY_SESSIONS: usize = 7;
 
@@ -309,7 +376,7 @@ impl State {
     }
 }
 
-fn tell(waiting: Vec<oneshot::Sender<Ended>>, ended: &Ended) {
+pub(super) fn tell(waiting: Vec<oneshot::Sender<Ended>>, ended: &Ended) {
     for waiter in waiting {
         // Whoever has gone need not be told.
         let _ = waiter.send(ended.clone());

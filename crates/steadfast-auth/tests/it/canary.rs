@@ -9,8 +9,8 @@ use std::{
 
 use data_encoding::BASE64;
 use steadfast_auth::{
-    ApiKey, AuthHeaderLayer, CodeExchange, Credentials, Grant, IndividualLogin, OneTimeCode, RefreshLayer,
-    Static, TokenSource, TotpSecret, Unrenewed,
+    ApiKey, AuthHeaderLayer, BrowserLogin, CodeExchange, Credentials, Grant, Identity, IndividualLogin,
+    MemoryStore, OneTimeCode, RefreshLayer, Static, Stored, TokenSource, TokenStore, TotpSecret, Unrenewed,
 };
 use steadfast_spec::BoxError;
 use tower::{Layer, ServiceExt};
@@ -133,6 +133,9 @@ async fn scenario(sink: Sink, script: Vec<Answer>, api_script: Vec<Answer>) {
         CodeExchange::new(logins.clone(), &base(), key(), SECRET, "http://127.0.0.1/", codes).unwrap();
     sink.add((key(), credentials(), secret(), OneTimeCode::new(CODE)));
     sink.add((&totp, &otp, &oauth, Static::new(TOKENS[0])));
+    let identity = Identity::new(&base().to_string(), &key(), CLIENT).with(PASSWORD);
+    let browser = BrowserLogin::new(&base(), key(), "http://127.0.0.1:9/", |_| ()).unwrap();
+    sink.add((&identity, identity.label(), browser, Stored::new(identity.clone()), MemoryStore::new()));
     sink.add(Grant::new(TOKENS[0], clock.wall().now()));
 
     let sources = [
@@ -143,7 +146,9 @@ async fn scenario(sink: Sink, script: Vec<Answer>, api_script: Vec<Answer>) {
     ];
     for builder in sources {
         sink.add(&builder);
-        let source = builder.clock(clock.wall()).build();
+        // A store that everybody may look at is only shown, and never read out.
+        let store = MemoryStore::new();
+        let source = builder.clock(clock.wall()).store(store.clone()).build();
         if let Err(error) = source.login().await {
             sink.add_error(&error);
         }
@@ -164,6 +169,8 @@ async fn scenario(sink: Sink, script: Vec<Answer>, api_script: Vec<Answer>) {
             tokio::time::sleep(secs(20)).await;
         }
         source.reset();
+        tokio::time::sleep(secs(1)).await;
+        sink.add((&store, store.load().await.unwrap(), store.summary().await.unwrap()));
     }
 }
 

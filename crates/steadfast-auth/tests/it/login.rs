@@ -64,8 +64,25 @@ async fn a_wrong_login_is_tried_once_more_in_the_next_step_and_then_latches() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_gateway_denies_latches_nothing_and_is_asked_again_after_a_quarter_of_an_hour() {
+    for status in [403, 404, 405] {
+        let bench = Bench::new([Answer::Status(status)]);
+        let error = bench.source.login().await.unwrap_err();
+        assert_eq!(error.kind(), AuthErrorKind::Rejected, "{status}");
+        assert_eq!(error.ready_at(), Some(Instant::now() + secs(900)));
+        tokio::time::sleep(secs(899)).await;
+        assert!(bench.source.login().await.is_err());
+        assert_eq!(bench.logins.count(), 1, "left alone");
+        bench.logins.answer_with([Answer::Status(401), Answer::Token("one")]);
+        tokio::time::sleep(secs(1)).await;
+        bench.source.login().await.unwrap();
+        assert_eq!(bench.logins.count(), 3, "the budget was whole");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_the_service_refuses_as_wrong_latches_at_once() {
-    for status in [400, 403, 404, 405, 415] {
+    for status in [400, 415] {
         let bench = Bench::new([Answer::Status(status)]);
         let error = bench.source.login().await.unwrap_err();
         assert_eq!(error.kind(), AuthErrorKind::Latched, "{status}");

@@ -2,12 +2,17 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what these tests set up must not fail")]
 
+mod browser;
 mod canary;
 mod contract;
 mod defects;
+mod file_store;
 mod header;
 mod login;
+mod month;
+mod planted;
 mod refresh;
 mod renewal;
+mod shared_store;
 mod support;
 mod threads;

@@ -32,8 +32,13 @@ struct Ended {
 impl Replay {
     /// Starts to place a file at `sandbox`, and waits until the first order is placed; all others are still to come.
     async fn begun(file: &str, sandbox: &RunningSandbox) -> Self {
-        let file = format!("{}/../../examples/data/{file}", env!("CARGO_MANIFEST_DIR"));
-        let mut command = steadfast(&["replay", &file, "--base-url", sandbox.fact("base_url")]);
+        let data = format!("{}/../../examples/data/{file}", env!("CARGO_MANIFEST_DIR"));
+        // What another run wrote down belongs to another sandbox.
+        let port = sandbox.authority().rsplit(':').next().unwrap();
+        let journal = format!("{}/{file}-{port}.journal", env!("CARGO_TARGET_TMPDIR"));
+        drop(std::fs::remove_file(&journal));
+        let base = sandbox.fact("base_url");
+        let mut command = steadfast(&["replay", &data, "--base-url", base, "--journal", &journal]);
         command.env("STEADFAST_API_KEY", sandbox.fact("api_key"));
         command.env("STEADFAST_ACCESS_TOKEN", sandbox.fact("access_token"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod account;
 mod command;
 mod demo;
 mod interruption;
+mod leaks;
+mod lock_out;
+mod login;
 mod readme;
 mod replay;
+mod resume;
 mod sandbox;

@@ -14,6 +14,8 @@ fn data(name: &str) -> String {
 fn file(name: &str, rows: &str) -> String {
     let path = format!("{}/{name}", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&path, format!("{HEADER}\n{rows}")).unwrap();
+    // What an earlier run of the test wrote down belongs to another sandbox.
+    drop(std::fs::remove_file(format!("{path}.journal")));
     path
 }
 

@@ -129,6 +129,7 @@ pub(crate) struct Book {
     pub(crate) orders: Vec<Listed>,
     pub(crate) posts: Vec<(Instant, String)>,
     pub(crate) gets: Vec<Instant>,
+    pub(crate) methods: Vec<Method>,
     next: u64,
 }
 
@@ -289,6 +290,7 @@ impl Service<Request<GuardedBody<Body>>> for Gateway {
 
     fn call(&mut self, request: Request<GuardedBody<Body>>) -> Self::Future {
         let gateway = self.clone();
+        self.0.lock().methods.push(request.method().clone());
         if request.method() == Method::POST {
             Box::pin(gateway.place(request))
         } else {

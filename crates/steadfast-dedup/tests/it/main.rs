@@ -3,14 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its rig too")]
 
 mod gateway;
+mod invariants;
 mod rig;
 
 mod cancellation;
 mod chaos;
 mod classification;
 mod concurrency;
+mod crash;
+mod figures;
 mod foreign;
 mod matching;
+mod policies;
 mod probes;
 mod race;
 mod reads;

@@ -1,6 +1,7 @@
 //! The two layers over the scripted gateway, with a small stand-in for the layers between them.
 
 use std::{
+    collections::HashSet,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -11,8 +12,8 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use steadfast_dedup::{
-    Dedup, DedupLayer, Ledger, OrderEvent, RESOLUTION_HEADER, Resolution, SendGuard, SendGuardLayer,
-    Settings, Unresolved,
+    AccountMode, Dedup, DedupLayer, Event, Ledger, OrderEvent, OrdersScope, RESOLUTION_HEADER, Resolution,
+    SendGuard, SendGuardLayer, Settings, Step, Unresolved,
 };
 use steadfast_spec::{BoxError, Failure, Outcome, PlacedOrder, ext};
 use tokio::{
@@ -22,7 +23,10 @@ use tokio::{
 };
 use tower::{Layer, Service, ServiceExt};
 
-use crate::gateway::{Body, Gateway};
+use crate::{
+    gateway::{Body, Gateway},
+    invariants::{Answer, Order, Run, violations},
+};
 
 /// What a caller is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +49,10 @@ pub(crate) struct Rig {
     events: Mutex<broadcast::Receiver<OrderEvent>>,
     seen: Mutex<Vec<OrderEvent>>,
     told: Arc<Mutex<Vec<(String, Told)>>>,
+    answers: Arc<Mutex<Vec<Answer>>>,
+    settings: Settings,
+    /// The process is one of several over its gateway, or its history is no whole one: nothing is checked at the end.
+    pub(crate) unchecked: bool,
 }
 
 /// What stands between the two layers: queues, tokens, and repeats of what was surely not executed.
@@ -92,11 +100,28 @@ impl Rig {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        let (gateway, ledger, between) = (Gateway::default(), Ledger::new(settings), Between::default());
+        Self::over(Gateway::default(), settings)
+    }
+
+    /// Another process, as it were, of the same account.
+    pub(crate) fn over(gateway: Gateway, settings: Settings) -> Self {
+        let settings = settings.traced();
+        let (ledger, between) = (Ledger::new(settings.clone()), Between::default());
         let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
         let service = DedupLayer::new(&ledger).layer(Middle { inner: guarded, between: between.clone() });
         let events = Mutex::new(ledger.events());
-        Self { gateway, ledger, between, service, events, seen: Mutex::default(), told: Arc::default() }
+        Self {
+            gateway,
+            ledger,
+            between,
+            service,
+            events,
+            seen: Mutex::default(),
+            told: Arc::default(),
+            answers: Arc::default(),
+            settings,
+            unchecked: false,
+        }
     }
 
     pub(crate) fn request(&self, intent: &str, form: &str) -> Request<Body> {
@@ -109,8 +134,9 @@ impl Rig {
     /// Sends a request and waits for its answer.
     pub(crate) async fn send(&self, request: Request<Body>) -> Told {
         let intent = request.headers()["x-test-intent"].to_str().unwrap().to_owned();
-        let told = tell(self.service.clone().oneshot(request).await).await;
+        let (told, answer) = judge(self.service.clone().oneshot(request).await).await;
         self.told.lock().push((intent, told.clone()));
+        self.answers.lock().push(answer);
         told
     }
 
@@ -126,10 +152,11 @@ impl Rig {
     /// The same, in the background.
     pub(crate) fn start(&self, intent: &str, form: &str) -> JoinHandle<Told> {
         let (service, request) = (self.service.clone(), self.request(intent, form));
-        let (told, intent) = (self.told.clone(), intent.to_owned());
+        let (told, answers, intent) = (self.told.clone(), self.answers.clone(), intent.to_owned());
         tokio::spawn(async move {
-            let answer = tell(service.oneshot(request).await).await;
+            let (answer, marks) = judge(service.oneshot(request).await).await;
             told.lock().push((intent, answer.clone()));
+            answers.lock().push(marks);
             answer
         })
     }
@@ -153,8 +180,36 @@ impl Rig {
         flagged.collect()
     }
 
-    /// Checks the books against the gateway's truth: I2, I3 and I11, and that no answer was invented.
+    /// What the run has left behind so far, for the checkers.
+    pub(crate) fn run(&self) -> Run {
+        let accounts = [None, Some(ext::Account::new("one")), Some(ext::Account::new("two"))];
+        let accounts: Vec<_> = accounts.iter().map(|name| self.ledger.trace(name.as_ref())).collect();
+        let book = self.gateway.0.lock();
+        Run {
+            lateness: self.settings.lateness_bound(),
+            gateway_timeout: self.settings.gateway_bound(),
+            spacing: self.settings.spacing(),
+            budget: self.settings.verification_bound(),
+            quiet: accounts.iter().all(|steps| is_quiet(steps)) && self.ledger.in_doubt() == 0,
+            exclusive: self.settings.mode() == AccountMode::Exclusive,
+            session_scope: self.settings.scope() == OrdersScope::Session,
+            settings: self.settings.clone(),
+            accounts,
+            posts: book.posts.iter().map(|(_, owner)| owner.clone()).collect(),
+            orders: book
+                .orders
+                .iter()
+                .map(|order| Order { id: order.id.clone(), owner: order.owner.clone() })
+                .collect(),
+            methods: book.methods.iter().map(ToString::to_string).collect(),
+            answers: self.answers.lock().clone(),
+            passed: Vec::new(),
+        }
+    }
+
+    /// Checks all invariants, and the books against the gateway's truth: that no answer was invented.
     pub(crate) fn audit(&self) {
+        self.check();
         let book = self.gateway.0.lock();
         let told = self.told.lock().clone();
         let mut claimed = Vec::new();
@@ -177,6 +232,60 @@ impl Rig {
         let excess = ours.len().saturating_sub(intents.len());
         assert!(excess <= flagged.len(), "I3: {excess} orders too many, flagged {flagged:?}");
     }
+}
+
+impl Rig {
+    fn check(&self) {
+        let violations = violations(&self.run());
+        assert!(violations.is_empty(), "{violations:#?}");
+    }
+}
+
+/// Whoever ran a scenario, audited or not, broke no invariant.
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if !self.unchecked && !std::thread::panicking() {
+            self.check();
+        }
+    }
+}
+
+/// True if every send of a history was closed.
+fn is_quiet(steps: &[Step]) -> bool {
+    let mut open = HashSet::new();
+    for step in steps {
+        match &step.event {
+            Event::Sent(attempt) => drop(open.insert(*attempt)),
+            Event::Closed { attempt, .. } => drop(open.remove(attempt)),
+            _ => {}
+        }
+    }
+    open.is_empty()
+}
+
+/// What a caller is told, and with which marks.
+async fn judge<RB>(answer: Result<Response<RB>, BoxError>) -> (Told, Answer)
+where
+    RB: http_body::Body<Data = bytes::Bytes>,
+    RB::Error: std::fmt::Debug,
+{
+    let mut marks = Answer { unresolved: false, do_not_retry: false, unknown: false, has_original: true };
+    match &answer {
+        Ok(response) => {
+            let extensions = response.extensions();
+            marks.unresolved = extensions.get::<Unresolved>().is_some();
+            marks.do_not_retry = extensions.get::<ext::DoNotRetry>().is_some();
+            marks.unknown = extensions.get().is_some_and(Outcome::is_unknown);
+        }
+        Err(error) => {
+            // An error carries its mark in itself: an outcome that nobody repeats, and the original as its source.
+            marks.unresolved = Unresolved::find(&**error).is_some();
+            marks.unknown = Failure::outcome_of(&**error).is_unknown();
+            marks.do_not_retry = marks.unknown;
+            marks.has_original = error.source().is_some();
+        }
+    }
+    (tell(answer).await, marks)
 }
 
 pub(crate) async fn tell<RB>(answer: Result<Response<RB>, BoxError>) -> Told

@@ -46,9 +46,23 @@ impl Limiter {
         if self.ledgers.len() >= self.settings.most_keys {
             return Err(Refusal::TooManyKeys { zone: self.rules[usize::from(zone.0)].zone });
         }
-        let id = self.ledgers.insert(Ledger::new(zone, key)) as u32;
+        let ledger = self.new_ledger(zone, key);
+        if self.ledgers.len() == self.ledgers.capacity() {
+            // Half of what is there: a limiter of one key takes no room for four.
+            self.ledgers.reserve_exact((self.ledgers.len() / 2).max(1));
+        }
+        let id = self.ledgers.insert(ledger) as u32;
         self.index.insert((zone, key), id);
         Ok(id)
+    }
+
+    pub(super) fn new_ledger(&self, zone: ZoneId, key: u64) -> Ledger {
+        let rules = &self.rules[usize::from(zone.0)];
+        let mut ledger = Ledger::new(zone, key);
+        if !self.start.is_over(rules, self.clock) {
+            self.start.prepare(&mut ledger, rules);
+        }
+        ledger
     }
 
     /// Lets idle keys go.
@@ -86,8 +100,8 @@ impl Limiter {
             in_flight: ledger.in_flight,
             lost: ledger.lost.counted().len(),
             windows: ledger.uses(rules, now),
-            frozen_for: ledger.freeze.until(now).map(|until| Duration::from_nanos(until - now)),
-            step: ledger.ladder.step(),
+            frozen_for: ledger.frozen_until(now).map(|until| Duration::from_nanos(until - now)),
+            step: ledger.step(),
             lanes: Lane::ALL.map(|lane| LaneSnapshot {
                 lane,
                 waiting: waiting[lane as usize],

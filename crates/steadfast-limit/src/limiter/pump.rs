@@ -6,6 +6,7 @@ use super::Limiter;
 use crate::{
     Ask, Decision, Event, Grant, Nanos, Profile, Refusal, WaiterId,
     decision::LedgerSet,
+    ledger::Ledger,
     queue::{Alarm, Answered, Place},
 };
 
@@ -36,12 +37,14 @@ impl Limiter {
         // The windows no longer than the pause empty while it lasts. That a longer one is spent is only likely
         // when the try after a pause fails as well; whoever must get out goes on trying after every pause.
         if again && rules.longest() > pause {
-            ledger.full_until = now + rules.longest();
+            ledger.fill(now + rules.longest());
         }
         if !lenient {
             self.events.push(Event::ModelMismatch { zone, key, ours: ledger.uses(rules, now) });
-            if matches!(rules.profile, Profile::Adaptive { .. }) && ledger.ladder.mismatch(now) {
-                self.events.push(Event::Stepped { zone, key, step: ledger.ladder.step() });
+            let tried = ledger.tried > 0;
+            let learns = matches!(rules.profile, Profile::Adaptive { .. });
+            if learns && ledger.caution().ladder.mismatch(tried, now) {
+                self.events.push(Event::Stepped { zone, key, step: ledger.step() });
             }
         }
         self.events.push(Event::Frozen { zone, key, pause: Duration::from_nanos(pause), again });
@@ -89,7 +92,8 @@ impl Limiter {
                 None => {
                     // A pacer may still refuse, and then stops the waiter here or elsewhere the next time round.
                     if self.pace(ledgers, place.lane, now) {
-                        let grant = self.spend(ledgers, place.lane, now);
+                        let tries = self.tries(ledgers, place.lane, now);
+                        let grant = self.spend(ledgers, place.lane, tries, now);
                         self.conclude(place.waiter, Ok(grant));
                     }
                 }
@@ -134,8 +138,21 @@ impl Limiter {
 
     /// Grants at once if every zone has room and nobody waits.
     pub(super) fn grant(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> Option<Grant> {
-        let free = ledgers.iter().all(|id| self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now));
-        (free && self.pace(ledgers, lane, now)).then(|| self.spend(ledgers, lane, now))
+        let is_clear = |id| {
+            let ledger: &Ledger = &self.ledgers[id];
+            ledger.is_clear(&self.rules[usize::from(ledger.zone.0)], lane, now)
+        };
+        let clear = ledgers.iter().all(is_clear);
+        let free = clear
+            || ledgers.iter().all(|id| {
+                self.ledgers[id].queue.is_none()
+                    && self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now)
+            });
+        if !free || !self.pace(ledgers, lane, now) {
+            return None;
+        }
+        let tries = if clear { 0 } else { self.tries(ledgers, lane, now) };
+        Some(self.spend(ledgers, lane, tries, now))
     }
 
     fn opens(&mut self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Option<Nanos> {
@@ -159,27 +176,41 @@ impl Limiter {
     }
 
     fn pace(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> bool {
-        ledgers.iter().all(|id| {
+        for (charged, id) in ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
-            let in_time = ledger.pace(&self.rules[usize::from(ledger.zone.0)], lane, now);
-            if !in_time {
+            if !ledger.pace(&self.rules[usize::from(ledger.zone.0)], lane, now) {
                 ledger.changed();
+                ledgers.iter().take(charged).for_each(|id| self.ledgers[id].unpace(lane));
+                return false;
             }
-            in_time
+        }
+        true
+    }
+
+    /// In which of its zones only the log admits a request that is granted now, one bit each.
+    fn tries(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> u8 {
+        let strict = self.settings.strict_critical;
+        ledgers.iter().enumerate().fold(0, |tries, (bit, id)| {
+            let ledger = &self.ledgers[id];
+            let rules = &self.rules[usize::from(ledger.zone.0)];
+            tries | u8::from(ledger.is_try(rules, lane, strict, now, &mut self.scratch)) << bit
         })
     }
 
     /// Spends a slot in every zone.
-    fn spend(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> Grant {
+    fn spend(&mut self, ledgers: LedgerSet, lane: Lane, tries: u8, now: Nanos) -> Grant {
         let (mut probes, mut lenient) = (0, false);
         for (bit, id) in ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
             ledger.changed();
             ledger.in_flight += 1;
+            ledger.tried += u32::from(tries >> bit & 1);
             lenient |= ledger.is_lenient(lane, self.settings.strict_critical);
-            probes |= u8::from(ledger.freeze.granted()) << bit;
+            if let Some(caution) = &mut ledger.caution {
+                probes |= u8::from(caution.freeze.granted()) << bit;
+            }
         }
-        Grant { ledgers, at: now, probes, lenient }
+        Grant { ledgers, at: now, probes, tries, lane, lenient }
     }
 
     pub(super) fn enqueue(&mut self, ledgers: LedgerSet, ask: &Ask<'_>) -> WaiterId {

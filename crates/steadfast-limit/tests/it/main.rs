@@ -6,11 +6,18 @@
     reason = "a test may panic, and so may what it is made of"
 )]
 
+mod adaptive;
 mod admission;
 mod bench;
+mod cancels;
+mod cold_start;
+mod demotion;
 mod drive;
+mod dropped_anywhere;
 mod drops;
 mod freeze;
+mod gateways;
+mod invalid;
 mod lanes;
 mod layer;
 mod losses;
@@ -18,4 +25,6 @@ mod memory;
 mod permits;
 mod restart;
 mod rush;
+mod scopes;
 mod windows;
+mod wire;

@@ -1,10 +1,13 @@
-use std::{error::Error as StdError, fmt};
+use std::{error::Error as StdError, fmt, path::PathBuf};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
-use steadfast_dedup::{Ledger, Settings};
-use steadfast_limit::{Account, ZoneLimiter};
+use steadfast_dedup::{
+    Ledger, Settings,
+    journal::{FileJournal, JournalError},
+};
+use steadfast_limit::{Account, ApiKeyName, InvalidLimiter, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
 use steadfast_spec::{BaseUrl, BoxError, InvalidBaseUrl, Paths, Routes};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
@@ -13,6 +16,7 @@ use super::{Body, BrokenBody, Client};
 use crate::{
     access::Access,
     deadline::DeadlineLayer,
+    gate::LimiterGate,
     stack::{RequestBody, Stack},
     transport::{TlsUnavailable, Transport},
 };
@@ -40,8 +44,10 @@ pub struct ClientBuilder {
     deadline: Option<DeadlineLayer>,
     settings: Settings,
     ledger: Option<Ledger>,
+    journal: Option<PathBuf>,
     retry: Option<RetryPolicy>,
     limiter: Option<ZoneLimiter>,
+    api_key_name: Option<ApiKeyName>,
     attempt_timeout: Option<AttemptTimeoutLayer>,
 }
 
@@ -58,8 +64,10 @@ impl ClientBuilder {
             deadline: None,
             settings: Settings::default(),
             ledger: None,
+            journal: None,
             retry: None,
             limiter: None,
+            api_key_name: None,
             attempt_timeout: None,
         }
     }
@@ -116,15 +124,35 @@ impl ClientBuilder {
         self
     }
 
+    /// Writes down every order before it is sent, in the file at `path`, so that what is in doubt when the process dies is
+    /// looked for by the next one; see [`Client::recover`]. A journal that fails keeps orders from being sent.
+    ///
+    /// A [`ledger`](Self::ledger) that is given keeps its own journal, or none.
+    pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
+        self.journal = Some(path.into());
+        self
+    }
+
     /// What is repeated, and when; default 1, 2, 4 and 8 s.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
         self
     }
 
-    /// The rate limits; default those of §8.
+    /// The rate limits; default those of §8. With a [stored](Access::store) token, what was spent is kept in a file beside
+    /// it, so that the next process does not begin with empty windows; limits of the caller's own say by themselves how
+    /// they [start](steadfast_limit::ColdStart).
+    ///
+    /// The zone of one-time codes counts the machine's address: clients of one machine that log in at the same time
+    /// should share their limits.
     pub fn limiter(mut self, limiter: ZoneLimiter) -> Self {
         self.limiter = Some(limiter);
+        self
+    }
+
+    /// Names the API key, where several clients share limits: its zone is counted per key. Without a name, all share one.
+    pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
+        self.api_key_name = Some(name);
         self
     }
 
@@ -163,10 +191,25 @@ impl ClientBuilder {
         if let Some(name) = OWN_HEADERS.into_iter().find(|name| self.headers.contains_key(name)) {
             return Err(InvalidClient::OwnHeader(name));
         }
-        let ledger = self.ledger.unwrap_or_else(|| Ledger::new(self.settings));
-        let limiter = self.limiter.unwrap_or_else(ZoneLimiter::preset);
-        let tokens =
-            self.access.into_source(&self.base, &self.transport, &limiter, &self.account, &ledger)?;
+        let ledger = match (self.ledger, self.journal) {
+            (Some(ledger), _) => ledger,
+            (None, Some(path)) => {
+                let journal = FileJournal::open(path).map_err(InvalidClient::Journal)?;
+                Ledger::journaled(self.settings, journal)
+            }
+            (None, None) => Ledger::new(self.settings),
+        };
+        let limiter = match self.limiter {
+            Some(limiter) => limiter,
+            None => self.access.limiter(&self.base, &self.account).map_err(InvalidClient::Limits)?,
+        };
+        let gate = LimiterGate::new(limiter.clone(), &self.base, self.account.clone())
+            .local_address(self.transport.source());
+        let gate = match &self.api_key_name {
+            Some(name) => gate.api_key_name(name.clone()),
+            None => gate,
+        };
+        let tokens = self.access.into_source(&self.base, &self.transport, gate, &ledger)?;
         let mut stack = Stack::new(self.base.clone(), tokens.clone())
             .account(self.account)
             .routes(self.routes.unwrap_or_else(|| Routes::new(&self.paths)))
@@ -180,6 +223,9 @@ impl ClientBuilder {
         }
         if let Some(timeout) = self.attempt_timeout {
             stack = stack.attempt_timeout(timeout);
+        }
+        if let Some(name) = self.api_key_name {
+            stack = stack.api_key_name(name);
         }
         if let Some(address) = self.transport.source() {
             stack = stack.local_address(address);
@@ -220,6 +266,10 @@ pub enum InvalidClient {
     BaseUrl(InvalidBaseUrl),
     /// TLS connections cannot be made.
     Tls(TlsUnavailable),
+    /// The journal cannot be used.
+    Journal(JournalError),
+    /// What was spent cannot be kept beside the stored token.
+    Limits(InvalidLimiter),
 }
 
 impl fmt::Display for InvalidClient {
@@ -229,8 +279,18 @@ impl fmt::Display for InvalidClient {
             Self::OwnHeader(name) => write!(f, "header {name} is not for the caller to set"),
             Self::BaseUrl(error) => error.fmt(f),
             Self::Tls(error) => error.fmt(f),
+            Self::Journal(error) => error.fmt(f),
+            Self::Limits(error) => error.fmt(f),
         }
     }
 }
 
-impl StdError for InvalidClient {}
+impl StdError for InvalidClient {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        // Shown in its place, so that its own source comes next.
+        match self {
+            Self::Journal(error) => error.source(),
+            _ => None,
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 mod client;
 mod dropping;
+mod kept_limits;
 mod probes;
 mod renewal;
 #[path = "../spec/served.rs"]

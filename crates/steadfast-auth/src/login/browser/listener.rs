@@ -1,0 +1,180 @@
+use std::{
+    error::Error,
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
+
+use steadfast_spec::BoxError;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+
+use super::{LoginRefused, answer::Answer};
+use crate::OneTimeCode;
+
+/// A redirect's head is a few hundred bytes, and a browser adds its cookies for this host.
+const LARGEST_HEAD: usize = 16 * 1024;
+/// Whoever connects and says nothing keeps nobody waiting longer than this.
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
+/// A browser opens a few connections; more at once are not its own.
+const MOST_AT_ONCE: usize = 32;
+
+/// Listens for one redirect on this machine.
+///
+/// It speaks as much of HTTP/1 as a redirect needs: it reads one request line and answers with a page and the end of
+/// the connection.
+#[derive(Debug)]
+pub(super) struct Listener {
+    sockets: Vec<TcpListener>,
+}
+
+impl Listener {
+    /// Listens on exactly the registered host and port. `localhost` is both of its addresses, since the browser
+    /// chooses, and a stranger on the other one would get the code.
+    pub(super) async fn bind(host: &str, port: u16) -> Result<Self, BoxError> {
+        let addresses = match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            Ok(ip) => vec![ip],
+            Err(_) => vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)],
+        };
+        let only = addresses.len() == 1;
+        let mut sockets = Vec::new();
+        for ip in addresses {
+            let address = SocketAddr::new(ip, port);
+            match TcpListener::bind(address).await {
+                Ok(socket) => sockets.push(socket),
+                // A machine without one of the two protocols has no stranger on it either.
+                Err(error) if !only && error.kind() == io::ErrorKind::AddrNotAvailable => {}
+                Err(source) => return Err(CannotListen { address, source }.into()),
+            }
+        }
+        Ok(Self { sockets })
+    }
+
+    /// Turns everybody away until the login's own redirect comes.
+    pub(super) async fn answer(self, path: &str, state: &str) -> Result<OneTimeCode, LoginRefused> {
+        let mut hits = JoinSet::new();
+        loop {
+            tokio::select! {
+                stream = self.accept(), if hits.len() < MOST_AT_ONCE => {
+                    // A connection that was gone before it was taken is nobody's answer.
+                    let Ok(stream) = stream else { continue };
+                    hits.spawn(serve(stream, path.to_owned(), state.to_owned()));
+                }
+                Some(hit) = hits.join_next() => match hit {
+                    Ok(Answer::Code(code)) => return Ok(code),
+                    Ok(Answer::Refused(refused)) => return Err(refused),
+                    Ok(Answer::Foreign(foreign)) => {
+                        tracing::debug!(foreign, "turned away at the redirect's address");
+                    }
+                    Err(_) => {}
+                },
+            }
+        }
+    }
+
+    async fn accept(&self) -> io::Result<TcpStream> {
+        let (stream, _) = match &self.sockets[..] {
+            [one] => one.accept().await?,
+            [one, two, ..] => tokio::select! {
+                accepted = one.accept() => accepted?,
+                accepted = two.accept() => accepted?,
+            },
+            [] => std::future::pending().await,
+        };
+        Ok(stream)
+    }
+}
+
+/// Answers one connection.
+async fn serve(mut stream: TcpStream, path: String, state: String) -> Answer {
+    let line = tokio::time::timeout(HEAD_WITHIN, request_line(&mut stream)).await;
+    let (status, page, answer) = match line {
+        Ok(Ok(line)) => judge(&line, &path, &state),
+        _ => ("400 Bad Request", NOT_A_REQUEST, Answer::Foreign("no request")),
+    };
+    let response = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\
+         Content-Security-Policy: default-src 'none'\r\nConnection: close\r\n\r\n{page}",
+        page.len()
+    );
+    // The code is in hand: whether the page arrives does not matter.
+    let _ = tokio::time::timeout(HEAD_WITHIN, async {
+        stream.write_all(response.as_bytes()).await?;
+        stream.shutdown().await
+    })
+    .await;
+    answer
+}
+
+const NOT_A_REQUEST: &str = "Not a request.\n";
+
+/// What a request line asks for.
+fn judge(line: &str, path: &str, state: &str) -> (&'static str, &'static str, Answer) {
+    let mut words = line.split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return ("400 Bad Request", NOT_A_REQUEST, Answer::Foreign("no request"));
+    };
+    if !matches!(version, "HTTP/1.1" | "HTTP/1.0") {
+        return ("400 Bad Request", NOT_A_REQUEST, Answer::Foreign("no request"));
+    }
+    let (asked, query) = target.split_once('?').unwrap_or((target, ""));
+    if asked != path {
+        return ("404 Not Found", "Nothing is here.\n", Answer::Foreign("another path"));
+    }
+    // A prefetch by HEAD must not use the code up, and a form is not a redirect.
+    if method != "GET" {
+        return (
+            "405 Method Not Allowed",
+            "Only a redirect comes here.\n",
+            Answer::Foreign("another method"),
+        );
+    }
+    match Answer::of_query(query, state) {
+        answer @ Answer::Code(_) => ("200 OK", "Logged in. This page can be closed.\n", answer),
+        answer @ Answer::Refused(_) => ("200 OK", "The login was refused.\n", answer),
+        answer @ Answer::Foreign(_) => {
+            ("400 Bad Request", "This does not belong to the login that is waiting.\n", answer)
+        }
+    }
+}
+
+/// Reads a head to its end, which a browser wants before its answer, and returns its first line.
+async fn request_line(stream: &mut TcpStream) -> io::Result<String> {
+    let mut head = Vec::new();
+    let mut chunk = [0; 1024];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read = stream.read(&mut chunk).await?;
+        if read == 0 || head.len() + read > LARGEST_HEAD {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        head.extend_from_slice(&chunk[..read]);
+    }
+    let end = head.windows(2).position(|end| end == b"\r\n").unwrap_or_default();
+    head.truncate(end);
+    String::from_utf8(head).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The redirect's port is taken, or not for us.
+#[derive(Debug)]
+struct CannotListen {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+impl fmt::Display for CannotListen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot listen for the redirect on {}", self.address)
+    }
+}
+
+impl Error for CannotListen {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}

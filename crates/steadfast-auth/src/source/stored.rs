@@ -1,0 +1,251 @@
+use std::{mem, sync::Arc, time::Duration};
+
+use steadfast_spec::ext::TokenGeneration;
+use tokio::runtime::Handle;
+
+use super::shared::{Shared, State, tell};
+use crate::{
+    AuthError, AuthErrorKind, Grant, InvalidSecret, LoginFailure, Record, StoreError, Token,
+    docket::Docket,
+    life::{Adopted, Now},
+    skew::unix_ms,
+    store::{Failures, StoredToken},
+};
+
+/// The OTP zone admits three a second from one address (§8), and other processes' logins leave from it too.
+const BETWEEN_LOGINS: Duration = Duration::from_millis(400);
+
+/// What a source shares with others through its store.
+impl Shared {
+    /// Takes over what the store knows: a newer token, failures, sessions. True if there was a newer token.
+    pub(super) async fn look(&self) -> Result<bool, StoreError> {
+        // A login under way reads and writes the record itself.
+        if !self.shares || self.state.lock().life.is_logging_in() {
+            return Ok(false);
+        }
+        let record = self.books.read().await?;
+        if self.state.lock().life.is_logging_in() {
+            return Ok(false);
+        }
+        Ok(self.take_over(&record))
+    }
+
+    /// True if a look has found a token, or has ended a flight that was no more than a look.
+    pub(super) async fn found_or_told(&self) -> Result<bool, AuthError> {
+        if !self.shares {
+            return Ok(false);
+        }
+        let record = self.books.read().await.map_err(unusable)?;
+        if self.take_over(&record) {
+            return Ok(true);
+        }
+        let now = self.now();
+        let mut state = self.state.lock();
+        let Err(refusal) = state.life.looked(now) else { return Ok(false) };
+        // Under the same lock: whoever comes now belongs to the next flight.
+        let error = self.explain(refusal, &state);
+        let waiting = mem::take(&mut state.waiting);
+        self.publish(state);
+        tell(waiting, &Err(error));
+        Ok(true)
+    }
+
+    /// Begins a login under the lease; true if the record has made it needless.
+    pub(super) async fn begin(&self, docket: &Docket) -> Result<bool, AuthError> {
+        if self.state.lock().forgiven {
+            self.forgive(docket).await.map_err(unusable)?;
+        }
+        if self.take_over(&docket.record()) {
+            return Ok(true);
+        }
+        let now = self.now();
+        let state = self.state.lock();
+        match state.life.policy.may_be_asked(now.elapsed) {
+            Ok(()) => Ok(false),
+            Err(refusal) => Err(self.explain(refusal, &state)),
+        }
+    }
+
+    /// Keeps away from what another process has just sent to the OTP zone.
+    pub(super) async fn space_out(&self, docket: &Docket) {
+        let Some(last) = docket.record().last_login.filter(|_| self.shares) else { return };
+        let passed = u64::try_from(self.now().wall.saturating_sub(last)).map(Duration::from_millis);
+        // A stamp that lies ahead is of another clock.
+        let rest = passed.ok().and_then(|passed| BETWEEN_LOGINS.checked_sub(passed));
+        tokio::time::sleep(rest.unwrap_or_default()).await;
+    }
+
+    /// Stores the token of an own login, then holds it. `before` is the serial that the login began with: if
+    /// somebody else has logged in since, because the lease ran out, his token is the account's.
+    pub(super) async fn keep(&self, docket: &Docket, grant: Grant, before: u64) -> Result<(), InvalidSecret> {
+        // What cannot stand in a header must not become the account's token.
+        self.api_key.header_with(&grant.token)?;
+        docket.settle();
+        let now = self.now();
+        let issued = unix_ms(grant.sent) + self.skew.lock().offset().unwrap_or_default();
+        let suspected = self.with_life(|life, now| life.suspected().map(|at| now.wall_at(at)));
+        let kept = docket.amend_failures(|record| {
+            record.suspected = record.suspected.max(suspected);
+            record.failures.spent = 0;
+            record.failures.latched = false;
+            record.sessions.retain(|&at| now.wall - at < DAY_MS);
+            record.sessions.push(now.wall);
+            if record.serial() > before {
+                return record.token.clone();
+            }
+            record.token = Some(StoredToken {
+                serial: record.serial() + 1,
+                secret: grant.token.clone(),
+                issued,
+                life: grant.life,
+                worked: false,
+            });
+            None
+        });
+        match kept.await {
+            Ok(Some(theirs)) if self.adopt(&theirs) => Ok(()),
+            Ok(_) => self.granted(grant, docket.record().serial()),
+            Err(error) => {
+                tracing::warn!(error = %error, "token cannot be stored: it ends with this process");
+                self.granted(grant, before + 1)
+            }
+        }
+    }
+
+    /// Writes down how an attempt failed.
+    pub(super) async fn write_down(&self, docket: &Docket, failure: &LoginFailure) {
+        let counted = docket.settle();
+        let refused = matches!(failure, LoginFailure::Refused);
+        let unsent = matches!(failure, LoginFailure::NotSent(_) | LoginFailure::Store(_));
+        let (latched, unknown, sessions, suspected) = self.with_life(|life, now| {
+            let unknown: Vec<i64> = life.policy.unknown().map(|at| now.wall_at(at)).collect();
+            let suspected = life.suspected().map(|at| now.wall_at(at));
+            (life.policy.is_latched(), unknown, life.session_times(), suspected)
+        });
+        let written = docket.amend_failures(|record| {
+            let spent = &mut record.failures.spent;
+            match (refused, counted.is_some()) {
+                (true, false) => *spent = spent.saturating_add(1),
+                (false, true) => *spent = spent.saturating_sub(1),
+                _ => {}
+            }
+            if let Some(step) = counted.flatten().filter(|_| unsent) {
+                record.steps.retain(|&used| used != step);
+            }
+            record.failures.latched |= latched;
+            record.unknown.clone_from(&unknown);
+            record.sessions.clone_from(&sessions);
+            record.suspected = record.suspected.max(suspected);
+        });
+        if let Err(error) = written.await {
+            tracing::warn!(error = %error, "failed login cannot be written down");
+            self.state.lock().unsaved = true;
+        }
+    }
+
+    /// The service has accepted the account's token number `serial`: whoever takes it over should know.
+    pub(super) fn tell_accepted(self: &Arc<Self>, serial: u64) {
+        let shared = Arc::clone(self);
+        self.in_background(async move {
+            let docket = shared.books.open().await?;
+            let unmarked = |token: &StoredToken| token.serial == serial && !token.worked;
+            if !docket.record().token.as_ref().is_some_and(unmarked) {
+                return Ok(());
+            }
+            let mark = |record: &mut Record| {
+                if let Some(token) = record.token.as_mut().filter(|token| token.serial == serial) {
+                    token.worked = true;
+                }
+            };
+            docket.amend(mark).await
+        });
+    }
+
+    /// Somebody has allowed logins again.
+    pub(super) fn tell_reset(self: &Arc<Self>) {
+        let shared = Arc::clone(self);
+        self.in_background(async move {
+            let docket = shared.books.open().await?;
+            shared.forgive(&docket).await
+        });
+    }
+
+    async fn forgive(&self, docket: &Docket) -> Result<(), StoreError> {
+        docket.amend(Record::forgive).await?;
+        let mut state = self.state.lock();
+        state.forgiven = false;
+        state.unsaved = false;
+        Ok(())
+    }
+
+    /// Tells the store of something that nobody waits for.
+    fn in_background(&self, telling: impl Future<Output = Result<(), StoreError>> + Send + 'static) {
+        // A store of this source's own learns of it with the next login, and needs no task.
+        let Some(runtime) = Handle::try_current().ok().filter(|_| self.shares) else { return };
+        drop(runtime.spawn(async move {
+            if let Err(error) = telling.await {
+                tracing::warn!(error = %error, "token store cannot be written");
+            }
+        }));
+    }
+
+    /// Takes over what a record says. True if its token is newer than the held one.
+    fn take_over(&self, record: &Record) -> bool {
+        let now = self.now();
+        let mut state = self.state.lock();
+        state.restore(record, &self.books.failures(record), now);
+        let newer = record.token.as_ref().filter(|token| token.serial > state.serial);
+        let newer = newer.filter(|token| state.life.is_worth(token.issued, token.expires(), now)).cloned();
+        self.publish(state);
+        newer.is_some_and(|token| self.adopt(&token))
+    }
+
+    /// Holds a token that another process has fetched; false if it cannot be used.
+    fn adopt(&self, token: &StoredToken) -> bool {
+        let Ok(header) = self.api_key.header_with(&token.secret) else { return false };
+        let now = self.now();
+        let mut state = self.state.lock();
+        if token.serial <= state.serial {
+            return false;
+        }
+        let same =
+            self.token.load().as_ref().is_some_and(|held| held.is(&token.secret)) && state.life.holds();
+        let adopted = Adopted { issued: token.issued, expires: token.expires(), worked: token.worked };
+        let generation = TokenGeneration(state.life.adopted(&adopted, same, now));
+        if !same {
+            let fresh = Token::new(token.secret.clone(), header, generation);
+            if token.worked {
+                fresh.note_worked();
+            }
+            self.token.store(Some(Arc::new(fresh)));
+        }
+        state.serial = token.serial;
+        self.landed(state);
+        tracing::info!(generation = generation.0, same, "token taken over from the store");
+        true
+    }
+}
+
+const DAY_MS: i64 = 86_400_000;
+
+impl State {
+    /// Takes over what a record says of failures and sessions.
+    fn restore(&mut self, record: &Record, failures: &Failures, now: Now) {
+        let suspected = record.suspected.map(|ms| now.elapsed_at(ms));
+        self.life.restore(&record.sessions, suspected, now);
+        // What the store does not know yet counts more than what it does.
+        if self.forgiven || self.unsaved {
+            return;
+        }
+        let unknown = record.unknown.iter().map(|&ms| now.elapsed_at(ms)).collect();
+        let was_latched = self.life.policy.is_latched();
+        self.life.policy.restore(failures.spent, failures.latched, unknown, now.elapsed);
+        if was_latched && !self.life.policy.is_latched() {
+            self.last = None;
+        }
+    }
+}
+
+pub(super) fn unusable(error: StoreError) -> AuthError {
+    AuthError::new(AuthErrorKind::Unavailable).with_source(error)
+}

@@ -1,0 +1,132 @@
+mod error;
+mod file;
+mod identity;
+mod memory;
+mod record;
+
+use std::{future::Future, pin::Pin};
+
+pub(crate) use self::record::{Failures, StoredToken};
+pub use self::{
+    error::StoreError,
+    file::{FileLease, FileStore},
+    identity::Identity,
+    memory::{MemoryLease, MemoryStore},
+    record::{Record, Summary},
+};
+
+/// Keeps what must outlive a process: the token, and every reason to be careful with the next login.
+///
+/// One store is one account. What a record holds is none of the store's business: it keeps it readable for its owner
+/// only, lets one process at a time hold the lease, and never lets an older record replace a newer one.
+///
+/// Stores of one machine ([`FileStore`]) hold the lease as a lock that ends with its process. A store of several
+/// machines has to let a lease run out; a login that takes longer than that must not overwrite what its successor has
+/// written, therefore [`StoreLease::save`] compares revisions, and the lease may name its owner beside.
+pub trait TokenStore: Send + Sync + 'static {
+    /// The right to log in, given back when dropped.
+    type Lease: StoreLease;
+
+    /// What errors call the store: a path, an address.
+    fn name(&self) -> String;
+
+    /// The record; `None` if there has never been one.
+    ///
+    /// A record that cannot be read is [`StoreError::Garbled`] and not `None`.
+    fn load(&self) -> impl Future<Output = Result<Option<Record>, StoreError>> + Send;
+
+    /// Waits for the right to log in. It is held during the whole login, not only for the write.
+    ///
+    /// # Cancellation
+    ///
+    /// A dropped future leaves no lease behind.
+    fn lease(&self) -> impl Future<Output = Result<Self::Lease, StoreError>> + Send;
+
+    /// Allows logins again after wrong ones; whoever does it has corrected what was wrong.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the record cannot be written, or is of another account's program.
+    fn reset(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        amend(self, Record::forgive)
+    }
+
+    /// Forgets the token. What is known of failures stays.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the record cannot be written.
+    fn forget_token(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
+        amend(self, Record::forget_token)
+    }
+
+    /// What the store holds, without the token; `None` if there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the record cannot be read.
+    fn summary(&self) -> impl Future<Output = Result<Option<Summary>, StoreError>> + Send {
+        async { Ok(self.load().await?.map(|record| record.summary())) }
+    }
+}
+
+/// The right to log in, and to write.
+pub trait StoreLease: Send + Sync + 'static {
+    /// Writes `record` in the place of the one with revision `over`; zero stands for none, or for one that cannot be
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Superseded`] if the store holds another revision by now: nothing is written.
+    fn save(&mut self, record: &Record, over: u64) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+async fn amend<S: TokenStore + ?Sized>(store: &S, change: fn(&mut Record)) -> Result<(), StoreError> {
+    let mut lease = store.lease().await?;
+    let (mut record, over) = match store.load().await {
+        Ok(record) => {
+            let record = record.unwrap_or_default();
+            let over = record.revision();
+            (record, over)
+        }
+        Err(StoreError::Garbled { .. }) => (Record::default(), 0),
+        Err(error) => return Err(error),
+    };
+    change(&mut record);
+    record.advance(over);
+    StoreLease::save(&mut lease, &record, over).await
+}
+
+/// [`TokenStore`] as an object: a source is not generic over its store. It is asked around logins, so a box costs
+/// nothing.
+pub(crate) trait AnyStore: Send + Sync {
+    fn name(&self) -> String;
+    fn load(&self) -> StoreFuture<'_, Option<Record>>;
+    fn lease(&self) -> StoreFuture<'_, Box<dyn AnyLease>>;
+}
+
+pub(crate) trait AnyLease: Send + Sync {
+    fn save<'a>(&'a mut self, record: &'a Record, over: u64) -> StoreFuture<'a, ()>;
+}
+
+type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+impl<S: TokenStore> AnyStore for S {
+    fn name(&self) -> String {
+        TokenStore::name(self)
+    }
+
+    fn load(&self) -> StoreFuture<'_, Option<Record>> {
+        Box::pin(TokenStore::load(self))
+    }
+
+    fn lease(&self) -> StoreFuture<'_, Box<dyn AnyLease>> {
+        Box::pin(async { Ok(Box::new(TokenStore::lease(self).await?) as Box<dyn AnyLease>) })
+    }
+}
+
+impl<L: StoreLease> AnyLease for L {
+    fn save<'a>(&'a mut self, record: &'a Record, over: u64) -> StoreFuture<'a, ()> {
+        Box::pin(StoreLease::save(self, record, over))
+    }
+}

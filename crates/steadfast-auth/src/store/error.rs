@@ -1,0 +1,95 @@
+use std::{error::Error, fmt, io};
+
+use steadfast_spec::BoxError;
+
+/// What a [`TokenStore`](crate::TokenStore) refuses, or cannot do. `place` is the store's path or address.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file system refuses.
+    Io {
+        /// The file or directory.
+        place: String,
+        /// What it says.
+        source: io::Error,
+    },
+    /// Others than the owner may read the file, or put another in its place.
+    OpenToOthers {
+        /// The file or directory.
+        place: String,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The path is a symbolic link, or no regular file: it may lead where others read.
+    NotAFile {
+        /// The path.
+        place: String,
+    },
+    /// The record cannot be read: torn, or edited.
+    Garbled {
+        /// The store.
+        place: String,
+    },
+    /// The record is of a version that this program does not know.
+    UnknownVersion {
+        /// The store.
+        place: String,
+        /// The record's version.
+        version: u64,
+    },
+    /// The record belongs to another base address, API key or user.
+    OtherAccount {
+        /// The store.
+        place: String,
+    },
+    /// Somebody else has written since the record was read.
+    Superseded {
+        /// The store.
+        place: String,
+    },
+    /// Somebody else has been logging in for too long.
+    Busy {
+        /// The store.
+        place: String,
+    },
+    /// A store of another kind failed.
+    Other(BoxError),
+}
+
+impl StoreError {
+    pub(crate) fn io(place: impl fmt::Display, source: io::Error) -> Self {
+        Self::Io { place: place.to_string(), source }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { place, .. } => write!(f, "{place} cannot be used"),
+            Self::OpenToOthers { place, mode } => {
+                write!(f, "{place} is open to others (mode {mode:04o}): allow its owner only")
+            }
+            Self::NotAFile { place } => write!(f, "{place} is a link or no regular file"),
+            Self::Garbled { place } => write!(f, "{place} holds no record that can be read"),
+            Self::UnknownVersion { place, version } => {
+                write!(f, "{place} is of version {version}, which this program does not know")
+            }
+            Self::OtherAccount { place } => {
+                write!(f, "{place} belongs to another base address, api_key or user")
+            }
+            Self::Superseded { place } => write!(f, "{place} has been written by somebody else"),
+            Self::Busy { place } => write!(f, "{place} is held by another login"),
+            Self::Other(_) => f.write_str("token store failed"),
+        }
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Other(source) => Some(&**source),
+            _ => None,
+        }
+    }
+}

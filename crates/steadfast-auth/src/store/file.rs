@@ -1,0 +1,195 @@
+mod disk;
+
+use std::{
+    fs::{File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    process,
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret, SecretSlice};
+
+use super::{Record, StoreError, StoreLease, TokenStore};
+
+/// Keeps the record in a file that its owner alone may read, shared by all processes of the machine.
+///
+/// Beside `PATH` there are `PATH.lock`, which whoever logs in holds locked *during the login*, and `PATH.limits`, a
+/// slot for what the rate limiter wants to know after a restart.
+///
+/// 1. Files are made with mode 0600, written beside and renamed into place; the directory is synced too. A reader
+///    sees the old record or the new one.
+/// 2. A file that others may read, a symbolic link, and a directory in which others may write are refused by name.
+/// 3. The lock ends with its process, however that ends; the file of the lock stays.
+///
+/// It must lie on a local file system whose locks work.
+///
+/// # Example
+///
+/// ```no_run
+/// use steadfast_auth::{FileStore, Login, TokenSource};
+///
+/// # fn source(api_key: steadfast_auth::ApiKey, login: impl Login) -> Result<(), steadfast_auth::StoreError> {
+/// let store = FileStore::open("/home/trader/.local/state/steadfast/auth.json")?;
+/// let source = TokenSource::builder(api_key, login).store(store).build();
+/// # drop(source);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Clone
+///
+/// Clones are the same file.
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    paths: Arc<Paths>,
+}
+
+#[derive(Debug)]
+struct Paths {
+    record: PathBuf,
+    lock: PathBuf,
+    limits: PathBuf,
+    new_record: PathBuf,
+    // Written without the lease, so each writer has a file of its own.
+    new_limits: PathBuf,
+    writing_limits: Mutex<()>,
+}
+
+/// The lease of a [`FileStore`]: its file lock.
+#[derive(Debug)]
+pub struct FileLease {
+    paths: Arc<Paths>,
+    // A write that goes on after its future was dropped holds the lock too.
+    lock: Arc<File>,
+}
+
+/// How often a lock that somebody else holds is tried.
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+impl FileStore {
+    /// The store at `path`; its directory is made if it is missing, for its owner only.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] naming the file or directory that others may use, or that cannot be used.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let record = path.into();
+        let beside = |suffix: &str| {
+            let mut name = record.clone().into_os_string();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let paths = Paths {
+            lock: beside(".lock"),
+            limits: beside(".limits"),
+            new_record: beside(".new"),
+            new_limits: beside(&format!(".limits.{}.new", process::id())),
+            writing_limits: Mutex::new(()),
+            record,
+        };
+        disk::prepare_directory(&paths.record)?;
+        for path in [&paths.record, &paths.limits] {
+            drop(disk::open(path)?);
+        }
+        Ok(Self { paths: Arc::new(paths) })
+    }
+
+    /// The record's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.paths.record
+    }
+
+    /// What [`save_limits`](FileStore::save_limits) wrote last; `None` if nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if it cannot be read.
+    pub async fn load_limits(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let paths = Arc::clone(&self.paths);
+        blocking(move || disk::read(&paths.limits)).await
+    }
+
+    /// Keeps bytes of the rate limiter beside the token: the zones count on after a restart. It needs no lease, and
+    /// the last writer wins.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if they cannot be written.
+    pub async fn save_limits(&self, limits: Vec<u8>) -> Result<(), StoreError> {
+        let paths = Arc::clone(&self.paths);
+        blocking(move || {
+            let _alone = paths.writing_limits.lock();
+            disk::replace(&paths.limits, &paths.new_limits, &limits)
+        })
+        .await
+    }
+}
+
+impl TokenStore for FileStore {
+    type Lease = FileLease;
+
+    fn name(&self) -> String {
+        self.paths.record.display().to_string()
+    }
+
+    async fn load(&self) -> Result<Option<Record>, StoreError> {
+        let paths = Arc::clone(&self.paths);
+        blocking(move || read(&paths.record)).await
+    }
+
+    async fn lease(&self) -> Result<FileLease, StoreError> {
+        let paths = Arc::clone(&self.paths);
+        let lock = blocking(move || disk::open_lock(&paths.lock)).await?;
+        // Tried again and again instead of waited for: a blocked thread could not be told that its caller has gone.
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(BETWEEN_TRIES).await,
+                Err(TryLockError::Error(error)) => {
+                    return Err(StoreError::io(self.paths.lock.display(), error));
+                }
+            }
+        }
+        Ok(FileLease { paths: Arc::clone(&self.paths), lock: Arc::new(lock) })
+    }
+}
+
+impl StoreLease for FileLease {
+    async fn save(&mut self, record: &Record, over: u64) -> Result<(), StoreError> {
+        let (paths, lock) = (Arc::clone(&self.paths), Arc::clone(&self.lock));
+        let bytes: SecretSlice<u8> = record.encode();
+        blocking(move || {
+            let _held = lock;
+            let kept = match read(&paths.record) {
+                Ok(kept) => kept.map_or(0, |kept| kept.revision()),
+                Err(StoreError::Garbled { .. }) => 0,
+                Err(error) => return Err(error),
+            };
+            if kept != over {
+                return Err(StoreError::Superseded { place: paths.record.display().to_string() });
+            }
+            disk::replace(&paths.record, &paths.new_record, bytes.expose_secret())
+        })
+        .await
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Record>, StoreError> {
+    let Some(bytes) = disk::read(path)? else { return Ok(None) };
+    let bytes = SecretSlice::from(bytes);
+    Record::decode(bytes.expose_secret(), &path.display().to_string()).map(Some)
+}
+
+/// Runs file work where it stops no other task.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(StoreError::Other(io::Error::other(error).into())),
+    }
+}

@@ -1,0 +1,129 @@
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    path::Path,
+};
+
+use super::StoreError;
+
+/// A record is a few kilobytes.
+const LARGEST: u64 = 1024 * 1024;
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    move |error| StoreError::io(path.display(), error)
+}
+
+/// Makes the directory of `path` if it is missing, and refuses one in which others could put files.
+pub(super) fn prepare_directory(path: &Path) -> Result<(), StoreError> {
+    let directory = directory_of(path);
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(directory).map_err(failed(directory))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let mode = fs::metadata(directory).map_err(failed(directory))?.mode();
+        // In a sticky directory nobody can replace the files of others.
+        if mode & 0o022 != 0 && mode & 0o1000 == 0 {
+            let place = directory.display().to_string();
+            return Err(StoreError::OpenToOthers { place, mode: mode & 0o7777 });
+        }
+    }
+    Ok(())
+}
+
+/// Opens a file for reading that is a regular one and open to its owner only; `None` if there is none.
+pub(super) fn open(path: &Path) -> Result<Option<File>, StoreError> {
+    let named = match fs::symlink_metadata(path) {
+        Ok(named) => named,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(path)(error)),
+    };
+    refuse_others(path, &named)?;
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(path)(error)),
+    };
+    // What was opened is what was looked at, or has been put in its place by a rename of ours: it is looked at again.
+    refuse_others(path, &file.metadata().map_err(failed(path))?)?;
+    Ok(Some(file))
+}
+
+fn refuse_others(path: &Path, metadata: &fs::Metadata) -> Result<(), StoreError> {
+    let place = || path.display().to_string();
+    if !metadata.file_type().is_file() {
+        return Err(StoreError::NotAFile { place: place() });
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let mode = metadata.mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(StoreError::OpenToOthers { place: place(), mode });
+        }
+    }
+    Ok(())
+}
+
+/// The whole file; `None` if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(file) = open(path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(LARGEST).read_to_end(&mut bytes).map_err(failed(path))?;
+    Ok(Some(bytes))
+}
+
+/// Opens the file whose lock is taken, and makes it if it is missing.
+pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
+    if fs::symlink_metadata(path).is_ok_and(|named| !named.file_type().is_file()) {
+        return Err(StoreError::NotAFile { place: path.display().to_string() });
+    }
+    let mut options = owner_only();
+    options.create(true).truncate(false).open(path).map_err(failed(path))
+}
+
+/// Writes the file `fresh` beside `path`, to the disk, and renames it into place.
+pub(super) fn replace(path: &Path, fresh: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    // Checked before each write as well: a link or an open file at the path is not silently replaced.
+    drop(open(path)?);
+    // A process that was killed while it wrote has left it.
+    let _ = fs::remove_file(fresh);
+    let written = write(fresh, bytes).and_then(|()| fs::rename(fresh, path));
+    if let Err(error) = written {
+        // The error that counts is the first one.
+        let _ = fs::remove_file(fresh);
+        return Err(failed(path)(error));
+    }
+    let directory = directory_of(path);
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed(directory))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = owner_only().create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn owner_only() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

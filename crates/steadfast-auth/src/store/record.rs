@@ -1,0 +1,292 @@
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use secrecy::{ExposeSecret, SecretSlice, SecretString};
+use serde::{Deserialize, Serialize};
+
+use super::{StoreError, identity::Fingerprint};
+
+/// What outlives a process, of one account: the token, and every reason to be careful with the next login.
+///
+/// Opaque to stores: they keep [`encode`](Record::encode)d bytes and compare [`revision`](Record::revision)s. Times are
+/// milliseconds since the Unix epoch by the service's clock.
+#[derive(Clone, Default)]
+pub struct Record {
+    pub(super) revision: u64,
+    pub(crate) account: Option<Fingerprint>,
+    pub(crate) token: Option<StoredToken>,
+    pub(crate) failures: Failures,
+    /// Attempts whose end is unknown, of the last hour.
+    pub(crate) unknown: Vec<i64>,
+    /// The last time steps whose codes have been submitted.
+    pub(crate) steps: Vec<u64>,
+    /// Sessions opened within a day.
+    pub(crate) sessions: Vec<i64>,
+    /// The last login because a young token was refused.
+    pub(crate) suspected: Option<i64>,
+    /// The last request in the OTP zone, which counts by address.
+    pub(crate) last_login: Option<i64>,
+}
+
+/// A token that any process of the account may use.
+#[derive(Clone)]
+pub(crate) struct StoredToken {
+    /// Grows with each login of the account.
+    pub(crate) serial: u64,
+    pub(crate) secret: SecretString,
+    pub(crate) issued: i64,
+    pub(crate) life: Option<Duration>,
+    /// The service has accepted it.
+    pub(crate) worked: bool,
+}
+
+/// The failure budget as far as it is spent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Failures {
+    /// Of these credentials; changed ones begin anew.
+    pub(crate) credentials: Option<Fingerprint>,
+    /// Logins that were refused, or that left and of which nobody knows: counted before they leave.
+    pub(crate) spent: u32,
+    pub(crate) latched: bool,
+}
+
+/// A record without its secrets, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// When the token was issued, by the service's clock; `None` if there is no token.
+    pub issued_at: Option<SystemTime>,
+    /// When the token ends, by the service's clock; `None` if there is none, or only the service knows.
+    pub expires_at: Option<SystemTime>,
+    /// True once the service has accepted the token.
+    pub has_worked: bool,
+    /// Wrong logins, and logins of which nobody knows the end, since the last success.
+    pub failures: u32,
+    /// True if logins have stopped until the credentials change or are reset.
+    pub latched: bool,
+    /// When sessions were opened; those of a day count (§5).
+    pub sessions: Vec<SystemTime>,
+}
+
+/// The format that this program writes, and the only one it reads.
+const VERSION: u64 = 1;
+/// Two clocks that disagree by a quarter of an hour still find each other's steps among the last.
+const STEPS: usize = 64;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wire {
+    version: u64,
+    revision: u64,
+    account: Option<Fingerprint>,
+    token: Option<WireToken>,
+    failures: Failures,
+    unknown_ms: Vec<i64>,
+    totp_steps: Vec<u64>,
+    sessions_ms: Vec<i64>,
+    suspected_ms: Option<i64>,
+    last_login_ms: Option<i64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireToken {
+    serial: u64,
+    access_token: String,
+    issued_ms: i64,
+    life_ms: Option<u64>,
+    worked: bool,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u64,
+}
+
+impl Record {
+    /// Counts the writes; a record replaces only the one it was made from.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The record as bytes, its token among them: for the owner's eyes only.
+    #[must_use]
+    pub fn encode(&self) -> SecretSlice<u8> {
+        let token = self.token.as_ref().map(|token| WireToken {
+            serial: token.serial,
+            access_token: token.secret.expose_secret().to_owned(),
+            issued_ms: token.issued,
+            life_ms: token.life.map(|life| u64::try_from(life.as_millis()).unwrap_or(u64::MAX)),
+            worked: token.worked,
+        });
+        let wire = Wire {
+            version: VERSION,
+            revision: self.revision,
+            account: self.account.clone(),
+            token,
+            failures: self.failures.clone(),
+            unknown_ms: self.unknown.clone(),
+            totp_steps: self.steps.clone(),
+            sessions_ms: self.sessions.clone(),
+            suspected_ms: self.suspected,
+            last_login_ms: self.last_login,
+        };
+        // Numbers and texts: nothing in it can fail to be written.
+        serde_json::to_vec(&wire).unwrap_or_default().into()
+    }
+
+    /// Reads what [`encode`](Record::encode) made; `place` is what errors call the store.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Garbled`] or [`StoreError::UnknownVersion`]; they do not echo the bytes.
+    pub fn decode(bytes: &[u8], place: &str) -> Result<Self, StoreError> {
+        let garbled = |_| StoreError::Garbled { place: place.to_owned() };
+        let Version { version } = serde_json::from_slice(bytes).map_err(garbled)?;
+        if version != VERSION {
+            return Err(StoreError::UnknownVersion { place: place.to_owned(), version });
+        }
+        let wire: Wire = serde_json::from_slice(bytes).map_err(garbled)?;
+        let token = wire.token.map(|token| StoredToken {
+            serial: token.serial,
+            secret: token.access_token.into(),
+            issued: token.issued_ms,
+            life: token.life_ms.map(Duration::from_millis),
+            worked: token.worked,
+        });
+        Ok(Self {
+            revision: wire.revision,
+            account: wire.account,
+            token,
+            failures: wire.failures,
+            unknown: wire.unknown_ms,
+            steps: wire.totp_steps,
+            sessions: wire.sessions_ms,
+            suspected: wire.suspected_ms,
+            last_login: wire.last_login_ms,
+        })
+    }
+
+    /// What is left of a record that cannot be read: no token, and one attempt, because nobody knows how many wrong
+    /// ones there were.
+    pub(crate) fn salvaged(budget: u32) -> Self {
+        let failures = Failures { spent: budget.saturating_sub(1), ..Failures::default() };
+        Self { failures, ..Self::default() }
+    }
+
+    /// This record follows the one with revision `over`.
+    pub(crate) fn advance(&mut self, over: u64) {
+        self.revision = over.saturating_add(1);
+    }
+
+    pub(crate) fn serial(&self) -> u64 {
+        self.token.as_ref().map_or(0, |token| token.serial)
+    }
+
+    pub(crate) fn note_step(&mut self, step: u64) {
+        self.steps.push(step);
+        let surplus = self.steps.len().saturating_sub(STEPS);
+        self.steps.drain(..surplus);
+    }
+
+    pub(crate) fn forgive(&mut self) {
+        self.failures = Failures::default();
+        self.unknown.clear();
+        self.suspected = None;
+    }
+
+    pub(super) fn forget_token(&mut self) {
+        // The serial goes on: a process that holds the token must not take an older one for newer.
+        if let Some(token) = &mut self.token {
+            token.secret = SecretString::default();
+            token.life = Some(Duration::ZERO);
+        }
+    }
+
+    pub(super) fn summary(&self) -> Summary {
+        let at = |ms: i64| {
+            SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(ms).unwrap_or_default()))
+        };
+        let token = self.token.as_ref().filter(|token| !token.secret.expose_secret().is_empty());
+        Summary {
+            issued_at: token.and_then(|token| at(token.issued)),
+            expires_at: token.and_then(|token| at(token.expires()?)),
+            has_worked: token.is_some_and(|token| token.worked),
+            failures: self.failures.spent,
+            latched: self.failures.latched,
+            sessions: self.sessions.iter().filter_map(|&ms| at(ms)).collect(),
+        }
+    }
+}
+
+impl StoredToken {
+    /// When it ends, by the service's clock.
+    pub(crate) fn expires(&self) -> Option<i64> {
+        let life = i64::try_from(self.life?.as_millis()).unwrap_or(i64::MAX);
+        Some(self.issued.saturating_add(life))
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record")
+            .field("revision", &self.revision)
+            .field("serial", &self.serial())
+            .field("spent", &self.failures.spent)
+            .field("latched", &self.failures.latched)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn record() -> Record {
+        let secret = SecretString::from("t0k3n");
+        let token =
+            StoredToken { serial: 3, secret, issued: 5, life: Some(Duration::from_secs(60)), worked: true };
+        Record { revision: 7, token: Some(token), steps: vec![1, 2], ..Record::default() }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let bytes = record().encode();
+        let read = Record::decode(bytes.expose_secret(), "x").unwrap();
+        assert_eq!(read.encode().expose_secret(), bytes.expose_secret());
+        assert_eq!((read.revision(), read.serial(), read.steps), (7, 3, vec![1, 2]));
+        assert_eq!(read.token.unwrap().expires(), Some(60_005));
+    }
+
+    #[test]
+    fn another_version_is_told_from_a_torn_record() {
+        let version = Record::decode(br#"{"version":2,"x":1}"#, "x").unwrap_err();
+        assert!(matches!(version, StoreError::UnknownVersion { version: 2, .. }));
+        for torn in [&b""[..], b"{}", b"{\"version\":1}", b"null", b"\xff"] {
+            assert!(matches!(Record::decode(torn, "x"), Err(StoreError::Garbled { .. })));
+        }
+    }
+
+    #[test]
+    fn debug_does_not_show_the_token() {
+        assert!(!format!("{:?} {:?}", record(), record().summary()).contains("t0k"));
+    }
+
+    proptest! {
+        /// Whatever a disk does to the bytes, they are never half believed.
+        #[test]
+        fn a_torn_record_is_never_read(cut in 0_usize..200) {
+            let bytes = record().encode();
+            let bytes = bytes.expose_secret();
+            prop_assume!(cut < bytes.len());
+            let is_garbled = matches!(Record::decode(&bytes[..cut], "x"), Err(StoreError::Garbled { .. }));
+            prop_assert!(is_garbled);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+#![cfg(unix)]
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+};
+
+use steadfast_auth::{
+    AuthErrorKind, Credentials, FileStore, IndividualLogin, StoreError, TokenSource, TokenStore, TotpSecret,
+};
+use tempfile::{TempDir, tempdir};
+
+use crate::support::{Answer, Clock, Script, TOTP_SECRET, api_key, base, secs, totp_login};
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A store in which a login has left its record.
+async fn kept() -> (TempDir, FileStore, Clock) {
+    let directory = tempdir().unwrap();
+    let store = FileStore::open(directory.path().join("state/auth.json")).unwrap();
+    let clock = Clock::new();
+    let logins = Script::new(&clock, [Answer::Token("one")]);
+    source(&clock, &logins, &store).login().await.unwrap();
+    (directory, store, clock)
+}
+
+fn source(clock: &Clock, logins: &Script, store: &FileStore) -> TokenSource {
+    TokenSource::builder(api_key(), totp_login(logins.clone()))
+        .clock(clock.wall())
+        .store(store.clone())
+        .build()
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", chain(source)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_it_makes_is_its_owners_alone_and_nothing_is_left_behind() {
+    let (_directory, store, _) = kept().await;
+    store.save_limits(vec![1, 2]).await.unwrap();
+    let directory = store.path().parent().unwrap();
+    assert_eq!(mode(directory), 0o700);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(mode(&entry.path()), 0o600);
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["auth.json", "auth.json.limits", "auth.json.lock"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_may_read_and_what_leads_elsewhere_is_refused_by_name() {
+    let (_directory, store, clock) = kept().await;
+    let path = store.path();
+    for open in [0o604, 0o640, 0o660, 0o602] {
+        set_mode(path, open);
+        let Err(StoreError::OpenToOthers { place, mode }) = FileStore::open(path) else { panic!("{open:o}") };
+        assert_eq!((place.as_str(), mode), (path.to_str().unwrap(), open));
+        // A store that was opened before notices too, and nothing is sent.
+        let logins = Script::new(&clock, [Answer::Token("two")]);
+        let error = source(&clock, &logins, &store).login().await.unwrap_err();
+        assert_eq!(error.kind(), AuthErrorKind::Unavailable);
+        assert!(chain(&error).contains("auth.json is open to others"), "{}", chain(&error));
+        assert_eq!(logins.count(), 0);
+    }
+    set_mode(path, 0o600);
+
+    let link = path.with_file_name("link.json");
+    symlink(path, &link).unwrap();
+    assert!(matches!(FileStore::open(&link), Err(StoreError::NotAFile { .. })));
+    fs::create_dir(path.with_file_name("directory.json")).unwrap();
+    assert!(matches!(
+        FileStore::open(path.with_file_name("directory.json")),
+        Err(StoreError::NotAFile { .. })
+    ));
+    set_mode(path.parent().unwrap(), 0o777);
+    assert!(matches!(FileStore::open(path), Err(StoreError::OpenToOthers { mode: 0o777, .. })));
+    set_mode(path.parent().unwrap(), 0o700);
+    FileStore::open(path).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_torn_record_locks_nobody_out_and_leaves_one_attempt() {
+    for torn in ["", "{\"version\":1,\"rev", "null", "\u{0}\u{0}"] {
+        let (_directory, store, clock) = kept().await;
+        fs::write(store.path(), torn).unwrap();
+        let logins = Script::new(&clock, [Answer::Status(401)]);
+        let error = source(&clock, &logins, &store).login().await.unwrap_err();
+        assert_eq!((error.kind(), logins.count()), (AuthErrorKind::Latched, 1), "{torn:?}");
+
+        fs::write(store.path(), torn).unwrap();
+        let logins = Script::new(&clock, [Answer::Token("two")]);
+        source(&clock, &logins, &store).login().await.unwrap();
+        assert_eq!(store.summary().await.unwrap().unwrap().failures, 0, "a success makes it whole");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_of_another_version_or_account_is_refused_and_left_as_it_is() {
+    let (_directory, store, clock) = kept().await;
+    let other = IndividualLogin::totp(
+        Script::new(&clock, [Answer::Token("two")]),
+        &base(),
+        api_key(),
+        Credentials::new("U2", "hunter2"),
+        TotpSecret::new(TOTP_SECRET).unwrap(),
+    );
+    let before = fs::read(store.path()).unwrap();
+    let source =
+        TokenSource::builder(api_key(), other.unwrap()).clock(clock.wall()).store(store.clone()).build();
+    let error = source.login().await.unwrap_err();
+    assert!(chain(&error).contains("belongs to another base address, api_key or user"), "{}", chain(&error));
+    assert_eq!(fs::read(store.path()).unwrap(), before);
+
+    let newer = r#"{"version":2,"revision":9}"#;
+    fs::write(store.path(), newer).unwrap();
+    assert!(matches!(store.load().await, Err(StoreError::UnknownVersion { version: 2, .. })));
+    assert!(store.reset().await.is_err());
+    assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_record_holds_the_token_and_no_other_secret() {
+    let (_directory, store, _) = kept().await;
+    let text = fs::read_to_string(store.path()).unwrap();
+    assert!(text.contains("\"access_token\":\"one\""));
+    for secret in ["K3y", "U1", "hunter2", TOTP_SECRET] {
+        assert!(!text.contains(secret), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_is_one_processs_and_ends_when_it_is_dropped() {
+    let (_directory, store, _) = kept().await;
+    let other = FileStore::open(store.path()).unwrap();
+    let lease = store.lease().await.unwrap();
+    let waiting = tokio::spawn(async move { other.lease().await.map(drop) });
+    tokio::time::sleep(secs(60)).await;
+    assert!(!waiting.is_finished());
+    drop(lease);
+    waiting.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limiters_slot_is_written_without_the_lease() {
+    let (_directory, store, _) = kept().await;
+    assert_eq!(store.load_limits().await.unwrap(), None);
+    let _held = store.lease().await.unwrap();
+    for stamps in [vec![1; 4_000], vec![2; 3]] {
+        store.save_limits(stamps.clone()).await.unwrap();
+        assert_eq!(store.load_limits().await.unwrap(), Some(stamps));
+    }
+}

@@ -1,0 +1,366 @@
+//! What sources share through a store, and what outlives them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use steadfast_auth::{
+    AuthErrorKind, Credentials, Identity, IndividualLogin, MemoryStore, Record, Renewal, StoreError,
+    StoreLease, Stored, TokenSource, TokenState, TokenStore, TotpSecret,
+};
+use tokio::time::Instant;
+
+use crate::support::{Answer, Clock, Script, TOTP_SECRET, api_key, base, hours, secs, totp_login};
+
+/// A source as a process would have it, on a store that others have too.
+fn process(clock: &Clock, logins: &Script, store: impl TokenStore) -> TokenSource {
+    TokenSource::builder(api_key(), totp_login(logins.clone()))
+        .clock(clock.wall())
+        .renewal(Renewal::new().jitter_seed(7))
+        .store(store)
+        .build()
+}
+
+fn header(source: &TokenSource) -> String {
+    // The token is not shown; what it quotes tells which one it is.
+    ["one", "two", "three"].into_iter().find(|token| source.is_quoted_in(token)).unwrap_or("none").to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_takes_the_stored_token_and_logs_in_no_more() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Token("one")]);
+    process(&clock, &logins, store.clone()).login().await.unwrap();
+    for _ in 0..5 {
+        let restarted = process(&clock, &logins, store.clone());
+        restarted.login().await.unwrap();
+        assert_eq!(restarted.status().state, TokenState::Valid);
+        assert_eq!(header(&restarted), "one");
+    }
+    assert_eq!(logins.count(), 1);
+    tokio::time::advance(hours(25)).await;
+    process(&clock, &logins, store).login().await.unwrap();
+    assert_eq!(logins.count(), 2, "an ended token is no token");
+}
+
+#[tokio::test(start_paused = true)]
+async fn eight_sources_that_start_cold_make_one_login() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Token("one")]).taking(secs(2));
+    let sources: Vec<_> = (0..8).map(|_| process(&clock, &logins, store.clone())).collect();
+    let tasks: Vec<_> =
+        sources.iter().cloned().map(|source| tokio::spawn(async move { source.login().await })).collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(logins.count(), 1);
+    assert!(sources.iter().all(|source| header(source) == "one"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_budget_and_the_latch_outlive_the_process() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Status(401)]);
+    for _ in 0..20 {
+        let error = process(&clock, &logins, store.clone()).login().await.unwrap_err();
+        assert_eq!(error.kind(), AuthErrorKind::Latched);
+    }
+    assert_eq!(logins.count(), 2);
+
+    // Other credentials begin anew.
+    let corrected = {
+        let secret = TotpSecret::new(TOTP_SECRET).unwrap();
+        let credentials = Credentials::new("U1", "corrected");
+        IndividualLogin::totp(logins.clone(), &base(), api_key(), credentials, secret).unwrap()
+    };
+    logins.answer_with([Answer::Token("one")]);
+    let source = TokenSource::builder(api_key(), corrected).clock(clock.wall()).store(store.clone()).build();
+    source.login().await.unwrap();
+    assert_eq!(logins.count(), 3);
+}
+
+#[test]
+fn a_process_that_dies_during_its_exchange_has_spent_budget() {
+    let store = MemoryStore::new();
+    let mut left = 0;
+    for run in 0..20 {
+        // A runtime of its own, which ends as a process does: with everything in it.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+        runtime.unwrap().block_on(async {
+            let clock = Clock::new();
+            let logins = Script::new(&clock, [Answer::Hang]);
+            let source = process(&clock, &logins, store.clone());
+            let ended = tokio::spawn(async move { source.login().await });
+            while logins.count() == 0 && !ended.is_finished() {
+                tokio::time::sleep(secs(1)).await;
+            }
+            left += logins.count();
+            if logins.count() == 0 {
+                assert_eq!(ended.await.unwrap().unwrap_err().kind(), AuthErrorKind::Latched);
+            }
+        });
+        assert_eq!(left, 2.min(run + 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_429_or_an_attempt_that_never_left_gives_its_budget_back() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    for answer in [Answer::Status(429), Answer::NotSent] {
+        let logins = Script::new(&clock, [answer]);
+        process(&clock, &logins, store.clone()).login().await.unwrap_err();
+        assert_eq!(store.summary().await.unwrap().unwrap().failures, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_elsewhere_opens_the_latch_of_a_running_source() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Status(401)]);
+    let source = process(&clock, &logins, store.clone());
+    tokio::spawn(source.keep_fresh());
+    source.login().await.unwrap_err();
+    assert!(source.status().latched);
+    store.reset().await.unwrap();
+    tokio::time::sleep(secs(31)).await;
+    assert!(!source.status().latched);
+    logins.answer_with([Answer::Token("one")]);
+    source.login().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_of_a_source_reaches_the_store() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Status(401)]);
+    let source = process(&clock, &logins, store.clone());
+    source.login().await.unwrap_err();
+    source.reset();
+    tokio::time::sleep(secs(1)).await;
+    let summary = store.summary().await.unwrap().unwrap();
+    assert_eq!((summary.failures, summary.latched), (0, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_without_credentials_follows_the_tokens_that_others_fetch() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
+    let identity = Identity::new(&base().to_string(), &api_key(), "U1");
+    let follower = TokenSource::builder(api_key(), Stored::new(identity))
+        .clock(clock.wall())
+        .store(store.clone())
+        .build();
+    tokio::spawn(follower.keep_fresh());
+    let api = Script::new(&clock, [Answer::ByToken]);
+    api.accept(["one", "two"]);
+    let get = async || {
+        use tower::{Layer, ServiceExt};
+        let header = steadfast_auth::AuthHeaderLayer::new(follower.clone()).layer(api.clone());
+        let stack = steadfast_auth::RefreshLayer::new(follower.clone()).layer(header);
+        stack.oneshot(crate::support::orders()).await
+    };
+    assert_eq!(crate::support::kind(&get().await.unwrap_err()), AuthErrorKind::NeverLoggedIn);
+
+    let person = process(&clock, &logins, store.clone());
+    person.login().await.unwrap();
+    tokio::time::sleep(secs(6)).await;
+    assert_eq!(get().await.unwrap().status(), 200, "found by the request itself");
+    tokio::time::sleep(secs(60)).await;
+    assert!(store.summary().await.unwrap().unwrap().has_worked, "it told the others");
+    person.login().await.unwrap();
+    tokio::time::sleep(secs(31)).await;
+    assert_eq!(header(&follower), "two");
+    assert_eq!(logins.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_token_that_has_died_is_renewed_once_and_a_new_one_that_is_refused_never() {
+    for (worked, logins_expected) in [(true, 2), (false, 1)] {
+        let (clock, store) = (Clock::new(), MemoryStore::new());
+        let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
+        let first = process(&clock, &logins, store.clone());
+        let api = Script::new(&clock, [Answer::ByToken]);
+        let get = async |source: &TokenSource| {
+            use tower::{Layer, ServiceExt};
+            let header = steadfast_auth::AuthHeaderLayer::new(source.clone()).layer(api.clone());
+            let stack = steadfast_auth::RefreshLayer::new(source.clone()).layer(header);
+            stack.oneshot(crate::support::orders()).await.unwrap().status().as_u16()
+        };
+        first.login().await.unwrap();
+        if worked {
+            api.accept(["one"]);
+            assert_eq!(get(&first).await, 200);
+            tokio::time::sleep(secs(1)).await;
+        }
+        drop(first);
+        api.accept(["two"]);
+        let restarted = process(&clock, &logins, store);
+        assert_eq!(get(&restarted).await, if worked { 200 } else { 401 });
+        assert_eq!(logins.count(), logins_expected, "worked: {worked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn t16_no_time_step_is_submitted_twice_by_two_processes() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
+    process(&clock, &logins, store.clone()).login().await.unwrap();
+    store.forget_token().await.unwrap();
+    process(&clock, &logins, store.clone()).login().await.unwrap();
+    let codes: Vec<_> =
+        logins.seen().iter().map(|seen| seen.form().get("twoFa").unwrap().to_owned()).collect();
+    assert_eq!(codes.len(), 2);
+    assert_ne!(codes[0], codes[1]);
+
+    // The planted defect: a process that knows nothing of the other's steps.
+    let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
+    process(&clock, &logins, MemoryStore::new()).login().await.unwrap();
+    process(&clock, &logins, MemoryStore::new()).login().await.unwrap();
+    let codes: Vec<_> =
+        logins.seen().iter().map(|seen| seen.form().get("twoFa").unwrap().to_owned()).collect();
+    assert_eq!(codes[0], codes[1], "the test sees what it is made for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_counted_over_restarts() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
+    for sessions in 1..=7 {
+        let source = process(&clock, &logins, store.clone());
+        source.restore().await.unwrap();
+        source.login().await.unwrap();
+        assert_eq!(source.status().sessions, sessions);
+        logins.answer_with([if sessions % 2 == 1 { Answer::Token("two") } else { Answer::Token("one") }]);
+        tokio::time::sleep(secs(60)).await;
+    }
+    tokio::time::advance(hours(24)).await;
+    let source = process(&clock, &logins, store);
+    source.login().await.unwrap();
+    assert_eq!(source.status().sessions, 1, "a day later they are over");
+}
+
+/// A store of several machines: its lease runs out, and its writes compare revisions, unless that is broken.
+#[derive(Clone)]
+struct Leased {
+    record: Arc<Mutex<Option<Record>>>,
+    until: Arc<Mutex<Option<Instant>>>,
+    life: Duration,
+    compares: bool,
+    broken: Arc<AtomicBool>,
+}
+
+struct LeasedLease(Leased);
+
+impl Leased {
+    fn new(life: Duration, compares: bool) -> Self {
+        Self { record: Arc::default(), until: Arc::default(), life, compares, broken: Arc::default() }
+    }
+}
+
+impl TokenStore for Leased {
+    type Lease = LeasedLease;
+
+    fn name(&self) -> String {
+        "leased".to_owned()
+    }
+
+    async fn load(&self) -> Result<Option<Record>, StoreError> {
+        Ok(self.record.lock().clone())
+    }
+
+    async fn lease(&self) -> Result<LeasedLease, StoreError> {
+        loop {
+            let until = *self.until.lock();
+            match until.filter(|until| *until > Instant::now()) {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => break,
+            }
+        }
+        *self.until.lock() = Some(Instant::now() + self.life);
+        Ok(LeasedLease(self.clone()))
+    }
+}
+
+impl StoreLease for LeasedLease {
+    async fn save(&mut self, record: &Record, over: u64) -> Result<(), StoreError> {
+        if self.0.broken.load(Ordering::Relaxed) {
+            return Err(StoreError::Other("the disk is full".into()));
+        }
+        let mut kept = self.0.record.lock();
+        if self.0.compares && kept.as_ref().map_or(0, Record::revision) != over {
+            return Err(StoreError::Superseded { place: "leased".to_owned() });
+        }
+        *kept = Some(record.clone());
+        Ok(())
+    }
+}
+
+impl Drop for LeasedLease {
+    fn drop(&mut self) {
+        *self.0.until.lock() = None;
+    }
+}
+
+/// A slow login loses its lease, and another process logs in meanwhile. Returns the token that a third one then finds,
+/// and the slow one's own.
+async fn zombie(compares: bool) -> (String, String) {
+    let (clock, store) = (Clock::new(), Leased::new(secs(20), compares));
+    let slow = Script::new(&clock, [Answer::Token("one")]).taking(secs(60));
+    let quick = Script::new(&clock, [Answer::Token("two")]);
+    let patient = totp_login(slow.clone()).timeout(secs(120));
+    let zombie = TokenSource::builder(api_key(), patient).clock(clock.wall()).store(store.clone()).build();
+    let ended = tokio::spawn({
+        let zombie = zombie.clone();
+        async move { zombie.login().await }
+    });
+    tokio::time::sleep(secs(1)).await;
+    process(&clock, &quick, store.clone()).login().await.unwrap();
+    ended.await.unwrap().unwrap();
+    let third = process(&clock, &quick, store);
+    third.restore().await.unwrap();
+    (header(&third), header(&zombie))
+}
+
+/// Against stores whose lease is shorter than the login: the zombie's older record replaces the newer one.
+#[tokio::test(start_paused = true)]
+async fn t15_a_login_that_outlives_its_lease_replaces_nothing_newer() {
+    assert_eq!(zombie(true).await, ("two".to_owned(), "two".to_owned()));
+    // The planted defect: a store that does not compare.
+    assert_eq!(zombie(false).await.0, "one", "the test sees what it is made for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_written_down_is_not_sent() {
+    let (clock, store) = (Clock::new(), Leased::new(secs(60), true));
+    store.broken.store(true, Ordering::Relaxed);
+    let logins = Script::new(&clock, [Answer::Token("one")]);
+    let source = process(&clock, &logins, store.clone());
+    let error = source.login().await.unwrap_err();
+    assert_eq!(error.kind(), AuthErrorKind::Unavailable);
+    assert_eq!(logins.count(), 0);
+    store.broken.store(false, Ordering::Relaxed);
+    tokio::time::sleep(secs(8)).await;
+    source.login().await.unwrap();
+    assert_eq!(logins.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_latch_that_could_not_be_stored_holds_in_this_process() {
+    let (clock, store) = (Clock::new(), Leased::new(secs(60), true));
+    let logins = Script::new(&clock, [Answer::Status(400)]).taking(secs(2));
+    let source = process(&clock, &logins, store.clone());
+    let ended = tokio::spawn({
+        let source = source.clone();
+        async move { source.login().await }
+    });
+    tokio::time::sleep(secs(1)).await;
+    store.broken.store(true, Ordering::Relaxed);
+    assert_eq!(ended.await.unwrap().unwrap_err().kind(), AuthErrorKind::Latched);
+    store.broken.store(false, Ordering::Relaxed);
+    source.restore().await.unwrap();
+    assert!(source.status().latched, "the store's older word does not open it");
+}

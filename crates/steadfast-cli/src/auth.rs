@@ -1,0 +1,153 @@
+//! `steadfast auth`: what is known of the token and of failed logins, and forgetting either.
+
+use std::time::{Duration, SystemTime};
+
+use clap::Subcommand;
+use serde::Serialize;
+use steadfast::auth::{Summary, TokenStore};
+
+use crate::{
+    account::{self, Account, store_failed},
+    exit::{Failed, print_line},
+    login::{seconds, wall},
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Show the token's life and what is left of the failure budget.
+    Status(Options),
+    /// Allow logins again: for somebody who has corrected what was wrong.
+    Reset(Options),
+    /// Forget the token. Its session lives on at the service, which has no way to end it.
+    Logout(Options),
+}
+
+#[derive(clap::Args)]
+#[command(after_help = account::SECRETS)]
+struct Options {
+    #[command(flatten)]
+    account: account::Whose,
+    /// Print the result as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The object of `auth status --json`.
+#[derive(Debug, Serialize)]
+struct Output {
+    schema_version: u32,
+    /// `valid`, `expired` or `none`.
+    token: &'static str,
+    /// Seconds since the Unix epoch.
+    expires_at: Option<u64>,
+    has_worked: bool,
+    failures: u32,
+    latched: bool,
+    sessions: usize,
+    store: String,
+}
+
+/// The object of the other verbs' `--json`.
+#[derive(Debug, Serialize)]
+struct Done {
+    schema_version: u32,
+    result: &'static str,
+    store: String,
+}
+
+pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    match args.verb {
+        Verb::Status(options) => status(options).await,
+        Verb::Reset(options) => {
+            let (json, store) = (options.json, Account::read(options.account).await?.store()?);
+            store.reset().await.map_err(store_failed)?;
+            done("reset", "logins are allowed again", store.path().display().to_string(), json)
+        }
+        Verb::Logout(options) => {
+            let (json, store) = (options.json, Account::read(options.account).await?.store()?);
+            store.forget_token().await.map_err(store_failed)?;
+            done("logged_out", "token forgotten", store.path().display().to_string(), json)
+        }
+    }
+}
+
+async fn status(options: Options) -> Result<(), Failed> {
+    let store = Account::read(options.account).await?.store()?;
+    let summary = store.summary().await.map_err(store_failed)?;
+    let output = Output::new(summary.as_ref(), wall(), store.path().display().to_string());
+    if options.json {
+        print_line(serde_json::to_string(&output).map_err(Failed::error)?);
+    } else {
+        output.print(summary.as_ref());
+    }
+    match output.token {
+        // A token that is still good works, whatever becomes of the next login.
+        "valid" => Ok(()),
+        _ if output.latched => Err(Failed::latched("logins are latched; see `steadfast auth reset --help`")),
+        _ => Err(Failed::login_needed("no usable token; see `steadfast login --help`")),
+    }
+}
+
+impl Output {
+    fn new(summary: Option<&Summary>, now: SystemTime, store: String) -> Self {
+        let issued = summary.and_then(|summary| summary.issued_at);
+        let expires = summary.and_then(|summary| summary.expires_at);
+        let token = match (issued, expires) {
+            (None, _) => "none",
+            (Some(_), Some(end)) if end <= now => "expired",
+            (Some(_), _) => "valid",
+        };
+        Self {
+            schema_version: 1,
+            token,
+            expires_at: expires.map(seconds),
+            has_worked: summary.is_some_and(|summary| summary.has_worked),
+            failures: summary.map_or(0, |summary| summary.failures),
+            latched: summary.is_some_and(|summary| summary.latched || summary.failures >= BUDGET),
+            sessions: summary.map_or(0, recent_sessions),
+            store,
+        }
+    }
+
+    fn print(&self, summary: Option<&Summary>) {
+        let end = summary.and_then(|summary| summary.expires_at);
+        print_line(format_args!("token     {}", self.token));
+        if let Some(end) = end {
+            print_line(format_args!("until     {}", httpdate::fmt_http_date(end)));
+        }
+        print_line(format_args!("accepted  {}", if self.has_worked { "yes" } else { "not yet" }));
+        print_line(format_args!(
+            "failures  {} of {BUDGET}{}",
+            self.failures,
+            if self.latched { ", latched" } else { "" }
+        ));
+        print_line(format_args!("sessions  {} of 10 in 24 hours", self.sessions));
+        print_line(format_args!("store     {}", self.store));
+    }
+}
+
+/// Sessions opened in the last 24 hours. One that the service's clock dates ahead of this machine's is among them.
+pub(crate) fn recent_sessions(summary: &Summary) -> usize {
+    let (now, day) = (wall(), Duration::from_secs(86_400));
+    let is_recent = |at: &&SystemTime| now.duration_since(**at).map_or(true, |age| age < day);
+    summary.sessions.iter().filter(is_recent).count()
+}
+
+/// How many wrong logins latch; the library's default.
+pub(crate) const BUDGET: u32 = 2;
+
+fn done(result: &'static str, said: &str, store: String, json: bool) -> Result<(), Failed> {
+    if json {
+        let done = Done { schema_version: 1, result, store };
+        print_line(serde_json::to_string(&done).map_err(Failed::error)?);
+    } else {
+        print_line(said);
+    }
+    Ok(())
+}

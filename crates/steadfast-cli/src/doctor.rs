@@ -1,0 +1,225 @@
+//! `steadfast doctor`: looks for what keeps requests from being accepted, without a login and without an order.
+
+mod finding;
+mod probe;
+
+use std::net::UdpSocket;
+
+use serde::Serialize;
+use steadfast::auth::{BrowserLogin, Cause, CodeSource, FileStore, Summary, TokenStore};
+
+use self::{
+    finding::{Finding, Findings},
+    probe::{Probe, Probed},
+};
+use crate::{
+    account::{self, Account, store_failed},
+    auth::{BUDGET, recent_sessions},
+    exit::{Failed, print_line},
+    login::MANY_SESSIONS,
+    secret::find,
+};
+
+#[derive(clap::Args)]
+#[command(after_help = account::SECRETS)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    account: account::Whose,
+    /// Print the findings as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The object of `doctor --json`.
+#[derive(Debug, Serialize)]
+struct Output<'a> {
+    schema_version: u32,
+    findings: &'a [Finding],
+    /// Why the service may answer 401, the likeliest first.
+    causes: Vec<String>,
+}
+
+/// A clock this far off makes one-time codes fail now and then.
+const SKEW_MS: i64 = 2_000;
+/// A clock this far off makes them fail.
+const FAR_MS: i64 = 30_000;
+
+pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    let account = Account::read(args.account).await?;
+    let mut findings = Findings::default();
+    findings.fine("base_url", &account.base);
+    findings.fine("api_key", "can stand in a header");
+    let summary = store(&account, &mut findings).await;
+    redirect(&account, &mut findings).await;
+    address(&account, &mut findings);
+    let causes = service(&account, summary.as_ref(), &mut findings).await?;
+
+    if args.json {
+        let causes = causes.iter().map(ToString::to_string).collect();
+        let output = Output { schema_version: 1, findings: findings.all(), causes };
+        print_line(serde_json::to_string(&output).map_err(Failed::error)?);
+    } else {
+        for finding in findings.all() {
+            print_line(finding);
+        }
+        for (rank, cause) in (1..).zip(&causes) {
+            print_line(format_args!("a 401 may be because: {rank}. {cause}"));
+        }
+    }
+    if findings.any_bad() { Err(Failed::already_said()) } else { Ok(()) }
+}
+
+/// Whether the store can be used, and what it says of failures and sessions.
+async fn store(account: &Account, findings: &mut Findings) -> Option<Summary> {
+    let read = async {
+        let store = FileStore::open(account.path()?).map_err(store_failed)?;
+        let summary = store.summary().await.map_err(store_failed)?;
+        Ok::<_, Failed>((store.path().display().to_string(), summary))
+    };
+    let (path, summary) = match read.await {
+        Ok(read) => read,
+        Err(failed) => {
+            findings.bad("store", failed);
+            return None;
+        }
+    };
+    findings.fine("store", format_args!("{path}, its owner's alone"));
+    let summary = summary?;
+    match summary.failures {
+        _ if summary.latched || summary.failures >= BUDGET => {
+            findings.bad("logins", "latched: correct the credentials, or see `steadfast auth reset --help`");
+        }
+        0 => findings.fine("logins", "none has failed since the last success"),
+        failures => findings.doubtful("logins", format_args!("{failures} of {BUDGET} failures spent")),
+    }
+    let sessions = recent_sessions(&summary);
+    match sessions {
+        many if many >= MANY_SESSIONS => {
+            findings
+                .doubtful("sessions", format_args!("{many} logins in 24 hours, and a user has ten sessions"));
+        }
+        few => findings.fine("sessions", format_args!("{few} of 10 in 24 hours")),
+    }
+    Some(summary)
+}
+
+/// Whether the redirect's port is free.
+async fn redirect(account: &Account, findings: &mut Findings) {
+    use secrecy::ExposeSecret;
+    let uri = match find("REDIRECT_URI").await {
+        Ok(Some(uri)) => uri.expose_secret().to_owned(),
+        Ok(None) => return,
+        Err(failed) => return findings.bad("redirect", failed),
+    };
+    match BrowserLogin::new(&account.base, account.api_key.clone(), uri.clone(), |_| ()) {
+        Err(error) => findings.bad("redirect", error),
+        Ok(browser) => match browser.patience(std::time::Duration::ZERO).code().await {
+            // It listened, and nobody came within no time.
+            Err(error) if error.source().is_none() && !error.is::<steadfast::auth::InvalidRedirect>() => {
+                findings.fine("redirect", format_args!("{uri} is free"));
+            }
+            Err(error) => findings.bad("redirect", error),
+            Ok(_) => {}
+        },
+    }
+}
+
+/// The address that requests leave from, as far as this machine knows.
+fn address(account: &Account, findings: &mut Findings) {
+    let uri = account.base.uri();
+    let port = uri.port_u16().unwrap_or(443);
+    // Connecting a datagram socket sends nothing; it only asks for the route.
+    let local = UdpSocket::bind(("0.0.0.0", 0)).and_then(|socket| {
+        socket.connect((uri.host().unwrap_or_default(), port))?;
+        socket.local_addr()
+    });
+    match local {
+        Ok(local) => findings.fine(
+            "address",
+            format_args!("requests leave from {}; behind NAT the service sees another one", local.ip()),
+        ),
+        Err(error) => findings.doubtful("address", format_args!("no route to the service: {error}")),
+    }
+}
+
+/// What the service says to a request without and with the token.
+async fn service(
+    account: &Account,
+    summary: Option<&Summary>,
+    findings: &mut Findings,
+) -> Result<Vec<Cause>, Failed> {
+    let probe = Probe::new(account)?;
+    let bare = match probe.without_token().await {
+        Ok(bare) => bare,
+        Err(error) => {
+            findings.bad("service", format_args!("no answer: {error}"));
+            return Ok(Vec::new());
+        }
+    };
+    match bare.status {
+        // §5.7: a missing header is a 401, so the path below /v2 was found.
+        401 => findings.fine("service", "answers below /v2, and wants credentials"),
+        404 => {
+            findings.bad("service", "404: paths do not resolve; is the base url the one that ends in /v2?")
+        }
+        429 => findings.doubtful("service", "429: the limits are used up at the moment"),
+        500.. => findings.bad("service", format_args!("{}: try again in a minute", bare.status)),
+        status => findings.doubtful("service", format_args!("{status} where 401 was expected")),
+    }
+    let offset = clock(&bare, findings);
+    let Some(summary) = summary.filter(|summary| summary.issued_at.is_some()) else {
+        findings.doubtful("token", "none; see `steadfast login --help`");
+        return Ok(Vec::new());
+    };
+    let with_token = match probe.with_token(account).await {
+        Ok(answer) => answer,
+        Err(failed) => {
+            findings.bad("token", failed);
+            return Ok(Vec::new());
+        }
+    };
+    match with_token.map(|probed| probed.status) {
+        Ok(200) => findings.fine("token", "is accepted"),
+        Ok(401) => {
+            findings.bad("token", "401: is refused");
+            return Ok(causes(summary, offset));
+        }
+        Ok(403) => findings
+            .bad("token", "403: is known, and this machine's address or the app's segments are not admitted"),
+        Ok(status) => findings.doubtful("token", format_args!("{status}: the answer says nothing of it")),
+        Err(error) => findings.doubtful("token", format_args!("no answer: {error}")),
+    }
+    Ok(Vec::new())
+}
+
+fn clock(probed: &Probed, findings: &mut Findings) -> Option<i64> {
+    let Some(offset) = probed.offset_ms else {
+        findings.doubtful("clock", "the service does not tell the time");
+        return None;
+    };
+    let text = format!("{offset} ms behind the service's");
+    match offset.abs() {
+        far if far >= FAR_MS => findings.bad("clock", text),
+        off if off >= SKEW_MS => findings.doubtful("clock", text),
+        _ => findings.fine("clock", text),
+    }
+    Some(offset)
+}
+
+/// Why a stored token is refused, the likeliest first.
+fn causes(summary: &Summary, offset: Option<i64>) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let opened = recent_sessions(summary);
+    if opened >= 10 {
+        causes.push(Cause::SessionEvicted { opened });
+    }
+    if summary.has_worked {
+        causes.push(Cause::Ended);
+    }
+    causes.extend([Cause::IpNotWhitelisted, Cause::ApiKey]);
+    if let Some(offset_ms) = offset.filter(|offset| offset.abs() >= FAR_MS) {
+        causes.push(Cause::Clock { offset_ms });
+    }
+    causes.push(Cause::HeaderChanged);
+    causes
+}

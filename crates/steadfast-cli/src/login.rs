@@ -1,0 +1,153 @@
+//! `steadfast login`: fetches a token and keeps it for every program of the account.
+
+mod flow;
+mod progress;
+
+use std::time::SystemTime;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use steadfast::{
+    auth::{AuthError, AuthErrorKind, LoginFailure, Status, TokenSource},
+    spec::WallClock,
+};
+
+use self::{flow::source, progress::Progress};
+use crate::{
+    account::{self, Account, store_failed},
+    exit::{Failed, print_line, print_note},
+    signal::interrupted,
+};
+
+#[derive(clap::Args)]
+#[command(after_help = account::SECRETS)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    account: account::Whose,
+    /// How to log in; what the environment has secrets for if absent.
+    #[arg(long, value_enum)]
+    flow: Option<Flow>,
+    /// Log in even if there is a token that is still good. A user has ten sessions.
+    #[arg(long)]
+    force: bool,
+    /// Ask for the address that the browser is sent to, for a browser on another machine.
+    #[arg(long)]
+    paste: bool,
+    /// Print the result as one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Show no progress.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// A way to log in (§5.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Flow {
+    /// With codes made from an authenticator's secret.
+    Totp,
+    /// With a code from a message: asked for, or printed by STEADFAST_OTP_COMMAND.
+    Otp,
+    /// In a browser.
+    Browser,
+}
+
+/// The object of `login --json`.
+#[derive(Debug, Serialize)]
+struct Output {
+    schema_version: u32,
+    result: &'static str,
+    /// Seconds since the Unix epoch.
+    expires_at: Option<u64>,
+    sessions: usize,
+    store: String,
+}
+
+pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    let account = Account::read(args.account).await?;
+    let store = account.store()?;
+    let path = store.path().display().to_string();
+    let flow = flow::choose(args.flow).await?;
+    let source = source(flow, account, store, args.paste).await?;
+
+    let restored = source.restore().await.map_err(store_failed)?;
+    let held = restored && !args.force;
+    if !held {
+        let progress = Progress::start(flow == Flow::Totp && !args.quiet, &source);
+        let ended = tokio::select! {
+            // A login that has left is counted in any case.
+            () = interrupted() => return Err(Failed::interrupted("interrupted")),
+            ended = source.login() => ended,
+        };
+        progress.stop();
+        ended.map_err(|error| failed(&error))?;
+    }
+    show(&source.status(), if held { "already_logged_in" } else { "logged_in" }, path, args.json)
+}
+
+fn show(status: &Status, result: &'static str, store: String, json: bool) -> Result<(), Failed> {
+    if status.sessions >= MANY_SESSIONS {
+        print_note(format_args!(
+            "steadfast: warning: {} logins in 24 hours, and a user has ten sessions",
+            status.sessions
+        ));
+    }
+    if json {
+        let expires_at = status.expires_at.map(seconds);
+        let output = Output { schema_version: 1, result, expires_at, sessions: status.sessions, store };
+        print_line(serde_json::to_string(&output).map_err(Failed::error)?);
+        return Ok(());
+    }
+    let result = if result == "logged_in" { "logged in" } else { "already logged in" };
+    match status.expires_at {
+        Some(at) => print_line(format_args!("{result} until {}", httpdate::fmt_http_date(at))),
+        None => print_line(result),
+    }
+    Ok(())
+}
+
+/// From here on the next logins end sessions that may be in use (§5).
+pub(crate) const MANY_SESSIONS: usize = 7;
+
+/// Seconds since the Unix epoch.
+pub(crate) fn seconds(at: SystemTime) -> u64 {
+    at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The failure with its whole chain, and the code for what has to be done.
+fn failed(error: &AuthError) -> Failed {
+    let mut text = error.to_string();
+    let mut rate_limited = false;
+    let mut next: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        rate_limited |= matches!(cause.downcast_ref(), Some(LoginFailure::RateLimited { .. }));
+        next = cause.source();
+    }
+    for cause in error.causes() {
+        text.push_str("\n  perhaps ");
+        text.push_str(&cause.to_string());
+    }
+    match error.kind() {
+        AuthErrorKind::Latched => Failed::latched(format_args!(
+            "{text}\ncorrect the credentials, or allow logins again by `steadfast auth reset`"
+        )),
+        AuthErrorKind::Unavailable if rate_limited => Failed::rate_limited(text),
+        AuthErrorKind::Unavailable if is_of_store(error) => Failed::error(text),
+        AuthErrorKind::Unavailable => Failed::unavailable(text),
+        _ => Failed::login_needed(text),
+    }
+}
+
+fn is_of_store(error: &AuthError) -> bool {
+    std::error::Error::source(error).is_some_and(|source| source.is::<steadfast::auth::StoreError>())
+}
+
+/// The machine's wall clock, for people.
+pub(crate) fn wall() -> SystemTime {
+    WallClock::system().now()
+}
+
+/// What a login is made with.
+type Made = Result<TokenSource, Failed>;

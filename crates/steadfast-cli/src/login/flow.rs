@@ -1,0 +1,104 @@
+use secrecy::ExposeSecret;
+use steadfast::{
+    BoxError, LimiterGate, Transport,
+    auth::{
+        BrowserLogin, CodeExchange, Credentials, FileStore, IndividualLogin, OneTimeCode, TokenSource,
+        TotpSecret,
+    },
+    limit::{Account as LimitAccount, ZoneLimiter},
+};
+
+use super::{Flow, Made};
+use crate::{
+    account::Account,
+    exit::{Failed, print_note},
+    secret::{ask, find, find_or_ask, printed_by, variable_of},
+};
+
+/// The flow that was asked for, or the one that there are secrets for.
+pub(super) async fn choose(asked: Option<Flow>) -> Result<Flow, Failed> {
+    if let Some(flow) = asked {
+        return Ok(flow);
+    }
+    for (name, flow) in [("TOTP_SECRET", Flow::Totp), ("CLIENT_SECRET", Flow::Browser)] {
+        for suffix in ["", "_FILE", "_COMMAND"] {
+            if variable_of(&format!("STEADFAST_{name}{suffix}"))?.is_some() {
+                return Ok(flow);
+            }
+        }
+    }
+    Ok(Flow::Otp)
+}
+
+/// A source that logs in by `flow`, and shares its token through `store`.
+pub(super) async fn source(flow: Flow, account: Account, store: FileStore, paste: bool) -> Made {
+    let leaf = Transport::new().leaf().map_err(Failed::error)?;
+    let Account { base, api_key, client_id, .. } = &account;
+    let gate = LimiterGate::new(ZoneLimiter::preset(), base, LimitAccount::default());
+    let builder = match flow {
+        Flow::Totp => {
+            let secret = find_or_ask("TOTP_SECRET", "TOTP secret").await?;
+            let secret = TotpSecret::new(secret).map_err(Failed::usage)?;
+            let credentials = credentials(client_id).await?;
+            let login = IndividualLogin::totp(leaf, base, api_key.clone(), credentials, secret);
+            TokenSource::builder(api_key.clone(), login.map_err(Failed::usage)?.gate(gate))
+        }
+        Flow::Otp => {
+            let credentials = credentials(client_id).await?;
+            let login = IndividualLogin::otp(leaf, base, api_key.clone(), credentials, one_time_code);
+            TokenSource::builder(api_key.clone(), login.map_err(Failed::usage)?.gate(gate))
+        }
+        Flow::Browser => {
+            let secret = find_or_ask("CLIENT_SECRET", "client secret").await?;
+            let redirect = find("REDIRECT_URI").await?.ok_or_else(|| {
+                Failed::usage("STEADFAST_REDIRECT_URI is not set: the redirect registered with the app")
+            })?;
+            let redirect = redirect.expose_secret().to_owned();
+            let browser = BrowserLogin::new(base, api_key.clone(), redirect.clone(), |address| {
+                print_note(format_args!("Open this address and log in:\n\n{address}\n"));
+            });
+            let browser = browser.map_err(Failed::usage)?;
+            let (base, key) = (base, api_key.clone());
+            if paste {
+                let login =
+                    CodeExchange::new(leaf, base, key, secret, redirect, browser.paste(pasted_address));
+                let login = login.map_err(Failed::usage)?.user(account.user());
+                TokenSource::builder(api_key.clone(), login.gate(gate))
+            } else {
+                let login = CodeExchange::new(leaf, base, key, secret, redirect, browser);
+                let login = login.map_err(Failed::usage)?.user(account.user());
+                TokenSource::builder(api_key.clone(), login.gate(gate))
+            }
+        }
+    };
+    Ok(builder.store(store).build())
+}
+
+async fn credentials(client_id: &Option<secrecy::SecretString>) -> Result<Credentials, Failed> {
+    let client_id = match client_id {
+        Some(client_id) => client_id.clone(),
+        None => find_or_ask("CLIENT_ID", "client id").await?,
+    };
+    Ok(Credentials::new(client_id, find_or_ask("PASSWORD", "password").await?))
+}
+
+/// A code from a message: printed by a command, or typed.
+async fn one_time_code() -> Result<OneTimeCode, BoxError> {
+    let failed = |failed: Failed| -> BoxError { failed.to_string().into() };
+    if let Some(command) = variable_of("STEADFAST_OTP_COMMAND").map_err(failed)? {
+        return Ok(OneTimeCode::new(printed_by(&command, "STEADFAST_OTP_COMMAND").await.map_err(failed)?));
+    }
+    typed("one-time code").await
+}
+
+async fn pasted_address() -> Result<OneTimeCode, BoxError> {
+    typed("the address that the browser was sent to").await
+}
+
+async fn typed(prompt: &str) -> Result<OneTimeCode, BoxError> {
+    use std::io::IsTerminal;
+    if !std::io::stdin().is_terminal() {
+        return Err("nobody is there to be asked".into());
+    }
+    Ok(OneTimeCode::new(ask(prompt).await?))
+}

@@ -1,0 +1,92 @@
+//! Secrets from the environment, a file, a command or a person; never from an argument, which every process can read.
+
+use std::{env, fs, io::IsTerminal, process::Stdio};
+
+use console::Term;
+use secrecy::SecretString;
+use tokio::process::Command;
+
+use crate::exit::Failed;
+
+/// The beginning of every variable that this command reads.
+const PREFIX: &str = "STEADFAST_";
+
+/// The value of `STEADFAST_<NAME>`, of the file that `STEADFAST_<NAME>_FILE` names, or what the command in
+/// `STEADFAST_<NAME>_COMMAND` prints; `None` if none of them is set.
+pub(crate) async fn find(name: &str) -> Result<Option<SecretString>, Failed> {
+    let variable = format!("{PREFIX}{name}");
+    if let Some(value) = variable_of(&variable)? {
+        return Ok(Some(value.into()));
+    }
+    if let Some(path) = variable_of(&format!("{variable}_FILE"))? {
+        let text = fs::read_to_string(&path)
+            .map_err(|error| Failed::usage(format_args!("{variable}_FILE: {path}: {error}")))?;
+        return Ok(Some(line_of(&text, &format!("{variable}_FILE"))?));
+    }
+    match variable_of(&format!("{variable}_COMMAND"))? {
+        Some(command) => Ok(Some(printed_by(&command, &format!("{variable}_COMMAND")).await?)),
+        None => Ok(None),
+    }
+}
+
+/// As [`find`]; without any of them, a person at the terminal is asked.
+pub(crate) async fn find_or_ask(name: &str, prompt: &str) -> Result<SecretString, Failed> {
+    if let Some(secret) = find(name).await? {
+        return Ok(secret);
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failed::usage(format_args!(
+            "{PREFIX}{name} is not set, nor {PREFIX}{name}_FILE or {PREFIX}{name}_COMMAND; see --help"
+        )));
+    }
+    ask(prompt).await.map_err(Failed::error)
+}
+
+/// Asks a person without showing what is typed.
+pub(crate) async fn ask(prompt: &str) -> std::io::Result<SecretString> {
+    let prompt = format!("{prompt}: ");
+    let typed = tokio::task::spawn_blocking(move || {
+        let terminal = Term::stderr();
+        terminal.write_str(&prompt)?;
+        terminal.read_secure_line()
+    });
+    let typed = typed.await.map_err(std::io::Error::other)??;
+    Ok(typed.trim().into())
+}
+
+/// A variable's text; an empty one is as good as none.
+pub(crate) fn variable_of(name: &str) -> Result<Option<String>, Failed> {
+    match env::var(name) {
+        Ok(value) if value.is_empty() => Ok(None),
+        Ok(value) => Ok(Some(value)),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => Err(Failed::usage(format_args!("{name} is not text"))),
+    }
+}
+
+/// Runs a command of the user's own. It gets none of the variables that may hold secrets.
+pub(crate) async fn printed_by(command: &str, name: &str) -> Result<SecretString, Failed> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
+    for (variable, _) in env::vars_os() {
+        if variable.to_string_lossy().starts_with(PREFIX) {
+            shell.env_remove(variable);
+        }
+    }
+    let output = shell.output().await.map_err(|error| Failed::error(format_args!("{name}: {error}")))?;
+    if !output.status.success() {
+        return Err(Failed::error(format_args!("{name} ended with {}", output.status)));
+    }
+    // What it printed may be the secret, so an error does not repeat it.
+    let text = String::from_utf8(output.stdout)
+        .map_err(|_| Failed::error(format_args!("{name} printed something that is not text")))?;
+    line_of(&text, name)
+}
+
+fn line_of(text: &str, name: &str) -> Result<SecretString, Failed> {
+    let line = text.trim();
+    if line.is_empty() || line.contains('\n') {
+        return Err(Failed::usage(format_args!("{name} holds no secret of one line")));
+    }
+    Ok(line.into())
+}

@@ -1,0 +1,84 @@
+//! No secret reaches what the commands print, their logs, or the programs that they start.
+
+use std::fmt::Write;
+
+use crate::account::User;
+
+/// Every eight characters of a secret and of its usual disguises.
+fn pieces(secret: &str) -> Vec<String> {
+    let mut percent = String::new();
+    for byte in secret.bytes() {
+        write!(percent, "%{byte:02X}").unwrap();
+    }
+    let forms = [
+        secret.to_owned(),
+        secret.chars().rev().collect(),
+        percent,
+        data_encoding::BASE64.encode(secret.as_bytes()),
+        serde_json::to_string(secret).unwrap().trim_matches('"').to_owned(),
+    ];
+    let mut pieces = Vec::new();
+    for form in forms {
+        let chars: Vec<char> = form.chars().collect();
+        pieces.extend(chars.windows(8).map(|window| window.iter().collect::<String>()));
+    }
+    pieces
+}
+
+#[tokio::test]
+async fn no_piece_of_a_secret_is_printed_logged_or_handed_to_a_child() {
+    let user = User::new().await;
+    let child = user.file("child");
+    let otp = format!(
+        "(env; tr '\\0' ' ' </proc/$$/cmdline; ps -o args= -p $PPID) >{} 2>&1; echo 123456",
+        child.display()
+    );
+    let mut seen = String::new();
+    for args in [
+        &["auth", "status"][..],
+        &["login"],
+        &["login", "--json"],
+        &["login", "--flow", "otp", "--force"],
+        &["auth", "status", "--json"],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["auth", "reset", "--json"],
+        &["auth", "logout"],
+        &["login", "--nonsense"],
+    ] {
+        let mut command = user.totp(args);
+        command.env("STEADFAST_OTP_COMMAND", &otp).env("STEADFAST_LOG", "trace");
+        let output = command.output().await.unwrap();
+        write!(
+            seen,
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        )
+        .unwrap();
+        if args == ["login"] {
+            assert!(output.status.success(), "{seen}");
+        }
+    }
+    assert!(seen.contains("logged in") && seen.contains("TRACE"), "the log was captured");
+    let kept = std::fs::read_to_string(user.store()).unwrap();
+    let handed_on = std::fs::read_to_string(&child).unwrap();
+    assert!(handed_on.contains("PATH="), "the child ran");
+
+    for name in ["api_key", "password", "totp_secret", "access_token", "client_secret"] {
+        for piece in pieces(user.sandbox.fact(name)) {
+            assert!(!seen.contains(&piece), "{name} is printed or logged: {piece}");
+            assert!(!handed_on.contains(&piece), "{name} reaches a child");
+            assert!(!kept.contains(&piece), "{name} is stored");
+        }
+    }
+    // The token itself stands in the store and nowhere else.
+    assert_eq!(user.totp(&["login"]).output().await.unwrap().status.code(), Some(0));
+    let kept: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(user.store()).unwrap()).unwrap();
+    let token = kept["token"]["access_token"].as_str().unwrap();
+    assert!(!token.is_empty());
+    for piece in pieces(token) {
+        assert!(!seen.contains(&piece), "the token is printed or logged");
+    }
+}

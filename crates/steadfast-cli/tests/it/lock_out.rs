@@ -1,0 +1,125 @@
+//! What no restart may do to an account.
+
+use std::process::Stdio;
+
+use futures_util::future::join_all;
+use tokio::{io::AsyncReadExt, net::TcpListener};
+
+use crate::account::{User, code, stderr};
+
+/// Runs a login with a wrong password `runs` times, and kills it as soon as its request has left: a program under a
+/// supervisor that restarts it for ever. Returns how many requests left.
+async fn kill_and_restart(runs: usize, remembers: bool) -> usize {
+    let user = User::new().await;
+    // It takes requests and never answers, so that each process is killed during its exchange.
+    let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v2", service.local_addr().unwrap());
+    let mut requests = 0;
+    for _ in 0..runs {
+        if !remembers {
+            let _ = std::fs::remove_file(user.store());
+        }
+        let mut command = user.command(&["login", "--flow", "otp", "--base-url", &base]);
+        command.env("STEADFAST_PASSWORD", "wrong").env("STEADFAST_OTP_COMMAND", "echo 123456");
+        let mut process = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        tokio::select! {
+            accepted = service.accept() => {
+                let mut head = [0; 512];
+                assert!(accepted.unwrap().0.read(&mut head).await.unwrap() > 0);
+                requests += 1;
+                // SIGKILL: nothing of it can be caught.
+                process.kill().await.unwrap();
+            }
+            ended = process.wait() => assert_eq!(ended.unwrap().code(), Some(4), "latched"),
+        }
+    }
+    requests
+}
+
+/// Against clients that forget their failed logins when they are restarted.
+#[tokio::test]
+async fn t13_twenty_kills_and_restarts_with_a_wrong_password_make_at_most_two_attempts() {
+    assert!(kill_and_restart(20, true).await <= 2);
+    // The planted defect: a client that remembers nothing.
+    assert!(kill_and_restart(4, false).await > 2, "the test sees what it is made for");
+}
+
+#[tokio::test]
+async fn twenty_logins_with_a_wrong_password_are_two_at_the_service() {
+    let user = User::new().await;
+    for _ in 0..20 {
+        let mut command = user.command(&["login", "--flow", "otp"]);
+        command.env("STEADFAST_PASSWORD", "wrong").env("STEADFAST_OTP_COMMAND", "echo 123456");
+        let output = command.output().await.unwrap();
+        assert_eq!(code(&output), 4, "{}", stderr(&output));
+    }
+    assert_eq!(user.logins().await, (0, 2));
+
+    // Corrected credentials begin anew, without a reset.
+    let output = user.totp(&["login"]).output().await.unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(user.logins().await, (1, 2));
+}
+
+#[tokio::test]
+async fn a_reset_allows_the_same_credentials_again() {
+    let user = User::new().await;
+    let wrong = async || {
+        let mut command = user.command(&["login", "--flow", "otp"]);
+        command.env("STEADFAST_PASSWORD", "wrong").env("STEADFAST_OTP_COMMAND", "echo 123456");
+        code(&command.output().await.unwrap())
+    };
+    assert_eq!((wrong().await, wrong().await), (4, 4));
+    assert_eq!(user.logins().await, (0, 2));
+    let status = user.command(&["auth", "status"]).output().await.unwrap();
+    assert_eq!(code(&status), 4);
+    assert_eq!(code(&user.command(&["auth", "reset"]).output().await.unwrap()), 0);
+    assert_eq!(code(&user.command(&["auth", "status"]).output().await.unwrap()), 3);
+    assert_eq!(wrong().await, 4);
+    assert_eq!(user.logins().await, (0, 4));
+}
+
+/// Starts eight logins at once; each has a store of its own unless they share one. Returns what the service saw.
+async fn eight_cold_starts(share: bool) -> (u64, u64) {
+    let user = User::new().await;
+    let starts = (0..8).map(|number| {
+        let mut command = user.totp(&["login", "--quiet"]);
+        if !share {
+            command.env("STEADFAST_STORE", user.file(&format!("{number}.json")));
+        }
+        async move {
+            let run = command.output();
+            // Those that meet a used code wait for the next one; what has left by then is enough to see.
+            tokio::time::timeout(std::time::Duration::from_secs(20), run).await.map(|output| output.unwrap())
+        }
+    });
+    if share {
+        for output in join_all(starts).await {
+            let output = output.unwrap();
+            assert_eq!(code(&output), 0, "{}", stderr(&output));
+        }
+    } else {
+        let seen = async {
+            loop {
+                let (succeeded, failed) = user.logins().await;
+                if succeeded + failed > 1 {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = seen => {}
+            _ = join_all(starts) => {}
+        }
+    }
+    user.logins().await
+}
+
+/// Against clients of which every process logs in.
+#[tokio::test]
+async fn t14_eight_processes_that_start_cold_make_one_login() {
+    assert_eq!(eight_cold_starts(true).await, (1, 0));
+    // The planted defect: processes that share nothing.
+    let (succeeded, failed) = eight_cold_starts(false).await;
+    assert!(succeeded + failed > 1, "the test sees what it is made for");
+}

@@ -1,0 +1,194 @@
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+};
+
+use crate::{
+    account::{User, code, stderr, stdout, totp},
+    readme::exchange,
+};
+
+#[tokio::test]
+async fn a_token_is_fetched_once_kept_shown_forgotten_and_fetched_again() {
+    let user = User::new().await;
+    let run = async |args: &[&str]| user.totp(args).output().await.unwrap();
+    assert_eq!(code(&run(&["auth", "status"]).await), 3);
+
+    let login = run(&["login"]).await;
+    assert_eq!(code(&login), 0, "{}", stderr(&login));
+    assert!(stdout(&login).starts_with("logged in until "));
+    let again: Value = serde_json::from_str(&stdout(&run(&["login", "--json"]).await)).unwrap();
+    assert_eq!((&again["schema_version"], &again["result"]), (&1.into(), &"already_logged_in".into()));
+    assert_eq!(user.logins().await, (1, 0));
+
+    let status = run(&["auth", "status", "--json"]).await;
+    assert_eq!(code(&status), 0);
+    let status: Value = serde_json::from_str(&stdout(&status)).unwrap();
+    for (name, value) in [("token", Value::from("valid")), ("failures", 0.into()), ("sessions", 1.into())] {
+        assert_eq!(status[name], value, "{status}");
+    }
+    assert_eq!(stdout(&run(&["auth", "logout"]).await), "token forgotten\n");
+    assert_eq!(code(&run(&["auth", "status"]).await), 3);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_store_is_its_owners_alone_and_one_that_is_not_is_refused_by_name() {
+    use std::os::unix::fs::PermissionsExt;
+    let user = User::new().await;
+    assert_eq!(code(&user.totp(&["login"]).output().await.unwrap()), 0);
+    let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(user.store()), 0o600);
+    std::fs::set_permissions(user.store(), std::fs::Permissions::from_mode(0o640)).unwrap();
+    for args in [&["login"][..], &["auth", "status"], &["auth", "reset"]] {
+        let output = user.totp(args).output().await.unwrap();
+        assert_eq!(code(&output), 1, "{args:?}");
+        assert!(stderr(&output).contains("auth.json is open to others (mode 0640)"), "{}", stderr(&output));
+    }
+    let doctor = user.totp(&["doctor"]).output().await.unwrap();
+    assert_eq!(code(&doctor), 1);
+    assert!(stdout(&doctor).contains("bad       store"), "{}", stdout(&doctor));
+}
+
+#[tokio::test]
+async fn another_accounts_store_is_refused() {
+    let user = User::new().await;
+    assert_eq!(code(&user.totp(&["login"]).output().await.unwrap()), 0);
+    let other = user.totp(&["login"]).env("STEADFAST_CLIENT_ID", "SB0002").output().await.unwrap();
+    assert_eq!(code(&other), 1);
+    assert!(
+        stderr(&other).contains("belongs to another base address, api_key or user"),
+        "{}",
+        stderr(&other)
+    );
+    assert_eq!(user.logins().await, (1, 0));
+}
+
+#[tokio::test]
+async fn what_is_missing_or_unsafe_ends_with_the_code_for_usage_before_anything_is_sent() {
+    let user = User::new().await;
+    for (without, args, said) in [
+        ("STEADFAST_API_KEY", &["login"][..], "STEADFAST_API_KEY is not set"),
+        ("STEADFAST_PASSWORD", &["login"], "STEADFAST_PASSWORD is not set"),
+        ("STEADFAST_BASE_URL", &["login"], "--base-url"),
+        ("-", &["login", "--base-url", "http://api.example/v2"], "clear-text http to another machine"),
+        ("-", &["login", "--base-url", "http://127.0.0.1:1/v3"], "does not end in /v2"),
+        ("-", &["login", "--password", "x"], "--password"),
+        ("-", &["login", "--flow", "browser"], "STEADFAST_CLIENT_SECRET is not set"),
+    ] {
+        let output = user.totp(args).env_remove(without).output().await.unwrap();
+        assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
+    }
+    assert_eq!(user.logins().await, (0, 0));
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_is_fine_and_ranks_the_causes_of_a_401() {
+    let user = User::new().await;
+    assert_eq!(code(&user.totp(&["login"]).output().await.unwrap()), 0);
+    let fine = user.totp(&["doctor", "--json"]).output().await.unwrap();
+    assert_eq!(code(&fine), 0, "{}", stdout(&fine));
+    let fine: Value = serde_json::from_str(&stdout(&fine)).unwrap();
+    let subjects: Vec<_> =
+        fine["findings"].as_array().unwrap().iter().map(|f| f["subject"].as_str().unwrap()).collect();
+    assert_eq!(
+        subjects,
+        ["base_url", "api_key", "store", "logins", "sessions", "address", "service", "clock", "token"]
+    );
+
+    let admin = user.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
+    post(admin, "/tokens/revoke", "application/json", "{}").await;
+    let ill = user.totp(&["doctor"]).output().await.unwrap();
+    assert_eq!(code(&ill), 1);
+    let said = stdout(&ill);
+    assert!(said.contains("bad       token     401"), "{said}");
+    assert!(said.contains("1. this machine's address is not on the app's whitelist"), "{said}");
+
+    let wrong = user.sandbox.fact("base_url").replace("/v2", "/elsewhere/v2");
+    let lost = user.totp(&["doctor", "--base-url", &wrong]).output().await.unwrap();
+    assert!(stdout(&lost).contains("bad       service   404"), "{}", stdout(&lost));
+    assert_eq!(user.logins().await, (1, 0), "it never logs in");
+}
+
+async fn post(authority: &str, path: &str, kind: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(authority).await.unwrap();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nContent-Type: {kind}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+fn field<'a>(query: &'a str, name: &str) -> &'a str {
+    let start = format!("{name}=");
+    query.split(['?', '&']).find_map(|part| part.strip_prefix(start.as_str())).unwrap()
+}
+
+/// The whole way of §4.2, with the sandbox as the broker's login page and this test as the browser.
+#[tokio::test]
+async fn spec_4_2_a_login_in_a_browser_survives_forged_hits_and_brings_the_token() {
+    let user = User::new().await;
+    let fact = |name| user.sandbox.fact(name);
+    let mut command = user.command(&["login", "--json"]);
+    command.env("STEADFAST_CLIENT_SECRET", fact("client_secret"));
+    command.env("STEADFAST_REDIRECT_URI", fact("redirect_uri"));
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
+    let address = loop {
+        let line = said.next_line().await.unwrap().unwrap();
+        if line.starts_with("http") {
+            break line;
+        }
+    };
+    let path = address.strip_prefix(&format!("http://{}", user.sandbox.authority())).unwrap();
+    let (status, page) = exchange(user.sandbox.authority(), path, "", None).await;
+    assert_eq!(status, "200", "{page}");
+    let state = field(path, "state");
+    assert!(page.contains(state));
+
+    let here = fact("redirect_uri").strip_prefix("http://").unwrap().strip_suffix("/callback").unwrap();
+    for (forged, expected) in [
+        ("/favicon.ico".to_owned(), "404"),
+        ("/callback?code=forged&state=forged".to_owned(), "400"),
+        ("/callback?code=forged".to_owned(), "400"),
+        ("/callback?error=access_denied".to_owned(), "400"),
+        (format!("/other?code=forged&state={state}"), "404"),
+    ] {
+        assert_eq!(exchange(here, &forged, "", None).await.0, expected, "{forged}");
+    }
+
+    let form = format!(
+        "api_key={}&state={state}&redirect_uri={}&client_id={}&password={}&twoFa={}",
+        fact("api_key"),
+        field(path, "redirect_uri"),
+        fact("client_id"),
+        fact("password"),
+        totp(fact("totp_secret"))
+    );
+    let form_path = page.split("action=\"").nth(1).unwrap().split('"').next().unwrap();
+    let redirected =
+        post(user.sandbox.authority(), form_path, "application/x-www-form-urlencoded", &form).await;
+    let location = redirected
+        .lines()
+        .find_map(|line| line.to_lowercase().starts_with("location:").then(|| line[9..].trim()))
+        .unwrap_or_else(|| panic!("{redirected}"));
+    let back = location.strip_prefix(&format!("http://{here}")).unwrap();
+    let (status, page) = exchange(here, back, "", None).await;
+    assert_eq!((status.as_str(), page.as_str()), ("200", "Logged in. This page can be closed.\n"));
+
+    let output = process.wait_with_output().await.unwrap();
+    assert_eq!(code(&output), 0);
+    let login: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(login["result"], "logged_in");
+    assert_eq!(user.logins().await, (1, 0));
+    let doctor = user.command(&["doctor"]).output().await.unwrap();
+    assert!(stdout(&doctor).contains("fine      token     is accepted"), "{}", stdout(&doctor));
+}

@@ -1,0 +1,168 @@
+//! A replay that is killed is run again: what was placed is not placed again, and what is in doubt is looked for.
+
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::{
+    command::{RunningSandbox, steadfast},
+    readme::exchange,
+};
+
+const HEADER: &str = "symId,qty,side,type,product,validity,limitPrice,trigPrice";
+
+/// A file of orders and the journal of its runs.
+struct Run {
+    sandbox: RunningSandbox,
+    orders: String,
+    journal: String,
+}
+
+impl Run {
+    /// Orders that differ in their quantity, at a sandbox that does what `script` says.
+    async fn new(name: &str, rows: usize, script: &str) -> Self {
+        let path = |ending: &str| format!("{}/{name}.{ending}", env!("CARGO_TARGET_TMPDIR"));
+        let (orders, journal) = (path("csv"), path("journal"));
+        drop(std::fs::remove_file(&journal));
+        let mut text = format!("{HEADER}\n");
+        for row in 1..=rows {
+            text.push_str(&format!("EQT_INFY_EQ_NSE,{row},buy,market,intraday,day,,\n"));
+        }
+        std::fs::write(&orders, text).unwrap();
+        std::fs::write(path("toml"), script).unwrap();
+        let sandbox = RunningSandbox::start(&["--script", &path("toml")]).await;
+        Self { sandbox, orders, journal }
+    }
+
+    fn command(&self, words: &[&str]) -> tokio::process::Command {
+        let mut command = steadfast(words);
+        command.args(["--base-url", self.sandbox.fact("base_url"), "--journal", &self.journal]);
+        command.env("STEADFAST_API_KEY", self.sandbox.fact("api_key"));
+        command.env("STEADFAST_ACCESS_TOKEN", self.sandbox.fact("access_token"));
+        command
+    }
+
+    /// Starts a replay and kills it once `rows` results are printed.
+    async fn killed_after(&self, rows: usize) {
+        let mut command = self.command(&["replay", &self.orders]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        for _ in 0..=rows {
+            lines.next_line().await.unwrap().expect("it goes on until it is killed");
+        }
+        child.kill().await.unwrap();
+    }
+
+    async fn replay(&self, more: &[&str]) -> (Output, Value) {
+        let output =
+            self.command(&[&["replay", &self.orders, "--json"], more].concat()).output().await.unwrap();
+        let counts = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (output, counts)
+    }
+
+    async fn state(&self) -> Value {
+        let admin = self.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
+        serde_json::from_str(&exchange(admin, "/state", "", None).await.1).unwrap()
+    }
+
+    /// How many orders the sandbox has, and how many requests for one have arrived.
+    async fn truth(&self) -> (usize, usize) {
+        let state = self.state().await;
+        let arrivals = state["arrivals"].as_array().unwrap();
+        let is_order = |arrival: &&Value| arrival["path"].as_str().unwrap().ends_with("/place-order");
+        (state["orders"].as_array().unwrap().len(), arrivals.iter().filter(is_order).count())
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[tokio::test]
+async fn a_killed_replay_goes_on_and_places_nothing_twice() {
+    // The first answer is held back for so long that the process is dead by then.
+    let script = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\nanswer_after_ms = 20000\n";
+    let run = Run::new("killed", 25, script).await;
+    // Nine of the first second's ten orders are answered, and the next second has not begun.
+    run.killed_after(9).await;
+    assert_eq!(run.truth().await, (10, 10));
+
+    // Without a word to the service: what is in doubt.
+    let mut command = steadfast(&["orders", "unresolved", "--json", "--journal", &run.journal]);
+    let output = command.output().await.unwrap();
+    assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // An answer that was not written down in time is a doubt, too.
+    let lost = rows.as_array().unwrap();
+    let is_row =
+        |row: &Value| row["name"].as_str().unwrap().starts_with("line-") && row["status"] == "in doubt";
+    assert!((1..=10).contains(&lost.len()) && lost.iter().all(is_row), "{rows}");
+
+    let (output, counts) = run.replay(&[]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!((&counts["rows"], &counts["placed"]), (&25.into(), &25.into()), "{}", said(&output));
+    // The dead process's sends still count at the gateway, so some of the new one's may have been refused with a 429.
+    let after = run.truth().await;
+    assert_eq!(after.0, 25, "each row is one order");
+
+    // Once more, and nothing at all is sent.
+    let (output, counts) = run.replay(&[]).await;
+    assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &25.into()), "{}", said(&output));
+    assert_eq!(run.truth().await, after);
+    let mut command = steadfast(&["orders", "unresolved", "--journal", &run.journal]);
+    let output = command.output().await.unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{}", said(&output));
+}
+
+#[tokio::test]
+async fn what_is_in_doubt_is_looked_for_and_never_sent() {
+    let script = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\nanswer_after_ms = 20000\n";
+    let run = Run::new("verify", 3, script).await;
+    run.killed_after(2).await;
+    let before = run.truth().await;
+    let output = run.command(&["orders", "verify", "--json"]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (rows, orders) = (rows.as_array().unwrap(), run.state().await["orders"].to_string());
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert_eq!(row["status"], "recovered", "{row}");
+        assert!(orders.contains(row["orderId"].as_str().unwrap()), "{row}: {orders}");
+    }
+    assert_eq!(run.truth().await, before, "nothing was sent");
+}
+
+#[tokio::test]
+async fn an_order_that_never_arrived_is_placed_again_only_if_asked_for() {
+    // Deep only: the whole settle time passes.
+    if std::env::var_os("STEADFAST_DEEP").is_none() {
+        return;
+    }
+    let script = "[[fault]]\nname = 'placement.504-not-applied'\nnth = 1\nanswer_after_ms = 20000\n";
+    let run = Run::new("absent", 3, script).await;
+    run.killed_after(2).await;
+    let (output, counts) = run.replay(&[]).await;
+    assert_eq!(output.status.code(), Some(6), "{}", said(&output));
+    assert_eq!((&counts["placed"], &counts["not_observed"]), (&2.into(), &1.into()));
+    assert_eq!(run.truth().await, (2, 3));
+    let (output, counts) = run.replay(&["--resend-absent"]).await;
+    assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));
+    assert_eq!(run.truth().await, (3, 4));
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_used_places_nothing() {
+    let run = Run::new("unusable", 2, "").await;
+    std::fs::write(&run.journal, "no journal").unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&run.journal, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let (output, _) = run.replay(&[]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("is not a journal, or its head is damaged"), "{}", said(&output));
+    assert_eq!(run.truth().await, (0, 0));
+    assert_eq!(std::fs::read(&run.journal).unwrap(), b"no journal", "it is left as it is");
+}

@@ -1,0 +1,60 @@
+//! What is asked of an account, or told to it, beside the orders themselves.
+
+use std::sync::Arc;
+
+use steadfast_spec::OrderRecord;
+
+use super::Account;
+use crate::{
+    event::Event,
+    ruling::{InvalidRuling, Ruling},
+    stamp::{Epoch, IntentNo, Session},
+    tally::Tally,
+    trace::Step,
+};
+
+impl Account {
+    pub(crate) fn tally(&self) -> Tally {
+        self.state.lock().registry.tally.clone()
+    }
+
+    pub(crate) fn trace(&self) -> Vec<Step> {
+        self.state.lock().registry.steps.clone().unwrap_or_default()
+    }
+
+    pub(crate) fn rule(self: &Arc<Self>, intent: IntentNo, ruling: Ruling) -> Result<(), InvalidRuling> {
+        self.with(|state, now, effects| {
+            state.registry.check_ruling(intent, &ruling)?;
+            let ruled = self.noted(Event::Ruled { intent, ruling });
+            effects.extend(state.registry.step(now, ruled));
+            Ok(())
+        })
+    }
+
+    /// What a caller's own list holds, if the day on which it was asked for goes on.
+    pub(crate) fn overhear(self: &Arc<Self>, day: Epoch, session: Session, records: Vec<OrderRecord>) {
+        if day == self.settings.epoch() {
+            self.step(Event::Overheard { session, records });
+        }
+    }
+
+    /// Waits until an intent may be sent as far as others of its instrument and side go.
+    pub(crate) async fn turn(&self, intent: IntentNo) {
+        loop {
+            let waiter = {
+                let mut state = self.state.lock();
+                if state.registry.has_turn(intent) {
+                    return;
+                }
+                state.waiters.entry(intent).or_default().clone()
+            };
+            let mut notified = std::pin::pin!(waiter.notified());
+            // Enabled before the second look, so that no turn falls between.
+            notified.as_mut().enable();
+            if self.state.lock().registry.has_turn(intent) {
+                return;
+            }
+            notified.await;
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What an account writes down, and what it finds written.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use steadfast_spec::ext;
+
+use super::{Account, Starter};
+use crate::{
+    event::{Effect, Event},
+    journal::{Durable, Entry, Recorder},
+    recovery::{RecoveredOrder, Replay},
+    registry::Registry,
+    resolution::{Reason, Unresolved, Verdict},
+    stamp::{AttemptNo, IntentNo, Session},
+};
+
+impl Account {
+    /// Goes to where the journal ends, and writes on from there. Returns what is in doubt, and what is beyond help.
+    pub(crate) fn replay<'a>(
+        &mut self,
+        recorder: Recorder,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> (Vec<RecoveredOrder>, Vec<RecoveredOrder>) {
+        let now = self.now();
+        let replay = Replay::of(entries, self.settings.epoch());
+        let state = self.state.get_mut();
+        state.next_intent = replay.next_intent;
+        for event in replay.events {
+            // Nobody listens yet, and what they report is written down already.
+            state.registry.step(now, event);
+        }
+        let mut in_doubt = Vec::new();
+        for (intent, (name, order)) in replay.orders {
+            let verdict = state.registry.verdict(intent);
+            if matches!(verdict, Verdict::Pending | Verdict::Unresolved(_)) {
+                let account = self.name.clone();
+                in_doubt.push(RecoveredOrder { account, intent, name, order, verdict });
+            }
+        }
+        self.recorder = Some(recorder);
+        (in_doubt, replay.left)
+    }
+
+    /// Opens an attempt, or refuses it: an intent that is in doubt is not sent.
+    ///
+    /// With a journal it must be durable before it leaves.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        intent: IntentNo,
+        session: Session,
+    ) -> Option<(AttemptNo, Option<Durable>)> {
+        self.with(|state, now, effects| {
+            let attempt = state.registry.next_attempt(intent, session)?;
+            effects.extend(state.registry.step(now, Event::Begun { attempt, session }));
+            let durable = self.recorder.as_ref().and_then(|recorder| {
+                let (name, order) = state.registry.asked(intent)?;
+                Some(recorder.begun(attempt, session, state.registry.epoch, name, order))
+            });
+            Some((attempt, durable))
+        })
+    }
+
+    /// The session that a request is sent in.
+    ///
+    /// A token's generation counts within one process; what is written down needs a name that outlives it.
+    pub(crate) fn session_of(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Session {
+        match &self.recorder {
+            Some(recorder) => recorder.session_of(headers),
+            None => Session::new(extensions.get::<ext::TokenGeneration>().copied()),
+        }
+    }
+
+    /// Starts to read for what is due, if nobody does yet.
+    pub(crate) fn resume(self: &Arc<Self>, starter: impl FnOnce() -> Option<Starter>) -> bool {
+        let known = self.start_with(starter);
+        self.step(Event::Tick);
+        known
+    }
+
+    /// Waits until an order of an earlier process is decided.
+    pub(crate) async fn recovered(&self, intent: IntentNo) -> Verdict {
+        self.until(|registry| !matches!(registry.verdict(intent), Verdict::Pending | Verdict::Resend)).await;
+        self.recovered_now(intent)
+    }
+
+    /// What has become of an order of an earlier process.
+    pub(crate) fn recovered_now(&self, intent: IntentNo) -> Verdict {
+        match self.verdict(intent) {
+            // What was in doubt and is no longer remembered is not thereby harmless.
+            Verdict::NotPlaced => Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new())),
+            verdict => verdict,
+        }
+    }
+
+    /// Writes an event down, if it must outlive the process, on its way to the registry.
+    pub(super) fn noted(&self, event: Event) -> Event {
+        if let Some(recorder) = &self.recorder {
+            recorder.event(&event);
+        }
+        event
+    }
+
+    pub(super) fn note_effects(&self, registry: &Registry, effects: &[Effect]) {
+        let Some(recorder) = &self.recorder else { return };
+        for effect in effects {
+            recorder.effect(effect, registry.epoch);
+        }
+    }
+}

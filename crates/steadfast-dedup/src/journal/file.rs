@@ -1,0 +1,165 @@
+use std::{
+    fmt,
+    path::Path,
+    sync::mpsc::{self, Receiver, Sender},
+    thread::{self, JoinHandle},
+};
+
+use parking_lot::Mutex;
+
+use super::{
+    Journal,
+    disk::{Disk, FileSystem},
+    durable::{Durable, Report},
+    entry::Entry,
+    error::JournalError,
+    log::Log,
+};
+
+/// A journal in one file of this machine.
+///
+/// A thread of its own writes it, so that no disk ever holds up the runtime. Sends that begin while it syncs share the
+/// next sync.
+///
+/// # Drop
+///
+/// Dropping it waits until everything that was added is written.
+///
+/// # Example
+///
+/// ```
+/// use steadfast_dedup::{Ledger, Settings, journal::FileJournal};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("orders.journal");
+/// let ledger = Ledger::journaled(Settings::default(), FileJournal::open(&path)?);
+/// assert!(ledger.recovered().is_empty(), "nothing was left in doubt");
+/// assert!(FileJournal::open(&path).is_err(), "it is in use");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub struct FileJournal {
+    queue: Option<Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+    entries: Mutex<Vec<Entry>>,
+    salt: [u8; 16],
+}
+
+enum Job {
+    Append(Entry),
+    /// With an entry of its own, or as a barrier behind all others.
+    Sync(Option<Entry>, Report),
+}
+
+impl FileJournal {
+    /// Opens the journal at `path`, or begins one there if there is no file.
+    ///
+    /// A file named as the journal with `.lock` behind it is left beside it.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] if another process has it open, others may read it, it is damaged, or the disk fails.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
+        Self::on(FileSystem, path.as_ref())
+    }
+
+    /// Opens the journal at `path` of a disk of the caller's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn on<D>(disk: D, path: &Path) -> Result<Self, JournalError>
+    where
+        D: Disk + 'static,
+        D::Lock: 'static,
+        D::File: 'static,
+    {
+        let log = Log::open(disk, path)?;
+        let (salt, entries) = (log.salt(), log.entries().cloned().collect());
+        let (queue, jobs) = mpsc::channel();
+        let spawned = thread::Builder::new().name("steadfast-journal".into()).spawn(move || run(log, &jobs));
+        let writer = spawned.map_err(JournalError::io("start the writer of", path))?;
+        Ok(Self { queue: Some(queue), writer: Some(writer), entries: Mutex::new(entries), salt })
+    }
+
+    /// What the journal at `path` holds, without opening it: another process may go on writing it.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open). `None` if there is no file.
+    pub fn read(path: impl AsRef<Path>) -> Result<Option<Vec<Entry>>, JournalError> {
+        Log::read(&FileSystem, path.as_ref())
+    }
+
+    fn give(&self, job: Job) {
+        // A writer that has died drops the reports of its jobs, which tells whoever waits for them.
+        if let Some(queue) = &self.queue {
+            drop(queue.send(job));
+        }
+    }
+}
+
+impl Journal for FileJournal {
+    fn recover(&self) -> Vec<Entry> {
+        std::mem::take(&mut self.entries.lock())
+    }
+
+    fn append(&self, entry: Entry) {
+        self.give(Job::Append(entry));
+    }
+
+    fn append_durably(&self, entry: Entry) -> Durable {
+        let (report, durable) = Durable::pending();
+        self.give(Job::Sync(Some(entry), report));
+        durable
+    }
+
+    fn flush(&self) -> Durable {
+        let (report, durable) = Durable::pending();
+        self.give(Job::Sync(None, report));
+        durable
+    }
+
+    fn salt(&self) -> [u8; 16] {
+        self.salt
+    }
+}
+
+impl Drop for FileJournal {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(writer) = self.writer.take() {
+            // A writer that panicked has said so.
+            drop(writer.join());
+        }
+    }
+}
+
+impl fmt::Debug for FileJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileJournal").finish_non_exhaustive()
+    }
+}
+
+// Everything that waits is written at once and synced once.
+fn run<D: Disk>(mut log: Log<D>, jobs: &Receiver<Job>) {
+    let (mut entries, mut reports) = (Vec::new(), Vec::new());
+    while let Ok(first) = jobs.recv() {
+        for job in std::iter::once(first).chain(jobs.try_iter()) {
+            match job {
+                Job::Append(entry) => entries.push(entry),
+                Job::Sync(entry, report) => {
+                    entries.extend(entry);
+                    reports.push(report);
+                }
+            }
+        }
+        let written = if reports.is_empty() { log.append(&entries) } else { log.append_durably(&entries) };
+        if let Err(error) = &written {
+            tracing::error!(%error, source = ?std::error::Error::source(error), "journal failed");
+        }
+        entries.clear();
+        for report in reports.drain(..) {
+            report.tell(written.clone());
+        }
+    }
+}

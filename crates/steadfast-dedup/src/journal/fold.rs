@@ -1,0 +1,166 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use steadfast_spec::{Outcome, ext};
+
+use super::entry::{Entry, Record};
+use crate::stamp::{Epoch, IntentNo};
+
+/// How many decided orders of a name are kept beyond their trading day.
+const NAMED: usize = 100_000;
+
+/// Of everything that was written down, what still matters.
+///
+/// Forgotten are sends that placed nothing for certain, lists of days that are over, and what became of orders of such
+/// days, unless it is not known or the order has a name. What is in doubt is never forgotten.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fold {
+    next: u64,
+    /// What is kept, in the order in which it was written.
+    kept: BTreeMap<u64, Entry>,
+    intents: BTreeMap<(ext::Account, IntentNo), Trail>,
+    days: BTreeMap<ext::Account, Epoch>,
+    /// Decided orders of a name, the oldest first.
+    named: BTreeSet<(u64, ext::Account, IntentNo)>,
+    gap: bool,
+}
+
+/// What is kept of an intent.
+#[derive(Clone, Debug, Default)]
+struct Trail {
+    entries: Vec<u64>,
+    /// Sends that may have placed an order.
+    standing: BTreeSet<usize>,
+    day: Epoch,
+    named: bool,
+    decided: bool,
+}
+
+impl Fold {
+    /// From here on some of what was written is missing.
+    pub(crate) fn gap(&mut self) {
+        self.gap = true;
+    }
+
+    /// What is added from now on is missing nothing.
+    pub(crate) fn whole_again(&mut self) {
+        self.gap = false;
+    }
+
+    pub(crate) fn add(&mut self, mut entry: Entry) {
+        let account = entry.account.clone();
+        match &mut entry.record {
+            Record::Begun { attempt, session, day, name, .. } => {
+                // What the lists held before this send may be missing with the rest: it is compared with none.
+                if self.gap {
+                    *session = crate::stamp::Session::default();
+                }
+                let (attempt, day, named) = (*attempt, *day, name.is_some());
+                self.turn(&account, day);
+                let trail = self.intents.entry((account.clone(), attempt.intent)).or_default();
+                trail.standing.insert(attempt.index);
+                (trail.day, trail.named, trail.decided) = (day, named, false);
+                self.keep(account, Some(attempt.intent), entry);
+            }
+            Record::Closed { attempt, outcome, .. } => {
+                let (attempt, outcome) = (*attempt, outcome.clone());
+                let Some(trail) = self.intents.get_mut(&(account.clone(), attempt.intent)) else { return };
+                if !trail.standing.contains(&attempt.index) {
+                    return;
+                }
+                match outcome {
+                    Outcome::NotSent | Outcome::NotExecuted | Outcome::Rejected => {
+                        trail.standing.remove(&attempt.index);
+                    }
+                    Outcome::Accepted { order_id: Some(_) } => trail.decided = true,
+                    _ => {}
+                }
+                if trail.standing.is_empty() {
+                    self.forget(&account, attempt.intent);
+                } else {
+                    self.keep(account, Some(attempt.intent), entry);
+                }
+            }
+            Record::Ruled { intent, order_id: None } => {
+                let intent = *intent;
+                self.forget(&account, intent);
+            }
+            Record::Found { intent, .. } | Record::Ruled { intent, order_id: Some(_) } => {
+                let intent = *intent;
+                let Some(trail) = self.intents.get_mut(&(account.clone(), intent)) else { return };
+                trail.decided = true;
+                self.keep(account, Some(intent), entry);
+            }
+            Record::Unresolved { intent, .. } => {
+                let intent = *intent;
+                let Some(trail) = self.intents.get_mut(&(account.clone(), intent)) else { return };
+                // Only the latest is of interest.
+                let kept = &mut self.kept;
+                trail.entries.retain(|at| {
+                    let old = matches!(kept.get(at), Some(Entry { record: Record::Unresolved { .. }, .. }));
+                    if old {
+                        kept.remove(at);
+                    }
+                    !old
+                });
+                self.keep(account, Some(intent), entry);
+            }
+            Record::Seen { day, .. } => {
+                let day = *day;
+                self.turn(&account, day);
+                if self.days.get(&account) == Some(&day) {
+                    self.keep(account, None, entry);
+                }
+            }
+        }
+    }
+
+    /// What is kept, in the order in which it was written.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.kept.values()
+    }
+
+    fn keep(&mut self, account: ext::Account, intent: Option<IntentNo>, entry: Entry) {
+        let at = self.next;
+        self.next += 1;
+        self.kept.insert(at, entry);
+        let Some(intent) = intent else { return };
+        let Some(trail) = self.intents.get_mut(&(account.clone(), intent)) else { return };
+        trail.entries.push(at);
+        if trail.named && trail.decided {
+            self.named.insert((trail.entries.first().copied().unwrap_or(at), account, intent));
+        }
+        while self.named.len() > NAMED {
+            let Some((_, account, intent)) = self.named.pop_first() else { break };
+            self.forget(&account, intent);
+        }
+    }
+
+    fn forget(&mut self, account: &ext::Account, intent: IntentNo) {
+        let Some(trail) = self.intents.remove(&(account.clone(), intent)) else { return };
+        if let Some(first) = trail.entries.first() {
+            self.named.remove(&(*first, account.clone(), intent));
+        }
+        for at in trail.entries {
+            self.kept.remove(&at);
+        }
+    }
+
+    // A new day's lists start anew, and yesterday's prove nothing.
+    fn turn(&mut self, account: &ext::Account, day: Epoch) {
+        let latest = self.days.entry(account.clone()).or_insert(day);
+        if day <= *latest {
+            return;
+        }
+        *latest = day;
+        self.kept
+            .retain(|_, entry| entry.account != *account || !matches!(entry.record, Record::Seen { .. }));
+        let over = self
+            .intents
+            .iter()
+            .filter(|((of, _), trail)| of == account && trail.day < day && trail.decided && !trail.named);
+        let over: Vec<_> = over.map(|(key, _)| key.clone()).collect();
+        for (account, intent) in over {
+            self.forget(&account, intent);
+        }
+    }
+}

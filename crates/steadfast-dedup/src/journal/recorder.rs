@@ -1,0 +1,106 @@
+use std::sync::Arc;
+
+use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderMap, header};
+use sha1::Sha1;
+use steadfast_spec::{OrderRequest, ext};
+
+use super::{Durable, Entry, Journal, Record};
+use crate::{
+    event::{Effect, Event, OrderEvent},
+    ruling::Ruling,
+    stamp::{AttemptNo, Epoch, Session},
+};
+
+/// Identifiers in one entry, so that no entry grows with the list.
+const IDS: usize = 1_000;
+
+/// Writes down what happens in one account.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    journal: Arc<dyn Journal>,
+    account: ext::Account,
+}
+
+impl Recorder {
+    pub(crate) fn new(journal: Arc<dyn Journal>, account: ext::Account) -> Self {
+        Self { journal, account }
+    }
+
+    pub(crate) fn session_of(&self, headers: &HeaderMap) -> Session {
+        session_of(&self.journal.salt(), headers)
+    }
+
+    pub(crate) fn begun(
+        &self,
+        attempt: AttemptNo,
+        session: Session,
+        day: Epoch,
+        name: Option<ext::IntentId>,
+        order: Arc<OrderRequest>,
+    ) -> Durable {
+        self.journal.append_durably(self.entry(Record::Begun { attempt, session, day, name, order }))
+    }
+
+    pub(crate) fn event(&self, event: &Event) {
+        let record = match event {
+            Event::Closed { attempt, outcome, answer } => {
+                Record::Closed { attempt: *attempt, outcome: outcome.clone(), answer: *answer }
+            }
+            Event::Ruled { intent, ruling } => Record::Ruled {
+                intent: *intent,
+                order_id: match ruling {
+                    Ruling::Placed { order_id } => Some(order_id.clone()),
+                    Ruling::NotPlaced => None,
+                },
+            },
+            _ => return,
+        };
+        self.journal.append(self.entry(record));
+    }
+
+    pub(crate) fn effect(&self, effect: &Effect, day: Epoch) {
+        match effect {
+            Effect::Seen { session, order_ids, complete } => {
+                let mut chunks = order_ids.chunks(IDS).peekable();
+                // A complete list that is empty says something, too.
+                if chunks.peek().is_none() {
+                    self.seen(*session, day, &[], *complete);
+                }
+                while let Some(ids) = chunks.next() {
+                    self.seen(*session, day, ids, *complete && chunks.peek().is_none());
+                }
+            }
+            Effect::Report(OrderEvent::Recovered { intent, order_id, .. })
+            // Given up before, and found after all.
+            | Effect::Report(OrderEvent::LateDuplicate { intent, order_id, kept: None, .. }) => {
+                let (intent, order_id) = (*intent, order_id.clone());
+                self.journal.append(self.entry(Record::Found { intent, order_id, status: None }));
+            }
+            Effect::Report(OrderEvent::Unresolved { intent, unresolved, .. }) => {
+                let reason = unresolved.reason.as_str().to_owned();
+                self.journal.append(self.entry(Record::Unresolved { intent: *intent, reason }));
+            }
+            Effect::Report(_) | Effect::Decided(_) => {}
+        }
+    }
+
+    fn seen(&self, session: Session, day: Epoch, order_ids: &[Arc<str>], complete: bool) {
+        let order_ids = order_ids.iter().map(ToString::to_string).collect();
+        self.journal.append(self.entry(Record::Seen { session, day, order_ids, complete }));
+    }
+
+    fn entry(&self, record: Record) -> Entry {
+        Entry { account: self.account.clone(), record }
+    }
+}
+
+/// The session of a request, by a name that means the same in every process that uses the journal.
+pub(crate) fn session_of(salt: &[u8], headers: &HeaderMap) -> Session {
+    let Some(token) = headers.get(header::AUTHORIZATION) else { return Session::default() };
+    // Any length is a key.
+    let Ok(mut hash) = Hmac::<Sha1>::new_from_slice(salt) else { return Session::default() };
+    hash.update(token.as_bytes());
+    let hash = hash.finalize().into_bytes();
+    hash.first_chunk().map_or_else(Session::default, |hash| Session::hashed(u64::from_le_bytes(*hash)))
+}

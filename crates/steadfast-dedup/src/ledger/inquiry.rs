@@ -1,0 +1,76 @@
+//! What is asked of a ledger beside the orders themselves.
+
+use std::sync::Arc;
+
+use steadfast_spec::ext;
+
+use super::{Ledger, WeakLedger};
+use crate::{
+    account::Account,
+    ruling::{InvalidRuling, Ruling},
+    stamp::IntentNo,
+    tally::Tally,
+    trace::Step,
+};
+
+impl Ledger {
+    /// How often what happened, in all accounts, since the process began.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        let mut sum = Tally::default();
+        for account in self.accounts() {
+            sum.add(&account.tally());
+        }
+        sum
+    }
+
+    /// Says what has become of an order that ended as [`Unresolved`](crate::Unresolved).
+    ///
+    /// After such an end nothing is concluded of later orders of the same instrument and side: they are placed, and
+    /// one whose outcome is lost ends as unresolved too. That lasts until every such end is resolved by this call or
+    /// by the list, or until the trading day ends. The number of the order is in the
+    /// [`OrderEvent`](crate::OrderEvent) that told of it; the unnamed account is `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRuling`] if nothing is known of such an order, if it did not end as unresolved, or if the identifier
+    /// is another order's.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use steadfast_dedup::{IntentNo, InvalidRuling, Ledger, Ruling};
+    ///
+    /// let ledger = Ledger::default();
+    /// let ruled = ledger.resolve(None, IntentNo(7), Ruling::NotPlaced);
+    /// assert_eq!(ruled, Err(InvalidRuling::UnknownIntent));
+    /// ```
+    pub fn resolve(
+        &self,
+        account: Option<&ext::Account>,
+        intent: IntentNo,
+        ruling: Ruling,
+    ) -> Result<(), InvalidRuling> {
+        self.known_account(account).ok_or(InvalidRuling::UnknownIntent)?.rule(intent, ruling)
+    }
+
+    /// Every step of an account's registry so far, if the settings say [`traced`](crate::Settings::traced).
+    #[must_use]
+    pub fn trace(&self, account: Option<&ext::Account>) -> Vec<Step> {
+        self.known_account(account).map_or_else(Vec::new, |account| account.trace())
+    }
+
+    /// The account, if anything was asked of it yet.
+    pub(crate) fn known_account(&self, name: Option<&ext::Account>) -> Option<Arc<Account>> {
+        let unnamed = ext::Account::default();
+        self.shared.accounts.lock().get(name.unwrap_or(&unnamed)).cloned()
+    }
+}
+
+impl WeakLedger {
+    /// How often what happened, in all accounts; nothing if the ledger is gone.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.shared.upgrade().map_or_else(Tally::default, |shared| Ledger { shared }.tally())
+    }
+}

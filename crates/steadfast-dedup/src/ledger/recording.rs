@@ -1,0 +1,141 @@
+//! What a ledger writes down, and what it finds written.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use http::Request;
+use parking_lot::Mutex;
+use steadfast_spec::ext;
+use tokio::sync::broadcast;
+
+use super::{EVENTS, Ledger, Shared};
+use crate::{
+    account::Account,
+    event::OrderEvent,
+    journal::{Entry, Journal, Recorder},
+    recovery::RecoveredOrder,
+    settings::Settings,
+    stamp::Session,
+    ticket::{Ticket, is_order_list},
+};
+
+/// What outlives the process.
+pub(super) struct Written {
+    journal: Arc<dyn Journal>,
+    /// In doubt when the process began, and looked for since.
+    in_doubt: Vec<(Arc<Account>, RecoveredOrder)>,
+    /// In doubt on a day that is over: nobody can tell any more.
+    left: Vec<RecoveredOrder>,
+}
+
+impl Written {
+    pub(super) fn recorder(&self, account: &ext::Account) -> Recorder {
+        Recorder::new(self.journal.clone(), account.clone())
+    }
+}
+
+impl Ledger {
+    /// A ledger that goes on where the journal ends, and writes down what must outlive the process.
+    ///
+    /// Every order that earlier processes left in doubt is looked for, for the whole settle time again, and never
+    /// sent: as soon as somebody waits in [`recover`](Self::recover), or the account's first order is placed.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use steadfast_dedup::{Ledger, Settings, journal::FileJournal};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("orders.journal");
+    /// let ledger = Ledger::journaled(Settings::default(), FileJournal::open(path)?);
+    /// assert_eq!(ledger.in_doubt(), 0);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn journaled(settings: Settings, journal: impl Journal + 'static) -> Self {
+        let journal: Arc<dyn Journal> = Arc::new(journal);
+        let settings = Arc::new(settings);
+        let events = broadcast::channel(EVENTS).0;
+        let mut entries: BTreeMap<ext::Account, Vec<Entry>> = BTreeMap::new();
+        for entry in journal.recover() {
+            entries.entry(entry.account.clone()).or_default().push(entry);
+        }
+        let (mut accounts, mut in_doubt, mut left) = (HashMap::new(), Vec::new(), Vec::new());
+        for (name, entries) in entries {
+            let mut account = Account::new(name.clone(), settings.clone(), events.clone());
+            let recorder = Recorder::new(journal.clone(), name.clone());
+            let (doubts, lost) = account.replay(recorder, &entries);
+            let account = Arc::new(account);
+            in_doubt.extend(doubts.into_iter().map(|order| (account.clone(), order)));
+            left.extend(lost);
+            accounts.insert(name, account);
+        }
+        Self::with((*settings).clone(), accounts, Some(Written { journal, in_doubt, left }), events)
+    }
+
+    pub(super) fn with(
+        settings: Settings,
+        accounts: HashMap<ext::Account, Arc<Account>>,
+        written: Option<Written>,
+        events: broadcast::Sender<OrderEvent>,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                settings: Arc::new(settings),
+                accounts: Mutex::new(accounts),
+                guarded: AtomicBool::new(false),
+                events,
+                written,
+            }),
+        }
+    }
+
+    /// The orders that earlier processes left in doubt, and what is known of each now.
+    #[must_use]
+    pub fn recovered(&self) -> Vec<RecoveredOrder> {
+        let Some(written) = &self.shared.written else { return Vec::new() };
+        let looked_for = written.in_doubt.iter().map(|(account, order)| {
+            let verdict = account.recovered_now(order.intent);
+            RecoveredOrder { verdict, ..order.clone() }
+        });
+        written.left.iter().cloned().chain(looked_for).collect()
+    }
+
+    /// The orders that earlier processes left in doubt, once each is decided.
+    ///
+    /// Somebody must read the list meanwhile: a request marked with [`Recover`](crate::Recover), or any order of the
+    /// account, shows the way to it.
+    pub async fn recover(&self) -> Vec<RecoveredOrder> {
+        if let Some(written) = &self.shared.written {
+            for (account, order) in &written.in_doubt {
+                account.recovered(order.intent).await;
+            }
+        }
+        self.recovered()
+    }
+
+    /// Waits until every such order of one account is decided.
+    pub(crate) async fn recovered_of(&self, account: &Arc<Account>) {
+        let Some(written) = &self.shared.written else { return };
+        for (_, order) in written.in_doubt.iter().filter(|(of, _)| Arc::ptr_eq(of, account)) {
+            account.recovered(order.intent).await;
+        }
+    }
+
+    /// Waits until everything that was written is durable. A journal that has failed has said so.
+    pub(super) async fn flush(&self) {
+        if let Some(written) = &self.shared.written {
+            drop(written.journal.flush().await);
+        }
+    }
+
+    /// The session of a list that a caller reads for himself, by the name that the journal knows it by.
+    pub(crate) fn session_of_list<B>(&self, request: &Request<B>) -> Option<Session> {
+        let written = self.shared.written.as_ref()?;
+        let own = request.extensions().get::<Ticket>().is_some();
+        (!own && is_order_list(request))
+            .then(|| crate::journal::session_of(&written.journal.salt(), request.headers()))
+    }
+}

@@ -1,0 +1,309 @@
+//! The service, the callers and the journal of a model, around a real registry.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use steadfast_spec::{OrderRecord, OrderRequest, Outcome, Resend};
+
+use super::{Model, Move, Record, Served, at};
+use crate::{
+    attempt::{Attempt, AttemptState},
+    event::{Answer, Effect, Event, OrderEvent},
+    intent::{Intent, Phase},
+    policy::ResendPolicy,
+    registry::{Purpose, Registry},
+    settings::Settings,
+    stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Session},
+};
+
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) registry: Registry,
+    /// The owner of every order; `None` for somebody else's.
+    pub(super) orders: Vec<Option<u64>>,
+    pub(super) served: Vec<Vec<Served>>,
+    /// Reads under way: how many orders they saw, if they were evaluated.
+    pub(super) reads: Vec<(ReadNo, Option<usize>)>,
+    /// Flagged in this run of the process, and in all.
+    pub(super) flagged: HashSet<String>,
+    pub(super) ever_flagged: bool,
+    /// Answers that named an order which another intent had taken.
+    pub(super) double: bool,
+    pub(super) sent: u64,
+    pub(super) journal: Vec<Record>,
+    pub(super) crashes: u32,
+    /// What the callers had been told when the process crashed.
+    pub(super) told: Vec<Option<usize>>,
+    next_read: u64,
+}
+
+pub(super) fn order() -> Arc<OrderRequest> {
+    let fields = [
+        ("symId", "S"),
+        ("qty", "1"),
+        ("side", "buy"),
+        ("type", "market"),
+        ("product", "delivery"),
+        ("validity", "day"),
+    ];
+    Arc::new(OrderRequest::from_fields(fields).unwrap())
+}
+
+pub(super) fn records(count: usize) -> Vec<OrderRecord> {
+    let list: Vec<_> =
+        (0..count).map(|n| format!(r#"{{"orderId":"{n}","symId":"S","side":"buy","qty":1}}"#)).collect();
+    let body = format!(r#"{{"s":"ok","d":[{}]}}"#, list.join(","));
+    steadfast_spec::parse_order_list(body.as_bytes(), &Default::default()).unwrap()
+}
+
+impl World {
+    pub(super) fn new(model: &Model, order: &Arc<OrderRequest>) -> Self {
+        let mut world = Self {
+            registry: registry(model),
+            orders: Vec::new(),
+            served: vec![Vec::new(); at(model.intents)],
+            reads: Vec::new(),
+            flagged: HashSet::new(),
+            ever_flagged: false,
+            double: false,
+            sent: 0,
+            journal: Vec::new(),
+            crashes: 0,
+            told: vec![None; at(model.intents)],
+            next_read: 0,
+        };
+        for n in 0..model.intents {
+            world.open(n, order);
+        }
+        // The list is known before the first order.
+        world.open_read();
+        world.close_read(0, &[]);
+        world
+    }
+
+    fn open(&mut self, n: u64, order: &Arc<OrderRequest>) {
+        let opened = Event::Opened { intent: IntentNo(n), order: order.clone(), name: None };
+        self.registry.step(Duration::ZERO, opened);
+    }
+
+    fn step(&mut self, event: Event) {
+        for effect in self.registry.step(Duration::ZERO, event) {
+            match effect {
+                Effect::Report(
+                    OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. },
+                ) => {
+                    self.ever_flagged = true;
+                    assert!(self.flagged.insert(order_id), "I11: flagged twice");
+                }
+                Effect::Report(OrderEvent::Conflict { .. }) => self.double = true,
+                Effect::Report(OrderEvent::Recovered { intent, order_id, .. }) => {
+                    self.journal.push(Record::Found(intent.0, order_id.parse().unwrap()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn open_read(&mut self) {
+        let read = ReadNo(self.next_read);
+        self.next_read += 1;
+        self.step(Event::ReadOpened { read, purpose: Purpose::Verification });
+        self.step(Event::ReadStarted { read, session: Session::default() });
+        self.reads.push((read, None));
+    }
+
+    fn close_read(&mut self, index: usize, all: &[OrderRecord]) {
+        let (read, seen) = self.reads.remove(index);
+        let shown = seen.unwrap_or(0);
+        let list = all[..shown].to_vec();
+        let known = self.journal.iter().any(|record| matches!(record, Record::Seen(more) if *more >= shown));
+        if !known {
+            self.journal.push(Record::Seen(shown));
+        }
+        self.step(Event::ReadEnded { read, list: Ok(list) });
+    }
+
+    /// Sends an intent as the layers do, if the registry lets it go.
+    fn send(&mut self, intent: u64) {
+        let Some(attempt) = self.registry.next_attempt(IntentNo(intent), Session::default()) else { return };
+        self.journal.push(Record::Begin(intent, attempt.index));
+        self.step(Event::Begun { attempt, session: Session::default() });
+        let wanted = self.registry.may_send(attempt);
+        self.step(if wanted { Event::Sent(attempt) } else { Event::Withheld(attempt) });
+        let served = if wanted { Served::Pending } else { Served::Dropped };
+        self.served[at(intent)].push(served);
+    }
+
+    /// A new process, which knows what the journal holds; the requests that are under way go on.
+    fn crash(&mut self, model: &Model, keep: usize, order: &Arc<OrderRequest>) {
+        for (n, told) in self.told.iter_mut().enumerate() {
+            let intent = self.registry.intents.get(&IntentNo(n as u64));
+            *told = intent.and_then(|intent| intent.order_id()).map(|id| id.parse().unwrap());
+        }
+        let mut journal = std::mem::take(&mut self.journal);
+        journal.truncate(keep);
+        self.crashes += 1;
+        self.registry = registry(model);
+        self.reads.clear();
+        self.flagged.clear();
+        let number = |n, index| AttemptNo { intent: IntentNo(n), index };
+        let begun = |n| journal.iter().any(|record| matches!(record, Record::Begin(other, _) if *other == n));
+        for n in (0..model.intents).filter(|n| begun(*n)) {
+            self.open(n, order);
+        }
+        for record in &journal {
+            match *record {
+                Record::Begin(n, k) => {
+                    self.step(Event::Begun { attempt: number(n, k), session: Session::default() });
+                    self.step(Event::Sent(number(n, k)));
+                }
+                Record::Seen(shown) => {
+                    let order_ids = (0..shown).map(|order| order.to_string()).collect();
+                    self.step(Event::Known { session: Session::default(), order_ids, complete: true });
+                }
+                Record::Acknowledged(n, k, order) => {
+                    self.close(number(n, k), Outcome::Accepted { order_id: Some(order.to_string()) });
+                }
+                Record::Refused(n, k) => self.close(number(n, k), Outcome::Rejected),
+                Record::Limited(n, k) => self.close(number(n, k), Outcome::NotExecuted),
+                Record::Found(n, order) => {
+                    let order_id = order.to_string();
+                    self.step(Event::Found { intent: IntentNo(n), order_id, status: None });
+                }
+            }
+        }
+        self.step(Event::Restarted);
+        self.journal = journal;
+        for n in 0..model.intents {
+            if !self.registry.intents.contains_key(&IntentNo(n)) {
+                self.open(n, order);
+            }
+        }
+    }
+
+    pub(super) fn intent(&self, n: u64) -> &Intent {
+        &self.registry.intents[&IntentNo(n)]
+    }
+
+    fn close(&mut self, attempt: AttemptNo, outcome: Outcome) {
+        self.step(Event::Closed { attempt, outcome, answer: Answer::Status(504) });
+    }
+
+    /// Everything that can happen next.
+    pub(super) fn moves(&self, model: &Model, out: &mut Vec<Move>) {
+        out.clear();
+        for n in 0..model.intents {
+            let intent = self.intent(n);
+            let first = n == 0 || !self.served[at(n - 1)].is_empty();
+            let turn = self.registry.has_turn(IntentNo(n));
+            if intent.phase == Phase::Idle && intent.attempts.is_empty() && first && turn {
+                out.push(Move::Send(n));
+            }
+            if intent.phase == Phase::Granted {
+                out.push(Move::Leave(n));
+                // Sends refused for rate could go on for ever.
+                if intent.attempts.len() < 3 {
+                    out.push(Move::Resend(n));
+                }
+            }
+            for (k, attempt) in intent.attempts.iter().enumerate() {
+                self.moves_of(model, n, k, attempt, out);
+            }
+        }
+        if self.orders.iter().filter(|owner| owner.is_none()).count() < model.foreign {
+            out.push(Move::Foreign);
+        }
+        if self.reads.len() < model.reads {
+            out.push(Move::Read);
+        }
+        for (index, (_, seen)) in self.reads.iter().enumerate() {
+            out.push(if seen.is_none() { Move::Evaluate(index) } else { Move::List(index) });
+        }
+        if self.crashes < model.crashes && self.sent > 0 {
+            let durable = self.durable();
+            out.push(Move::Crash(self.journal.len()));
+            if model.lossy && durable < self.journal.len() {
+                out.push(Move::Crash(durable));
+            }
+        }
+    }
+
+    fn moves_of(&self, model: &Model, n: u64, k: usize, attempt: &Attempt, out: &mut Vec<Move>) {
+        let served = self.served[at(n)][k];
+        if served == Served::Pending && !matches!(attempt.state, AttemptState::Void) {
+            out.extend([Move::Apply(n, k), Move::Drop(n, k)]);
+        }
+        match attempt.state {
+            AttemptState::InFlight(_) => {
+                out.push(Move::Doubt(n, k));
+                match served {
+                    Served::Applied(_) => out.push(Move::Acknowledge(n, k)),
+                    Served::Dropped if model.refusals => out.extend([Move::Refuse(n, k), Move::Limit(n, k)]),
+                    _ => {}
+                }
+            }
+            AttemptState::Doubt { settled: None, .. } if !model.bounded || served != Served::Pending => {
+                out.push(Move::Settle(n, k));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn make(&mut self, model: &Model, made: Move, order: &Arc<OrderRequest>, all: &[OrderRecord]) {
+        let number = |n, index| AttemptNo { intent: IntentNo(n), index };
+        match made {
+            Move::Send(n) => {
+                let before = self.served[at(n)].len();
+                self.send(n);
+                self.sent += (self.served[at(n)].len() - before) as u64;
+            }
+            Move::Resend(n) => self.send(n),
+            Move::Leave(n) => self.step(Event::Concluded(IntentNo(n))),
+            Move::Apply(n, k) => {
+                self.served[at(n)][k] = Served::Applied(self.orders.len());
+                self.orders.push(Some(n));
+            }
+            Move::Drop(n, k) => self.served[at(n)][k] = Served::Dropped,
+            Move::Acknowledge(n, k) => {
+                let Served::Applied(order) = self.served[at(n)][k] else { unreachable!() };
+                self.journal.push(Record::Acknowledged(n, k, order));
+                self.close(number(n, k), Outcome::Accepted { order_id: Some(order.to_string()) });
+            }
+            Move::Doubt(n, k) => self.close(number(n, k), Outcome::Unknown { resend: Resend::AfterAbsence }),
+            Move::Refuse(n, k) => {
+                self.journal.push(Record::Refused(n, k));
+                self.close(number(n, k), Outcome::Rejected);
+            }
+            Move::Limit(n, k) => {
+                self.journal.push(Record::Limited(n, k));
+                self.close(number(n, k), Outcome::NotExecuted);
+            }
+            Move::Settle(n, k) => {
+                self.registry.unsettled.retain(|(_, other)| *other != number(n, k));
+                self.registry.settle(number(n, k));
+            }
+            Move::Foreign => self.orders.push(None),
+            Move::Read => self.open_read(),
+            Move::Evaluate(index) => self.reads[index].1 = Some(self.orders.len()),
+            Move::List(index) => self.close_read(index, all),
+            Move::Crash(keep) => self.crash(model, keep, order),
+        }
+    }
+
+    /// How much of the journal is on disk for certain: everything up to the last send that was begun.
+    pub(super) fn durable(&self) -> usize {
+        let last = self.journal.iter().rposition(|record| matches!(record, Record::Begin(..)));
+        last.map_or(0, |last| last + 1)
+    }
+
+    pub(super) fn own(&self) -> u64 {
+        self.orders.iter().flatten().count() as u64
+    }
+}
+
+fn registry(model: &Model) -> Registry {
+    let settings =
+        Settings::default().resend(ResendPolicy::AtMost(model.attempts - 1)).key_policy(model.key_policy);
+    let mut registry = Registry::new(Arc::new(settings), Epoch(0));
+    registry.rules = model.rules;
+    registry
+}

@@ -1,0 +1,85 @@
+use std::time::Duration;
+
+/// Whether an order that was found absent is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResendPolicy {
+    /// Never: at most one order per intent without any assumption about lateness.
+    Never,
+    /// At most this many times: at most one order per intent as long as no order appears later than the lateness
+    /// bound.
+    AtMost(u32),
+}
+
+/// Who else places orders in the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountMode {
+    /// Nobody: an order that looks like ours is ours.
+    ///
+    /// If that is false, the price is a possible omission (somebody else's twin is taken for ours), never a
+    /// duplicate.
+    Exclusive,
+    /// Others too: an order that looks like ours is reported as a candidate and never claimed.
+    Shared,
+}
+
+/// What the order list holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrdersScope {
+    /// The orders of one login session, as the specification words it (§4.5).
+    Session,
+    /// All orders of the account's day, whichever session placed them.
+    Account,
+}
+
+/// How orders that share account, instrument and side are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyPolicy {
+    /// At once. The bookkeeping is exact with any number of them in doubt together.
+    #[default]
+    Concurrent,
+    /// One after the other: the next leaves when the one before is answered or its doubt is decided.
+    ///
+    /// The simplest to reason about. Throughput of one instrument and side falls to one order per round trip, and
+    /// a lost answer holds the others, an exit too, for up to the gateway timeout and the lateness bound.
+    Serialize,
+}
+
+/// After which lost outcomes the order list is asked.
+///
+/// | outcome | `Default` | `SpecMinimal` |
+/// |---|---|---|
+/// | 504 | verified, resent if absent | the same |
+/// | 500, 502, 503, other 5xx; reset, timeout, end of stream | verified, resent if absent | in doubt |
+/// | 400 `Internal Error occurred. Kindly try again.` | verified, resent if absent | in doubt |
+/// | 200 without a readable order id; other 400s and 4xx | verified, never resent | in doubt |
+///
+/// *In doubt* is reported at once as [`Reason::NotVerified`](crate::Reason::NotVerified): no read is made for it,
+/// it is never sent again, and it is watched like every order that ended without certainty. Neither choice ever
+/// takes an outcome that proves nothing for one that proves something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VerifyOn {
+    /// After everything that proves nothing.
+    #[default]
+    Default,
+    /// After a 504 alone, the one answer whose check the specification describes (§4.4).
+    SpecMinimal,
+}
+
+/// How fresh the list must be that an order is compared with.
+///
+/// An order of somebody else's that appeared after the last list and before the send looks new afterwards. A fresher
+/// list makes that window smaller and costs reads, each of the General zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Baseline {
+    /// Read once before the first order of a day or session.
+    #[default]
+    Cold,
+    /// Read again before an order if the last complete list is older than this.
+    MaxAge(Duration),
+    /// Read before every order; orders that start together share one read.
+    Always,
+}

@@ -1,0 +1,154 @@
+//! What earlier processes left in doubt, and what has become of it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use steadfast_spec::{OrderRequest, Outcome, ext};
+
+use crate::{
+    event::Event,
+    journal::{Entry, Record},
+    registry::Registry,
+    resolution::{Reason, Unresolved, Verdict},
+    stamp::{AttemptNo, Epoch, IntentNo},
+};
+
+/// An order that an earlier process left in doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveredOrder {
+    /// The account.
+    pub account: ext::Account,
+    /// The order's number.
+    pub intent: IntentNo,
+    /// The caller's own name for it.
+    pub name: Option<ext::IntentId>,
+    /// The order.
+    pub order: Arc<OrderRequest>,
+    /// What is known of it now. It is never sent again.
+    pub verdict: Verdict,
+}
+
+/// Marks a request of the order list as the way to what earlier processes left in doubt.
+///
+/// The [`Dedup`](crate::Dedup) service does not send it. It reads the list through itself until every such order is
+/// decided, and then answers with an empty 204. Orders in doubt are looked for without it, too, once the account's first
+/// order shows the way to its list.
+///
+/// # Cancellation
+///
+/// Dropping its future does not stop the reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recover;
+
+/// The orders that a journal knows no end of, without asking anybody: in doubt, or unresolved for the reason written last.
+///
+/// For whoever [reads](crate::journal::FileJournal::read) a journal that he does not open.
+#[must_use]
+pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
+    let mut open: BTreeMap<(ext::Account, IntentNo), RecoveredOrder> = BTreeMap::new();
+    for Entry { account, record } in entries {
+        let of = |intent: IntentNo| (account.clone(), intent);
+        match record {
+            Record::Begun { attempt, name, order, .. } => {
+                let (account, intent, verdict) = (account.clone(), attempt.intent, Verdict::Pending);
+                let (name, order) = (name.clone(), order.clone());
+                open.insert(of(intent), RecoveredOrder { account, intent, name, order, verdict });
+            }
+            Record::Closed { attempt, outcome: Outcome::Accepted { order_id: Some(_) }, .. } => {
+                open.remove(&of(attempt.intent));
+            }
+            Record::Found { intent, .. } | Record::Ruled { intent, .. } => {
+                open.remove(&of(*intent));
+            }
+            Record::Unresolved { intent, reason } => {
+                let reason = Reason::ALL.into_iter().find(|known| known.as_str() == reason);
+                if let (Some(order), Some(reason)) = (open.get_mut(&of(*intent)), reason) {
+                    order.verdict = Verdict::Unresolved(Unresolved::new(reason, Vec::new()));
+                }
+            }
+            Record::Closed { .. } | Record::Seen { .. } => {}
+        }
+    }
+    open.into_values().collect()
+}
+
+/// How an account's registry gets to where the journal ends.
+#[derive(Debug, Default)]
+pub(crate) struct Replay {
+    pub(crate) events: Vec<Event>,
+    /// Every order of this day.
+    pub(crate) orders: BTreeMap<IntentNo, (Option<ext::IntentId>, Arc<OrderRequest>)>,
+    /// Orders of other days that nobody decided.
+    pub(crate) left: Vec<RecoveredOrder>,
+    pub(crate) next_intent: u64,
+}
+
+impl Registry {
+    /// What a caller asked for.
+    pub(crate) fn asked(&self, intent: IntentNo) -> Option<(Option<ext::IntentId>, Arc<OrderRequest>)> {
+        self.intents.get(&intent).map(|intent| (intent.name.clone(), intent.order.clone()))
+    }
+}
+
+impl Replay {
+    /// Replays one account's entries on the day that it is now.
+    pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>, today: Epoch) -> Self {
+        let mut replay = Self::default();
+        // Sends that placed nothing may have been forgotten: those that are left are numbered anew.
+        let mut indices: BTreeMap<AttemptNo, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<IntentNo, usize> = BTreeMap::new();
+        let mut others: BTreeMap<IntentNo, RecoveredOrder> = BTreeMap::new();
+        for entry in entries {
+            let events = &mut replay.events;
+            match entry.record.clone() {
+                Record::Begun { attempt, day, name, order, .. } if day != today => {
+                    replay.next_intent = replay.next_intent.max(attempt.intent.0.saturating_add(1));
+                    let verdict = Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()));
+                    let (account, intent) = (entry.account.clone(), attempt.intent);
+                    others.insert(intent, RecoveredOrder { account, intent, name, order, verdict });
+                }
+                Record::Begun { attempt, session, name, order, .. } => {
+                    let intent = attempt.intent;
+                    replay.next_intent = replay.next_intent.max(intent.0.saturating_add(1));
+                    if replay.orders.insert(intent, (name.clone(), order.clone())).is_none() {
+                        events.push(Event::Opened { intent, order, name });
+                    }
+                    let count = counts.entry(intent).or_default();
+                    indices.insert(attempt, *count);
+                    let attempt = AttemptNo { intent, index: *count };
+                    *count += 1;
+                    // Where it was written down is the earliest position at which it can have left.
+                    events.extend([Event::Begun { attempt, session }, Event::Sent(attempt)]);
+                }
+                Record::Closed { attempt, outcome, answer } => {
+                    if let Some(&index) = indices.get(&attempt) {
+                        let attempt = AttemptNo { intent: attempt.intent, index };
+                        events.push(Event::Closed { attempt, outcome, answer });
+                    } else if !outcome.is_unknown() {
+                        others.remove(&attempt.intent);
+                    }
+                }
+                Record::Found { intent, order_id, status } => {
+                    if replay.orders.contains_key(&intent) {
+                        events.push(Event::Found { intent, order_id, status });
+                    }
+                    others.remove(&intent);
+                }
+                // By the word of whoever looked, which is as good as the list.
+                Record::Ruled { intent, order_id } => {
+                    if let (true, Some(order_id)) = (replay.orders.contains_key(&intent), order_id) {
+                        events.push(Event::Found { intent, order_id, status: None });
+                    }
+                    others.remove(&intent);
+                }
+                Record::Seen { session, day, order_ids, complete } if day == today => {
+                    events.push(Event::Known { session, order_ids, complete });
+                }
+                Record::Seen { .. } | Record::Unresolved { .. } => {}
+            }
+        }
+        replay.events.push(Event::Restarted);
+        replay.left = others.into_values().collect();
+        replay
+    }
+}

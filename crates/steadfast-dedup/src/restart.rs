@@ -1,0 +1,99 @@
+//! What an earlier run of the process left behind.
+//!
+//! The journal is replayed through the same events, its positions being the clock; here is what only a replay says.
+//! A crash is nothing but doubt: whatever was not answered may have been applied, and the time that passed meanwhile
+//! counts for nothing, because no clock that outlives the process can be trusted.
+
+use std::sync::Arc;
+
+use crate::{
+    attempt::{AttemptState, Never, Sent},
+    book::Source,
+    event::Effect,
+    intent::{Finding, Phase},
+    registry::Registry,
+    stamp::{AttemptNo, IntentNo, Session},
+};
+
+impl Registry {
+    /// An earlier list held these; their records are lost.
+    pub(crate) fn know(&mut self, session: Session, order_ids: Vec<String>, complete: bool) {
+        let (seen, session) = (self.tick(), self.scoped(session));
+        for order_id in order_ids {
+            self.book.know(Source { session, own: complete }, seen, order_id.into());
+        }
+        // What a list of our own holds, a later one of the session must hold too.
+        if complete {
+            let book = self.book.session_mut(session);
+            (book.asked, book.has_baseline) = (true, true);
+            book.complete_at = Some(self.now);
+        }
+    }
+
+    /// An earlier run found the intent's order.
+    pub(crate) fn find(
+        &mut self,
+        number: IntentNo,
+        order_id: Arc<str>,
+        status: Option<String>,
+        out: &mut Vec<Effect>,
+    ) {
+        let seen = self.tick();
+        let Some(intent) = self.intents.get(&number) else { return };
+        let key = intent.key.clone();
+        self.book.adopt(&order_id, number, seen);
+        self.finish(number, Finding::Recovered { order_id, status }, out);
+        self.resolve(&key, out);
+    }
+
+    /// Everything without an answer is in doubt anew, for the whole time, and nobody waits for it.
+    pub(crate) fn restart(&mut self) {
+        self.reads.clear();
+        self.unsettled.clear();
+        self.session = None;
+        for key in self.keys.values_mut() {
+            key.unsettled = 0;
+        }
+        let idle = self.intents.iter().filter(|(_, intent)| intent.attempts.is_empty());
+        let idle: Vec<_> = idle.map(|(&number, _)| number).collect();
+        for number in idle {
+            self.forget(number, &mut Vec::new());
+        }
+        let numbers: Vec<_> = self.intents.keys().copied().collect();
+        for number in numbers {
+            self.doubt_again(number);
+        }
+    }
+
+    fn doubt_again(&mut self, number: IntentNo) {
+        let settles =
+            self.now.saturating_add(self.settings.gateway_timeout).saturating_add(self.settings.lateness);
+        let (now, lateness) = (self.now, self.settings.lateness);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        intent.caller_waits = false;
+        let finished = intent.finding().is_some();
+        let mut doubted = 0;
+        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
+            let (sent, never) = match attempt.state {
+                // It was begun, and nobody is left to say that it did not leave.
+                AttemptState::Open => (Sent { seq: attempt.begun, at: now }, Never::Restart),
+                AttemptState::InFlight(sent) => (sent, Never::Restart),
+                AttemptState::Doubt { sent, never, .. } => (sent, never.unwrap_or(Never::Restart)),
+                AttemptState::Void | AttemptState::Acknowledged(_) => continue,
+            };
+            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(never) };
+            self.unsettled.insert((settles, AttemptNo { intent: number, index }));
+            doubted += 1;
+        }
+        let key = self.keys.entry(intent.key.clone()).or_default();
+        key.unsettled += doubted;
+        if doubted == 0 || finished {
+            return;
+        }
+        if !key.live.contains(&number) {
+            key.live.push(number);
+        }
+        intent.phase = Phase::Doubt;
+        self.search(number, settles.saturating_sub(lateness));
+    }
+}

@@ -1,0 +1,109 @@
+//! What somebody who looked for himself says of an order that could not be resolved.
+
+use std::{error::Error, fmt, sync::Arc};
+
+use crate::{
+    event::Effect,
+    intent::{Finding, Phase},
+    key::Key,
+    registry::Registry,
+    resolution::{Reason, Unresolved},
+    stamp::IntentNo,
+};
+
+/// What has become of an order that ended as [`Unresolved`](crate::Unresolved), by the word of whoever asks
+/// [`Ledger::resolve`](crate::Ledger::resolve).
+///
+/// It is believed: from then on orders of the same instrument and side are reasoned about again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ruling {
+    /// It was placed, and this is its identifier.
+    Placed {
+        /// The identifier.
+        order_id: String,
+    },
+    /// It was not placed, or is of no interest any more.
+    NotPlaced,
+}
+
+/// A ruling that contradicts what is known, or that nobody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidRuling {
+    /// The order is not known, or no longer.
+    UnknownIntent,
+    /// The order did not end as unresolved.
+    NotUnresolved,
+    /// The identifier belongs to another order of ours.
+    OrderOwned,
+}
+
+impl fmt::Display for InvalidRuling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownIntent => "order is not known",
+            Self::NotUnresolved => "order did not end as unresolved",
+            Self::OrderOwned => "order id belongs to another order",
+        })
+    }
+}
+
+impl Error for InvalidRuling {}
+
+impl Registry {
+    /// Why a ruling cannot be taken, if it cannot.
+    ///
+    /// # Errors
+    ///
+    /// See [`InvalidRuling`].
+    pub fn check_ruling(&self, number: IntentNo, ruling: &Ruling) -> Result<(), InvalidRuling> {
+        let intent = self.intents.get(&number).ok_or(InvalidRuling::UnknownIntent)?;
+        if !matches!(intent.finding(), Some(Finding::Unresolved(_))) {
+            return Err(InvalidRuling::NotUnresolved);
+        }
+        match ruling {
+            Ruling::Placed { order_id } if self.book.owner(order_id).is_some() => {
+                Err(InvalidRuling::OrderOwned)
+            }
+            Ruling::Placed { .. } | Ruling::NotPlaced => Ok(()),
+        }
+    }
+
+    pub(crate) fn rule(&mut self, number: IntentNo, ruling: Ruling, out: &mut Vec<Effect>) {
+        if self.check_ruling(number, &ruling).is_err() {
+            return;
+        }
+        let seen = self.tick();
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let key = intent.key.clone();
+        match ruling {
+            Ruling::Placed { order_id } => {
+                let order_id: Arc<str> = order_id.into();
+                intent.phase =
+                    Phase::Finished(Finding::Recovered { order_id: order_id.clone(), status: None });
+                self.book.adopt(&order_id, number, seen);
+            }
+            Ruling::NotPlaced => {
+                // What appears all the same is still noticed: it stays among the decided intents of its key.
+                let unresolved = Unresolved::new(Reason::NotObserved, Vec::new());
+                intent.phase = Phase::Finished(Finding::Unresolved(unresolved));
+                if let Some(name) = intent.name.take()
+                    && self.names.get(&name) == Some(&number)
+                {
+                    self.names.remove(&name);
+                }
+            }
+        }
+        self.clear_taint(&key, number);
+        out.push(Effect::Decided(number));
+        self.resolve(&key, out);
+    }
+
+    /// Nothing is in the way of reasoning about later orders of the key any more, as far as this intent goes.
+    pub(crate) fn clear_taint(&mut self, key: &Key, number: IntentNo) {
+        if let Some(key) = self.keys.get_mut(key) {
+            key.tainting.remove(&number);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! How often what happened, as closed sets of labels and without a single identifier.
+
+use std::time::Duration;
+
+use crate::{
+    event::{Answer, Effect, OrderEvent},
+    lag::LagHistogram,
+    resolution::Reason,
+};
+
+/// Counts of one account, or of all of them, since the process began.
+///
+/// Every label comes from a closed set; nothing in here names an order, an instrument or an account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tally {
+    /// Lost outcomes, by what was lost; see [`ambiguous`](Self::ambiguous).
+    ambiguous: [u64; Cause::ALL.len()],
+    recovered: [u64; Confidence::ALL.len()],
+    unresolved: [u64; Reason::ALL.len()],
+    /// How long after it could first have appeared an order in doubt was seen.
+    pub visibility_lag: LagHistogram,
+    /// Sends again, after a verified absence.
+    pub resent: u64,
+    /// Orders that appeared after they had been taken for absent or given up.
+    pub late_duplicate: u64,
+    /// Orders that nobody asked for.
+    pub excess: u64,
+    /// Answers that contradicted the books.
+    pub conflict: u64,
+    /// Lists that lacked an order which they should have held.
+    pub canary_fail: u64,
+    /// Acknowledged orders that were listed in a form that does not match them.
+    pub uncalibrated: u64,
+}
+
+/// What was lost when the outcome of a send was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A 504.
+    GatewayTimeout,
+    /// Any other 5xx.
+    ServerError,
+    /// A 400 that is not known to refuse.
+    BadRequest,
+    /// A 200 without a readable order id.
+    UnreadableSuccess,
+    /// An answer of any other status.
+    OtherStatus,
+    /// The gateway answered, and the answer was cut.
+    Cut,
+    /// No answer at all: a reset, a timeout, a caller that left.
+    NoAnswer,
+}
+
+/// How sure it is that a found order is the one that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Confidence {
+    /// It shows every field of the order, and no other order or intent competed for it.
+    Exact,
+    /// It shows only some fields of the order, all of them equal.
+    Partial,
+    /// Equal orders were in doubt together: how many were placed is certain, whose is whose is a convention.
+    Interchangeable,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::GatewayTimeout,
+        Self::ServerError,
+        Self::BadRequest,
+        Self::UnreadableSuccess,
+        Self::OtherStatus,
+        Self::Cut,
+        Self::NoAnswer,
+    ];
+
+    /// The cause in logs and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GatewayTimeout => "gateway_timeout",
+            Self::ServerError => "server_error",
+            Self::BadRequest => "bad_request",
+            Self::UnreadableSuccess => "unreadable_success",
+            Self::OtherStatus => "other_status",
+            Self::Cut => "cut",
+            Self::NoAnswer => "no_answer",
+        }
+    }
+
+    pub(crate) fn of(answer: Answer) -> Self {
+        match answer {
+            Answer::Status(504) => Self::GatewayTimeout,
+            Answer::Status(500..=599) => Self::ServerError,
+            Answer::Status(400) => Self::BadRequest,
+            Answer::Status(200) => Self::UnreadableSuccess,
+            Answer::Status(_) => Self::OtherStatus,
+            Answer::Cut => Self::Cut,
+            Answer::None => Self::NoAnswer,
+        }
+    }
+}
+
+impl Confidence {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Exact, Self::Partial, Self::Interchangeable];
+
+    /// The confidence in logs and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Partial => "partial",
+            Self::Interchangeable => "interchangeable",
+        }
+    }
+}
+
+impl Tally {
+    /// How many outcomes were lost in this way.
+    #[must_use]
+    pub fn ambiguous(&self, cause: Cause) -> u64 {
+        self.ambiguous[cause as usize]
+    }
+
+    /// How many orders in doubt were found, with this confidence.
+    #[must_use]
+    pub fn recovered(&self, confidence: Confidence) -> u64 {
+        self.recovered[confidence as usize]
+    }
+
+    /// How many orders ended without certainty, for this reason.
+    #[must_use]
+    pub fn unresolved(&self, reason: Reason) -> u64 {
+        self.unresolved[reason as usize]
+    }
+
+    /// How many orders were absent beyond the lateness bound and not sent again.
+    #[must_use]
+    pub fn not_observed(&self) -> u64 {
+        self.unresolved(Reason::NotObserved)
+    }
+
+    /// Every lost outcome, whatever was lost.
+    #[must_use]
+    pub fn ambiguous_total(&self) -> u64 {
+        self.ambiguous.iter().sum()
+    }
+
+    /// Every order in doubt that was found.
+    #[must_use]
+    pub fn recovered_total(&self) -> u64 {
+        self.recovered.iter().sum()
+    }
+
+    /// Every order that ended without certainty.
+    #[must_use]
+    pub fn unresolved_total(&self) -> u64 {
+        self.unresolved.iter().sum()
+    }
+
+    /// Adds another account's counts.
+    pub fn add(&mut self, other: &Self) {
+        let Self { ambiguous, recovered, unresolved, visibility_lag, .. } = other;
+        let pairs = self.ambiguous.iter_mut().zip(ambiguous);
+        let pairs = pairs.chain(self.recovered.iter_mut().zip(recovered));
+        for (mine, theirs) in pairs.chain(self.unresolved.iter_mut().zip(unresolved)) {
+            *mine += theirs;
+        }
+        self.visibility_lag.add(visibility_lag);
+        self.resent += other.resent;
+        self.late_duplicate += other.late_duplicate;
+        self.excess += other.excess;
+        self.conflict += other.conflict;
+        self.canary_fail += other.canary_fail;
+        self.uncalibrated += other.uncalibrated;
+    }
+
+    pub(crate) fn lose(&mut self, answer: Answer) {
+        self.ambiguous[Cause::of(answer) as usize] += 1;
+    }
+
+    pub(crate) fn recover(&mut self, confidence: Confidence, lag: Duration) {
+        self.recovered[confidence as usize] += 1;
+        self.visibility_lag.observe(lag);
+    }
+
+    /// Counts what is reported; what is not reported counts itself.
+    pub(crate) fn take(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            let Effect::Report(event) = effect else { continue };
+            match event {
+                OrderEvent::Unresolved { unresolved, .. } => {
+                    self.unresolved[unresolved.reason as usize] += 1;
+                }
+                OrderEvent::LateDuplicate { .. } => self.late_duplicate += 1,
+                OrderEvent::Excess { .. } => self.excess += 1,
+                OrderEvent::Conflict { .. } => self.conflict += 1,
+                OrderEvent::Uncalibrated { .. } => self.uncalibrated += 1,
+                OrderEvent::Recovered { .. }
+                | OrderEvent::Absent { .. }
+                | OrderEvent::ListNotMonotone { .. } => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_label_has_its_own_place_and_name() {
+        for (at, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, at);
+        }
+        for (at, confidence) in Confidence::ALL.into_iter().enumerate() {
+            assert_eq!(confidence as usize, at);
+        }
+        for (at, reason) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, at);
+        }
+        let names = Cause::ALL.map(Cause::as_str).into_iter();
+        let mut names: Vec<_> = names.chain(Confidence::ALL.map(Confidence::as_str)).collect();
+        names.extend(Reason::ALL.map(Reason::as_str));
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn every_answer_has_a_cause() {
+        for (answer, cause) in [
+            (Answer::Status(504), "gateway_timeout"),
+            (Answer::Status(503), "server_error"),
+            (Answer::Status(400), "bad_request"),
+            (Answer::Status(200), "unreadable_success"),
+            (Answer::Status(302), "other_status"),
+            (Answer::Cut, "cut"),
+            (Answer::None, "no_answer"),
+        ] {
+            assert_eq!(Cause::of(answer).as_str(), cause);
+        }
+    }
+
+    #[test]
+    fn sums_hold_both_parts() {
+        let mut one = Tally { resent: 2, ..Tally::default() };
+        one.lose(Answer::None);
+        let mut other = Tally { resent: 3, ..Tally::default() };
+        other.recover(Confidence::Exact, Duration::from_secs(1));
+        one.add(&other);
+        assert_eq!((one.resent, one.ambiguous_total(), one.recovered_total()), (5, 1, 1));
+        assert_eq!(one.visibility_lag.count(), 1);
+    }
+}

@@ -1,0 +1,138 @@
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{Response, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use steadfast_spec::{ext, parse_order_list};
+
+use crate::{
+    account::Account,
+    stamp::{Epoch, Session},
+};
+
+/// Reads along while a caller reads the order list for himself.
+///
+/// What passes is the caller's own, byte for byte and frame for frame. What is learnt of it is only what it holds:
+/// nobody knows whether it is the whole list. A body that is longer than what may be held, that ends in an error or
+/// that the caller drops halfway, is not looked at.
+pub(crate) struct Listener {
+    account: Arc<Account>,
+    /// The day on which the list was asked for.
+    day: Epoch,
+    session: Session,
+    frames: Vec<Bytes>,
+    held: usize,
+}
+
+impl Listener {
+    /// Somebody who listens to the answer to a request of this account.
+    pub(crate) fn new(account: Arc<Account>) -> Self {
+        let day = account.settings.epoch();
+        Self { account, day, session: Session::default(), frames: Vec::new(), held: 0 }
+    }
+
+    /// Whether there is anything to listen to in the answer.
+    pub(crate) fn hears<B>(mut self, response: &Response<B>) -> Option<Self> {
+        let listed = response.status() == StatusCode::OK;
+        // What is packed would have to be unpacked to be read; nobody asked for that.
+        let plain = !response.headers().contains_key(header::CONTENT_ENCODING);
+        // The guard of a ledger with a journal knows the session by another name.
+        let extensions = response.extensions();
+        let hashed = extensions.get::<Session>().copied();
+        self.session =
+            hashed.unwrap_or_else(|| Session::new(extensions.get::<ext::TokenGeneration>().copied()));
+        (listed && plain).then_some(self)
+    }
+
+    /// True while what has passed may still be a list that can be held.
+    fn take(&mut self, frame: &Bytes) -> bool {
+        self.held += frame.len();
+        self.frames.push(frame.clone());
+        self.held <= self.account.settings.list_body_cap
+    }
+
+    fn end(self) {
+        let body = match <[Bytes; 1]>::try_from(self.frames) {
+            Ok([whole]) => whole,
+            Err(frames) => frames.concat().into(),
+        };
+        // What cannot be read is the caller's to complain about.
+        if let Ok(records) = parse_order_list(&body, &self.account.settings.field_names) {
+            self.account.overhear(self.day, self.session, records);
+        }
+    }
+}
+
+pin_project! {
+    /// A body that somebody listens to.
+    pub(crate) struct TeeBody<B> {
+        #[pin]
+        body: B,
+        listener: Option<Listener>,
+    }
+}
+
+impl<B: Body<Data = Bytes>> TeeBody<B> {
+    pub(crate) fn new(body: B, listener: Listener) -> Self {
+        let mut this = Self { body, listener: Some(listener) };
+        if this.body.is_end_stream() {
+            // An empty body is no list.
+            this.listener = None;
+        }
+        this
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for TeeBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let mut this = self.project();
+        let frame = ready!(this.body.as_mut().poll_frame(cx));
+        let going_on = match &frame {
+            Some(Ok(frame)) => {
+                let held = frame
+                    .data_ref()
+                    .is_none_or(|data| this.listener.as_mut().is_some_and(|listener| listener.take(data)));
+                // Whoever reads by the declared length never polls for the end.
+                if held && this.body.is_end_stream() { None } else { Some(held) }
+            }
+            Some(Err(_)) => Some(false),
+            None => None,
+        };
+        match going_on {
+            Some(true) => {}
+            Some(false) => *this.listener = None,
+            None => {
+                if let Some(listener) = this.listener.take() {
+                    listener.end();
+                }
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B> fmt::Debug for TeeBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TeeBody").field("listening", &self.listener.is_some()).finish_non_exhaustive()
+    }
+}

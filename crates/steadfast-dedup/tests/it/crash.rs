@@ -1,0 +1,539 @@
+//! G. Crash: the process ends at any moment, and another one goes on with its journal.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::Full;
+use parking_lot::Mutex;
+use steadfast_dedup::{
+    Dedup, DedupLayer, GuardedBody, Ledger, OrderRefused, Recover, RecoveredOrder, SendGuard, SendGuardLayer,
+    Settings, Verdict,
+    journal::{Disk, Durable, Entry, FileSystem, Journal, JournalError, Log, Record},
+};
+use steadfast_spec::{BoxError, Failure, Outcome, WallClock, ext, find_cause};
+use tempfile::TempDir;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use tower::{Layer, Service, ServiceExt};
+
+use crate::{
+    gateway::{Body, Gateway, Reply, ack, gw504},
+    rig::{ORDER, Told, order, tell},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// A journal that writes where it is called, so that paused time has no thread to wait for.
+#[derive(Clone, Debug)]
+struct Inline<D: Disk>(Arc<Mutex<Written<D>>>);
+
+#[derive(Debug)]
+struct Written<D: Disk> {
+    /// Gone with its process.
+    log: Option<Log<D>>,
+    salt: [u8; 16],
+    /// How long the disk takes.
+    pause: Duration,
+}
+
+impl<D: Disk> Inline<D> {
+    fn open(disk: D, path: &Path) -> Self {
+        let log = Log::open(disk, path).unwrap();
+        let salt = log.salt();
+        Self(Arc::new(Mutex::new(Written { log: Some(log), salt, pause: Duration::ZERO })))
+    }
+
+    /// Nothing is written any more.
+    fn kill(&self) {
+        self.0.lock().log = None;
+    }
+}
+
+impl<D: Disk + 'static> Journal for Inline<D>
+where
+    D::Lock: 'static,
+{
+    fn recover(&self) -> Vec<Entry> {
+        self.0.lock().log.as_ref().unwrap().entries().cloned().collect()
+    }
+
+    fn append(&self, entry: Entry) {
+        if let Some(log) = &mut self.0.lock().log {
+            drop(log.append([&entry]));
+        }
+    }
+
+    fn append_durably(&self, entry: Entry) -> Durable {
+        let mut written = self.0.lock();
+        let result = match &mut written.log {
+            Some(log) => log.append_durably([&entry]),
+            None => Err(JournalError::Poisoned),
+        };
+        if written.pause.is_zero() {
+            return Durable::known(result);
+        }
+        let (report, durable) = Durable::pending();
+        let pause = written.pause;
+        tokio::spawn(async move {
+            sleep(pause).await;
+            report.tell(result);
+        });
+        durable
+    }
+
+    fn flush(&self) -> Durable {
+        Durable::known(Ok(()))
+    }
+
+    fn salt(&self) -> [u8; 16] {
+        self.0.lock().salt
+    }
+}
+
+/// The way to the gateway, until the process ends: after that nothing goes out and nothing comes back.
+#[derive(Clone)]
+struct Line {
+    gateway: Gateway,
+    cut: Arc<AtomicBool>,
+}
+
+impl Service<Request<GuardedBody<Body>>> for Line {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<GuardedBody<Body>>) -> Self::Future {
+        let Self { gateway, cut } = self.clone();
+        Box::pin(async move {
+            let is_cut = || cut.load(Ordering::Relaxed);
+            if is_cut() {
+                return std::future::pending().await;
+            }
+            let answer = gateway.oneshot(request).await;
+            if is_cut() { std::future::pending().await } else { answer }
+        })
+    }
+}
+
+/// The machine, and the gateway: what outlives every process.
+struct World {
+    gateway: Gateway,
+    folder: TempDir,
+    settings: Settings,
+    token: &'static str,
+}
+
+/// One process.
+struct Process {
+    ledger: Ledger,
+    service: Dedup<SendGuard<Line>>,
+    journal: Inline<FileSystem>,
+    cut: Arc<AtomicBool>,
+    token: &'static str,
+}
+
+impl World {
+    fn new() -> Self {
+        let (gateway, folder) = (Gateway::default(), tempfile::tempdir().unwrap());
+        Self { gateway, folder, settings: Settings::default(), token: "Bearer key:one" }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("orders.journal")
+    }
+
+    fn start(&self) -> Process {
+        let journal = Inline::open(FileSystem, &self.path());
+        let ledger = Ledger::journaled(self.settings.clone(), journal.clone());
+        let cut = Arc::new(AtomicBool::new(false));
+        let service = stack(&ledger, Line { gateway: self.gateway.clone(), cut: cut.clone() });
+        Process { ledger, service, journal, cut, token: self.token }
+    }
+}
+
+fn stack(ledger: &Ledger, line: Line) -> Dedup<SendGuard<Line>> {
+    DedupLayer::new(ledger).layer(SendGuardLayer::new(ledger).layer(line))
+}
+
+impl Process {
+    fn request(&self, intent: &str, form: &str) -> Request<Body> {
+        Request::post("https://gateway.example/v2/api/oms/place-order")
+            .header("x-test-intent", intent)
+            .header(header::AUTHORIZATION, HeaderValue::from_static(self.token))
+            .body(Full::from(form.to_owned()))
+            .unwrap()
+    }
+
+    async fn place(&self, intent: &str, form: &str) -> Told {
+        tell(self.service.clone().oneshot(self.request(intent, form)).await).await
+    }
+
+    /// Under a name that means the same in the next process.
+    async fn place_as(&self, name: &str, form: &str) -> Told {
+        let mut request = self.request(name, form);
+        request.extensions_mut().insert(ext::IntentId::new(name));
+        tell(self.service.clone().oneshot(request).await).await
+    }
+
+    fn start_placing(&self, intent: &str, form: &str) -> JoinHandle<()> {
+        let (service, mut request) = (self.service.clone(), self.request(intent, form));
+        request.extensions_mut().insert(ext::IntentId::new(intent));
+        tokio::spawn(async move { drop(service.oneshot(request).await) })
+    }
+
+    /// As `kill -9`: nobody is told, and nothing more is written.
+    fn kill(self) {
+        self.journal.kill();
+        self.cut.store(true, Ordering::Relaxed);
+    }
+
+    async fn recover(&self) -> Vec<RecoveredOrder> {
+        let mut request =
+            Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
+        request.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_static(self.token));
+        request.extensions_mut().insert(Recover);
+        let answer = self.service.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), 204);
+        self.ledger.recover().await
+    }
+}
+
+/// How each recovered order ended: its name, and its identifier or the reason.
+fn ends(recovered: &[RecoveredOrder]) -> Vec<(String, String)> {
+    let end = |order: &RecoveredOrder| {
+        let end = match &order.verdict {
+            Verdict::Recovered { order_id, .. } => order_id.clone(),
+            Verdict::Unresolved(unresolved) => unresolved.reason.to_string(),
+            other => format!("{other:?}"),
+        };
+        (order.name.as_ref().map(|name| name.as_str().to_owned()).unwrap_or_default(), end)
+    };
+    recovered.iter().map(end).collect()
+}
+
+fn is(recovered: &[RecoveredOrder], expected: &[(&str, &str)]) {
+    let expected: Vec<_> =
+        expected.iter().map(|(name, end)| ((*name).to_owned(), (*end).to_owned())).collect();
+    assert_eq!(ends(recovered), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s78_crash_before_send() {
+    let world = World::new();
+    world.gateway.will([ack().reply(Reply::NotPolled).answered_after(s(60))]);
+    let process = world.start();
+    process.start_placing("a", ORDER);
+    sleep(s(2)).await;
+    process.kill();
+
+    let process = world.start();
+    assert_eq!(process.ledger.in_doubt(), 1);
+    let start = Instant::now();
+    is(&process.recover().await, &[("a", "not_observed")]);
+    assert!(start.elapsed() >= s(45), "the whole settle time: {:?}", start.elapsed());
+    assert_eq!(world.gateway.posts(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s79_crash_after_send() {
+    let world = World::new();
+    world.gateway.will([ack().reply(Reply::Hang)]);
+    let process = world.start();
+    process.start_placing("a", ORDER);
+    sleep(s(2)).await;
+    process.kill();
+
+    let process = world.start();
+    is(&process.recover().await, &[("a", "o1")]);
+    assert_eq!(world.gateway.posts(), 1);
+    // The outcome is written down, too: the third process has nothing to look for.
+    process.kill();
+    let process = world.start();
+    let reads = world.gateway.gets();
+    is(&process.recover().await, &[]);
+    assert_eq!((world.gateway.posts(), world.gateway.gets()), (1, reads));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s80_crash_mid_verification() {
+    for (after, end, least) in [(s(50), "o1", s(40)), (s(3_600), "not_observed", s(45))] {
+        let world = World::new();
+        world.gateway.will([gw504().placed_after(after)]);
+        let process = world.start();
+        process.start_placing("a", ORDER);
+        sleep(s(10)).await;
+        process.kill();
+
+        let start = Instant::now();
+        let process = world.start();
+        is(&process.recover().await, &[("a", end)]);
+        assert!(start.elapsed() >= least, "what has passed does not count: {:?}", start.elapsed());
+        assert_eq!(world.gateway.posts(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s81_torn_tail() {
+    let world = World::new();
+    world.gateway.will([ack().reply(Reply::Hang)]);
+    let process = world.start();
+    process.start_placing("a", ORDER);
+    sleep(s(2)).await;
+    process.kill();
+    // The record of a send that was not reported durable, cut: that send has not left.
+    let whole = std::fs::read(world.path()).unwrap();
+    let (torn, world) = (whole.len() / 2, World { gateway: Gateway::default(), ..world });
+    std::fs::write(world.path(), &whole[..torn]).unwrap();
+    let process = world.start();
+    is(&process.recover().await, &[]);
+    assert_eq!((world.gateway.posts(), world.gateway.gets()), (0, 0));
+    assert_eq!(process.place("b", ORDER).await, Told::Placed("o1".into()));
+}
+
+/// A disk that can be made to have no room.
+#[derive(Clone, Debug)]
+struct Fillable(Arc<AtomicBool>);
+
+#[derive(Debug)]
+struct FillableFile(<FileSystem as Disk>::File, Arc<AtomicBool>);
+
+impl Disk for Fillable {
+    type File = FillableFile;
+    type Lock = <FileSystem as Disk>::Lock;
+
+    fn lock(&self, path: &Path) -> io::Result<Self::Lock> {
+        FileSystem.lock(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Option<FillableFile>> {
+        Ok(FileSystem.open(path)?.map(|file| FillableFile(file, self.0.clone())))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<FillableFile> {
+        FileSystem.create(path).map(|file| FillableFile(file, self.0.clone()))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        FileSystem.rename(from, to)
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        FileSystem.sync_directory(path)
+    }
+}
+
+impl steadfast_dedup::journal::DiskFile for FillableFile {
+    fn read_all(&mut self) -> io::Result<Vec<u8>> {
+        self.0.read_all()
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.1.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.0.append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s81_disk_full() {
+    let world = World::new();
+    let full = Arc::new(AtomicBool::new(false));
+    let journal = Inline::open(Fillable(full.clone()), &world.path());
+    let ledger = Ledger::journaled(Settings::default(), journal.clone());
+    let line = Line { gateway: world.gateway.clone(), cut: Arc::default() };
+    let process = Process {
+        service: stack(&ledger, line),
+        ledger,
+        journal: Inline::open(FileSystem, &world.folder.path().join("unused")),
+        cut: Arc::default(),
+        token: world.token,
+    };
+    assert_eq!(process.place("a", ORDER).await, Told::Placed("o1".into()));
+    full.store(true, Ordering::Relaxed);
+    for _ in 0..2 {
+        let answer = process.service.clone().oneshot(process.request("b", ORDER)).await;
+        let Err(error) = answer else { panic!("not written down, and sent") };
+        assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
+        assert!(Failure::find(&*error).is_some_and(Failure::is_refusal), "nobody repeats it");
+        assert!(matches!(find_cause(&*error), Some(OrderRefused::JournalFailed(_))), "{error:?}");
+        // Room alone does not make it trusted again.
+        full.store(false, Ordering::Relaxed);
+    }
+    assert_eq!(world.gateway.posts(), 1, "failed closed");
+    assert_eq!(process.ledger.in_doubt(), 0);
+    let list = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
+    assert_eq!(process.service.clone().oneshot(list).await.unwrap().status(), 200, "reads go on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn s82_restart_next_day() {
+    let day = Arc::new(Mutex::new(UNIX_EPOCH));
+    let clock = day.clone();
+    let settings = Settings::default().trading_day(WallClock::new(move || *clock.lock()), 0);
+    let world = World { settings, ..World::new() };
+    world.gateway.will([ack().reply(Reply::Hang), ack()]);
+    let process = world.start();
+    process.start_placing("a", ORDER);
+    sleep(s(2)).await;
+    assert_eq!(process.place_as("b", ORDER).await, Told::Placed("o2".into()));
+    process.kill();
+
+    // Forwards or backwards: it is another day's list.
+    for now in [UNIX_EPOCH + s(86_400), UNIX_EPOCH + s(3 * 86_400)] {
+        *day.lock() = now;
+        let process = world.start();
+        let reads = world.gateway.gets();
+        is(&process.recover().await, &[("a", "epoch_changed")]);
+        assert_eq!((world.gateway.posts(), world.gateway.gets()), (2, reads));
+        process.kill();
+    }
+    // On the day itself it is still there to be found.
+    *day.lock() = UNIX_EPOCH;
+    is(&world.start().recover().await, &[("a", "o1")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s84_shutdown_while_verifying() {
+    let world = World::new();
+    world.gateway.will([gw504().placed_after(s(5))]);
+    let process = world.start();
+    process.start_placing("a", ORDER);
+    sleep(s(1)).await;
+    // Drained, it leaves nothing to the next process.
+    process.ledger.shutdown().await;
+    process.kill();
+    let process = world.start();
+    is(&process.recover().await, &[]);
+
+    // A runtime that stops drops all futures: that proves nothing, and the next process looks.
+    world.gateway.will([gw504().placed_after(s(5))]);
+    let call = process.start_placing("b", ORDER);
+    sleep(s(1)).await;
+    call.abort();
+    sleep(Duration::from_millis(1)).await;
+    process.kill();
+    let process = world.start();
+    is(&process.recover().await, &[("b", "o2")]);
+    assert_eq!(world.gateway.posts(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_means_the_same_order_after_a_restart() {
+    let world = World::new();
+    world.gateway.will([ack(), ack().reply(Reply::Hang)]);
+    let process = world.start();
+    assert_eq!(process.place_as("a", ORDER).await, Told::Placed("o1".into()));
+    process.start_placing("b", ORDER);
+    sleep(s(2)).await;
+    process.kill();
+
+    let process = world.start();
+    assert_eq!(process.place_as("a", ORDER).await, Told::Attached("o1".into()));
+    let other = process.place_as("b", &order(11)).await;
+    assert!(matches!(&other, Told::NotSent(text) if text.contains("another order")), "{other:?}");
+    // The call shows the way to the list, and waits for what is found.
+    assert_eq!(process.place_as("b", ORDER).await, Told::Attached("o2".into()));
+    assert_eq!(world.gateway.posts(), 2);
+    is(&process.ledger.recovered(), &[("b", "o2")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_known_before_the_crash_is_not_taken_for_what_was_lost() {
+    let world = World::new();
+    let morning = world.gateway.foreign(ORDER, |_| {});
+    let process = world.start();
+    assert_eq!(process.place("a", ORDER).await, Told::Placed("o2".into()));
+    assert_eq!(morning, "o1", "a twin of another's");
+    world.gateway.will([ack().reply(Reply::NotPolled).answered_after(s(60))]);
+    process.start_placing("b", ORDER);
+    sleep(s(2)).await;
+    process.kill();
+    let process = world.start();
+    is(&process.recover().await, &[("b", "not_observed")]);
+    assert_eq!(world.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_sessions_list_finds_and_never_proves_an_absence() {
+    for (apply, end) in [(Some(Duration::ZERO), "o1"), (None, "session_changed")] {
+        let world = World::new();
+        let mut place = ack().reply(Reply::Hang);
+        place.apply = apply;
+        world.gateway.will([place]);
+        let process = world.start();
+        process.start_placing("a", ORDER);
+        sleep(s(2)).await;
+        process.kill();
+        // The token did not survive.
+        let world = World { token: "Bearer key:two", ..world };
+        is(&world.start().recover().await, &[("a", end)]);
+        assert_eq!(world.gateway.posts(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_takes_long_leaves_the_order_unsent() {
+    let world = World::new();
+    let process = world.start();
+    process.journal.0.lock().pause = s(5);
+    let answer = process.service.clone().oneshot(process.request("a", ORDER)).await;
+    let Err(error) = answer else { panic!("sent before it was durable") };
+    assert!(matches!(find_cause(&*error), Some(OrderRefused::JournalSlow)), "{error:?}");
+    let failure = Failure::find(&*error).unwrap();
+    assert!(failure.outcome() == Outcome::NotSent && !failure.is_refusal(), "it may be tried again");
+    assert_eq!((world.gateway.posts(), process.ledger.in_doubt()), (0, 0));
+    process.journal.0.lock().pause = Duration::from_millis(900);
+    let start = Instant::now();
+    assert_eq!(process.place("b", ORDER).await, Told::Placed("o1".into()));
+    assert!(start.elapsed() >= Duration::from_millis(900), "sent once it is durable");
+    process.kill();
+    is(&world.start().recover().await, &[]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_send_is_written_down_before_it_leaves() {
+    let world = World::new();
+    world.gateway.will([gw504()]);
+    let process = world.start();
+    assert_eq!(process.place("a", ORDER).await, Told::Resent("o1".into()));
+    let log = process.journal.0.lock();
+    let entries = log.log.as_ref().unwrap().entries();
+    let begun = entries.filter(|entry| matches!(entry.record, Record::Begun { .. })).count();
+    assert_eq!((begun, world.gateway.posts()), (2, 2), "I1: the resend, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_that_is_written_holds_the_token() {
+    let world = World { token: "Bearer key:CANARY-c0ffee", ..World::new() };
+    world.gateway.will([ack().reply(Reply::Hang)]);
+    let process = world.start();
+    process.start_placing("a", ORDER);
+    sleep(s(2)).await;
+    let bytes = std::fs::read(world.path()).unwrap();
+    let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(holds("EQT_INFY_EQ_NSE"));
+    assert!(!holds("CANARY") && !holds("c0ffee") && !holds("Bearer"));
+}

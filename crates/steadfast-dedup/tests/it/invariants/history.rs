@@ -1,0 +1,364 @@
+//! What a run left behind, and what can be read off it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use steadfast_dedup::{AttemptNo, Effect, Event, IntentNo, OrderEvent, ReadNo, Session, Settings, Step};
+use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Outcome, Side, ext};
+
+/// Everything that the checkers look at.
+#[derive(Clone)]
+pub(crate) struct Run {
+    pub(crate) settings: Settings,
+    pub(crate) lateness: Duration,
+    pub(crate) gateway_timeout: Duration,
+    pub(crate) spacing: Duration,
+    pub(crate) budget: Duration,
+    /// Whether the run ended with nothing in flight or in doubt.
+    pub(crate) quiet: bool,
+    pub(crate) exclusive: bool,
+    pub(crate) session_scope: bool,
+    /// The history of each account.
+    pub(crate) accounts: Vec<Vec<Step>>,
+    /// The truth: what was posted, by whose hidden name.
+    pub(crate) posts: Vec<String>,
+    pub(crate) orders: Vec<Order>,
+    /// Every method that reached the gateway.
+    pub(crate) methods: Vec<String>,
+    pub(crate) answers: Vec<Answer>,
+    /// Other traffic: what the service below gave, and what the caller got.
+    pub(crate) passed: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// One order of the gateway's.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) id: String,
+    pub(crate) owner: String,
+}
+
+/// What a caller was told of an order in doubt.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) unresolved: bool,
+    pub(crate) do_not_retry: bool,
+    pub(crate) unknown: bool,
+    pub(crate) has_original: bool,
+}
+
+/// One attempt, by the places of its steps in the history.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) no: AttemptNo,
+    pub(crate) begun: Option<usize>,
+    pub(crate) session: Session,
+    pub(crate) sent: Option<usize>,
+    pub(crate) closed: Option<(usize, Outcome, steadfast_dedup::Answer)>,
+}
+
+impl Attempt {
+    /// True if it was closed by then as one that placed nothing.
+    pub(crate) fn is_void(&self, by: usize) -> bool {
+        self.sent.is_none_or(|at| at > by)
+            || self.closed.as_ref().is_some_and(|(at, outcome, _)| {
+                *at <= by && matches!(outcome, Outcome::NotSent | Outcome::NotExecuted | Outcome::Rejected)
+            })
+    }
+
+    /// When it was lost, if it was.
+    pub(crate) fn lost(&self) -> Option<(usize, steadfast_dedup::Answer)> {
+        let (at, outcome, answer) = self.closed.as_ref()?;
+        let known = matches!(
+            outcome,
+            Outcome::NotSent
+                | Outcome::NotExecuted
+                | Outcome::Rejected
+                | Outcome::Accepted { order_id: Some(_) }
+        );
+        (!known).then_some((*at, *answer))
+    }
+}
+
+/// One read, by the places of its steps in the history.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub(crate) started: Option<(usize, Session)>,
+    pub(crate) ended: usize,
+    pub(crate) list: Option<Vec<OrderRecord>>,
+}
+
+/// One account's history, with what can be read off it.
+pub(crate) struct History<'a> {
+    pub(crate) steps: &'a [Step],
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) reads: Vec<Read>,
+    /// Every report, with the place of its step.
+    pub(crate) reports: Vec<(usize, &'a OrderEvent)>,
+    orders: HashMap<IntentNo, Arc<OrderRequest>>,
+    by_intent: HashMap<IntentNo, Vec<usize>>,
+    by_key: HashMap<(String, Side), Vec<usize>>,
+    /// Where each order was known for the first time on each day, with the record if a list showed it.
+    seen: BTreeMap<String, Vec<(usize, Option<OrderRecord>)>>,
+    owners: HashMap<String, Vec<(usize, IntentNo)>>,
+    /// Where the day of each step began.
+    days: Vec<usize>,
+}
+
+impl Run {
+    /// The order that an intent of the first account wants.
+    pub(crate) fn order_of(&self, intent: IntentNo) -> Arc<OrderRequest> {
+        let mut orders = self.accounts[0].iter().filter_map(|step| match &step.event {
+            Event::Opened { intent: other, order, .. } if *other == intent => Some(order.clone()),
+            _ => None,
+        });
+        orders.next_back().unwrap()
+    }
+
+    pub(crate) fn histories(&self) -> impl Iterator<Item = History<'_>> {
+        self.accounts.iter().map(|steps| History::of(steps))
+    }
+}
+
+impl<'a> History<'a> {
+    fn of(steps: &'a [Step]) -> Self {
+        let (mut attempts, mut reads, mut orders) = (Vec::<Attempt>::new(), Vec::new(), HashMap::new());
+        let mut places: HashMap<AttemptNo, usize> = HashMap::new();
+        let mut starts: Vec<(ReadNo, usize, Session)> = Vec::new();
+        let (mut opened, days) = (HashMap::new(), days(steps));
+        for (at, step) in steps.iter().enumerate() {
+            match &step.event {
+                Event::Opened { intent, order, .. } => drop(orders.insert(*intent, order.clone())),
+                Event::Begun { attempt, session } => {
+                    let begun = Attempt { begun: Some(at), ..Attempt::new(*attempt, *session) };
+                    places.insert(*attempt, attempts.len());
+                    attempts.push(begun);
+                }
+                Event::Sent(no) => match places.get(no).map(|&at| &mut attempts[at]) {
+                    Some(attempt) => attempt.sent = Some(at),
+                    None => {
+                        attempts.push(Attempt { sent: Some(at), ..Attempt::new(*no, Session::default()) })
+                    }
+                },
+                Event::Closed { attempt: no, outcome, answer } => {
+                    let found = places.get(no).map(|&at| &mut attempts[at]);
+                    if let Some(attempt) = found.filter(|attempt| attempt.closed.is_none()) {
+                        // What was lost without having been seen to leave may have left all the same.
+                        if attempt.sent.is_none()
+                            && !matches!(outcome, Outcome::NotSent | Outcome::NotExecuted | Outcome::Rejected)
+                        {
+                            attempt.sent = attempt.begun;
+                        }
+                        attempt.closed = Some((at, outcome.clone(), *answer));
+                    }
+                }
+                Event::ReadOpened { read, .. } => drop(opened.insert(*read, at)),
+                Event::ReadStarted { read, session } => {
+                    starts.retain(|(other, ..)| other != read);
+                    starts.push((*read, at, *session));
+                }
+                Event::ReadEnded { read, list } => reads.push(Read {
+                    started: starts
+                        .iter()
+                        .find(|(no, ..)| no == read)
+                        .map(|(_, at, session)| (*at, *session)),
+                    ended: at,
+                    // What was asked for yesterday is yesterday's.
+                    list: list
+                        .as_ref()
+                        .ok()
+                        .filter(|_| opened.get(read).is_none_or(|&opened| days[opened] == days[at]))
+                        .cloned(),
+                }),
+                Event::Overheard { records, .. } => {
+                    reads.push(Read { started: None, ended: at, list: Some(records.clone()) });
+                }
+                _ => {}
+            }
+        }
+        let mut history = Self {
+            steps,
+            attempts,
+            reads,
+            reports: reports(steps),
+            orders,
+            by_intent: HashMap::new(),
+            by_key: HashMap::new(),
+            seen: BTreeMap::new(),
+            owners: HashMap::new(),
+            days,
+        };
+        history.index();
+        history
+    }
+
+    fn index(&mut self) {
+        for (at, attempt) in self.attempts.iter().enumerate() {
+            self.by_intent.entry(attempt.no.intent).or_default().push(at);
+            if let Some(order) = self.orders.get(&attempt.no.intent) {
+                let key = (order.sym_id().as_str().to_owned(), order.side());
+                self.by_key.entry(key).or_default().push(at);
+            }
+            if let Some((closed, Outcome::Accepted { order_id: Some(id) }, _)) = &attempt.closed {
+                self.owners.entry(id.clone()).or_default().push((*closed, attempt.no.intent));
+                note(&mut self.seen, &self.days, id, *closed, None);
+            }
+        }
+        for read in &self.reads {
+            for record in read.list.iter().flatten() {
+                note(&mut self.seen, &self.days, &record.order_id, read.ended, Some(record));
+            }
+        }
+        for (at, step) in self.steps.iter().enumerate() {
+            if let Event::Known { order_ids, .. } = &step.event {
+                for id in order_ids {
+                    note(&mut self.seen, &self.days, id, at, None);
+                }
+            }
+        }
+        for (at, event) in &self.reports {
+            if let OrderEvent::Recovered { intent, order_id, .. }
+            | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. } = event
+            {
+                self.owners.entry(order_id.clone()).or_default().push((*at, *intent));
+            }
+        }
+    }
+
+    pub(crate) fn order(&self, intent: IntentNo) -> Option<&OrderRequest> {
+        self.orders.get(&intent).map(|order| &**order)
+    }
+
+    pub(crate) fn attempts_of(&self, intent: IntentNo) -> impl Iterator<Item = &Attempt> {
+        self.by_intent.get(&intent).into_iter().flatten().map(|&at| &self.attempts[at])
+    }
+
+    /// Attempts of the same instrument and side.
+    pub(crate) fn cohort(&self, intent: IntentNo) -> impl Iterator<Item = &Attempt> {
+        let key = self.order(intent).map(|order| (order.sym_id().as_str().to_owned(), order.side()));
+        let cohort = key.and_then(|key| self.by_key.get(&key));
+        cohort.into_iter().flatten().map(|&at| &self.attempts[at])
+    }
+
+    /// The first send by then that may have placed an order.
+    pub(crate) fn first_sent(&self, intent: IntentNo, by: usize) -> Option<usize> {
+        self.attempts_of(intent)
+            .filter(|attempt| !attempt.is_void(by))
+            .filter_map(|attempt| attempt.sent)
+            .min()
+    }
+
+    /// When an order was first known by then, on that day, and the record that showed it.
+    pub(crate) fn first_seen(&self, order_id: &str, by: usize) -> Option<(usize, Option<&OrderRecord>)> {
+        let start = self.day_of(by);
+        let seen = self.seen.get(order_id)?.iter().filter(|(at, _)| *at >= start && *at <= by);
+        let first = seen.clone().map(|(at, _)| *at).min()?;
+        Some((first, seen.clone().find_map(|(_, record)| record.as_ref())))
+    }
+
+    /// Every order that was ever listed or named.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &String> {
+        self.seen.keys()
+    }
+
+    /// Who owns an order by then, by an answer or a claim.
+    pub(crate) fn owners(&self, order_id: &str, by: usize) -> Vec<IntentNo> {
+        let owners = self.owners.get(order_id).into_iter().flatten().filter(|(at, _)| *at <= by);
+        let mut owners: Vec<_> = owners.map(|(_, intent)| *intent).collect();
+        owners.sort();
+        owners.dedup();
+        owners
+    }
+
+    /// Where the day of a step began.
+    pub(crate) fn day_of(&self, at: usize) -> usize {
+        self.days.get(at).or(self.days.last()).copied().unwrap_or(0)
+    }
+
+    /// True if the whole history lies within one day of one process.
+    pub(crate) fn is_one_day(&self) -> bool {
+        let restarted = self.steps.iter().any(|step| matches!(step.event, Event::Restarted));
+        self.steps.is_empty() || self.day_of(self.steps.len() - 1) == 0 && !restarted
+    }
+}
+
+fn reports(steps: &[Step]) -> Vec<(usize, &OrderEvent)> {
+    let effects =
+        steps.iter().enumerate().flat_map(|(at, step)| step.effects.iter().map(move |effect| (at, effect)));
+    let reports = effects.filter_map(|(at, effect)| match effect {
+        Effect::Report(event) => Some((at, event)),
+        _ => None,
+    });
+    reports.collect()
+}
+
+fn days(steps: &[Step]) -> Vec<usize> {
+    let (mut day, mut began) = (None, 0);
+    let days = steps.iter().enumerate().map(|(at, step)| {
+        if let Event::EpochBegan(epoch) = step.event
+            && day.replace(epoch).is_some_and(|day| day != epoch)
+        {
+            began = at;
+        }
+        began
+    });
+    days.collect()
+}
+
+/// Writes down where an order was known for the first time on a day, and for the first time with its record.
+fn note(
+    seen: &mut BTreeMap<String, Vec<(usize, Option<OrderRecord>)>>,
+    days: &[usize],
+    order_id: &str,
+    at: usize,
+    record: Option<&OrderRecord>,
+) {
+    let places = seen.entry(order_id.to_owned()).or_default();
+    let earlier = |(place, known): &(usize, Option<OrderRecord>)| {
+        *place <= at && days[*place] == days[at] && (known.is_some() || record.is_none())
+    };
+    if !places.iter().any(earlier) {
+        places.push((at, record.cloned()));
+    }
+}
+
+impl Attempt {
+    fn new(no: AttemptNo, session: Session) -> Self {
+        Self { no, begun: None, session, sent: None, closed: None }
+    }
+}
+
+/// The exact comparison, written anew from the rule.
+pub(crate) fn is_same(record: &OrderRecord, order: &OrderRequest) -> bool {
+    let carried = |shown: Option<bool>| shown.unwrap_or(true);
+    let kind = order.order_type();
+    record.leg_type.as_ref().is_none_or(|leg| *leg == Code::Known(LegType::Main))
+        && record.sym_id.as_deref() == Some(order.sym_id().as_str())
+        && record.side == Some(Code::Known(order.side()))
+        && record.qty == Some(order.qty())
+        && carried(record.product.as_ref().map(|code| *code == Code::Known(order.product())))
+        && carried(record.order_type.as_ref().map(|code| *code == Code::Known(kind)))
+        && carried(record.validity.as_ref().map(|code| *code == Code::Known(order.validity())))
+        && (!kind.needs_limit_price()
+            || carried(record.limit_price.map(|price| Some(price) == order.limit_price())))
+        && (!kind.needs_trig_price()
+            || carried(record.trig_price.map(|price| Some(price) == order.trig_price())))
+}
+
+/// The loose comparison, written anew from the rule.
+pub(crate) fn is_like(record: &OrderRecord, order: &OrderRequest) -> bool {
+    let exit = matches!(record.leg_type, Some(Code::Known(LegType::StopLoss | LegType::Target)));
+    let symbol = record.sym_id.as_deref().is_none_or(|symbol| symbol == order.sym_id().as_str());
+    let side = !matches!(&record.side, Some(Code::Known(side)) if *side != order.side());
+    !exit && symbol && side
+}
+
+/// Whose name an intent goes by.
+pub(crate) fn name_of(step: &Step) -> Option<&ext::IntentId> {
+    match &step.event {
+        Event::Opened { name, .. } => name.as_ref(),
+        _ => None,
+    }
+}

@@ -1,0 +1,170 @@
+//! Whose order is whose.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steadfast_dedup::OrderEvent;
+
+use super::history::{History, Run, is_same};
+
+/// I2: an order has one owner, or its second one was reported as a conflict.
+pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
+    for history in run.histories().filter(History::is_one_day) {
+        for order_id in history.known() {
+            let owners = history.owners(order_id, usize::MAX);
+            let conflict = history.reports.iter().copied().any(
+                |(_, event)| matches!(event, OrderEvent::Conflict { order_id: id, .. } if id == order_id),
+            );
+            if owners.len() > 1 && !conflict {
+                return Err(format!("{order_id} belongs to {owners:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// I3: never more orders than were asked for, but for what was reported as too much.
+pub(crate) fn i03_no_more_orders_than_intents(run: &Run) -> Result<(), String> {
+    let ours = run.orders.iter().filter(|order| order.owner != "foreign");
+    let mut placed: BTreeMap<&str, usize> = BTreeMap::new();
+    for order in ours {
+        *placed.entry(&order.owner).or_default() += 1;
+    }
+    let asked: BTreeSet<&str> = run.posts.iter().map(String::as_str).collect();
+    let flagged: BTreeSet<String> = run.histories().flat_map(|history| flags(&history)).collect();
+    let total: usize = placed.values().sum();
+    // Twins are interchangeable, so it is the number that counts; what can be attributed is attributed.
+    let excess = total.saturating_sub(asked.len());
+    if excess > flagged.len() {
+        let ids: Vec<_> = run.orders.iter().map(|order| &order.id).collect();
+        return Err(format!("{total} orders {ids:?} for {} intents, flagged {flagged:?}", asked.len()));
+    }
+    match placed.iter().find(|(owner, _)| !asked.contains(**owner)) {
+        Some((owner, _)) => Err(format!("{owner} was placed and never sent")),
+        None => Ok(()),
+    }
+}
+
+/// I7: what is claimed looks exactly like the order, appeared after it was sent, is the oldest of its kind, and could
+/// not be named by an answer that is still awaited.
+pub(crate) fn i07_a_claim_is_strict_oldest_and_undisputed(run: &Run) -> Result<(), String> {
+    for history in run.histories() {
+        for (at, event) in history.reports.iter().copied() {
+            let OrderEvent::Recovered { intent, order_id, .. } = event else { continue };
+            let (Some(order), Some(sent)) = (history.order(*intent), history.first_sent(*intent, at)) else {
+                return Err(format!("{order_id} was claimed for {intent:?}, which was not sent"));
+            };
+            let Some((seen, Some(record))) = history.first_seen(order_id, at) else {
+                return Err(format!("{order_id} was claimed and never listed"));
+            };
+            if !is_same(record, order) {
+                return Err(format!("{order_id} is not what {intent:?} asked for"));
+            }
+            if seen <= sent {
+                return Err(format!("{order_id} was there before {intent:?} was sent"));
+            }
+            let awaited = history.cohort(*intent).find(|attempt| {
+                attempt.no.intent != *intent
+                    && attempt.sent.is_some_and(|sent| sent < seen)
+                    && attempt.closed.as_ref().is_none_or(|(closed, ..)| *closed > at)
+            });
+            if let Some(attempt) = awaited {
+                return Err(format!(
+                    "{order_id} was claimed while {:?} could still be told of it",
+                    attempt.no
+                ));
+            }
+            let older = history.known().find(|other| {
+                *other != order_id
+                    && history.first_seen(other, at).is_some_and(|(first, record)| {
+                        first > sent && first < seen && record.is_some_and(|record| is_same(record, order))
+                    })
+                    && history.owners(other, at).is_empty()
+            });
+            if let Some(older) = older {
+                return Err(format!("{intent:?} took {order_id} and left the older {older}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// I8: after a claim nothing else happens to the intent.
+pub(crate) fn i08_a_claim_is_never_revoked(run: &Run) -> Result<(), String> {
+    for history in run.histories() {
+        for (at, event) in history.reports.iter().copied() {
+            let OrderEvent::Recovered { intent, .. } = event else { continue };
+            let after = history.reports.iter().copied().find(|(later, event)| {
+                *later > at
+                    && matches!(event,
+                        OrderEvent::Recovered { intent: other, .. }
+                        | OrderEvent::Absent { intent: other, .. }
+                        | OrderEvent::Unresolved { intent: other, .. } if other == intent)
+            });
+            let sent = history.attempts_of(*intent).any(|attempt| attempt.sent.is_some_and(|sent| sent > at));
+            if sent || after.is_some() {
+                return Err(format!("{intent:?} was found and then {after:?}, sent: {sent}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// I10: in an exclusive account every order of ours that was listed has an owner, was named to a caller or flagged.
+pub(crate) fn i10_every_order_is_accounted_for(run: &Run) -> Result<(), String> {
+    if !run.exclusive || !run.quiet {
+        return Ok(());
+    }
+    for history in run.histories().filter(History::is_one_day) {
+        let flagged = flags(&history);
+        let named: BTreeSet<&String> = history
+            .reports
+            .iter()
+            .copied()
+            .filter_map(|(_, event)| match event {
+                OrderEvent::Unresolved { unresolved, .. } => Some(&unresolved.candidates),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        for order_id in history.known() {
+            let Some((seen, Some(record))) = history.first_seen(order_id, usize::MAX) else { continue };
+            let asked = history.attempts.iter().any(|attempt| {
+                let order = history.order(attempt.no.intent);
+                let sent = history.first_sent(attempt.no.intent, usize::MAX);
+                order.is_some_and(|order| is_same(record, order)) && sent.is_some_and(|sent| sent < seen)
+            });
+            let told = !history.owners(order_id, usize::MAX).is_empty()
+                || flagged.contains(order_id)
+                || named.contains(order_id);
+            if asked && !told {
+                return Err(format!("{order_id} is nobody's and nobody was told"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// I11: each order that is too much is told once.
+pub(crate) fn i11_what_is_too_much_is_told_once(run: &Run) -> Result<(), String> {
+    for history in run.histories().filter(History::is_one_day) {
+        let mut told = BTreeSet::new();
+        for (_, event) in history.reports.iter().copied() {
+            if let OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } = event
+                && !told.insert(order_id)
+            {
+                return Err(format!("{order_id} was flagged twice"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn flags(history: &History<'_>) -> BTreeSet<String> {
+    let flags = history.reports.iter().copied().filter_map(|(_, event)| match event {
+        OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => {
+            Some(order_id.clone())
+        }
+        _ => None,
+    });
+    flags.collect()
+}

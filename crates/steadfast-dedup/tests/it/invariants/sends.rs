@@ -1,0 +1,163 @@
+//! What leaves, and how it ends.
+
+use steadfast_dedup::{Event, IntentNo, OrderEvent};
+use steadfast_spec::Outcome;
+
+use super::history::{History, Run, name_of};
+
+/// I1: no send without its record.
+pub(crate) fn i01_nothing_leaves_unrecorded(run: &Run) -> Result<(), String> {
+    let mut sent = 0;
+    for history in run.histories() {
+        for attempt in history.attempts.iter().filter(|attempt| attempt.sent.is_some()) {
+            sent += 1;
+            if attempt.begun.is_none_or(|begun| Some(begun) > attempt.sent) {
+                return Err(format!("{:?} left without having been begun", attempt.no));
+            }
+        }
+    }
+    if run.posts.len() > sent {
+        return Err(format!("{} posts, {sent} of them recorded", run.posts.len()));
+    }
+    Ok(())
+}
+
+/// I4: an attempt follows another only if that is void, or absent by a verdict, and the caller waits.
+pub(crate) fn i04_a_resend_needs_every_earlier_attempt_dead(run: &Run) -> Result<(), String> {
+    for history in run.histories() {
+        for attempt in history.attempts.iter().filter(|attempt| attempt.no.index > 0) {
+            let Some(sent) = attempt.sent else { continue };
+            for earlier in history.attempts_of(attempt.no.intent).filter(|a| a.no.index < attempt.no.index) {
+                if earlier.is_void(sent) {
+                    continue;
+                }
+                let Some((lost, _)) = earlier.lost().filter(|(at, _)| *at < sent) else {
+                    return Err(format!("{:?} left while {:?} was open", attempt.no, earlier.no));
+                };
+                let absent = history.reports.iter().copied().any(|(at, event)| {
+                    at > lost
+                        && at < sent
+                        && matches!(event, OrderEvent::Absent { intent, .. } if *intent == attempt.no.intent)
+                });
+                if !absent {
+                    return Err(format!("{:?} left without a verdict on {:?}", attempt.no, earlier.no));
+                }
+            }
+            if left(&history, attempt.no.intent).is_some_and(|at| at < sent) {
+                return Err(format!("{:?} left for nobody", attempt.no));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// I13: the same name is the same intent, unless the one before left nothing behind.
+pub(crate) fn i13_one_name_one_order(run: &Run) -> Result<(), String> {
+    for history in run.histories() {
+        for (at, step) in history.steps.iter().enumerate() {
+            let (Some(name), Event::Opened { intent, .. }) = (name_of(step), &step.event) else { continue };
+            let day = history.day_of(at);
+            for (before, earlier) in history.steps[..at].iter().enumerate().skip(day) {
+                let Event::Opened { intent: other, .. } = &earlier.event else { continue };
+                if name_of(earlier) != Some(name) || other == intent {
+                    continue;
+                }
+                let ruled = history.steps[before..at]
+                    .iter()
+                    .any(|step| matches!(&step.event, Event::Ruled { intent, .. } if intent == other));
+                if !ruled && history.attempts_of(*other).any(|attempt| !attempt.is_void(at)) {
+                    return Err(format!("{name:?} stands for {other:?} and {intent:?}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// I14: after the caller left nothing is sent, and what is in doubt still ends.
+pub(crate) fn i14_a_caller_that_leaves_stops_resends_only(run: &Run) -> Result<(), String> {
+    for history in run.histories() {
+        for attempt in &history.attempts {
+            let Some(gone) = left(&history, attempt.no.intent) else { continue };
+            if attempt.sent.is_some_and(|sent| sent > gone) {
+                return Err(format!("{:?} left after its caller", attempt.no));
+            }
+            if run.quiet && attempt.lost().is_some() && ends(&history, attempt.no.intent) == 0 {
+                return Err(format!("{:?} was given up with its caller", attempt.no));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// I15: nothing that was begun before a restart is sent after it.
+pub(crate) fn i15_a_restart_sends_nothing(run: &Run) -> Result<(), String> {
+    for history in run.histories() {
+        let Some(restart) = history.steps.iter().position(|step| matches!(step.event, Event::Restarted))
+        else {
+            continue;
+        };
+        let opened = |intent: IntentNo| {
+            history.steps.iter().rposition(
+                |step| matches!(&step.event, Event::Opened { intent: other, .. } if *other == intent),
+            )
+        };
+        for attempt in &history.attempts {
+            let old = opened(attempt.no.intent).is_some_and(|at| at < restart);
+            if old && attempt.sent.is_some_and(|sent| sent > restart) {
+                return Err(format!("{:?} was sent by a restart", attempt.no));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// I20: every intent that was sent ends once, within the budget.
+pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), String> {
+    for history in run.histories() {
+        let mut intents: Vec<_> = history.attempts.iter().map(|attempt| attempt.no.intent).collect();
+        intents.dedup();
+        for intent in intents {
+            let standing = history.attempts_of(intent).any(|attempt| !attempt.is_void(usize::MAX));
+            match ends(&history, intent) {
+                0 if run.quiet && standing => return Err(format!("{intent:?} never ended")),
+                2.. => return Err(format!("{intent:?} ended more than once")),
+                _ => {}
+            }
+            let lost =
+                history.attempts_of(intent).filter_map(|attempt| attempt.lost()).map(|(at, _)| at).max();
+            let voided =
+                history.attempts_of(intent).filter_map(|attempt| attempt.closed.as_ref()).map(|(at, ..)| *at);
+            let (Some(lost), Some(end)) = (lost, end_of(&history, intent)) else { continue };
+            let from = lost.max(voided.max().unwrap_or(lost)).min(end);
+            let took = history.steps[end].now.saturating_sub(history.steps[from].now);
+            if took > run.budget.saturating_add(std::time::Duration::from_secs(31)) {
+                return Err(format!("{intent:?} took {took:?} to end"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// When the caller of an intent left.
+fn left(history: &History<'_>, intent: IntentNo) -> Option<usize> {
+    history.steps.iter().position(|step| matches!(&step.event, Event::Abandoned(other) if *other == intent))
+}
+
+/// How often an intent ended.
+fn ends(history: &History<'_>, intent: IntentNo) -> usize {
+    let acked = history
+        .attempts_of(intent)
+        .filter(|attempt| matches!(&attempt.closed, Some((_, Outcome::Accepted { order_id: Some(_) }, _))));
+    let told = history.reports.iter().copied().filter(|(_, event)| is_end(event, intent));
+    acked.count() + told.count()
+}
+
+fn end_of(history: &History<'_>, intent: IntentNo) -> Option<usize> {
+    history.reports.iter().find(|(_, event)| is_end(event, intent)).map(|(at, _)| *at)
+}
+
+fn is_end(event: &OrderEvent, intent: IntentNo) -> bool {
+    matches!(event, OrderEvent::Recovered { intent: other, .. } | OrderEvent::Unresolved { intent: other, .. }
+        if *other == intent)
+}

@@ -1,0 +1,429 @@
+//! The settings that change what is sent, read or believed.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use steadfast_dedup::{
+    Baseline, Cause, Confidence, IntentNo, InvalidRuling, KeyPolicy, OrderEvent, Reason, ResendPolicy,
+    Ruling, Settings, VerifyOn,
+};
+use steadfast_spec::{Fate, WallClock, ext};
+use tokio::time::{Instant, sleep};
+use tower::ServiceExt;
+
+use crate::{
+    gateway::{Body, Place, ReadReply, Reply, ack, gw504, http, read},
+    rig::{ORDER, Rig, Told, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn unresolved(reason: &'static str, candidates: &[&str]) -> Told {
+    Told::Unresolved(reason, candidates.iter().map(ToString::to_string).collect(), 504)
+}
+
+/// A trading day that ends after `left` on tokio's clock.
+fn day_with(left: Duration) -> Settings {
+    let start = Instant::now();
+    let clock = WallClock::new(move || UNIX_EPOCH + s(86_400 * 10) - left + start.elapsed());
+    Settings::default().trading_day(clock, 0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn serialized_orders_of_a_key_leave_one_after_the_other() {
+    let rig = Rig::with(Settings::default().key_policy(KeyPolicy::Serialize));
+    rig.gateway.will([gw504().placed_after(s(9))]);
+    let start = Instant::now();
+    let calls = [rig.start("a", ORDER), rig.start("b", &order(3)), rig.start("c", ORDER)];
+    sleep(s(5)).await;
+    assert_eq!(rig.gateway.posts(), 1, "the first is in doubt");
+    assert_eq!(rig.place("d", &ORDER.replace("buy", "sell")).await, Told::Placed("o2".into()));
+    assert_eq!(start.elapsed().as_secs(), 5, "another side is not held up");
+    let [a, b, c] = calls;
+    assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
+    assert_eq!(b.await.unwrap(), Told::Placed("o3".into()));
+    assert_eq!(c.await.unwrap(), Told::Placed("o4".into()));
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_in_line_beyond_his_deadline_was_not_sent() {
+    let rig = Rig::with(Settings::default().key_policy(KeyPolicy::Serialize));
+    rig.gateway.will([gw504()]);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    let mut late = rig.request("b", &order(3));
+    late.extensions_mut().insert(ext::Deadline((Instant::now() + s(5)).into_std()));
+    let told = rig.send(late).await;
+    assert_eq!(told, Told::NotSent("orders of the same instrument and side took until the deadline".into()));
+    // A caller that leaves the line leaves it to the next one.
+    let gone = rig.start("c", &order(4));
+    sleep(s(1)).await;
+    gone.abort();
+    assert_eq!(a.await.unwrap(), Told::Resent("o1".into()));
+    assert_eq!(rig.place("d", &order(5)).await, Told::Placed("o2".into()));
+    assert_eq!(rig.gateway.posts(), 3);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn spec_minimal_verifies_a_504_alone() {
+    let minimal = || Rig::with(Settings::default().verify_on(VerifyOn::SpecMinimal));
+    let rig = minimal();
+    rig.gateway.will([gw504().placed(), gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.place("b", &order(3)).await, Told::Resent("o2".into()));
+    rig.audit();
+
+    let lost = |place: Place| place.placed_after(s(20));
+    for (place, status) in [
+        (lost(http(500, "x")), 500),
+        (lost(http(502, "<html>")), 502),
+        (lost(http(503, "x")), 503),
+        (lost(http(400, "Internal Error occurred. Kindly try again.")), 400),
+        (lost(http(400, "timed out, check the order book")), 400),
+        (lost(http(409, "x")), 409),
+        (lost(ack().reply(Reply::Cut)), 200),
+        (lost(ack().reply(Reply::Lost(Fate::Lost))), 0),
+    ] {
+        let rig = minimal();
+        rig.gateway.will([place]);
+        let start = Instant::now();
+        let told = rig.place("a", ORDER).await;
+        assert_eq!(told, Told::Unresolved("not_verified", vec![], status));
+        assert!(start.elapsed() < s(1), "told at once");
+        assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (1, 1), "no read but the baseline");
+        // It is not verified, but never forgotten.
+        sleep(s(31)).await;
+        assert_eq!(rig.flagged(), ["o1"], "{status}");
+        assert_eq!(rig.gateway.posts(), 1);
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn always_reads_the_list_before_every_order_and_shares_the_read() {
+    let rig = Rig::with(Settings::default().baseline(Baseline::Always));
+    for n in 1..=3 {
+        rig.place(&format!("i{n}"), &order(n)).await;
+        assert_eq!(rig.gateway.gets() as u32, n);
+        sleep(s(1)).await;
+    }
+    let calls: Vec<_> = (0..5).map(|n| rig.start(&format!("j{n}"), ORDER)).collect();
+    for call in calls {
+        assert!(matches!(call.await.unwrap(), Told::Placed(_)));
+    }
+    assert_eq!(rig.gateway.gets(), 4);
+    rig.audit();
+}
+
+/// Orders that come while a read is on its way wait for the next one, and hold nobody up who waits for this one.
+#[tokio::test(start_paused = true)]
+async fn a_flow_of_orders_does_not_starve_their_baselines() {
+    let rig = Rig::with(Settings::default().baseline(Baseline::Always));
+    let mut slow = read(ReadReply::List);
+    slow.after = Duration::from_millis(100);
+    rig.gateway.always(slow);
+    let mut calls = Vec::new();
+    for n in 0..40 {
+        let call = rig.start(&format!("i{n}"), ORDER);
+        calls.push(tokio::spawn(async move {
+            let start = Instant::now();
+            (call.await.unwrap(), start.elapsed())
+        }));
+        sleep(Duration::from_millis(30)).await;
+    }
+    for call in calls {
+        let (told, took) = call.await.unwrap();
+        assert!(
+            matches!(told, Told::Placed(_)) && took <= Duration::from_millis(260),
+            "{told:?} after {took:?}"
+        );
+    }
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_within_its_age_is_not_read_again() {
+    let rig = Rig::with(Settings::default().baseline(Baseline::MaxAge(s(10))));
+    for (wait, gets) in [(0, 1), (4, 1), (5, 1), (2, 2), (9, 2), (1_000, 3)] {
+        sleep(s(wait)).await;
+        rig.place(&format!("i{gets}-{wait}"), &order(3)).await;
+        assert_eq!(rig.gateway.gets(), gets, "after {wait} s more");
+    }
+}
+
+/// Somebody else's twin between the last list and the send looks new, unless the list is fresh.
+#[tokio::test(start_paused = true)]
+async fn a_fresh_baseline_knows_the_twin_that_a_cold_one_takes_for_ours() {
+    for (baseline, told) in [
+        (Baseline::Cold, Told::Recovered("o2".into())),
+        (Baseline::MaxAge(s(5)), Told::Resent("o3".into())),
+        (Baseline::Always, Told::Resent("o3".into())),
+    ] {
+        let rig = Rig::with(Settings::default().baseline(baseline));
+        rig.place("first", &order(3)).await;
+        sleep(s(60)).await;
+        rig.gateway.foreign(ORDER, |_| {});
+        rig.gateway.will([gw504()]);
+        assert_eq!(rig.service_told("a", ORDER).await, told, "{baseline:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_baseline_that_cannot_be_had_degrades_claims() {
+    let rig = Rig::with(Settings::default().baseline(Baseline::Always));
+    rig.place("first", &order(3)).await;
+    sleep(s(2)).await;
+    rig.gateway.reads([read(ReadReply::Http(500))]);
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("no_baseline", &["o2"]));
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
+/// A rig whose first order ended without certainty, with its number.
+async fn tainted() -> (Rig, IntentNo) {
+    let rig = Rig::with(day_with(s(7_200)));
+    rig.gateway.reads([read(ReadReply::Http(500))]);
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("no_baseline", &["o1"]));
+    let number = rig.events().into_iter().find_map(|event| match event {
+        OrderEvent::Unresolved { intent, .. } => Some(intent),
+        _ => None,
+    });
+    (rig, number.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tainted_key_lets_orders_flow_and_infers_nothing() {
+    let (rig, _) = tainted().await;
+    assert_eq!(rig.place("exit", &order(4)).await, Told::Placed("o2".into()), "nothing is blocked");
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("b", ORDER).await, unresolved("tainted", &["o3"]), "no inference");
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("c", &order(6)).await, unresolved("not_observed", &[]), "no resend");
+    rig.gateway.will([gw504()]);
+    let other = rig.place("d", &ORDER.replace("buy", "sell")).await;
+    assert_eq!(other, Told::Resent("o4".into()), "other keys are not concerned");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ruling_clears_the_taint() {
+    for ruling in [Ruling::Placed { order_id: "o1".into() }, Ruling::NotPlaced] {
+        let (rig, intent) = tainted().await;
+        rig.ledger.resolve(None, intent, ruling.clone()).unwrap();
+        rig.gateway.will([gw504().placed(), gw504()]);
+        assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o2".into()), "{ruling:?}");
+        assert_eq!(rig.place("c", &order(4)).await, Told::Resent("o3".into()), "{ruling:?}");
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_day_clears_the_taint() {
+    let (rig, _) = tainted().await;
+    sleep(s(8_000)).await;
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("c", &order(4)).await, Told::Resent("o2".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ruling_that_contradicts_the_books_is_refused() {
+    let (rig, intent) = tainted().await;
+    rig.place("other", &order(3)).await;
+    let placed = |id: &str| Ruling::Placed { order_id: id.into() };
+    let resolve = |number, ruling| rig.ledger.resolve(None, number, ruling);
+    assert_eq!(resolve(IntentNo(99), Ruling::NotPlaced), Err(InvalidRuling::UnknownIntent));
+    let elsewhere = ext::Account::new("elsewhere");
+    let ruled = rig.ledger.resolve(Some(&elsewhere), intent, Ruling::NotPlaced);
+    assert_eq!(ruled, Err(InvalidRuling::UnknownIntent));
+    assert_eq!(resolve(intent, placed("o2")), Err(InvalidRuling::OrderOwned));
+    assert_eq!(resolve(IntentNo(intent.0 + 1), Ruling::NotPlaced), Err(InvalidRuling::NotUnresolved));
+    assert_eq!(resolve(intent, placed("o1")), Ok(()));
+    assert_eq!(resolve(intent, placed("o1")), Err(InvalidRuling::NotUnresolved), "once is enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ended_without_certainty_is_looked_for_before_the_day_ends() {
+    // The watch of an order given up at 16 s reads at 31, 76, 136, 316 and 916 s, and then after half an hour.
+    let rig = Rig::with(day_with(s(2_000)).resend(ResendPolicy::Never));
+    rig.gateway.will([gw504().placed_after(s(1_500))]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", &[]));
+    sleep(s(1_930) - s(16)).await;
+    assert!(rig.flagged().is_empty());
+    sleep(s(20)).await;
+    assert_eq!(rig.flagged(), ["o1"], "a minute before the list starts anew");
+    let gets = rig.gateway.gets();
+    sleep(s(40)).await;
+    assert_eq!(rig.gateway.gets(), gets, "once");
+    rig.audit();
+}
+
+/// A list that was asked for yesterday holds yesterday's orders, whenever it arrives.
+#[tokio::test(start_paused = true)]
+async fn a_read_across_midnight_is_no_evidence() {
+    let rig = Rig::with(day_with(s(100)));
+    rig.place("a", &order(3)).await;
+    rig.gateway.foreign(ORDER, |_| {});
+    sleep(s(98)).await;
+    // A verification read leaves before midnight and arrives after the new day's order has left.
+    rig.gateway.will([gw504(), gw504().answered_after(s(1))]);
+    let mut slow = read(ReadReply::List);
+    slow.after = s(4);
+    rig.gateway.reads([slow]);
+    let yesterday = rig.start("b", &ORDER.replace("buy", "sell"));
+    sleep(Duration::from_millis(2_500)).await;
+    let today = rig.start("c", ORDER);
+    sleep(s(1)).await;
+    // The new day's list starts anew.
+    rig.gateway.0.lock().orders.clear();
+    assert_eq!(yesterday.await.unwrap(), unresolved("epoch_changed", &[]));
+    let told = today.await.unwrap();
+    assert!(!matches!(told, Told::Recovered(_)), "yesterday's twin is not today's order: {told:?}");
+}
+
+fn own_list(query: &str) -> http::Request<Body> {
+    http::Request::get(format!("https://gateway.example/v2/api/oms/orders{query}"))
+        .body(Body::default())
+        .unwrap()
+}
+
+/// A rig with an order in doubt that no read of ours can find, and that the gateway has placed.
+async fn unreadable() -> (Rig, tokio::task::JoinHandle<Told>) {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed()]);
+    rig.gateway.reads([read(ReadReply::List)]);
+    rig.gateway.always(read(ReadReply::Lost));
+    let call = rig.start("a", ORDER);
+    sleep(s(3)).await;
+    rig.gateway.always(read(ReadReply::List));
+    rig.gateway.0.lock().reads.clear();
+    (rig, call)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callers_own_list_finds_an_order() {
+    for query in ["", "?symId=EQT_INFY_EQ_NSE"] {
+        let (rig, call) = unreadable().await;
+        let response = rig.service.clone().oneshot(own_list(query)).await.unwrap();
+        let gets = rig.gateway.gets();
+        assert!(response.body().size_hint().exact().is_some(), "the caller sees the body's own length");
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let list: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(list["d"][0]["orderId"], "o1", "the bytes are the caller's");
+        tokio::task::yield_now().await;
+        assert_eq!(call.await.unwrap(), Told::Recovered("o1".into()));
+        assert_eq!(rig.gateway.gets(), gets, "no read of ours found it");
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_the_caller_drops_unread_is_not_looked_at() {
+    let (rig, call) = unreadable().await;
+    rig.gateway.always(read(ReadReply::Lost));
+    rig.gateway.reads([read(ReadReply::List)]);
+    drop(rig.service.clone().oneshot(own_list("")).await.unwrap());
+    sleep(s(1)).await;
+    assert!(!call.is_finished());
+    rig.gateway.always(read(ReadReply::List));
+    assert_eq!(call.await.unwrap(), Told::Recovered("o1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_beyond_the_memory_cap_passes_and_is_not_looked_at() {
+    let rig = Rig::with(Settings::default().list_body_cap(100));
+    rig.gateway.will([gw504().placed()]);
+    let call = rig.start("a", ORDER);
+    sleep(s(3)).await;
+    let response = rig.service.clone().oneshot(own_list("")).await.unwrap();
+    assert!(response.into_body().collect().await.unwrap().to_bytes().len() > 100);
+    sleep(s(1)).await;
+    assert!(!call.is_finished());
+    assert_eq!(call.await.unwrap(), unresolved("unverifiable", &[]));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_shortest_time_between_reads_is_a_setting() {
+    let rig = Rig::with(Settings::default().read_spacing(s(3)));
+    rig.gateway.will([gw504()]);
+    rig.place("a", ORDER).await;
+    let gets = rig.gateway.0.lock().gets.clone();
+    assert!(gets[1..].windows(2).all(|pair| pair[1] - pair[0] >= s(3)), "{gets:?}");
+}
+
+/// S86: processes that do not share what they know must run `Shared`.
+#[tokio::test(start_paused = true)]
+async fn s86_peer_in_flight_unknown() {
+    let peers = |settings: Settings| {
+        let mut one = Rig::with(settings.clone());
+        let mut other = Rig::over(one.gateway.clone(), settings);
+        // Neither history explains the gateway's books by itself.
+        (one.unchecked, other.unchecked) = (true, true);
+        (one, other)
+    };
+    let shared = || Settings::default().account_mode(steadfast_dedup::AccountMode::Shared);
+    let (one, other) = peers(shared());
+    one.place("first", &order(3)).await;
+    other.place("second", &order(4)).await;
+    // Both send the same order; one is placed, and neither may take it.
+    one.gateway.will([gw504().placed(), gw504()]);
+    let (a, b) = (one.start("a", ORDER), other.start("b", ORDER));
+    assert_eq!(a.await.unwrap(), unresolved("ambiguous_owner", &["o2", "o3"]), "nor tell the peer's apart");
+    assert_eq!(b.await.unwrap(), unresolved("ambiguous_owner", &["o3"]));
+    assert_eq!(one.gateway.posts(), 4, "and neither sends again");
+
+    // As if each were alone: both take the one order. An omission, the price of a false `Exclusive`.
+    let (one, other) = peers(Settings::default());
+    one.place("first", &order(3)).await;
+    other.place("second", &order(4)).await;
+    one.gateway.will([gw504().placed(), gw504()]);
+    let (a, b) = (one.start("a", ORDER), other.start("b", ORDER));
+    assert_eq!(a.await.unwrap(), Told::Recovered("o3".into()));
+    assert_eq!(b.await.unwrap(), Told::Recovered("o3".into()));
+    assert_eq!(one.gateway.posts(), 4, "never a duplicate");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_is_counted_without_names() {
+    let rig = Rig::new();
+    rig.gateway.will([
+        gw504().placed(),
+        ack().reply(Reply::Lost(Fate::Lost)),
+        http(503, "x"),
+        http(503, "x"),
+        ack().reply(Reply::Cut).placed().edit(|record| drop(record.remove("product"))),
+    ]);
+    rig.place("a", ORDER).await;
+    rig.place("b", &ORDER.replace("INFY", "TCS")).await;
+    rig.place("c", &ORDER.replace("INFY", "SBIN")).await;
+    rig.place("d", &ORDER.replace("INFY", "ITC")).await;
+    let tally = rig.ledger.tally();
+    assert_eq!(tally.ambiguous(Cause::GatewayTimeout), 1);
+    assert_eq!(tally.ambiguous(Cause::NoAnswer), 1);
+    assert_eq!(tally.ambiguous(Cause::ServerError), 2);
+    assert_eq!(tally.ambiguous(Cause::UnreadableSuccess), 1);
+    assert_eq!(tally.recovered(Confidence::Exact), 2);
+    assert_eq!(tally.recovered(Confidence::Partial), 1);
+    assert_eq!(tally.unresolved(Reason::ResendsExhausted), 1);
+    assert_eq!((tally.resent, tally.late_duplicate, tally.uncalibrated), (1, 0, 0));
+    assert_eq!(tally.visibility_lag.count(), 3);
+    assert_eq!(tally.visibility_lag.lateness_risk(s(15)), Some(1.0));
+    assert_eq!(rig.ledger.downgrade().tally(), tally);
+    // Twins in doubt together are interchangeable.
+    rig.gateway.will([gw504().placed(), gw504().placed()]);
+    let twins = [rig.start("e", &order(5)), rig.start("f", &order(5))];
+    for twin in twins {
+        assert!(matches!(twin.await.unwrap(), Told::Recovered(_)));
+    }
+    assert_eq!(
+        rig.ledger.tally().recovered(Confidence::Interchangeable),
+        1,
+        "the second is the last of its kind"
+    );
+}

@@ -1,0 +1,309 @@
+//! A disk in memory that keeps what a crash may leave of it.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use steadfast_dedup::journal::{Disk, DiskFile};
+
+/// Clones are the same disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SimDisk(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    files: Vec<Inode>,
+    /// What the names say now.
+    names: BTreeMap<PathBuf, usize>,
+    /// What each later state of the names was since they were synced last; a crash leaves one of them.
+    durable: BTreeMap<PathBuf, usize>,
+    unsynced: Vec<BTreeMap<PathBuf, usize>>,
+    locked: bool,
+    /// Operations that change something, so far.
+    operations: u64,
+    fault: Option<Fault>,
+    /// The most bytes that one write takes.
+    longest_write: Option<usize>,
+    interrupts: bool,
+    /// The last write that found some room.
+    filled: bool,
+    crashed: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Inode {
+    durable: Vec<u8>,
+    /// Written and not synced, in order.
+    writes: Vec<Vec<u8>>,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// At the operation of this number, counted from zero.
+    pub(crate) at: u64,
+    pub(crate) how: How,
+    /// And at all later ones.
+    pub(crate) lasts: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// The process ends just before it; everything fails from then on.
+    Crash,
+    /// A write takes half and then there is no room; nothing else can grow either.
+    Full,
+    /// The device fails.
+    Broken,
+}
+
+/// What a write that was not synced has become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Torn {
+    Absent,
+    Zero,
+    Garbage,
+}
+
+impl SimDisk {
+    pub(crate) fn with_fault(fault: Fault) -> Self {
+        let disk = Self::default();
+        disk.0.lock().fault = Some(fault);
+        disk
+    }
+
+    pub(crate) fn set_fault(&self, how: How, after: u64, lasts: bool) {
+        let mut state = self.0.lock();
+        state.fault = Some(Fault { at: state.operations + after, how, lasts });
+    }
+
+    pub(crate) fn short_writes(self, longest: usize) -> Self {
+        let mut state = self.0.lock();
+        (state.longest_write, state.interrupts) = (Some(longest), true);
+        drop(state);
+        self
+    }
+
+    pub(crate) fn operations(&self) -> u64 {
+        self.0.lock().operations
+    }
+
+    /// The bytes that a process that goes on would read.
+    pub(crate) fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.0.lock();
+        state.names.get(path).map(|&file| state.files[file].now())
+    }
+
+    /// A disk with one file.
+    pub(crate) fn holding(path: &Path, bytes: Vec<u8>) -> Self {
+        let disk = Self::default();
+        {
+            let mut state = disk.0.lock();
+            state.files.push(Inode { durable: bytes, writes: Vec::new() });
+            state.names.insert(path.to_owned(), 0);
+            state.durable = state.names.clone();
+        }
+        disk
+    }
+
+    /// Every state of the file at `path` that a power loss now can leave, as far as whole writes go.
+    ///
+    /// Each name is what it was at any moment since names were synced; each file keeps its durable part and any of the
+    /// writes behind it, in any selection, since a disk may write them in any order. `visit` gets the durable length
+    /// and the writes that may be torn.
+    pub(crate) fn images(&self, path: &Path, mut visit: impl FnMut(Option<&Image>)) {
+        let state = self.0.lock();
+        for names in std::iter::once(&state.durable).chain(&state.unsynced) {
+            match names.get(path) {
+                None => visit(None),
+                Some(&file) => {
+                    let Inode { durable, writes } = &state.files[file];
+                    visit(Some(&Image { durable: durable.clone(), writes: writes.clone() }));
+                }
+            }
+        }
+    }
+}
+
+/// What is certain of a file, and what is not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Image {
+    pub(crate) durable: Vec<u8>,
+    pub(crate) writes: Vec<Vec<u8>>,
+}
+
+impl Image {
+    /// The file if `write` is torn after `cut` bytes, what is behind the cut being `torn`; of the other writes, those
+    /// are there whose bit in `kept` is set.
+    pub(crate) fn torn(&self, kept: u32, write: usize, cut: usize, torn: Torn, garbage: u8) -> Vec<u8> {
+        let mut bytes = self.durable.clone();
+        for (index, data) in self.writes.iter().enumerate() {
+            let from = bytes.len();
+            if index == write {
+                bytes.extend_from_slice(&data[..cut]);
+                match torn {
+                    // What is not there ends the file, unless something later is there.
+                    Torn::Absent if kept >> (index + 1) == 0 => return bytes,
+                    Torn::Absent | Torn::Zero => bytes.resize(from + data.len(), 0),
+                    Torn::Garbage => {
+                        let mix = |at: usize| {
+                            garbage.wrapping_mul(167).wrapping_add(at as u8).wrapping_mul(29) ^ 0x5a
+                        };
+                        bytes.extend((cut..data.len()).map(mix));
+                    }
+                }
+            } else if kept >> index & 1 == 1 {
+                bytes.extend_from_slice(data);
+            } else {
+                if kept >> index == 0 && index > write {
+                    return bytes;
+                }
+                bytes.resize(from + data.len(), 0);
+            }
+        }
+        bytes
+    }
+}
+
+impl Inode {
+    fn now(&self) -> Vec<u8> {
+        let mut bytes = self.durable.clone();
+        self.writes.iter().for_each(|write| bytes.extend_from_slice(write));
+        bytes
+    }
+}
+
+impl State {
+    /// Counts an operation, and fails it if it is to.
+    fn operate(&mut self) -> io::Result<()> {
+        let number = self.operations;
+        self.operations += 1;
+        if self.crashed {
+            return Err(io::ErrorKind::Other.into());
+        }
+        match self.fault {
+            Some(fault) if number == fault.at || fault.lasts && number > fault.at => Err(match fault.how {
+                How::Crash => {
+                    self.crashed = true;
+                    io::ErrorKind::Other.into()
+                }
+                How::Full => io::ErrorKind::StorageFull.into(),
+                How::Broken => io::Error::other("the device fails"),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Disk for SimDisk {
+    type File = SimFile;
+    type Lock = SimLock;
+
+    fn lock(&self, _: &Path) -> io::Result<SimLock> {
+        let mut state = self.0.lock();
+        if state.locked {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        state.locked = true;
+        Ok(SimLock(self.clone()))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Option<SimFile>> {
+        let state = self.0.lock();
+        Ok(state.names.get(path).map(|&file| SimFile { disk: self.clone(), file }))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<SimFile> {
+        let mut state = self.0.lock();
+        state.operate()?;
+        state.files.push(Inode::default());
+        let file = state.files.len() - 1;
+        state.rename(|names| {
+            names.insert(path.to_owned(), file);
+        });
+        Ok(SimFile { disk: self.clone(), file })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.0.lock();
+        state.operate()?;
+        state.rename(|names| {
+            if let Some(file) = names.remove(from) {
+                names.insert(to.to_owned(), file);
+            }
+        });
+        Ok(())
+    }
+
+    fn sync_directory(&self, _: &Path) -> io::Result<()> {
+        let mut state = self.0.lock();
+        state.operate()?;
+        state.durable = state.names.clone();
+        state.unsynced.clear();
+        Ok(())
+    }
+}
+
+impl State {
+    fn rename(&mut self, change: impl FnOnce(&mut BTreeMap<PathBuf, usize>)) {
+        change(&mut self.names);
+        self.unsynced.push(self.names.clone());
+    }
+}
+
+/// A file of a [`SimDisk`].
+#[derive(Debug)]
+pub(crate) struct SimFile {
+    disk: SimDisk,
+    file: usize,
+}
+
+impl DiskFile for SimFile {
+    fn read_all(&mut self) -> io::Result<Vec<u8>> {
+        Ok(self.disk.0.lock().files[self.file].now())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.disk.0.lock();
+        if std::mem::take(&mut state.interrupts) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        state.interrupts = state.longest_write.is_some();
+        let mut taken = bytes.len().min(state.longest_write.unwrap_or(usize::MAX));
+        if let Err(error) = state.operate() {
+            if error.kind() != io::ErrorKind::StorageFull || state.filled {
+                return Err(error);
+            }
+            // Some of it still finds room; what follows finds none.
+            state.filled = true;
+            taken /= 2;
+            let at = state.operations;
+            state.fault = state.fault.map(|fault| Fault { at, ..fault });
+        }
+        state.files[self.file].writes.push(bytes[..taken].to_vec());
+        Ok(taken)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut state = self.disk.0.lock();
+        state.operate()?;
+        let inode = &mut state.files[self.file];
+        let writes = std::mem::take(&mut inode.writes);
+        writes.iter().for_each(|write| inode.durable.extend_from_slice(write));
+        Ok(())
+    }
+}
+
+/// The lock of a [`SimDisk`].
+#[derive(Debug)]
+pub(crate) struct SimLock(SimDisk);
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        self.0.0.lock().locked = false;
+    }
+}

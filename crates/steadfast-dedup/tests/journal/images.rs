@@ -1,0 +1,281 @@
+//! Every image that a crash can leave of a journal, and every flipped bit.
+//!
+//! What must hold of each: a send that was reported durable is recovered, or opening fails and says where; nothing is
+//! recovered that was not written; a send whose lists before it are lost knows no session; recovering twice is
+//! recovering once.
+
+use std::{collections::BTreeSet, path::Path};
+
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use steadfast_dedup::{
+    Session,
+    journal::{Entry, JournalError, Log, Record},
+};
+use steadfast_spec::Outcome;
+
+use crate::{
+    acknowledged, begun, closed, deep,
+    disk::{Fault, How, SimDisk, Torn},
+    intent_of, lost, seen,
+};
+
+const PATH: &str = "/j/orders.journal";
+
+/// One call of the log.
+#[derive(Clone, Debug)]
+enum Step {
+    Lazy(Vec<Entry>),
+    Durable(Vec<Entry>),
+    /// The process ends and another one goes on.
+    Reopen,
+}
+
+fn short_script() -> Vec<Step> {
+    vec![
+        Step::Lazy(vec![seen("a")]),
+        Step::Durable(vec![begun(0)]),
+        Step::Lazy(vec![seen("b"), acknowledged(0)]),
+        Step::Durable(vec![begun(1), begun(2)]),
+        Step::Lazy(vec![closed(1, Outcome::NotSent)]),
+        Step::Lazy(vec![lost(2)]),
+        Step::Reopen,
+        Step::Durable(vec![begun(3)]),
+        Step::Lazy(vec![seen("c")]),
+    ]
+}
+
+/// Ends with a send whose durability no later record vouches for.
+fn tail_script() -> Vec<Step> {
+    vec![
+        Step::Durable(vec![begun(0)]),
+        Step::Lazy(vec![seen("a"), acknowledged(0)]),
+        Step::Durable(vec![seen("b"), begun(1)]),
+    ]
+}
+
+fn random_script(rng: &mut ChaCha8Rng) -> Vec<Step> {
+    let mut next = 0;
+    let mut entry = |rng: &mut ChaCha8Rng| {
+        let old = u64::from(rng.next_u32()) % (next + 1);
+        match rng.next_u32() % 6 {
+            0 => seen(&format!("id{}", rng.next_u32() % 8)),
+            1 => acknowledged(old),
+            2 => lost(old),
+            3 => closed(old, Outcome::Rejected),
+            _ => {
+                next += 1;
+                begun(next)
+            }
+        }
+    };
+    (0..3 + rng.next_u32() % 5)
+        .map(|_| {
+            let count = 1 + rng.next_u32() % 3;
+            let entries = (0..count).map(|_| entry(rng)).collect();
+            match rng.next_u32() % 5 {
+                0 | 1 => Step::Lazy(entries),
+                2 | 3 => Step::Durable(entries),
+                _ => Step::Reopen,
+            }
+        })
+        .collect()
+}
+
+/// What a run has written, and what it was told.
+#[derive(Clone, Debug, Default)]
+struct Written {
+    entries: Vec<Entry>,
+    durable: BTreeSet<u64>,
+    /// Intents that may be forgotten.
+    void: BTreeSet<u64>,
+}
+
+fn run(disk: &SimDisk, script: &[Step]) -> Written {
+    let mut written = Written::default();
+    let open = || Log::open(disk.clone(), PATH).ok();
+    let Some(mut log) = open() else { return written };
+    for step in script {
+        let entries = match step {
+            Step::Lazy(entries) | Step::Durable(entries) => entries,
+            Step::Reopen => {
+                drop(log);
+                let Some(next) = open() else { return written };
+                log = next;
+                continue;
+            }
+        };
+        for entry in entries {
+            if let Record::Closed { attempt, outcome, .. } = &entry.record
+                && outcome.is_not_executed()
+            {
+                written.void.insert(attempt.intent.0);
+            }
+        }
+        written.entries.extend(entries.iter().cloned());
+        let told = match step {
+            Step::Durable(_) => log.append_durably(entries),
+            _ => log.append(entries),
+        };
+        match (told, step) {
+            (Ok(()), Step::Durable(entries)) => written.durable.extend(entries.iter().filter_map(intent_of)),
+            (Ok(()), _) => {}
+            (Err(_), _) => return written,
+        }
+    }
+    written
+}
+
+/// The entry as it is found behind a gap.
+fn without_session(mut entry: Entry) -> Entry {
+    if let Record::Begun { session, .. } = &mut entry.record {
+        *session = Session::default();
+    }
+    entry
+}
+
+fn check(found: &[Entry], written: &Written, what: &dyn Fn() -> String) {
+    let intents: BTreeSet<u64> = found.iter().filter_map(intent_of).collect();
+    for intent in written.durable.difference(&written.void) {
+        assert!(intents.contains(intent), "{}: send {intent} was durable and is lost", what());
+    }
+    let mut rest = written.entries.iter();
+    for entry in found {
+        let same = |other: &&Entry| *other == entry || without_session((*other).clone()) == *entry;
+        assert!(rest.any(|other| same(&other)), "{}: {entry:?} was not written, or not there", what());
+    }
+    for (at, entry) in written.entries.iter().enumerate() {
+        let knows = matches!(&entry.record, Record::Begun { session, .. } if *session != Session::default());
+        if knows && found.contains(entry) {
+            let before = written.entries[..at].iter().filter(|e| matches!(e.record, Record::Seen { .. }));
+            for list in before {
+                assert!(found.contains(list), "{}: {entry:?} without {list:?}", what());
+            }
+        }
+    }
+}
+
+fn read(bytes: Vec<u8>) -> Result<Vec<Entry>, JournalError> {
+    let path = Path::new(PATH);
+    Ok(Log::read(&SimDisk::holding(path, bytes), path)?.unwrap_or_default())
+}
+
+/// Recovers, crashes at each operation of that, and recovers again, to this depth.
+fn recover(bytes: &[u8], written: &Written, depth: u32, images: &mut u64, what: &dyn Fn() -> String) {
+    let path = Path::new(PATH);
+    let disk = SimDisk::holding(path, bytes.to_vec());
+    let first = Log::open(disk.clone(), PATH).map(|log| log.entries().cloned().collect::<Vec<_>>());
+    let first = first.unwrap_or_else(|error| panic!("{}: {error}", what()));
+    check(&first, written, what);
+    assert_eq!(read(disk.bytes(path).unwrap()).unwrap(), first, "{}: recovered twice", what());
+    if depth == 0 {
+        return;
+    }
+    for at in 0..disk.operations() {
+        let disk = SimDisk::holding(path, bytes.to_vec());
+        disk.set_fault(How::Crash, at, false);
+        assert!(Log::open(disk.clone(), PATH).is_err());
+        let mut left = Vec::new();
+        disk.images(path, |image| left.extend(image.cloned()));
+        for image in left {
+            let whole = image.torn(u32::MAX, usize::MAX, 0, Torn::Absent, 0);
+            *images += 1;
+            recover(&whole, written, depth - 1, images, &|| format!("{}, then {at}", what()));
+        }
+    }
+}
+
+/// Crashes a script at each of its operations; the number of images tried.
+fn crash_everywhere(script: &[Step], thoroughly: bool) -> u64 {
+    let whole = SimDisk::default();
+    run(&whole, script);
+    let mut images = 0;
+    for at in 0..=whole.operations() {
+        let disk = SimDisk::with_fault(Fault { at, how: How::Crash, lasts: false });
+        let written = run(&disk, script);
+        let mut left = Vec::new();
+        disk.images(Path::new(PATH), |image| left.extend(image.cloned()));
+        for image in left {
+            let count = image.writes.len();
+            // Which of the writes are there beside the torn one: all, none, or any.
+            let selections: u32 = if thoroughly { 1 << count.min(4) } else { 2 };
+            for selection in 0..selections {
+                let kept = if thoroughly { selection } else { selection.wrapping_neg() };
+                for write in 0..count {
+                    for cut in 0..=image.writes[write].len() {
+                        for torn in [Torn::Absent, Torn::Zero, Torn::Garbage] {
+                            let bytes = image.torn(kept, write, cut, torn, at as u8);
+                            let what =
+                                || format!("crash at {at}, write {write} cut at {cut} {torn:?}, {kept:b}");
+                            let found = read(bytes.clone());
+                            let found = found.unwrap_or_else(|error| panic!("{}: {error}", what()));
+                            check(&found, &written, &what);
+                            images += 1;
+                            if images % 509 == 0 {
+                                recover(&bytes, &written, if thoroughly { 2 } else { 1 }, &mut images, &what);
+                            }
+                        }
+                    }
+                }
+            }
+            let bytes = image.torn(u32::MAX, usize::MAX, 0, Torn::Absent, 0);
+            recover(&bytes, &written, 2, &mut images, &|| format!("crash at {at}"));
+            images += 1;
+        }
+    }
+    images
+}
+
+#[test]
+fn no_crash_loses_a_durable_send_or_invents_one() {
+    let mut images = crash_everywhere(&short_script(), deep());
+    let mut seed = 0;
+    while deep() && images < 1_000_000 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        images += crash_everywhere(&random_script(&mut rng), true);
+        seed += 1;
+    }
+    println!("{images} images, {seed} random scripts");
+    assert!(images > 5_000, "{images} images");
+}
+
+#[test]
+fn no_flipped_bit_loses_a_durable_send_silently() {
+    let mut flips = (0_u64, 0_u64);
+    let count = if deep() { 40 } else { 2 };
+    for seed in 0..count {
+        let script = match seed {
+            0 => tail_script(),
+            1 => short_script(),
+            _ => random_script(&mut ChaCha8Rng::seed_from_u64(seed)),
+        };
+        let disk = SimDisk::default();
+        let written = run(&disk, &script);
+        let good = disk.bytes(Path::new(PATH)).unwrap();
+        check(&read(good.clone()).unwrap(), &written, &|| "whole".into());
+        // Every bit of the longer ones takes its time.
+        let step = if deep() || seed == 0 { 1 } else { 3 };
+        for bit in (0..good.len() * 8).step_by(step) {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            flips.0 += 1;
+            match read(bad.clone()) {
+                Ok(found) => check(&found, &written, &|| format!("script {seed}, bit {bit}")),
+                Err(error) => {
+                    flips.1 += 1;
+                    let told = matches!(error, JournalError::NotAJournal { .. })
+                        || matches!(error, JournalError::Damaged { offset, .. } if offset <= bit as u64 / 8);
+                    assert!(told, "script {seed}, bit {bit}: {error:?}");
+                    // It is kept as it is, for whoever can read more of it.
+                    let disk = SimDisk::holding(Path::new(PATH), bad.clone());
+                    assert!(Log::open(disk.clone(), PATH).is_err());
+                    assert_eq!(disk.bytes(Path::new(PATH)), Some(bad));
+                }
+            }
+        }
+    }
+    println!("{} flips, {} refused", flips.0, flips.1);
+    assert!(flips.1 > 0, "damage before what is durable is noticed");
+}

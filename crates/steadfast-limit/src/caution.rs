@@ -1,0 +1,38 @@
+use crate::{Nanos, freeze::Freeze, ladder::Ladder};
+
+/// What the 429s of one key have taught, and what it must not be trusted with meanwhile.
+///
+/// Kept apart, because most keys never meet one: a key without caution is one pointer smaller than its freeze, and
+/// one comparison tells that nothing holds it back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Caution {
+    pub(crate) freeze: Freeze,
+    pub(crate) ladder: Ladder,
+    /// Until then the long windows count as spent, for the lanes that can wait.
+    pub(crate) full_until: Nanos,
+}
+
+impl Caution {
+    /// True if nothing of it is left at `now` that would have to be remembered.
+    pub(crate) fn is_over(&self, now: Nanos) -> bool {
+        self.freeze.is_over(now) && self.ladder.is_over(now) && self.full_until <= now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_lasts_as_long_as_the_longest_of_its_parts() {
+        let full = Caution { full_until: 7, ..Caution::default() };
+        assert!(!full.is_over(6));
+        assert!(full.is_over(7));
+        let mut stopped = Caution::default();
+        stopped.freeze.refused(0, false, None, 1);
+        assert!(!stopped.is_over(7));
+        let mut taught = Caution::default();
+        taught.ladder.mismatch(false, 1);
+        assert!(!taught.is_over(7));
+    }
+}

@@ -1,0 +1,117 @@
+#[cfg(all(test, shuttle))]
+mod schedules;
+
+use std::task::Waker;
+
+use crate::{Ask, Decision, Event, Limiter, Nanos, WaiterId, sync::Mutex};
+
+/// The core behind its one lock, and the tasks of those who wait.
+///
+/// A slot that becomes free belongs to a waiter before the lock is released, so nobody is woken in vain and nobody
+/// can take it meanwhile. It has no clock and no timer: both come in with each call, which is what lets a model
+/// checker run it through every order of threads.
+pub(crate) struct HandOff {
+    state: Mutex<State>,
+}
+
+struct State {
+    core: Limiter,
+    wakers: Wakers,
+}
+
+impl HandOff {
+    pub(crate) fn new(core: Limiter) -> Self {
+        Self { state: Mutex::new(State { core, wakers: Wakers::default() }) }
+    }
+
+    /// One call of the core under the lock; whoever it concerns is woken after it. Returns what the caller has to
+    /// report, which is done without the lock, too.
+    pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Limiter) -> T) -> (T, Vec<Event>) {
+        self.with_wakers(|core, _| call(core))
+    }
+
+    /// Looks at a place in the queues, or takes one: what `ask` asks for, and where it waits. `waker` is called
+    /// when it is to be looked at again.
+    pub(crate) fn poll(
+        &self,
+        place: &mut Option<WaiterId>,
+        ask: &Ask<'_>,
+        waker: &Waker,
+        now: Nanos,
+    ) -> (Decision, Vec<Event>) {
+        let waiter = *place;
+        let (decision, events) = self.with_wakers(|core, wakers| {
+            let known = waiter.and_then(|waiter| core.poll(waiter, now));
+            let decision = known.unwrap_or_else(|| core.acquire(ask, now));
+            match (&decision, waiter) {
+                (Decision::Queued { waiter, .. }, _) => wakers.keep(*waiter, waker),
+                (_, Some(waiter)) => wakers.forget(waiter),
+                _ => {}
+            }
+            decision
+        });
+        // Whoever has been granted or refused has no place in any queue any longer.
+        *place = match &decision {
+            Decision::Queued { waiter, .. } => Some(*waiter),
+            Decision::Granted(_) | Decision::Refused(_) => None,
+        };
+        (decision, events)
+    }
+
+    /// Gives a place up; what it was granted meanwhile goes to the next.
+    pub(crate) fn leave(&self, waiter: WaiterId, now: Nanos) -> Vec<Event> {
+        let ((), events) = self.with_wakers(|core, wakers| {
+            wakers.forget(waiter);
+            core.cancel(waiter, now);
+        });
+        events
+    }
+
+    fn with_wakers<T>(&self, call: impl FnOnce(&mut Limiter, &mut Wakers) -> T) -> (T, Vec<Event>) {
+        let mut state = self.state.lock();
+        let State { core, wakers } = &mut *state;
+        let result = call(core, wakers);
+        let woken = core.take_woken();
+        let events = core.take_events();
+        if !woken.is_empty() {
+            let woken: Vec<_> = woken.into_iter().filter_map(|waiter| wakers.take(waiter)).collect();
+            drop(state);
+            woken.into_iter().for_each(Waker::wake);
+        }
+        (result, events)
+    }
+}
+
+/// The tasks of those who wait, by the slots of their names.
+#[derive(Default)]
+struct Wakers(Vec<Option<Waker>>);
+
+impl Wakers {
+    fn take(&mut self, waiter: WaiterId) -> Option<Waker> {
+        self.0.get_mut(waiter.slot()).and_then(Option::take)
+    }
+
+    /// `waiter` is to be woken by `waker`.
+    fn keep(&mut self, waiter: WaiterId, waker: &Waker) {
+        if self.0.len() <= waiter.slot() {
+            self.0.resize(waiter.slot() + 1, None);
+        }
+        match &mut self.0[waiter.slot()] {
+            Some(kept) => kept.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+    }
+
+    /// `waiter` no longer waits.
+    fn forget(&mut self, waiter: WaiterId) {
+        if let Some(kept) = self.0.get_mut(waiter.slot()) {
+            *kept = None;
+        }
+        while self.0.last().is_some_and(Option::is_none) {
+            self.0.pop();
+        }
+        if self.0.is_empty() {
+            self.0 = Vec::new();
+        }
+    }
+}

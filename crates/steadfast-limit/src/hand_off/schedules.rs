@@ -1,0 +1,204 @@
+//! The hand-off under every order of threads that a model checker comes up with.
+//!
+//! Each schedule runs a few threads that ask for slots, wait, give up, send and settle, over a clock that only moves
+//! when somebody's timer fires. A waiter that nobody wakes leaves its thread blocked for good, which the checker
+//! reports as a deadlock; so do two that wait for each other.
+
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use shuttle::{
+    future::block_on,
+    rand::{Rng, thread_rng},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    thread,
+};
+
+use super::HandOff;
+use crate::{
+    Answer, Ask, Decision, Grant, Lane, Loss, Nanos, Profile, Quota, SECOND, Scope, WaiterId, Zone, ZoneId,
+    ZoneLimiter,
+};
+
+/// How many schedules each test runs; ten times as many with `STEADFAST_DEEP=1`.
+const SCHEDULES: usize = 100_000;
+const ZONES: [Zone; 2] = [Zone::new("first"), Zone::new("second")];
+const PER_SECOND: u32 = 2;
+
+type Keys = &'static [(ZoneId, u64)];
+
+/// What the threads of one schedule share.
+struct World {
+    hand_off: HandOff,
+    clock: AtomicU64,
+    /// How many hold a slot, in each zone.
+    holding: [AtomicU32; ZONES.len()],
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        let quota =
+            |zone| Quota::new(zone, Scope::AuthToken).limit(PER_SECOND, SECOND).profile(Profile::WindowLog);
+        let builder =
+            ZONES.into_iter().fold(ZoneLimiter::builder(), |builder, zone| builder.zone(quota(zone)));
+        let hand_off = HandOff::new(builder.build_core().unwrap());
+        let holding = [AtomicU32::new(0), AtomicU32::new(0)];
+        Arc::new(Self { hand_off, clock: AtomicU64::new(1_000_000_000_000), holding })
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.load(SeqCst)
+    }
+
+    /// Asks for a slot until it is there, or until it is given up after `patience` looks.
+    fn acquire(&self, zones: Keys, patience: u32) -> Option<Grant> {
+        let lane = Lane::ALL[thread_rng().gen_range(0..Lane::ALL.len())];
+        let ask = Ask { zones, lane, deadline: None, head_of_lane: thread_rng().gen_bool(0.2) };
+        let (mut place, mut looks) = (None, 0);
+        let grant = block_on(poll_fn(|cx| {
+            looks += 1;
+            if looks > patience {
+                return Poll::Ready(None);
+            }
+            self.look(&mut place, &ask, cx).map(Some)
+        }));
+        if let Some(waiter) = place {
+            self.hand_off.leave(waiter, self.now());
+        }
+        grant
+    }
+
+    fn look(&self, place: &mut Option<WaiterId>, ask: &Ask<'_>, cx: &mut Context<'_>) -> Poll<Grant> {
+        match self.hand_off.poll(place, ask, cx.waker(), self.now()).0 {
+            Decision::Granted(grant) => Poll::Ready(grant),
+            Decision::Refused(refusal) => panic!("{refusal}"),
+            Decision::Queued { alarm, .. } => {
+                if let Some(alarm) = alarm {
+                    // The timer fires, as late as it says at the earliest.
+                    self.clock.fetch_max(alarm, SeqCst);
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Holds the slots for a moment and gives them back in one of the ways in which they come back.
+    fn spend(&self, grant: Grant, zones: Keys) {
+        for (zone, _) in zones {
+            let before = self.holding[usize::from(zone.0)].fetch_add(1, SeqCst);
+            assert!(before < PER_SECOND, "more slots than there are");
+        }
+        thread::yield_now();
+        for (zone, _) in zones {
+            self.holding[usize::from(zone.0)].fetch_sub(1, SeqCst);
+        }
+        let (now, end) = (self.now(), thread_rng().gen_range(0..5_u8));
+        self.hand_off.with(|core| match end {
+            0 | 1 => core.refund(grant, now),
+            2 => core.lose(grant, now, Loss::Reset, now),
+            3 => core.settle(grant, Answer::TooManyRequests { retry_after: None }, now),
+            _ => core.settle(grant, Answer::Accepted, now),
+        });
+    }
+
+    /// Nobody has left anything behind.
+    fn check(&self) {
+        let late = self.now() + 24 * 3_600 * 1_000_000_000;
+        let (left, _) = self.hand_off.with_wakers(|core, wakers| {
+            let now = core.snapshot(0);
+            let busy: u32 = now.zones.iter().map(|zone| zone.in_flight).sum();
+            let waiting: u32 = now.zones.iter().flat_map(|zone| &zone.lanes).map(|lane| lane.waiting).sum();
+            (busy, waiting, wakers.0.len(), core.snapshot(late).zones.len())
+        });
+        assert_eq!(left, (0, 0, 0, 0), "on their way, waiting, to be woken, and a day later");
+    }
+}
+
+/// Runs `threads` threads of `rounds` requests each.
+fn storm(threads: usize, rounds: usize, zones: fn() -> Keys, patience: fn() -> u32) {
+    let world = World::new();
+    let run = |world: Arc<World>| {
+        move || {
+            for _ in 0..rounds {
+                let zones = zones();
+                if let Some(grant) = world.acquire(zones, patience()) {
+                    world.spend(grant, zones);
+                }
+            }
+        }
+    };
+    let running: Vec<_> = (0..threads).map(|_| thread::spawn(run(Arc::clone(&world)))).collect();
+    running.into_iter().for_each(|thread| thread.join().unwrap());
+    world.check();
+}
+
+/// Half of the schedules at random, half of them with a few well-placed changes of thread.
+fn explore(schedule: impl Fn() + Send + Sync + Clone + 'static) {
+    let times = if std::env::var_os("STEADFAST_DEEP").is_some() { 10 * SCHEDULES } else { SCHEDULES };
+    shuttle::check_random(schedule.clone(), times / 2);
+    shuttle::check_pct(schedule, times / 2, 3);
+}
+
+fn one_zone() -> Keys {
+    &[(ZoneId(0), 7)]
+}
+
+fn some_zones() -> Keys {
+    let all: [Keys; 4] = [
+        &[(ZoneId(0), 7)],
+        &[(ZoneId(1), 8)],
+        &[(ZoneId(0), 7), (ZoneId(1), 8)],
+        &[(ZoneId(1), 8), (ZoneId(0), 7)],
+    ];
+    all[thread_rng().gen_range(0..all.len())]
+}
+
+fn patient() -> u32 {
+    u32::MAX
+}
+
+fn impatient() -> u32 {
+    if thread_rng().gen_bool(0.5) { thread_rng().gen_range(1..4) } else { u32::MAX }
+}
+
+#[test]
+fn everybody_who_waits_is_served() {
+    explore(|| storm(4, 3, one_zone, patient));
+}
+
+#[test]
+fn whoever_gives_up_leaves_nothing_and_hands_on_what_it_was_given() {
+    explore(|| storm(5, 2, one_zone, impatient));
+}
+
+#[test]
+fn requests_of_several_zones_never_wait_for_each_other_for_good() {
+    explore(|| storm(5, 2, some_zones, impatient));
+}
+
+/// The checker finds what it is there for: a slot that is handed on without a word.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_waker_that_is_not_called_is_found() {
+    let schedule = || {
+        let world = World::new();
+        let held: Vec<_> = (0..PER_SECOND).filter_map(|_| world.acquire(one_zone(), 1)).collect();
+        let waiting = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.acquire(one_zone(), patient()).is_some())
+        };
+        // What `with` does, without its last line.
+        let now = world.now();
+        for grant in held {
+            let mut state = world.hand_off.state.lock();
+            state.core.refund(grant, now);
+            state.core.take_woken();
+        }
+        assert!(waiting.join().unwrap());
+    };
+    shuttle::check_random(schedule, 1_000);
+}

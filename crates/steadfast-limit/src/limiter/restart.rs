@@ -1,0 +1,51 @@
+use super::Limiter;
+use crate::{Nanos, Refusal, ZoneId, start::Start};
+
+/// What one key has spent, to be kept beyond the end of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) zone: ZoneId,
+    pub(crate) key: u64,
+    /// How long, counted from the export, a 429 still closes the zone.
+    pub(crate) closed_for: Nanos,
+    /// As [`Limiter::export`] returns them.
+    pub(crate) stamps: Vec<i64>,
+}
+
+/// What outlives the process, and how the next one begins.
+impl Limiter {
+    /// What is taken for spent in keys that are met for the first time from now on.
+    pub(crate) fn start(&mut self, start: Start) {
+        self.start = start;
+    }
+
+    /// What every key has spent at `now`.
+    pub(crate) fn export_all(&mut self, now: Nanos) -> Vec<Kept> {
+        let now = self.advance(now);
+        self.sweep(now);
+        let keys: Vec<_> = self.ledgers.iter().map(|(id, ledger)| (id, ledger.zone, ledger.key)).collect();
+        let kept = keys.into_iter().map(|(id, zone, key)| {
+            let ledger = &self.ledgers[id];
+            let closed =
+                ledger.caution.as_ref().map_or(0, |c| c.freeze.until(now).unwrap_or(0).max(c.full_until));
+            let closed_for = closed.saturating_sub(now);
+            Kept { zone, key, closed_for, stamps: self.export(zone, key, now) }
+        });
+        kept.collect()
+    }
+
+    /// Takes back what one key had spent at `exported`. A zone that a 429 had closed stays closed, but for cancels
+    /// and verifications: whether the gateway still refuses is not known.
+    pub(crate) fn import_kept(&mut self, kept: &Kept, exported: Nanos, now: Nanos) -> Result<(), Refusal> {
+        self.import(kept.zone, kept.key, &kept.stamps, exported, now)?;
+        for id in self.open(&[(kept.zone, kept.key)], now)?.iter() {
+            let closed_until = exported.saturating_add(kept.closed_for);
+            if closed_until > now {
+                let ledger = &mut self.ledgers[id];
+                ledger.changed();
+                ledger.caution().full_until = closed_until;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+use crate::{Nanos, ledger::Ledger, rules::Rules};
+
+/// What a limiter takes for spent in every key that it meets for the first time.
+///
+/// Which keys an earlier process has used is not always known, so this is said once for all of them: a key of which
+/// the windows have gone by since is not touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// What an earlier process may have sent between its last record and this instant, by which it had ended.
+    Unrecorded(Nanos),
+    /// All windows, as of this instant.
+    Spent(Nanos),
+}
+
+impl Start {
+    /// Every grant is on record after this time at the latest.
+    pub(crate) const RECORDED_WITHIN: Nanos = 1_000_000_000;
+
+    /// What a gateway had not counted by the end of a process, it counts within this time or never.
+    const AFTER_END: Nanos = 1_000_000_000;
+
+    /// True if it makes no difference to a key that is new at `now`.
+    pub(crate) fn is_over(self, rules: &Rules, now: Nanos) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Spent(at) => at + rules.longest() <= now,
+            Self::Unrecorded(at) => at + Self::AFTER_END + rules.settle + rules.retention <= now,
+        }
+    }
+
+    /// Writes it down in a key that is new.
+    pub(crate) fn prepare(self, ledger: &mut Ledger, rules: &Rules) {
+        match self {
+            Self::Empty => {}
+            Self::Spent(at) => ledger.caution().full_until = at + rules.longest(),
+            Self::Unrecorded(at) => {
+                // Whoever must get out is not held back by requests that perhaps nobody has sent: for those lanes
+                // they are out of the shortest window, and of what a counter that interpolates makes of it.
+                let shortest = rules.bounds.first().map_or(0, |bound| bound.period);
+                let (given_up, counted) =
+                    (at.saturating_sub(2 * shortest), at + Self::AFTER_END + rules.settle);
+                for _ in 0..rules.most_within(Self::RECORDED_WITHIN) {
+                    ledger.lost.push(given_up, counted);
+                }
+            }
+        }
+    }
+}
+
+impl Rules {
+    /// How many requests can be granted within any stretch of `time`.
+    fn most_within(&self, time: Nanos) -> u64 {
+        let most = |limit: u32, period: Nanos| u64::from(limit) * time.div_ceil(period.max(1));
+        self.bounds.iter().map(|bound| most(bound.limit, bound.period)).min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Lane, MINUTE, Quota, SECOND, Scope, Zone, ZoneId};
+
+    const AT: Nanos = 1_000_000_000_000;
+
+    fn rules(quota: Quota) -> Rules {
+        Rules::new(&quota).unwrap()
+    }
+
+    fn prepared(start: Start, rules: &Rules) -> Ledger {
+        let mut ledger = Ledger::new(ZoneId(0), 7);
+        start.prepare(&mut ledger, rules);
+        ledger
+    }
+
+    #[test]
+    fn as_much_is_missing_from_the_record_as_the_tightest_window_lets_through() {
+        let quota = || Quota::new(Zone::GENERAL, Scope::AuthToken);
+        let most = |quota| rules(quota).most_within(Start::RECORDED_WITHIN);
+        assert_eq!(most(quota().limit(10, SECOND).limit(400, MINUTE)), 10);
+        assert_eq!(most(quota().limit(400, MINUTE)), 400);
+        assert_eq!(most(quota().limit(5, SECOND / 10).limit(400, MINUTE)), 50);
+    }
+
+    #[test]
+    fn what_is_missing_from_the_record_does_not_hold_back_a_cancel() {
+        let rules = rules(Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE));
+        let ledger = prepared(Start::Unrecorded(AT), &rules);
+        let opens = |lane| ledger.opens(&rules, lane, 0, false, AT, &mut Vec::new()).unwrap();
+        assert!(opens(Lane::Critical) <= AT);
+        assert!(opens(Lane::Trading) > AT + Start::AFTER_END);
+    }
+
+    #[test]
+    fn an_empty_start_leaves_nothing_and_a_spent_one_a_whole_window() {
+        let rules = rules(Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE));
+        assert!(prepared(Start::Empty, &rules).is_idle(&rules, AT));
+        let mut spent = prepared(Start::Spent(AT), &rules);
+        assert!(!spent.is_idle(&rules, AT + rules.longest() - 1));
+        assert!(spent.is_idle(&rules, AT + rules.longest()));
+    }
+}

@@ -1,0 +1,133 @@
+//! How long a cancel waits when everybody else asks for all there is.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use steadfast_limit::{Lane, MINUTE, Nanos, Profile, SECOND};
+use steadfast_sandbox::enforce::Kind;
+
+use crate::{
+    drive::{MS, S, general},
+    wire::{Dice, Line, START, Wire},
+};
+
+const LIMITS: &[(u32, Duration)] = &[(10, SECOND), (400, MINUTE)];
+const RTT: Nanos = 40 * MS;
+
+/// Polls and verifications that never stop asking, at a gateway that `profile` is safe at.
+fn besieged(profile: Profile, seed: u64) -> Wire {
+    let kind = match profile {
+        Profile::WindowLog => Kind::SlidingLog,
+        _ => Kind::SlidingCounter { phase: Duration::from_millis(370) },
+    };
+    let mut wire = Wire::new(general().profile(profile), kind, LIMITS, Line::Const(20 * MS), seed);
+    wire.greedy(Lane::Bulk, 12, 0);
+    wire.greedy(Lane::Verification, 12, 0);
+    wire
+}
+
+const PROFILES: [Profile; 3] =
+    [Profile::WindowLog, Profile::Universal, Profile::Adaptive { burst: NonZeroU32::MIN }];
+
+/// Twelve cancels a minute on average.
+fn sparse_cancels(wire: &mut Wire, seed: u64, seconds: u64) {
+    let mut dice = Dice::new(seed);
+    let mut at = START + 90 * S;
+    while at < START + seconds * S {
+        wire.ask(at, Lane::Critical);
+        at += dice.about(5 * S);
+    }
+}
+
+/// `how` many of a thousand waits are no longer.
+fn at_most(waits: &[Nanos], how: usize) -> Nanos {
+    waits[(waits.len() * how / 1_000).min(waits.len() - 1)]
+}
+
+/// How long sparse cancels wait, in so many runs, and how many sends a minute there are in all.
+fn waits(profile: Profile, seeds: u64, resets: f64) -> (Vec<Nanos>, f64, usize) {
+    let (mut waits, mut sent, mut refused) = (Vec::new(), 0, 0);
+    for seed in 0..seeds {
+        let mut wire = besieged(profile, seed);
+        wire.resets = resets;
+        sparse_cancels(&mut wire, seed, 900);
+        wire.run(START + 900 * S);
+        waits.extend(wire.seen.waits_of(Lane::Critical));
+        sent += wire.seen.sent.iter().filter(|(at, _)| *at > START + 600 * S).count();
+        refused += wire.seen.refused.len();
+    }
+    waits.sort_unstable();
+    (waits, sent as f64 / (5 * seeds) as f64, refused)
+}
+
+fn seeds() -> u64 {
+    if std::env::var_os("STEADFAST_DEEP").is_some() { 20 } else { 1 }
+}
+
+#[test]
+fn a_cancel_hardly_waits_behind_polls_and_verifications_that_never_stop() {
+    for profile in PROFILES {
+        let (waits, sent, refused) = waits(profile, seeds(), 0.0);
+        let (p99, most) = (at_most(&waits, 990), at_most(&waits, 1_000));
+        println!("{profile:?}: {} cancels wait p99 {p99}, at most {most} ns; {sent} per minute", waits.len());
+        assert!(p99 <= 50 * MS, "{profile:?}: {p99}");
+        assert_eq!(refused, 0, "{profile:?}");
+        assert!(sent >= 0.9 * 400.0, "{profile:?}: {sent} per minute");
+    }
+}
+
+#[test]
+fn a_storm_of_resets_does_not_hold_a_cancel_back() {
+    for profile in PROFILES {
+        let (waits, sent, refused) = waits(profile, seeds(), 0.033);
+        let p99 = at_most(&waits, 990);
+        println!("{profile:?}, 3.3 % reset: {} cancels wait p99 {p99} ns; {sent} per minute", waits.len());
+        assert!(p99 <= 50 * MS, "{profile:?}: {p99}");
+        assert_eq!(refused, 0, "{profile:?}: what is reset here has been counted before");
+    }
+}
+
+#[test]
+fn a_burst_of_cancels_is_out_within_a_second_and_a_trip_for_every_ten_and_one_more() {
+    for profile in [Profile::WindowLog, Profile::Universal] {
+        for k in [1_u64, 2, 5, 10, 11, 20] {
+            for seed in 0..3 {
+                let mut wire = besieged(profile, seed);
+                let at = START + 100 * S + seed * 170 * MS;
+                (0..k).for_each(|_| wire.ask(at, Lane::Critical));
+                wire.run(START + 120 * S);
+                let waits = wire.seen.waits_of(Lane::Critical);
+                assert_eq!(waits.len(), k as usize);
+                let bound = (k.div_ceil(10) + 1) * (S + RTT);
+                assert!(waits[waits.len() - 1] <= bound, "{profile:?}, {k} at once: {waits:?}");
+                assert_eq!(wire.seen.refused.len(), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cancel_that_meets_a_429_freeze_is_the_try_that_ends_it() {
+    for profile in [Profile::WindowLog, Profile::Universal] {
+        for seed in 0..3 {
+            let mut wire = besieged(profile, seed);
+            // Somebody else has used the quota up for half a second.
+            let outage = START + 100 * S;
+            wire.outage = outage..outage + S / 2;
+            let asked = outage + 300 * MS;
+            (0..5).for_each(|_| wire.ask(asked, Lane::Critical));
+            sparse_cancels(&mut wire, seed, 400);
+            wire.run(START + 400 * S);
+            let (stopped, refused) = (wire.seen.refused[0], wire.seen.refused.len());
+            assert!(refused <= 6, "{profile:?}: {refused} refused, those on their way when the zone stopped");
+            let cancels = |from: Nanos, to: Nanos| {
+                wire.seen.waits.iter().filter(move |w| w.1 == Lane::Critical && (from..to).contains(&w.0))
+            };
+            // A pause of a second, and the answer of the try, which is a cancel: then the others leave.
+            let last = cancels(asked, asked + 1).map(|w| w.2).max().unwrap();
+            assert!(asked + last <= stopped + S + RTT, "{profile:?}: the last waited {last}");
+            let mut later: Vec<_> = cancels(outage + 3 * S, Nanos::MAX).map(|w| w.2).collect();
+            later.sort_unstable();
+            assert!(at_most(&later, 990) <= 50 * MS, "{profile:?}: {later:?}");
+        }
+    }
+}

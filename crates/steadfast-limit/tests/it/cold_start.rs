@@ -1,0 +1,413 @@
+//! What a limiter takes for spent when it starts.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use proptest::prelude::*;
+use steadfast_limit::{
+    Account, Answer, Builder, ColdStart, Event, InvalidLimiter, Lane, Loss, Profile, ScopeKeys, TokenOrigin,
+    Zone, ZoneLimiter,
+};
+use steadfast_spec::WallClock;
+use steadfast_testkit::densest_window;
+use tempfile::TempDir;
+use tokio::time::{Instant, advance, sleep};
+
+use crate::drive::{general, per_second};
+
+const GENERAL: Zone = Zone::GENERAL;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A wall clock that goes with tokio's, `offset` seconds ahead.
+fn wall_clock(offset: i64) -> WallClock {
+    let (start, noon) = (Instant::now(), 1_790_000_000_i64 + offset);
+    WallClock::new(move || UNIX_EPOCH + Duration::from_secs(noon.unsigned_abs()) + start.elapsed())
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("limits");
+    (folder, path)
+}
+
+fn builder(path: &Path, clock: &WallClock) -> Builder {
+    let journal = ColdStart::Journal(path.to_owned());
+    ZoneLimiter::builder().zone(general()).cold_start(journal).wall_clock(clock.clone())
+}
+
+fn start(path: &Path, clock: &WallClock) -> ZoneLimiter {
+    builder(path, clock).build().unwrap()
+}
+
+fn keys(limiter: &ZoneLimiter) -> ScopeKeys {
+    limiter.keys("example.com", &Account::new("one"))
+}
+
+async fn spend(limiter: &ZoneLimiter, lane: Lane, n: usize) {
+    for _ in 0..n {
+        let mut permit = limiter.acquire(&[GENERAL], keys(limiter), lane).await.unwrap();
+        permit.sent();
+        permit.settle(Answer::Accepted);
+    }
+}
+
+/// How long a request of `lane` would wait.
+async fn wait(limiter: &ZoneLimiter, lane: Lane) -> Duration {
+    let start = Instant::now();
+    let at = limiter.earliest(&[GENERAL], keys(limiter), lane).unwrap();
+    at.saturating_duration_since(start)
+}
+
+/// The process is killed: what it had written by now is all that is left of it.
+fn kill(path: &Path) -> PathBuf {
+    let mut left = path.as_os_str().to_owned();
+    left.push("+");
+    fs::copy(path, &left).unwrap();
+    left.into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_ends_in_order_hands_everything_on_and_nothing_more() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    spend(&limiter, Lane::Critical, 395).await;
+    drop(limiter);
+    sleep(2 * SECOND).await;
+    let limiter = start(&path, &clock);
+    let zones = limiter.snapshot().zones;
+    assert_eq!((zones[0].lost, zones[0].windows[1].used), (0, 395));
+    assert_eq!(wait(&limiter, Lane::Critical).await, Duration::ZERO);
+    let began = Instant::now();
+    spend(&limiter, Lane::Critical, 6).await;
+    assert!(began.elapsed() > 15 * SECOND, "the sixth waits for the first of the earlier process");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_killed_may_have_sent_one_window_more() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    spend(&limiter, Lane::Critical, 30).await;
+    sleep(2 * SECOND).await;
+    let after = start(&kill(&path), &clock);
+    let zones = after.snapshot().zones;
+    assert_eq!((zones[0].lost, zones[0].windows[1].used), (10, 40));
+    assert_eq!(wait(&after, Lane::Critical).await, Duration::ZERO, "a cancel does not wait for it");
+    let waited = wait(&after, Lane::Trading).await;
+    assert!((2 * SECOND..3 * SECOND).contains(&waited), "{waited:?}");
+    drop(limiter);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_no_record_knows_may_have_been_used_too() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    let left = kill(&path);
+    spend(&limiter, Lane::Trading, 9).await;
+    let after = start(&left, &clock);
+    let waited = wait(&after, Lane::Trading).await;
+    assert!(waited > 2 * SECOND, "{waited:?}");
+    sleep(waited).await;
+    assert_eq!(wait(&after, Lane::Trading).await, Duration::ZERO);
+    sleep(125 * SECOND).await;
+    spend(&after, Lane::Trading, 1).await;
+    assert_eq!(after.snapshot().zones[0].lost, 0, "once it has gone by, a key is as new as it looks");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_journal_starts_a_limiter_with_everything_spent() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    spend(&limiter, Lane::Trading, 9).await;
+    drop(limiter);
+    let whole = fs::read(&path).unwrap();
+    for damaged in [&whole[..whole.len() / 2], &[], &[0xff; 100][..], b"{}"] {
+        fs::write(&path, damaged).unwrap();
+        let limiter = start(&path, &clock);
+        assert_eq!(wait(&limiter, Lane::Critical).await, Duration::ZERO, "a cancel goes");
+        assert!(wait(&limiter, Lane::Trading).await > 60 * SECOND, "an order does not");
+        let began = Instant::now();
+        spend(&limiter, Lane::Trading, 1).await;
+        assert!(began.elapsed() > 60 * SECOND);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_start_is_empty() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    assert_eq!(wait(&limiter, Lane::Bulk).await, Duration::ZERO);
+    assert!(path.exists(), "and on record before anything is sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pessimistic_holds_back_all_but_cancels_for_a_window_in_every_key() {
+    let builder = ZoneLimiter::builder().zone(general()).cold_start(ColdStart::Pessimistic);
+    let limiter = builder.build().unwrap();
+    sleep(10 * SECOND).await;
+    assert_eq!(wait(&limiter, Lane::Critical).await, Duration::ZERO);
+    let waited = wait(&limiter, Lane::Trading).await;
+    assert!((50 * SECOND..51 * SECOND).contains(&waited), "{waited:?}");
+    let began = Instant::now();
+    spend(&limiter, Lane::Trading, 1).await;
+    assert_eq!(began.elapsed().as_secs(), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_and_auto_start_empty() {
+    for cold in [ColdStart::Empty, ColdStart::Auto] {
+        let limiter = ZoneLimiter::builder().zone(general()).cold_start(cold).build().unwrap();
+        assert_eq!(wait(&limiter, Lane::Bulk).await, Duration::ZERO);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn auto_goes_by_where_the_token_came_from() {
+    let origins = [(TokenOrigin::Minted, false), (TokenOrigin::Given, false), (TokenOrigin::Stored, true)];
+    for (origin, holds) in origins {
+        let limiter = ZoneLimiter::builder().zone(general()).build().unwrap();
+        limiter.begin(keys(&limiter), origin);
+        assert_eq!(wait(&limiter, Lane::Trading).await > 60 * SECOND, holds, "{origin:?}");
+        assert_eq!(wait(&limiter, Lane::Critical).await, Duration::ZERO, "{origin:?}");
+        // Whoever was told how to start does not ask.
+        let limiter = ZoneLimiter::builder().zone(general()).cold_start(ColdStart::Empty).build().unwrap();
+        limiter.begin(keys(&limiter), origin);
+        assert_eq!(wait(&limiter, Lane::Trading).await, Duration::ZERO, "{origin:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_token_relies_on_the_journal_and_without_one_on_nothing() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    limiter.begin(keys(&limiter), TokenOrigin::Stored);
+    assert!(wait(&limiter, Lane::Trading).await > 60 * SECOND, "the token is older than its journal");
+    drop(limiter);
+    sleep(70 * SECOND).await;
+    let limiter = start(&path, &clock);
+    limiter.begin(keys(&limiter), TokenOrigin::Stored);
+    assert_eq!(wait(&limiter, Lane::Trading).await, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_journal_belongs_to_one_limiter() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    assert_eq!(builder(&path, &clock).build().err(), Some(InvalidLimiter::JournalInUse(path.clone())));
+    drop(limiter);
+    start(&path, &clock);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_cannot_be_written_is_found_at_the_start() {
+    let ((folder, _), clock) = (folder(), wall_clock(0));
+    let path = folder.path().join("no such folder").join("limits");
+    let refused = builder(&path, &clock).build().err();
+    assert_eq!(refused, Some(InvalidLimiter::Journal { path, kind: io::ErrorKind::NotFound }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_breaks_later_stops_nobody_and_is_reported_once() {
+    let ((folder, path), clock) = (folder(), wall_clock(0));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let events = heard.clone();
+    let limiter = builder(&path, &clock)
+        .on_event(move |event| events.lock().unwrap().push(event.clone()))
+        .build()
+        .unwrap();
+    fs::remove_dir_all(folder.path()).unwrap();
+    spend(&limiter, Lane::Trading, 50).await;
+    sleep(5 * SECOND).await;
+    let failed = |event: &&Event| matches!(event, Event::JournalFailed { kind: io::ErrorKind::NotFound });
+    assert_eq!(heard.lock().unwrap().iter().filter(failed).count(), 1, "{:?}", heard.lock().unwrap());
+    fs::create_dir(folder.path()).unwrap();
+    sleep(SECOND).await;
+    assert!(path.exists(), "and it is written as soon as it can be");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_went_back_says_that_no_time_has_passed() {
+    let (_folder, path) = folder();
+    let limiter = start(&path, &wall_clock(3_600));
+    spend(&limiter, Lane::Critical, 400).await;
+    drop(limiter);
+    let limiter = start(&path, &wall_clock(0));
+    assert_eq!(limiter.snapshot().zones[0].windows[1].used, 400);
+    // And whoever comes an hour later finds all of it gone.
+    drop(limiter);
+    let limiter = start(&path, &wall_clock(3_600));
+    assert_eq!(limiter.snapshot().zones.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_zone_that_a_429_has_stopped_is_still_stopped_after_a_restart() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    let mut permit = limiter.acquire(&[GENERAL], keys(&limiter), Lane::Normal).await.unwrap();
+    permit.sent();
+    permit.settle(Answer::TooManyRequests { retry_after: Some(20 * SECOND) });
+    drop(limiter);
+    sleep(5 * SECOND).await;
+    let waited = wait(&start(&path, &clock), Lane::Trading).await;
+    assert!((14 * SECOND..=15 * SECOND).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_key_is_carried_on_and_no_name_is_in_the_file() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    let names = [("one.example", "first-account"), ("two.example", "second-account")];
+    for (authority, account) in names {
+        let keys = limiter.keys(authority, &Account::new(account));
+        limiter.acquire(&[GENERAL], keys, Lane::Critical).await.unwrap().lose(Loss::Reset);
+    }
+    drop(limiter);
+    let text = fs::read_to_string(&path).unwrap();
+    for name in names.iter().flat_map(|(authority, account)| [authority, account]) {
+        assert!(!text.contains(name), "{text}");
+    }
+    let limiter = start(&path, &clock);
+    for (authority, account) in names {
+        let keys = limiter.keys(authority, &Account::new(account));
+        let spent = limiter.export(keys);
+        assert_eq!(spent[0].stamps.len(), 1, "{authority}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn a_journal_is_for_its_user_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let ((folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    spend(&limiter, Lane::Trading, 1).await;
+    sleep(SECOND).await;
+    for file in fs::read_dir(folder.path()).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.path());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_are_written_five_times_a_second_at_most_and_not_at_all_while_nothing_is_sent() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    let mut records = Vec::new();
+    for _ in 0..500 {
+        // Polls all the time, in a zone that lets eight a second through.
+        let soon = Instant::now() + Duration::from_millis(1);
+        if let Ok(mut permit) = limiter.acquire(&[GENERAL], keys(&limiter), Lane::Bulk).deadline(soon).await {
+            permit.sent();
+            permit.settle(Answer::Accepted);
+        }
+        sleep(Duration::from_millis(10)).await;
+        records.push(fs::read(&path).unwrap());
+    }
+    records.dedup();
+    assert!((10..=27).contains(&records.len()), "{} records in five seconds", records.len());
+    sleep(SECOND).await;
+    let before = fs::read(&path).unwrap();
+    sleep(100 * SECOND).await;
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// A gateway's log, and requests that reach it at any instant between their send and their answer.
+#[derive(Clone, Default)]
+struct Wire(Arc<Mutex<Vec<u64>>>);
+
+impl Wire {
+    /// Sends as much as the limiter lets through until it is stopped.
+    async fn saturate(self, limiter: ZoneLimiter, origin: Instant, seed: u64) {
+        let mut dice = seed;
+        let mut roll = move |below: u64| {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (dice >> 33) % below
+        };
+        loop {
+            let lane = [Lane::Verification, Lane::Trading, Lane::Normal][roll(3) as usize];
+            let mut permit = limiter.acquire(&[GENERAL], keys(&limiter), lane).await.unwrap();
+            permit.sent();
+            let (there, back) = (roll(150), roll(150));
+            let wire = self.clone();
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(there)).await;
+                wire.0.lock().unwrap().push(origin.elapsed().as_nanos() as u64);
+                sleep(Duration::from_millis(back)).await;
+                permit.settle(Answer::Accepted);
+            });
+        }
+    }
+}
+
+/// A program is killed and started again, at any instants: nothing that the gateway counts exceeds its limits.
+///
+/// What is on its way when a process dies still arrives. Cancels are left out, because they may exceed them.
+async fn killed_and_started_again(lives: &[(u64, u64)], profile: Profile, seed: u64) -> Vec<u64> {
+    let ((_folder, path), clock, origin, wire) = (folder(), wall_clock(0), Instant::now(), Wire::default());
+    let mut left = path;
+    for (life, (alive, dead)) in lives.iter().enumerate() {
+        let limiter = ZoneLimiter::builder()
+            .zone(general().profile(profile))
+            .strict_critical()
+            .cold_start(ColdStart::Journal(left.clone()))
+            .wall_clock(clock.clone())
+            .build()
+            .unwrap();
+        let senders: Vec<_> = (0..6)
+            .map(|n| {
+                tokio::spawn(wire.clone().saturate(limiter.clone(), origin, seed + 10 * life as u64 + n))
+            })
+            .collect();
+        sleep(Duration::from_millis(*alive)).await;
+        left = kill(&left);
+        senders.iter().for_each(tokio::task::JoinHandle::abort);
+        sleep(Duration::from_millis(*dead)).await;
+    }
+    sleep(SECOND).await;
+    let mut instants = wire.0.lock().unwrap().clone();
+    instants.sort_unstable();
+    instants
+}
+
+/// Some lives as chance has them, more of them with `STEADFAST_DEEP=1`.
+fn cases() -> ProptestConfig {
+    let cases = if std::env::var_os("STEADFAST_DEEP").is_some() { 500 } else { 24 };
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn a_restart_never_costs_a_429(
+        lives in proptest::collection::vec((1_u64..8_000, 0_u64..5_000), 2..6),
+        universal in any::<bool>(),
+        seed in any::<u32>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let profile = if universal { Profile::Universal } else { Profile::WindowLog };
+        let instants = runtime.block_on(killed_and_started_again(&lives, profile, seed.into()));
+        prop_assert!(densest_window(&instants, SECOND) <= 10, "{lives:?}");
+        prop_assert!(densest_window(&instants, 60 * SECOND) <= 400, "{lives:?}");
+    }
+}
+
+/// The same with nothing carried on: the check above can fail.
+#[tokio::test(start_paused = true)]
+async fn a_restart_with_empty_windows_does_cost_429s() {
+    let (origin, wire) = (Instant::now(), Wire::default());
+    for life in 0..8 {
+        let limiter = ZoneLimiter::builder().zone(per_second(GENERAL, 10)).build().unwrap();
+        let sender = tokio::spawn(wire.clone().saturate(limiter, origin, life));
+        advance(Duration::from_millis(1)).await;
+        sleep(Duration::from_millis(300)).await;
+        sender.abort();
+    }
+    sleep(SECOND).await;
+    let mut instants = wire.0.lock().unwrap().clone();
+    instants.sort_unstable();
+    assert!(densest_window(&instants, SECOND) > 10);
+}

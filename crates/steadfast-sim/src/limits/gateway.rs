@@ -1,0 +1,98 @@
+use std::time::Duration;
+
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use steadfast_sandbox::enforce::{Enforcer, GatewayClock, Kind, Window};
+use steadfast_spec::{Zone, zones};
+use steadfast_testkit::densest_window;
+
+use crate::network::{Nanos, S, law::below};
+
+/// The gateway's counters for one zone: the sandbox's own, with a phase and a clock of their own.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    windows: Vec<Enforcer>,
+    clock_ppm: i16,
+    /// When admitted requests were counted.
+    admitted: Vec<Nanos>,
+}
+
+/// The windows of one zone, from the service's own table.
+pub(super) fn windows_of(zone: Zone) -> Vec<(u32, Duration)> {
+    let row = zones().into_iter().find(|row| row.zone == zone);
+    let windows = row.map(|row| row.windows).unwrap_or_default();
+    windows.iter().map(|window| (window.limit().get(), window.period())).collect()
+}
+
+impl Gateway {
+    /// How much faster or slower than true time its clock may run, in parts per million.
+    const DRIFT: u64 = 500;
+
+    /// A gateway that counts by `kind`; the seed says from when on, and how fast its clock runs.
+    pub(super) fn new(zone: Zone, kind: Kind, seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        // Both ends of the range and the middle matter more than what lies between them.
+        let clock_ppm = match below(&mut rng, 4) {
+            0 => -(Self::DRIFT as i16),
+            1 => Self::DRIFT as i16,
+            2 => 0,
+            _ => below(&mut rng, 2 * Self::DRIFT + 1) as i16 - Self::DRIFT as i16,
+        };
+        // The epoch shifts every window: phases of the minute, and so of the second, are spread evenly.
+        let epoch = Duration::from_nanos(below(&mut rng, 3_600 * S));
+        let clock = GatewayClock::new().epoch(epoch).drift_ppm(clock_ppm);
+        let windows = windows_of(zone)
+            .into_iter()
+            .filter_map(|(limit, period)| Window::new(limit, period).ok())
+            .map(|window| Enforcer::new(kind, window).clock(clock))
+            .collect();
+        Self { windows, clock_ppm, admitted: Vec::new() }
+    }
+
+    /// Whether a request that arrives at `now` is admitted; a refused one is counted by those who count such.
+    pub(super) fn admits(&mut self, now: Nanos) -> bool {
+        let at = Duration::from_nanos(now);
+        let admitted = self.windows.iter().all(|window| window.admits(at));
+        if !admitted {
+            self.windows.iter_mut().for_each(|window| window.reject(at));
+        }
+        admitted
+    }
+
+    /// Counts an admitted request.
+    pub(super) fn count(&mut self, now: Nanos) {
+        let at = Duration::from_nanos(now);
+        self.windows.iter_mut().for_each(|window| window.commit(at));
+        self.admitted.push(now);
+    }
+
+    /// The share of the longest window's rate that was used, in whole rounds of its limit after the first; of all
+    /// the time `ran` if there was no second round.
+    pub(super) fn used(&self, ran: Nanos) -> f64 {
+        let Some((limit, period)) =
+            self.windows.last().map(|window| (window.window().limit(), window.window().period()))
+        else {
+            return 0.0;
+        };
+        let (limit, rounds) = (limit as usize, self.admitted.len() / limit as usize);
+        let due = limit as f64 / period.as_secs_f64();
+        let (sent, took) = match rounds {
+            0 | 1 => (self.admitted.len(), ran),
+            _ => ((rounds - 1) * limit, self.admitted[rounds * limit - 1] - self.admitted[limit - 1]),
+        };
+        sent as f64 / (took as f64 / S as f64) / due
+    }
+
+    /// The first window of which some stretch, on the gateway's clock, holds more than its limit: every stretch is
+    /// recounted by hand.
+    pub(super) fn overfull(&self) -> Option<(u32, usize)> {
+        let mut instants = self.admitted.clone();
+        instants.sort_unstable();
+        self.windows.iter().find_map(|window| {
+            let (limit, period) = (window.window().limit(), window.window().period());
+            let rate = (1_000_000 + i128::from(self.clock_ppm)).unsigned_abs();
+            let truth = period.as_nanos() * 1_000_000 / rate;
+            let densest = densest_window(&instants, Duration::from_nanos(truth as u64));
+            (densest > limit as usize).then_some((limit, densest))
+        })
+    }
+}

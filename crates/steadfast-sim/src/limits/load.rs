@@ -1,0 +1,99 @@
+use std::fmt;
+
+use crate::network::{MS, Nanos, Network, S};
+
+/// What a client is asked to send, and what happens meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Load {
+    /// Somebody always waits.
+    Saturated,
+    /// Up to 16 at once, every second on average.
+    Bursty,
+    /// Nothing for 1 to 125 s, then up to three windows at once.
+    IdleBurst,
+    /// 30 at once, and nothing more.
+    Thirty,
+    /// Saturated, and the process starts anew every minute or so.
+    Restart(Memory),
+    /// Saturated, and the gateway counts requests up to [`LAG`] after they came.
+    Late(Settle),
+    /// Polls that never pause and a cancel every five seconds on average.
+    Cancels(Storm),
+    /// Polls and verifications that never pause, and up to 20 cancels at once every minute or so.
+    CancelBursts,
+}
+
+/// What a new process knows of what the former one had sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Memory {
+    /// The stamps.
+    Kept,
+    /// Nothing.
+    Lost,
+}
+
+/// Whether the limiter was told that the gateway counts late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Settle {
+    /// By how much at most.
+    Set,
+    /// Not at all.
+    Unset,
+}
+
+/// What happens beside polls and cancels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Storm {
+    /// Nothing.
+    None,
+    /// Verifications never pause either.
+    Verification,
+    /// And another program spends the quota of a second, once a minute: 429s that nobody can avoid.
+    Freeze,
+    /// And one answer in 30 is lost to a reset.
+    Resets,
+}
+
+/// How late a gateway counts at most in [`Load::Late`].
+pub(super) const LAG: Nanos = 250 * MS;
+
+/// The average time between two cancels: 12 a minute.
+pub(super) const BETWEEN_CANCELS: Nanos = 5 * S;
+
+impl Load {
+    /// What every client meets at every gateway.
+    pub(super) const PLAIN: [Self; 3] = [Self::Saturated, Self::Bursty, Self::IdleBurst];
+
+    /// True if a limiter that keeps the gateway's limits can avoid every 429.
+    pub(super) fn can_be_kept(self, network: Network) -> bool {
+        match self {
+            Self::Saturated | Self::Bursty | Self::IdleBurst | Self::Thirty => true,
+            Self::Restart(Memory::Kept) | Self::Late(Settle::Set) => true,
+            // Lost answers hold cancels back for a window only, and the gateway may still count the request.
+            Self::Cancels(Storm::None | Storm::Verification) | Self::CancelBursts => network != Network::Bad,
+            Self::Restart(Memory::Lost)
+            | Self::Late(Settle::Unset)
+            | Self::Cancels(Storm::Freeze | Storm::Resets) => false,
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Saturated => "saturated",
+            Self::Bursty => "bursty",
+            Self::IdleBurst => "idle+burst",
+            Self::Thirty => "30 at once",
+            Self::Restart(Memory::Kept) => "restart, stamps kept",
+            Self::Restart(Memory::Lost) => "restart, stamps lost",
+            Self::Late(Settle::Set) => "counted late, settle set",
+            Self::Late(Settle::Unset) => "counted late",
+            Self::Cancels(Storm::None) => "polls, cancels",
+            Self::Cancels(Storm::Verification) => "polls, storm, cancels",
+            Self::Cancels(Storm::Freeze) => "polls, storm, 429s, cancels",
+            Self::Cancels(Storm::Resets) => "polls, storm, resets, cancels",
+            Self::CancelBursts => "polls, storm, cancel bursts",
+        })
+    }
+}

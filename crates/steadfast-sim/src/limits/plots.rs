@@ -1,0 +1,20 @@
+//! Pictures of the figures, drawn by the run that made them.
+
+mod refusals;
+mod svg;
+mod waits;
+
+use std::{fs, io, path::Path};
+
+use super::campaign::Outcome;
+
+/// Writes every plot into `folder`, which is made if it is not there.
+///
+/// # Errors
+///
+/// What the file system fails with.
+pub(super) fn write(outcome: &Outcome, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("limits-429s.svg"), refusals::draw(outcome).to_string())?;
+    fs::write(folder.join("limits-cancel-wait.svg"), waits::draw(outcome).to_string())
+}

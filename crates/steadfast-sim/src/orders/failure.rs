@@ -1,0 +1,135 @@
+use std::{env, fs, sync::Arc};
+
+use steadfast::BoxError;
+
+use crate::{
+    chooser::{Chooser, Site, Tape, shrink},
+    orders::{
+        Args, Campaign, Failure, Medium,
+        report::complain,
+        script::script,
+        session::{self, Client},
+        workload::Workload,
+    },
+};
+
+/// A failing tape is tried in at most so many shorter forms.
+const MOST_RUNS: usize = 3_000;
+
+/// Says on standard error which promise a seed broke, why as shortly as can be, and how to see it again.
+///
+/// # Errors
+///
+/// What keeps a simulation from being set up, or the tape from being written.
+pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Result<(), BoxError> {
+    let Failure { seed, broken } = failure;
+    complain(format_args!("broken promise in seed {seed}:"));
+    for (promise, count) in broken {
+        complain(format_args!("  {promise} {count}"));
+    }
+    let modes = modes(args);
+    complain(format_args!("reproduce: cargo xtask sim orders --seed {seed}{modes}"));
+    let Some(tape) = shortest(campaign, failure)? else {
+        complain(format_args!("the seed alone does not show it again: what broke is not a choice"));
+        return Ok(());
+    };
+    let path = env::temp_dir().join(format!("steadfast-orders-{seed}.tape"));
+    fs::write(&path, format!("# seed {seed}{modes}: {broken:?}\n{tape}"))?;
+    complain(format_args!("shortest script:\n{}", script(&tape)));
+    complain(format_args!("reproduce the script: cargo xtask sim orders --tape {}{modes}", path.display()));
+    Ok(())
+}
+
+/// The shortest tape that breaks the first promise that the seed breaks.
+fn shortest(campaign: &Campaign, failure: &Failure) -> Result<Option<Tape>, BoxError> {
+    let Some((promise, _)) = failure.broken.first() else { return Ok(None) };
+    let chooser = Arc::new(campaign.chooser(failure.seed).recording());
+    session::run(&chooser, &campaign.world, &Workload::of(&chooser), Client::Ours)?;
+    let tape = without_rates(&chooser.recorded());
+    let fails = |tape: &Tape| breaks(campaign, tape, promise);
+    Ok(fails(&tape).then(|| shrink(&tape, MOST_RUNS, fails)))
+}
+
+/// True if a replay of `tape` breaks `promise`.
+fn breaks(campaign: &Campaign, tape: &Tape, promise: &str) -> bool {
+    let replay = campaign.replay(Chooser::tape(tape.clone()));
+    replay.is_ok_and(|replay| replay.broken.iter().any(|(name, _)| *name == promise))
+}
+
+/// On a tape, what happened counts and not how likely it was.
+fn without_rates(tape: &Tape) -> Tape {
+    tape.iter().filter(|(site, _): &(Site, u32)| !site.what().starts_with("swarm.")).collect()
+}
+
+/// The words of the command line that change what is promised or assumed.
+fn modes(args: &Args) -> String {
+    let mut modes = String::new();
+    if args.unbounded {
+        modes += " --unbounded";
+    }
+    if args.conservative {
+        modes += " --conservative";
+    }
+    if let Some(seconds) = args.assume_lateness {
+        modes += &format!(" --assume-lateness {seconds}");
+    }
+    if args.wire == Medium::Pipe {
+        modes += " --wire pipe";
+    }
+    for name in &args.without {
+        modes += &format!(" --without {name}");
+    }
+    modes
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast::dedup::Settings;
+
+    use super::*;
+    use crate::orders::campaign_of;
+
+    /// Three orders, of which the second is late, among faults that change nothing.
+    const TAPE: &str = "order 1 0 = 1
+        place.fault 1 1 = 1
+        order 4 0 = 1
+        order.shape 4 0 = 60
+        place.fault 4 1 = 3
+        place.late 4 1 = 9000
+        place.fault 4 2 = 19
+        order 9 0 = 1
+        order.twin 9 0 = 1
+        list.fault 5 0 = 1
+        callers 0 0 = 3";
+
+    fn campaign(settings: Settings) -> Campaign {
+        campaign_of(settings, crate::orders::Expected::WithinTheBound)
+    }
+
+    #[test]
+    fn a_client_that_assumes_no_lateness_duplicates_an_order_and_one_that_assumes_enough_does_not() {
+        let tape: Tape = TAPE.parse().unwrap();
+        assert!(!breaks(&campaign(Settings::new()), &tape, "duplicated"));
+        assert!(breaks(&campaign(Settings::new().lateness(std::time::Duration::ZERO)), &tape, "duplicated"));
+    }
+
+    #[test]
+    fn a_failure_is_cut_down_to_the_one_fault_that_it_needs() {
+        let campaign = campaign(Settings::new().lateness(std::time::Duration::ZERO));
+        let short = shrink(&TAPE.parse().unwrap(), MOST_RUNS, |tape| breaks(&campaign, tape, "duplicated"));
+        let words = script(&short);
+        assert_eq!(words.matches("send").count(), 2, "{words}");
+        assert!(words.contains("send 1: placement.504-late") && !words.contains("read"), "{words}");
+        assert_eq!(words.matches("order ").count(), 1, "{words}");
+    }
+
+    #[test]
+    fn a_replay_of_what_was_recorded_takes_the_same_course() {
+        let campaign = campaign(Settings::new());
+        let chooser = Arc::new(Chooser::rng(11).recording());
+        let workload = Workload::of(&chooser);
+        let first = session::run(&chooser, &campaign.world, &workload, Client::Ours).unwrap();
+        let again = campaign.replay(Chooser::tape(chooser.recorded())).unwrap().session;
+        assert_eq!((first.seen.trace, first.told), (again.seen.trace, again.told));
+    }
+}

@@ -1,0 +1,191 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    orders::{
+        session::Session,
+        trader::Told,
+        workload::{Shape, Workload},
+    },
+    wire::intent_number,
+};
+
+/// What the gateway's ground truth says of one client's session.
+///
+/// Identical orders are interchangeable (`orders.md` §2.4): the service has no notion of which of two twins an order
+/// is, so they are counted together, and what counts is how many there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    /// Orders that were wanted.
+    pub(crate) orders: u64,
+    /// Those that exist, each once.
+    pub(crate) placed: u64,
+    /// Those of which a send met something that does not say what became of it.
+    pub(crate) went_in_doubt: u64,
+    /// Orders beyond those that were wanted.
+    pub(crate) duplicated: u64,
+    /// Callers who were told of an order that does not exist.
+    pub(crate) lost: u64,
+    /// Callers who were told of somebody else's order: one of other terms, or one that another caller was told of.
+    pub(crate) wrongly_claimed: u64,
+    /// Orders that exist although their caller was told that they do not.
+    pub(crate) denied: u64,
+    /// Callers who were told neither that an order is placed nor that this is not known.
+    pub(crate) undecided: u64,
+    pub(crate) rejected: u64,
+    pub(crate) unresolved: u64,
+    pub(crate) not_observed: u64,
+    /// Callers who went away before they were told.
+    pub(crate) gone: u64,
+    /// Orders in doubt after all was healed, and calls that did not end.
+    pub(crate) stuck: u64,
+    /// Orders that the client itself reported as late or too many.
+    pub(crate) flagged: u64,
+    /// Orders beyond those that callers know of or were told to be unsure of, and that nobody reported.
+    pub(crate) unflagged: u64,
+    pub(crate) http_429: u64,
+}
+
+/// Identical orders, together.
+#[derive(Debug, Default)]
+struct Twins<'a> {
+    wanted: u64,
+    rejected: u64,
+    not_observed: u64,
+    existing: Vec<&'a str>,
+}
+
+impl Judgement {
+    pub(crate) fn of(workload: &Workload, session: &Session) -> Self {
+        let shapes: BTreeMap<u64, Shape> =
+            workload.wanted.iter().map(|wanted| (wanted.number, wanted.shape)).collect();
+        let mut twins: BTreeMap<Shape, Twins<'_>> = BTreeMap::new();
+        let mut shape_of: BTreeMap<&str, Shape> = BTreeMap::new();
+        for order in &session.truth.orders {
+            let number = order.intent.as_deref().and_then(intent_number);
+            if let Some(&shape) = number.and_then(|number| shapes.get(&number)) {
+                twins.entry(shape).or_default().existing.push(&order.order_id);
+                shape_of.insert(&order.order_id, shape);
+            }
+        }
+        let exists: BTreeSet<&str> =
+            session.truth.orders.iter().map(|order| order.order_id.as_str()).collect();
+        let mut judged = Self {
+            orders: workload.wanted.len() as u64,
+            went_in_doubt: session.seen.doubted.len() as u64,
+            stuck: session.left_in_doubt as u64,
+            flagged: session.flagged.len() as u64,
+            http_429: session.truth.refusals.values().sum(),
+            ..Self::default()
+        };
+        let mut claimed: BTreeSet<&str> = BTreeSet::new();
+        for (wanted, told) in workload.wanted.iter().zip(&session.told) {
+            let twins = twins.entry(wanted.shape).or_default();
+            twins.wanted += 1;
+            match told {
+                Some(Told::Placed(order_id)) => {
+                    if !exists.contains(order_id.as_str()) {
+                        judged.lost += 1;
+                    } else if shape_of.get(order_id.as_str()) != Some(&wanted.shape)
+                        || !claimed.insert(order_id)
+                    {
+                        judged.wrongly_claimed += 1;
+                    }
+                }
+                Some(Told::Rejected) => {
+                    judged.rejected += 1;
+                    twins.rejected += 1;
+                }
+                Some(Told::NotObserved) => {
+                    judged.not_observed += 1;
+                    twins.not_observed += 1;
+                }
+                Some(Told::Unresolved(_)) => judged.unresolved += 1,
+                Some(Told::Nonsense) => judged.undecided += 1,
+                Some(Told::Gone) => judged.gone += 1,
+                None => judged.stuck += 1,
+            }
+        }
+        for twins in twins.values() {
+            judged.count(twins, &session.flagged);
+        }
+        judged
+    }
+
+    fn count(&mut self, twins: &Twins<'_>, flagged: &BTreeSet<String>) {
+        let existing = twins.existing.len() as u64;
+        let reported = twins.existing.iter().filter(|order_id| flagged.contains(**order_id)).count() as u64;
+        let believed = twins.wanted - twins.rejected - twins.not_observed;
+        self.placed += existing.min(twins.wanted);
+        self.duplicated += existing.saturating_sub(twins.wanted);
+        self.denied += existing.min(twins.wanted).saturating_sub(believed);
+        self.unflagged += existing.saturating_sub(believed + reported);
+    }
+
+    /// The promises that hold as long as no order is later than the client assumes, and how often each was broken.
+    pub(crate) fn broken(&self, expected: Expected) -> Vec<(&'static str, u64)> {
+        let always = [
+            ("lost", self.lost),
+            ("wrongly_claimed", self.wrongly_claimed),
+            ("undecided", self.undecided),
+            ("stuck", self.stuck),
+            ("http_429", self.http_429),
+        ];
+        let bounded = [("duplicated", self.duplicated), ("denied", self.denied)];
+        let unbounded = [("unflagged", self.unflagged)];
+        let more: &[_] = match expected {
+            Expected::WithinTheBound => &bounded,
+            Expected::Later => &unbounded,
+        };
+        always.iter().chain(more).copied().filter(|(_, count)| *count > 0).collect()
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self {
+            orders,
+            placed,
+            went_in_doubt,
+            duplicated,
+            lost,
+            wrongly_claimed,
+            denied,
+            undecided,
+            rejected,
+            unresolved,
+            not_observed,
+            gone,
+            stuck,
+            flagged,
+            unflagged,
+            http_429,
+        } = other;
+        for (sum, more) in [
+            (&mut self.orders, orders),
+            (&mut self.placed, placed),
+            (&mut self.went_in_doubt, went_in_doubt),
+            (&mut self.duplicated, duplicated),
+            (&mut self.lost, lost),
+            (&mut self.wrongly_claimed, wrongly_claimed),
+            (&mut self.denied, denied),
+            (&mut self.undecided, undecided),
+            (&mut self.rejected, rejected),
+            (&mut self.unresolved, unresolved),
+            (&mut self.not_observed, not_observed),
+            (&mut self.gone, gone),
+            (&mut self.stuck, stuck),
+            (&mut self.flagged, flagged),
+            (&mut self.unflagged, unflagged),
+            (&mut self.http_429, http_429),
+        ] {
+            *sum += more;
+        }
+    }
+}
+
+/// How late orders may be in a campaign, and so what its clients promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// No order is twice.
+    WithinTheBound,
+    /// Every order that is twice is reported.
+    Later,
+}

@@ -1,0 +1,179 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full};
+use steadfast::{
+    BoxError, LimiterGate, Paths, RequestBody, ResponseBody, Stack,
+    auth::{ApiKey, Credentials, IndividualLogin, Renewal, TokenSource, TotpSecret},
+    dedup::{Ledger, Settings, Unresolved},
+    ext::IntentId,
+    limit::{Account, ZoneLimiter},
+    retry::{AttemptTimeoutLayer, RetryPolicy},
+    spec::{Endpoint, Failure, Outcome, PlacedOrder, Routes, WallClock},
+};
+use steadfast_sandbox::Sandbox;
+use tokio::time::Instant;
+use tower::{Service, ServiceExt, util::BoxCloneSyncService};
+
+use crate::{
+    orders::{
+        trader::{Told, Trader},
+        workload::Wanted,
+    },
+    wire::{INTENT, Pipe, Wire},
+};
+
+type Answer = Response<Full<Bytes>>;
+type Transported = BoxCloneSyncService<Request<Full<Bytes>>, Answer, BoxError>;
+
+/// This project's whole stack, with its defaults but for what a seed chooses.
+pub(crate) struct Ours {
+    service: Transported,
+    ledger: Ledger,
+    place: Uri,
+    cancel: String,
+}
+
+/// What a seed, or the command line, chooses for the stack.
+#[derive(Clone, Debug)]
+pub(crate) struct Choices {
+    pub(crate) settings: Settings,
+    pub(crate) attempt_timeout: Duration,
+    pub(crate) logs_in: bool,
+    pub(crate) medium: Medium,
+}
+
+/// What a stack stands on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Medium {
+    /// The gateway's service, without HTTP between.
+    #[default]
+    Direct,
+    /// A real HTTP client and server, with a pipe of bytes between them.
+    Pipe,
+}
+
+/// The wall clock of every simulation begins at noon in the zone of the trading day.
+pub(crate) fn wall_clock() -> WallClock {
+    let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
+    WallClock::new(move || noon + start.elapsed())
+}
+
+impl Ours {
+    /// A stack around `wire`, which leads to `sandbox`.
+    pub(crate) fn new(
+        sandbox: &Sandbox,
+        wire: &Wire,
+        choices: Choices,
+        clock: &WallClock,
+    ) -> Result<Self, BoxError> {
+        let facts = sandbox.credentials();
+        let base: steadfast::BaseUrl = facts.base_url.parse()?;
+        let (account, limiter) = (Account::default(), ZoneLimiter::preset());
+        let key = ApiKey::new(facts.api_key)?;
+        let tokens = if choices.logs_in {
+            let credentials = Credentials::new(facts.client_id, facts.password);
+            let secret = TotpSecret::new(facts.totp_secret)?;
+            let gate = LimiterGate::new(limiter.clone(), &base, account.clone());
+            let login =
+                IndividualLogin::totp(wire.clone(), &base, key.clone(), credentials, secret)?.gate(gate);
+            TokenSource::builder(key, login)
+                .clock(clock.clone())
+                .renewal(Renewal::new().jitter_seed(1))
+                .build()
+        } else {
+            TokenSource::fixed(key, facts.access_token)?
+        };
+        let ledger = Ledger::new(choices.settings.trading_day(clock.clone(), 19_800));
+        let paths = Paths::public();
+        let stack = Stack::new(base, tokens)
+            .account(account)
+            .limiter(limiter)
+            .routes(Routes::new(&paths))
+            .ledger(ledger.clone())
+            .retry(RetryPolicy::default().seed(1))
+            .attempt_timeout(AttemptTimeoutLayer::new(choices.attempt_timeout));
+        let path = |endpoint| format!("{}{}", facts.base_url, paths.of(endpoint).unwrap_or_default());
+        Ok(Self {
+            service: match choices.medium {
+                Medium::Direct => around(&stack, wire.clone()),
+                Medium::Pipe => around(&stack, Pipe::leaf(wire)),
+            },
+            ledger,
+            place: path(Endpoint::PlaceOrder).parse()?,
+            cancel: path(Endpoint::CancelOrder),
+        })
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    async fn call(&self, request: Request<Full<Bytes>>) -> Result<Answer, BoxError> {
+        self.service.clone().ready().await?.call(request).await
+    }
+
+    async fn send(&self, wanted: &Wanted) -> Result<Told, BoxError> {
+        let mut request = Request::new(Full::from(wanted.shape.order()?.form().encode()));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = self.place.clone();
+        let intent = wanted.intent();
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        request.headers_mut().insert(header::CONTENT_TYPE, form);
+        request.headers_mut().insert(INTENT, HeaderValue::from_str(&intent)?);
+        if wanted.named {
+            request.extensions_mut().insert(IntentId::new(intent));
+        }
+        let (head, body) = self.call(request).await?.into_parts();
+        if let Some(unresolved) = head.extensions.get::<Unresolved>() {
+            return Ok(Told::in_doubt(unresolved.reason));
+        }
+        let outcome = head.extensions.get::<Outcome>();
+        if outcome.is_some_and(Outcome::is_not_executed) {
+            return Ok(Told::Rejected);
+        }
+        let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        Ok(match PlacedOrder::parse(&body) {
+            Ok(placed) if head.status == StatusCode::OK => Told::Placed(placed.order_id),
+            _ => Told::Nonsense,
+        })
+    }
+}
+
+/// The stack around a transport, with answers whose bodies are whole: what the layers wrote beside an answer counts even
+/// if its body breaks off.
+fn around<S, B>(stack: &Stack, transport: S) -> Transported
+where
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError> + Send,
+{
+    let service = stack.service(transport).and_then(async |response: Response<ResponseBody<B>>| {
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        Ok(Response::from_parts(head, Full::from(body)))
+    });
+    BoxCloneSyncService::new(service)
+}
+
+impl Trader for Ours {
+    async fn place(&self, wanted: &Wanted) -> Told {
+        self.send(wanted).await.unwrap_or_else(|error| match Unresolved::find(&*error) {
+            Some(unresolved) => Told::in_doubt(unresolved.reason),
+            None if Failure::outcome_of(&*error).is_not_executed() => Told::Rejected,
+            None => Told::Nonsense,
+        })
+    }
+
+    async fn cancel(&self, order_id: &str) {
+        let request = Request::delete(format!("{}?orderId={order_id}", self.cancel)).body(Full::default());
+        if let Ok(request) = request
+            && let Ok(response) = self.call(request).await
+        {
+            drop(response.into_body().collect().await);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+use std::{
+    collections::BTreeMap,
+    fmt,
+    io::{self, Write},
+};
+
+use serde::Serialize;
+
+use crate::orders::{Args, Outcome, oracle::Judgement};
+
+/// What `sim orders --json` prints.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    schema_version: u32,
+    first_seed: u64,
+    end_seed: u64,
+    seeds: u64,
+    orders: u64,
+    went_in_doubt: u64,
+    duplicated: u64,
+    lost: u64,
+    wrongly_claimed: u64,
+    unresolved: u64,
+    not_observed: u64,
+    flagged_late: u64,
+    naive_duplicated: u64,
+    checks_once_duplicated: u64,
+    /// How many orders the rivals were asked for.
+    rival_orders: u64,
+    placed: u64,
+    denied: u64,
+    undecided: u64,
+    rejected: u64,
+    gone: u64,
+    stuck: u64,
+    unflagged: u64,
+    http_429: u64,
+    attempts: u64,
+    attempts_in_doubt_pct: f64,
+    requests: u64,
+    simulated_hours: f64,
+    elapsed_s: f64,
+    orders_per_s: f64,
+    seeds_run_twice: u64,
+    faults: &'a BTreeMap<&'static str, u64>,
+    unresolved_for: &'a BTreeMap<&'static str, u64>,
+    failures: usize,
+}
+
+impl<'a> Report<'a> {
+    fn of(args: &Args, outcome: &'a Outcome) -> Self {
+        let Judgement { orders, went_in_doubt, duplicated, lost, wrongly_claimed, .. } = outcome.ours;
+        let ours = &outcome.ours;
+        let seconds = outcome.elapsed.as_secs_f64();
+        Self {
+            schema_version: 1,
+            first_seed: args.seed.unwrap_or(args.seeds.0.start),
+            end_seed: outcome.end_seed,
+            seeds: outcome.seeds,
+            orders,
+            went_in_doubt,
+            duplicated,
+            lost,
+            wrongly_claimed,
+            unresolved: ours.unresolved,
+            not_observed: ours.not_observed,
+            flagged_late: ours.flagged,
+            naive_duplicated: outcome.naive.duplicated,
+            checks_once_duplicated: outcome.checks_once.duplicated,
+            rival_orders: outcome.naive.orders,
+            placed: ours.placed,
+            denied: ours.denied,
+            undecided: ours.undecided,
+            rejected: ours.rejected,
+            gone: ours.gone,
+            stuck: ours.stuck,
+            unflagged: ours.unflagged,
+            http_429: ours.http_429,
+            attempts: outcome.attempts,
+            attempts_in_doubt_pct: rounded(
+                100.0 * outcome.attempts_in_doubt as f64 / (outcome.attempts.max(1)) as f64,
+            ),
+            requests: outcome.requests,
+            simulated_hours: rounded(outcome.simulated.as_secs_f64() / 3_600.0),
+            elapsed_s: rounded(seconds),
+            orders_per_s: rounded(orders as f64 / seconds.max(1e-9)),
+            seeds_run_twice: outcome.run_twice,
+            faults: &outcome.faults,
+            unresolved_for: &outcome.reasons,
+            failures: outcome.failures.len(),
+        }
+    }
+}
+
+/// Prints the outcome on standard output: a table, or JSON.
+pub(crate) fn print(args: &Args, outcome: &Outcome) {
+    let report = Report::of(args, outcome);
+    let text = if args.json {
+        // Proof: texts and finite numbers under text keys are always JSON.
+        serde_json::to_string(&report).unwrap_or_default()
+    } else {
+        report.to_string()
+    };
+    // Whoever closes standard output does not want it.
+    let _ = writeln!(io::stdout().lock(), "{text}");
+}
+
+/// Prints a line on standard error.
+pub(crate) fn complain(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} orders of {} sessions (seeds {}..{}), {} h simulated in {} s: {} orders/s",
+            self.orders,
+            self.seeds,
+            self.first_seed,
+            self.end_seed,
+            self.simulated_hours,
+            self.elapsed_s,
+            self.orders_per_s
+        )?;
+        writeln!(
+            f,
+            "{} sends of orders, {} % of them in doubt; {} faults; {} seeds run twice\n",
+            self.attempts,
+            self.attempts_in_doubt_pct,
+            self.faults.values().sum::<u64>(),
+            self.seeds_run_twice
+        )?;
+        let rows = [
+            ("orders", self.orders, "wanted"),
+            ("placed", self.placed, "exist, each counted once"),
+            ("went_in_doubt", self.went_in_doubt, "met an answer that says nothing"),
+            ("duplicated", self.duplicated, "exist beyond those that were wanted"),
+            ("lost", self.lost, "told of, and do not exist"),
+            ("wrongly_claimed", self.wrongly_claimed, "told of, and are somebody else's"),
+            ("denied", self.denied, "exist, and their caller was told that they do not"),
+            ("undecided", self.undecided, "their caller was told neither that nor anything else that helps"),
+            ("unresolved", self.unresolved, "their caller was told that nobody knows"),
+            ("not_observed", self.not_observed, "looked for beyond the bound, not there, not sent again"),
+            ("rejected", self.rejected, "refused for certain, or never sent"),
+            ("gone", self.gone, "their caller went away first"),
+            ("stuck", self.stuck, "still in doubt after all was healed"),
+            ("flagged_late", self.flagged_late, "reported by the client as late or too many"),
+            ("unflagged", self.unflagged, "late or too many, and not reported"),
+            ("http_429", self.http_429, "refused for quota"),
+        ];
+        for (name, count, meaning) in rows {
+            writeln!(f, "{name:<18}{count:>12}  {meaning}")?;
+        }
+        for (reason, times) in self.unresolved_for {
+            writeln!(f, "  unresolved: {reason:<22}{times:>6}")?;
+        }
+        write!(
+            f,
+            "\nof {} orders in the same sessions, a client that retries placed {} twice or more, one that checks once {}",
+            self.rival_orders, self.naive_duplicated, self.checks_once_duplicated
+        )
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}

@@ -1,0 +1,183 @@
+use std::{fmt, time::Duration};
+
+use steadfast_spec::{InvalidOrder, OrderRequest};
+
+use crate::chooser::{Chooser, Site};
+
+/// What one seed's callers want.
+#[derive(Clone, Debug)]
+pub(crate) struct Workload {
+    pub(crate) callers: u32,
+    pub(crate) wanted: Vec<Wanted>,
+    /// When the session's token dies, if it does.
+    pub(crate) token_dies: Option<Duration>,
+}
+
+/// One order of one caller.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// Names it at every site; some numbers stand for no order.
+    pub(crate) number: u64,
+    pub(crate) shape: Shape,
+    pub(crate) caller: u32,
+    /// Not before then, and not before the caller's order before it has ended.
+    pub(crate) at: Duration,
+    /// True if the caller gives the order a name of its own.
+    pub(crate) named: bool,
+    /// After how long the caller goes away.
+    pub(crate) patience: Option<Duration>,
+    /// True if the caller cancels the order once it is placed.
+    pub(crate) cancelled: bool,
+}
+
+/// The terms of an order; equal shapes are identical orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Shape(u32);
+
+const SYMBOLS: [u32; 4] = [1, 3, 10, 40];
+const QUANTITIES: [&str; 3] = ["10", "20", "75"];
+/// Type, product, validity, limit price, trigger price.
+const TERMS: [[&str; 5]; 7] = [
+    ["limit", "delivery", "day", "100.05", ""],
+    ["market", "intraday", "day", "", ""],
+    ["limit", "delivery", "ioc", "100.05", ""],
+    ["stoplimit", "intraday", "day", "101", "100.5"],
+    ["stopmarket", "intraday", "day", "", "99.95"],
+    ["limit", "bracket", "day", "100.05", ""],
+    ["limit", "delivery", "day", "100.10", ""],
+];
+/// Terms, sides and quantities.
+const PER_SYMBOL: u32 = 7 * 2 * 3;
+
+/// How far apart orders are wanted: ten in a second.
+const INTERVAL: u32 = 100;
+
+impl Workload {
+    /// What the callers of a seed want.
+    pub(crate) fn of(chooser: &Chooser) -> Self {
+        let callers =
+            chooser.weigh(Site::new("callers.many"), &[1, 1]) * chooser.choose(Site::new("callers"), 50) + 1;
+        // Long sessions are rare: each read of the list costs what the list is long.
+        let count = match chooser.weigh(Site::new("orders.many"), &[80, 17, 3]) {
+            0 => 50 + chooser.choose(Site::new("orders"), 51),
+            1 => 100 + chooser.choose(Site::new("orders"), 101),
+            _ => 200 + chooser.choose(Site::new("orders"), 301),
+        };
+        let symbols = SYMBOLS[chooser.weigh(Site::new("symbols"), &[10, 20, 30, 40]) as usize];
+        let named = chooser.choose(Site::new("named"), 3);
+        let mut shape = Shape(0);
+        let mut wanted = Vec::new();
+        for number in 0..u64::from(count) {
+            let site = |what| Site::new(what).of(number);
+            // A twin is identical to the order before it, whether or not that one is on the tape.
+            if number == 0 || chooser.weigh(site("order.twin"), &[70, 30]) == 0 {
+                shape = Shape(chooser.choose(site("order.shape"), PER_SYMBOL * symbols));
+            }
+            // Never drawn: it is what a tape says by not mentioning the order.
+            if chooser.weigh(site("order"), &[0, 1]) == 0 {
+                continue;
+            }
+            let index = u32::try_from(number).unwrap_or(u32::MAX);
+            let at = index.saturating_mul(INTERVAL) + chooser.choose(site("order.jitter"), INTERVAL);
+            let patience = match chooser.weigh(site("order.patience"), &[86, 5, 5, 4]) {
+                0 => None,
+                1 => Some(50 + u64::from(chooser.choose(site("order.patience-ms"), 1_000))),
+                2 => Some(1_000 + u64::from(chooser.choose(site("order.patience-ms"), 20_000))),
+                _ => Some(u64::from(chooser.choose(site("order.patience-ms"), 60_000))),
+            };
+            wanted.push(Wanted {
+                number,
+                shape,
+                caller: index % callers,
+                at: Duration::from_millis(u64::from(at)),
+                named: match named {
+                    0 => false,
+                    1 => true,
+                    _ => chooser.choose(site("order.named"), 2) == 1,
+                },
+                patience: patience.map(Duration::from_millis),
+                cancelled: chooser.weigh(site("order.cancelled"), &[80, 20]) == 1,
+            });
+        }
+        let token_dies = (chooser.weigh(Site::new("token.dies"), &[88, 12]) == 1).then(|| {
+            Duration::from_millis(u64::from(chooser.choose(Site::new("token.dies-at"), count * INTERVAL)))
+        });
+        Self { callers, wanted, token_dies }
+    }
+}
+
+impl Wanted {
+    /// What the gateway's ground truth calls it.
+    pub(crate) fn intent(&self) -> String {
+        format!("i{}", self.number)
+    }
+}
+
+impl Shape {
+    pub(crate) fn order(self) -> Result<OrderRequest, InvalidOrder> {
+        let (symbol, rest) = (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL);
+        let (terms, rest) = (rest % 7, rest / 7);
+        let [order_type, product, validity, limit, trigger] = TERMS[terms as usize];
+        let side = if rest.is_multiple_of(2) { "buy" } else { "sell" };
+        OrderRequest::from_fields([
+            ("symId", format!("EQT_S{symbol}_EQ_NSE").as_str()),
+            ("qty", QUANTITIES[(rest / 2 % 3) as usize]),
+            ("side", side),
+            ("type", order_type),
+            ("product", product),
+            ("validity", validity),
+            ("limitPrice", limit),
+            ("trigPrice", trigger),
+        ])
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ok(order) = self.order() else { return f.write_str("no order") };
+        write!(f, "{} {} {} {}", order.side(), order.qty(), order.sym_id(), order.order_type())?;
+        write!(f, " {} {}", order.product(), order.validity())?;
+        if let Some(price) = order.limit_price() {
+            write!(f, " at {price}")?;
+        }
+        if let Some(price) = order.trig_price() {
+            write!(f, " trigger {price}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_shape_is_an_order_of_its_own() {
+        let orders: BTreeSet<String> =
+            (0..PER_SYMBOL * 2).map(|shape| Shape(shape).order().unwrap().form().encode()).collect();
+        assert_eq!(orders.len(), PER_SYMBOL as usize * 2);
+    }
+
+    #[test]
+    fn three_in_ten_orders_are_identical_to_the_one_before() {
+        let mut twins = (0, 0);
+        for seed in 0..50 {
+            let workload = Workload::of(&Chooser::rng(seed));
+            for pair in workload.wanted.windows(2) {
+                twins.0 += usize::from(pair[0].shape == pair[1].shape);
+                twins.1 += 1;
+            }
+            assert!((1..=50).contains(&workload.callers));
+            assert!((50..=500).contains(&workload.wanted.len()));
+        }
+        let share = twins.0 * 100 / twins.1;
+        assert!((28..36).contains(&share), "{share} %");
+    }
+
+    #[test]
+    fn an_empty_tape_wants_nothing() {
+        assert!(Workload::of(&Chooser::tape(crate::chooser::Tape::default())).wanted.is_empty());
+    }
+}

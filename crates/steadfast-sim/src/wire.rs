@@ -1,0 +1,352 @@
+//! What lies between a client and the sandbox gateway: latency, loss, and the faults that are chosen for each request.
+
+mod acks;
+mod body;
+mod broken;
+mod fault;
+mod pipe;
+mod weather;
+
+use std::{
+    collections::BTreeSet,
+    future::{Future, pending},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt, Full};
+use steadfast_sandbox::{FaultEntry, Sandbox};
+use steadfast_spec::PlacedOrder;
+use tokio::time::sleep;
+use tower::ServiceExt;
+
+use self::acks::{Acks, Told};
+pub(crate) use self::{
+    body::Body,
+    broken::Broken,
+    fault::{Fault, Kind, Way, catalogue},
+    pipe::Pipe,
+    weather::{Lateness, Weather},
+};
+use crate::chooser::{Chooser, Site};
+
+/// The request header that names a call in the gateway's ground truth.
+pub(crate) const INTENT: &str = "x-test-intent";
+
+/// A connection to a sandbox, in virtual time and without sockets.
+///
+/// # Clone
+///
+/// Clones are the same wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    sandbox: Sandbox,
+    chooser: Arc<Chooser>,
+    weather: Weather,
+    healed: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How often each order was sent, by its number.
+    sends: Vec<u64>,
+    lists: u64,
+    cancels: u64,
+    others: u64,
+    /// Orders of which a send met something that does not say what became of it.
+    doubted: BTreeSet<u64>,
+    attempts: u64,
+    attempts_in_doubt: u64,
+    /// How often each fault struck.
+    struck: Vec<(&'static str, u64)>,
+    /// True while a fault of an earlier request may still wait in the gateway.
+    armed: bool,
+    acks: Acks,
+    trace: u64,
+}
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    kind: Kind,
+    of: u64,
+    nth: u64,
+}
+
+/// What a wire has seen, when all is over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) doubted: BTreeSet<u64>,
+    /// Sends of orders that left.
+    pub(crate) attempts: u64,
+    pub(crate) attempts_in_doubt: u64,
+    pub(crate) struck: Vec<(&'static str, u64)>,
+    /// A hash of every request, its time, its fault and its answer.
+    pub(crate) trace: u64,
+}
+
+impl Wire {
+    pub(crate) fn new(sandbox: Sandbox, chooser: Arc<Chooser>, weather: Weather) -> Self {
+        let (healed, state) = (AtomicBool::new(false), Mutex::default());
+        Self { shared: Arc::new(Shared { sandbox, chooser, weather, healed, state }) }
+    }
+
+    /// From now on no fault is chosen any more.
+    pub(crate) fn heal(&self) {
+        self.shared.healed.store(true, Ordering::Relaxed);
+    }
+
+    fn is_healed(&self) -> bool {
+        self.shared.healed.load(Ordering::Relaxed)
+    }
+
+    fn chooser(&self) -> &Chooser {
+        &self.shared.chooser
+    }
+
+    /// The gateway's end of a connection: answers a request that came over it.
+    async fn answer(self, request: Request<hyper::body::Incoming>) -> Result<Response<Body>, Broken> {
+        Self::carry(self.shared, request).await
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        let state = self.shared.state();
+        Seen {
+            doubted: state.doubted.clone(),
+            attempts: state.attempts,
+            attempts_in_doubt: state.attempts_in_doubt,
+            struck: state.struck.clone(),
+            trace: state.trace,
+        }
+    }
+
+    async fn carry<B>(shared: Arc<Shared>, request: Request<B>) -> Result<Response<Body>, Broken>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+    {
+        let (parts, body) = request.into_parts();
+        let call = shared.number(&parts);
+        let fault = shared.choose(call, &parts);
+        if fault.way == Way::Refused {
+            sleep(Duration::from_millis(20)).await;
+            return Err(Broken::Refused);
+        }
+        // The first poll of the body is the send.
+        let body = body.collect().await.map_err(|_| Broken::Withheld)?.to_bytes();
+        shared.left(call, fault);
+        sleep(shared.weather.up(&shared.chooser, call.kind, call.of, call.nth)).await;
+        let response = match fault.way {
+            Way::Lost => pending().await,
+            Way::AnswerLost => {
+                drop(shared.clone().arrive(call, fault, parts, body).await);
+                pending().await
+            }
+            // What is under way arrives even if the client stops waiting.
+            Way::Slow => {
+                let delay = shared.weather.slow_by(&shared.chooser, call.of, call.nth);
+                let arrival = tokio::spawn(async move {
+                    sleep(delay).await;
+                    let answer = shared.clone().arrive(call, fault, parts, body).await;
+                    shared.deliver(call, answer).await
+                });
+                return arrival.await.unwrap_or(Err(Broken::Reset));
+            }
+            Way::Through | Way::Refused => shared.clone().arrive(call, fault, parts, body).await,
+        };
+        shared.deliver(call, response).await
+    }
+}
+
+impl tower::Service<Request<Full<Bytes>>> for Wire {
+    type Response = Response<Body>;
+    type Error = Broken;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Broken>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
+        Box::pin(Self::carry(self.shared.clone(), request))
+    }
+}
+
+impl tower::Service<Request<steadfast::RequestBody>> for Wire {
+    type Response = Response<Body>;
+    type Error = Broken;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Broken>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<steadfast::RequestBody>) -> Self::Future {
+        Box::pin(Self::carry(self.shared.clone(), request))
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn number(&self, parts: &Parts) -> Call {
+        let mut state = self.state();
+        let path = parts.uri.path();
+        let next = |count: &mut u64| {
+            *count += 1;
+            *count
+        };
+        if parts.method == Method::POST && path.ends_with("/place-order") {
+            let intent = parts.headers.get(INTENT).and_then(|name| name.to_str().ok());
+            let of = intent.and_then(intent_number).unwrap_or(u64::MAX);
+            let index = usize::try_from(of).unwrap_or_default().min(100_000);
+            if state.sends.len() <= index {
+                state.sends.resize(index + 1, 0);
+            }
+            Call { kind: Kind::Place, of, nth: next(&mut state.sends[index]) }
+        } else if parts.method == Method::GET && path.ends_with("/orders") {
+            Call { kind: Kind::List, of: next(&mut state.lists), nth: 0 }
+        } else if parts.method == Method::DELETE {
+            Call { kind: Kind::Cancel, of: next(&mut state.cancels), nth: 0 }
+        } else {
+            Call { kind: Kind::Other, of: next(&mut state.others), nth: 0 }
+        }
+    }
+
+    fn choose(&self, call: Call, parts: &Parts) -> Fault {
+        if self.healed.load(Ordering::Relaxed) {
+            return Fault::NONE;
+        }
+        let fault = self.weather.fault(&self.chooser, call.kind, call.of, call.nth);
+        if !fault.hides_orders {
+            return fault;
+        }
+        // An incomplete list breaks an assumption of every proof. It is injected only where the client can notice.
+        let session = text(parts, header::AUTHORIZATION);
+        let old = self.state().acks.old(session, self.weather.lateness.noticed_after());
+        let noticeable = match fault.name {
+            "list.partial" => old.windows(2).any(|pair| pair[0].0 + 1 == pair[1].0),
+            "list.open-only" => old.iter().any(|(_, completed)| *completed),
+            _ => !old.is_empty(),
+        };
+        if noticeable { fault } else { Fault::NONE }
+    }
+
+    fn left(&self, call: Call, fault: Fault) {
+        let in_doubt = self.weather.doubts(&self.chooser, fault, call.of, call.nth);
+        let mut state = self.state();
+        if call.kind == Kind::Place {
+            state.attempts += 1;
+            if in_doubt {
+                state.attempts_in_doubt += 1;
+                state.doubted.insert(call.of);
+            }
+        }
+        if fault.name.is_empty() {
+            return;
+        }
+        match state.struck.iter_mut().find(|(name, _)| *name == fault.name) {
+            Some((_, times)) => *times += 1,
+            None => state.struck.push((fault.name, 1)),
+        }
+    }
+
+    /// The gateway's side: the fault is put in, and the request is answered.
+    async fn arrive(
+        self: Arc<Self>,
+        call: Call,
+        fault: Fault,
+        parts: Parts,
+        body: Bytes,
+    ) -> Result<Response<Body>, Broken> {
+        let market = call.kind == Kind::Place && contains(&body, b"type=market");
+        let session = text(&parts, header::AUTHORIZATION).to_owned();
+        self.inject(call, fault);
+        // Nothing else runs between the injection and the gateway's decision: a whole body is read without waiting.
+        let answer = self.sandbox.gateway().oneshot(Request::from_parts(parts, Full::from(body))).await;
+        let status = answer.as_ref().map_or(0, |response| response.status().as_u16());
+        let response = match answer {
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                Ok(Response::from_parts(head, Body::read(body).await))
+            }
+            Err(_) => Err(Broken::Reset),
+        };
+        let mut state = self.state();
+        let now = u64::try_from(self.sandbox.now().as_nanos()).unwrap_or(u64::MAX);
+        for number in [now, call.of, call.nth, u64::from(status)] {
+            state.trace = Site::new(fault.name).of(call.kind as u64).nth(number).mixed(state.trace);
+        }
+        drop(state);
+        match response {
+            Ok(mut response) => {
+                response.extensions_mut().insert(Told { session, market });
+                Ok(response)
+            }
+            Err(broken) => Err(broken),
+        }
+    }
+
+    fn inject(&self, call: Call, fault: Fault) {
+        let armed = std::mem::replace(&mut self.state().armed, !fault.inject.is_empty());
+        if armed {
+            self.sandbox.heal();
+        }
+        for &name in fault.inject {
+            let mut entry = FaultEntry::default();
+            entry.name = name.to_owned();
+            entry.times = Some(1);
+            if name.ends_with("-late") {
+                let late = self.weather.late_by(&self.chooser, fault, call.of, call.nth);
+                entry.late_by_ms = Some(late);
+            }
+            // Proof: the catalogue's test injects every name in it.
+            let _ = self.sandbox.inject(entry);
+        }
+    }
+
+    async fn deliver(
+        &self,
+        call: Call,
+        response: Result<Response<Body>, Broken>,
+    ) -> Result<Response<Body>, Broken> {
+        sleep(self.weather.down(&self.chooser, call.kind, call.of, call.nth)).await;
+        let mut response = response?;
+        let told = response.extensions_mut().remove::<Told>();
+        if call.kind == Kind::Place
+            && response.status() == StatusCode::OK
+            && let (Some(told), Some(body)) = (told, response.body().whole())
+            && let Ok(placed) = PlacedOrder::parse(body)
+        {
+            self.state().acks.push(told, &placed.order_id);
+        }
+        Ok(response)
+    }
+}
+
+/// The number of an order out of its name in the ground truth.
+pub(crate) fn intent_number(name: &str) -> Option<u64> {
+    name.strip_prefix('i')?.parse().ok()
+}
+
+fn text(parts: &Parts, name: header::HeaderName) -> &str {
+    parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}

@@ -1,0 +1,213 @@
+use std::time::Duration;
+
+use crate::{
+    chooser::{Chooser, Site},
+    wire::fault::{FORMS, Fault, Kind, Way, catalogue},
+};
+
+/// What one seed's wire and gateway do wrong, and how often: its own subset of all faults, each at its own rate.
+#[derive(Clone, Debug)]
+pub(crate) struct Weather {
+    place: Vec<u32>,
+    list: Vec<u32>,
+    cancel: Vec<u32>,
+    /// How every list is written.
+    form: Fault,
+    law: u32,
+    /// How long a client waits for an answer.
+    patience: Duration,
+    pub(crate) lateness: Lateness,
+    /// How old a stale list is.
+    pub(crate) list_lag: Duration,
+}
+
+/// How much later than it arrived an order may come to exist and be listed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lateness {
+    /// The bound, after the last moment at which the gateway can have passed an order on.
+    pub(crate) bound: Duration,
+    /// How long the gateway may work on a request that nobody waits for any more.
+    pub(crate) gateway: Duration,
+}
+
+impl Lateness {
+    /// After how long an acknowledged order that is not listed is a contradiction, with some to spare.
+    pub(crate) fn noticed_after(self) -> Duration {
+        self.bound + Duration::from_secs(5)
+    }
+}
+
+/// The rates of a fault within its seed, in percent; half of them are off.
+const RATES: [u32; 8] = [0, 0, 0, 0, 5, 30, 80, 100];
+/// The shares of attempts that are in doubt, in thousandths, and how many seeds have which.
+const DOUBT: [u32; 5] = [0, 50, 300, 800, 1_000];
+const DOUBT_WEIGHTS: [u32; 5] = [4, 10, 66, 15, 5];
+/// The shares of reads that fail or are old.
+const READS: [u32; 5] = [0, 50, 300, 800, 1_000];
+const READ_WEIGHTS: [u32; 5] = [30, 25, 30, 10, 5];
+/// Shares of what is refused for certain.
+const REFUSED: [u32; 4] = [0, 20, 100, 300];
+
+const LONGEST_LATENCY: u32 = 3_000;
+
+impl Weather {
+    /// The weather of a seed. `may_log_in`: the client survives the death of its token.
+    pub(crate) fn of(chooser: &Chooser, lateness: Lateness, patience: Duration, may_log_in: bool) -> Self {
+        let share =
+            |what, shares: &[u32], weights: &[u32]| shares[chooser.weigh(Site::new(what), weights) as usize];
+        let enabled = |what: &'static str, faults: &[Fault], on: &dyn Fn(&Fault) -> bool| -> Vec<u32> {
+            (0..)
+                .zip(faults)
+                .map(|(index, fault)| {
+                    let rate = RATES[chooser.choose(Site::new(what).of(index), 8) as usize];
+                    if !fault.name.is_empty() && on(fault) { rate } else { 0 }
+                })
+                .collect()
+        };
+        let logs_in = |fault: &Fault| may_log_in || !matches!(fault.name, "auth.token-revoked" | "list.401");
+        let doubt = enabled("swarm.place", catalogue(Kind::Place), &|fault| fault.in_doubt);
+        let refused =
+            enabled("swarm.refused", catalogue(Kind::Place), &|fault| !fault.in_doubt && logs_in(fault));
+        let list = enabled("swarm.list", catalogue(Kind::List), &logs_in);
+        let cancel = enabled("swarm.cancel", catalogue(Kind::Cancel), &|_| true);
+        let doubt_share = share("swarm.doubt", &DOUBT, &DOUBT_WEIGHTS);
+        let refused_share =
+            share("swarm.refused-share", &REFUSED, &[50, 20, 20, 10]).min(1_000 - doubt_share);
+        let list_lag = chooser.choose(Site::new("list.lag"), 1_001);
+        Self {
+            place: mixture(&[(&doubt, doubt_share), (&refused, refused_share)]),
+            list: mixture(&[(&list, share("swarm.reads", &READS, &READ_WEIGHTS))]),
+            cancel: mixture(&[(&cancel, share("swarm.cancels", &REFUSED, &[40, 20, 20, 20]))]),
+            form: FORMS[chooser.weigh(Site::new("list.form"), &[60, 6, 6, 6, 6, 6, 6, 4]) as usize],
+            law: chooser.weigh(Site::new("latency"), &[30, 40, 20, 10]),
+            patience,
+            lateness,
+            list_lag: Duration::from_millis(u64::from(list_lag)),
+        }
+    }
+
+    /// Takes out the one way of listing orders in which an order is not recognised, only suspected.
+    pub(crate) fn list_terms_as_they_are(&mut self) {
+        if self.form.name == "list.market-as-limit" {
+            self.form = Fault::NONE;
+        }
+    }
+
+    /// The fault that this request meets.
+    pub(crate) fn fault(&self, chooser: &Chooser, kind: Kind, of: u64, nth: u64) -> Fault {
+        let (what, weights) = match kind {
+            Kind::Place => ("place.fault", &self.place),
+            Kind::List => ("list.fault", &self.list),
+            Kind::Cancel => ("cancel.fault", &self.cancel),
+            Kind::Other => return Fault::NONE,
+        };
+        let fault = catalogue(kind)[chooser.weigh(Site::new(what).of(of).nth(nth), weights) as usize];
+        if kind == Kind::List && fault == Fault::NONE { self.form } else { fault }
+    }
+
+    pub(crate) fn up(&self, chooser: &Chooser, kind: Kind, of: u64, nth: u64) -> Duration {
+        let what = match kind {
+            Kind::Place => "place.up",
+            Kind::List => "list.up",
+            Kind::Cancel => "cancel.up",
+            Kind::Other => return Duration::from_millis(10),
+        };
+        self.latency(chooser, Site::new(what).of(of).nth(nth))
+    }
+
+    pub(crate) fn down(&self, chooser: &Chooser, kind: Kind, of: u64, nth: u64) -> Duration {
+        let what = match kind {
+            Kind::Place => "place.down",
+            Kind::List => "list.down",
+            Kind::Cancel => "cancel.down",
+            Kind::Other => return Duration::from_millis(10),
+        };
+        self.latency(chooser, Site::new(what).of(of).nth(nth))
+    }
+
+    /// True if an order that met `fault` is in doubt: a slow one only if nobody waits so long.
+    pub(crate) fn doubts(&self, chooser: &Chooser, fault: Fault, of: u64, nth: u64) -> bool {
+        fault.in_doubt && (fault.way != Way::Slow || self.slow_by(chooser, of, nth) >= self.patience)
+    }
+
+    /// How much later a slow request arrives: at the latest when the gateway would have given up on it.
+    pub(crate) fn slow_by(&self, chooser: &Chooser, of: u64, nth: u64) -> Duration {
+        let most = millis(self.lateness.gateway).saturating_sub(LONGEST_LATENCY).max(1);
+        Duration::from_millis(u64::from(chooser.choose(Site::new("place.slow").of(of).nth(nth), most)))
+    }
+
+    /// How much later an order that `fault` makes late comes to exist, in milliseconds: visible within the bound.
+    pub(crate) fn late_by(&self, chooser: &Chooser, fault: Fault, of: u64, nth: u64) -> u64 {
+        let answered = self.lateness.bound.saturating_sub(self.list_lag);
+        let most = match fault.name {
+            // Nobody has answered: it may be at work for all of the gateway's patience first.
+            "reset-late" => millis(answered + self.lateness.gateway).saturating_sub(LONGEST_LATENCY),
+            _ => millis(answered),
+        };
+        u64::from(chooser.choose(Site::new("place.late").of(of).nth(nth), most.saturating_add(1)))
+    }
+
+    fn latency(&self, chooser: &Chooser, site: Site) -> Duration {
+        let millis = match self.law {
+            0 => 20,
+            1 => 5 + chooser.choose(site, 146),
+            // One in sixteen takes up to three seconds.
+            2 => match chooser.choose(site, 16 * LONGEST_LATENCY) {
+                long @ 0..LONGEST_LATENCY => long,
+                _ => 30,
+            },
+            _ => 1,
+        };
+        Duration::from_millis(u64::from(millis))
+    }
+}
+
+/// Weights of nothing and of each fault, so that each group has its share in thousandths.
+fn mixture(groups: &[(&[u32], u32)]) -> Vec<u32> {
+    let mut weights: Vec<u32> = vec![0; groups.first().map_or(1, |(rates, _)| rates.len())];
+    let mut rest = SCALE;
+    for (rates, share) in groups {
+        let total: u32 = rates.iter().sum();
+        if total == 0 {
+            continue;
+        }
+        for (weight, rate) in weights.iter_mut().zip(*rates) {
+            let part = u64::from(SCALE) * u64::from(*share) * u64::from(*rate) / (1_000 * u64::from(total));
+            let part = u32::try_from(part).unwrap_or_default();
+            *weight += part;
+            rest = rest.saturating_sub(part);
+        }
+    }
+    if let Some(none) = weights.first_mut() {
+        *none = rest;
+    }
+    weights
+}
+
+const SCALE: u32 = 1_000_000;
+
+fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mixture_gives_each_group_its_share() {
+        assert_eq!(mixture(&[(&[0, 30, 0], 300), (&[0, 0, 5], 100)]), [600_000, 300_000, 100_000]);
+        assert_eq!(mixture(&[(&[0, 0, 0], 300)]), [SCALE, 0, 0]);
+    }
+
+    #[test]
+    fn nothing_is_wrong_on_an_empty_tape() {
+        let chooser = Chooser::tape(crate::chooser::Tape::default());
+        let lateness = Lateness { bound: Duration::from_secs(15), gateway: Duration::from_secs(30) };
+        let weather = Weather::of(&chooser, lateness, Duration::from_secs(30), true);
+        for kind in [Kind::Place, Kind::List, Kind::Cancel] {
+            assert_eq!(weather.fault(&chooser, kind, 1, 1), Fault::NONE);
+        }
+        assert_eq!(weather.up(&chooser, Kind::Place, 1, 1), Duration::from_millis(20));
+    }
+}

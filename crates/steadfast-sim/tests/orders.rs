@@ -1,0 +1,90 @@
+//! The orders simulation as its users start it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed assumption ends the test")]
+
+use std::process::{Command, Output};
+
+fn sim(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_steadfast-sim")).arg("orders").args(words).output().unwrap()
+}
+
+fn report(words: &[&str]) -> serde_json::Value {
+    let output = sim(words);
+    let problems = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{problems}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn count(report: &serde_json::Value, name: &str) -> u64 {
+    report[name].as_u64().unwrap_or_else(|| panic!("{name} is missing"))
+}
+
+fn deep() -> bool {
+    std::env::var_os("STEADFAST_DEEP").is_some()
+}
+
+#[test]
+fn within_the_bound_no_order_is_placed_twice_lost_or_claimed_wrongly() {
+    let orders = if deep() { "50000" } else { "300" };
+    let report = report(&["--json", "--orders", orders, "--rivals-every", "1"]);
+    for name in ["duplicated", "lost", "wrongly_claimed", "denied", "undecided", "stuck", "http_429"] {
+        assert_eq!(count(&report, name), 0, "{name}");
+    }
+    // The same faults are no harmless ones: they make others place orders twice.
+    assert!(count(&report, "naive_duplicated") > count(&report, "checks_once_duplicated"));
+    assert!(count(&report, "checks_once_duplicated") > 0);
+    assert!(count(&report, "went_in_doubt") * 10 > count(&report, "orders") * 2);
+}
+
+#[test]
+fn every_duplicate_beyond_the_bound_is_reported_by_the_client_itself() {
+    let orders = if deep() { "20000" } else { "150" };
+    let report = report(&["--json", "--unbounded", "--orders", orders, "--rivals-every", "0"]);
+    assert!(count(&report, "duplicated") > 0, "later than the bound, duplicates cannot be helped");
+    assert_eq!(count(&report, "unflagged"), 0);
+    assert!(count(&report, "flagged_late") >= count(&report, "duplicated"));
+}
+
+#[test]
+fn a_promise_that_breaks_fails_the_run_and_says_how_to_see_it_again() {
+    // A client that assumes no lateness at all, in a world that is late by up to 15 s.
+    let folder = std::env::temp_dir().join(format!("steadfast-sim-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let tape = folder.join("late.tape");
+    let late = "order 4 0 = 1\nplace.fault 4 1 = 3\nplace.late 4 1 = 9000\n";
+    std::fs::write(&tape, late).unwrap();
+    let tape = tape.to_str().unwrap();
+
+    let kept = sim(&["--tape", tape]);
+    assert_eq!(kept.status.code(), Some(0), "{}", String::from_utf8_lossy(&kept.stderr));
+    let broken = sim(&["--tape", tape, "--assume-lateness", "0"]);
+    assert_eq!(broken.status.code(), Some(1));
+    let words = String::from_utf8(broken.stderr).unwrap();
+    assert!(words.contains("send 1: placement.504-late"), "{words}");
+    assert!(
+        words.contains("exists 9000 ms after it arrived") && words.contains("broken: duplicated 1"),
+        "{words}"
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_same_seeds_give_the_same_figures() {
+    let figures = || {
+        let mut report = report(&["--json", "--seeds", "40..42", "--rivals-every", "2"]);
+        for name in ["elapsed_s", "orders_per_s"] {
+            report.as_object_mut().unwrap().remove(name).expect("a figure of this machine's");
+        }
+        report
+    };
+    assert_eq!(figures(), figures());
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_a_reason() {
+    for words in [["--seeds", "7..7"], ["--seeds", "x"], ["--tape", "/nowhere.tape"]] {
+        let output = sim(&words);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{words:?}");
+        assert!(!output.stderr.is_empty(), "{words:?}");
+    }
+}

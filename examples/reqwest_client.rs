@@ -1,0 +1,42 @@
+//! The typed client over `reqwest`, for a program that has it anyway: its settings for connections stay in one place.
+//!
+//! The gateway resets the connection after it has placed the order. `reqwest` alone can only report an error; the
+//! layers around it find the order.
+//!
+//! Prints: order 260000000001, found again
+#![expect(clippy::print_stdout, reason = "an example shows its result")]
+
+use std::{future::pending, time::Duration};
+
+use steadfast::{Access, Client, OrderRequest, OrderType, Product, Side, Validity, leaf::ReqwestLeaf};
+use steadfast_sandbox::Sandbox;
+use tokio::net::TcpListener;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let sandbox =
+        Sandbox::builder().script("[[fault]]\nname = 'placement.reset-applied'\nnth = 1")?.build()?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let facts = sandbox.credentials_at(listener.local_addr()?);
+    tokio::spawn(async move { sandbox.serve(listener, pending()).await });
+
+    let connections = reqwest::Client::builder().connect_timeout(Duration::from_secs(3)).tcp_nodelay(true);
+    let access = Access::token(facts.api_key, facts.access_token)?;
+    let client =
+        Client::builder(facts.base_url.parse()?, access).build_over(ReqwestLeaf::new(connections)?)?;
+
+    let order = OrderRequest::builder()
+        .sym_id("EQT_INFY_EQ_NSE".parse()?)
+        .side(Side::Buy)
+        .qty(10)
+        .order_type(OrderType::Limit)
+        .limit_price("1500.05".parse()?)
+        .product(Product::Delivery)
+        .validity(Validity::Day)
+        .build()?;
+    let placed = client.place_order(&order).await?;
+    let how = if placed.resolution.is_some() { "found again" } else { "answered" };
+    println!("order {}, {how}", placed.order_id);
+    client.shutdown().await;
+    Ok(())
+}

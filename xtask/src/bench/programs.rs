@@ -1,0 +1,157 @@
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+use super::Figure;
+use crate::console;
+use crate::metadata::Workspace;
+use crate::process::{self, Pipe};
+use crate::root::cargo;
+
+/// What figures are about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject {
+    pub(super) name: &'static str,
+    /// The bench that measures time, with criterion.
+    timed: Option<&'static str>,
+    /// The benches that count or simulate.
+    counted: &'static [&'static str],
+    /// True if what is counted is the same in every run, so that it can be held against a ceiling.
+    gated: bool,
+}
+
+pub(crate) const SUBJECTS: &[Subject] = &[
+    Subject {
+        name: "limiter",
+        timed: Some("limiter"),
+        counted: &["instructions", "allocations", "memory"],
+        gated: true,
+    },
+    Subject {
+        name: "overhead",
+        timed: Some("overhead"),
+        counted: &["instructions", "allocations"],
+        gated: true,
+    },
+    Subject { name: "burst", timed: None, counted: &["burst"], gated: false },
+];
+
+/// The benches, built.
+pub(super) struct Programs {
+    executables: HashMap<String, PathBuf>,
+    folder: PathBuf,
+    /// Where criterion leaves its figures.
+    home: PathBuf,
+}
+
+impl Programs {
+    pub(super) fn build(workspace: &Workspace) -> Result<Self> {
+        let mut command = cargo(&workspace.root);
+        command.args([
+            "bench",
+            "--package",
+            "benches",
+            "--no-run",
+            "--message-format=json-render-diagnostics",
+        ]);
+        let output = command.stderr(Stdio::inherit()).output().context("cargo did not start")?;
+        ensure!(output.status.success(), "the benches do not compile");
+        let messages = String::from_utf8_lossy(&output.stdout);
+        Ok(Self {
+            executables: messages.lines().filter_map(executable).collect(),
+            folder: workspace.root.join("benches"),
+            home: workspace.target.join("benches"),
+        })
+    }
+
+    /// Every figure about a subject.
+    pub(super) fn run(&self, subject: Subject) -> Result<Vec<Figure>> {
+        let mut figures = match subject.timed {
+            Some(bench) => self.time(bench)?,
+            None => Vec::new(),
+        };
+        for bench in subject.counted {
+            figures.extend(self.lines(bench, subject.name)?);
+        }
+        Ok(figures)
+    }
+
+    /// Those that are the same in every run.
+    pub(super) fn count(&self, subject: Subject) -> Result<Vec<Figure>> {
+        let counted = if subject.gated { subject.counted } else { &[] };
+        let mut figures = Vec::new();
+        for bench in counted {
+            figures.extend(self.lines(bench, subject.name)?);
+        }
+        Ok(figures)
+    }
+
+    fn time(&self, bench: &str) -> Result<Vec<Figure>> {
+        let home = self.home.join(bench);
+        // What an earlier run found is no figure of this one.
+        if home.exists() {
+            fs::remove_dir_all(&home)?;
+        }
+        let mut command = self.command(bench)?;
+        self.watch(bench, command.arg("--bench").env("CRITERION_HOME", &home), |line| {
+            console::complain(line)
+        })?;
+        Figure::of_criterion(&home)
+    }
+
+    fn lines(&self, bench: &str, subject: &str) -> Result<Vec<Figure>> {
+        let mut figures = Vec::new();
+        let mut command = self.command(bench)?;
+        self.watch(bench, command.args(["--lines", subject]), |line| {
+            figures.extend(Figure::parse(line));
+            console::complain(line);
+        })?;
+        Ok(figures)
+    }
+
+    fn watch(&self, bench: &str, command: &mut Command, mut out: impl FnMut(&str)) -> Result<()> {
+        let ending = process::stream(command, None, |pipe, line| match pipe {
+            Pipe::Out => out(line),
+            Pipe::Err => console::complain(line),
+        })?;
+        match ending.failure() {
+            None => Ok(()),
+            Some(why) => bail!("the bench `{bench}` failed: {why}"),
+        }
+    }
+
+    fn command(&self, bench: &str) -> Result<Command> {
+        let path = self.executables.get(bench).with_context(|| format!("there is no bench `{bench}`"))?;
+        let mut command = Command::new(path);
+        command.current_dir(&self.folder);
+        Ok(command)
+    }
+}
+
+/// The name and the path of a bench that cargo says it has built.
+fn executable(message: &str) -> Option<(String, PathBuf)> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let target = &message["target"];
+    let is_bench = target["kind"].as_array()?.iter().any(|kind| kind == "bench");
+    let path = message["executable"].as_str().filter(|_| is_bench)?;
+    Some((target["name"].as_str()?.to_owned(), path.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_benches_are_found_among_what_cargo_says() {
+        let bench = r#"{"reason":"compiler-artifact","target":{"kind":["bench"],"name":"burst"},"executable":"/t/burst-1"}"#;
+        assert_eq!(executable(bench), Some(("burst".to_owned(), PathBuf::from("/t/burst-1"))));
+        let library =
+            r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"peers"},"executable":null}"#;
+        assert_eq!(executable(library), None);
+        assert_eq!(executable("   Compiling benches"), None);
+    }
+}
