@@ -5,8 +5,9 @@
 pub(crate) enum Asked {
     /// Its figures, for people. Without cargo's `--bench`, cargo only wants to know that the program runs.
     Table { whole: bool },
-    /// Its figures about this subject, one a line: case, who, value and unit, with tabs between them.
-    Lines { subject: String },
+    /// Its figures about this subject, one a line: case, who, value and unit, with tabs between them. `ours` leaves
+    /// out the peers where counting them takes long.
+    Lines { subject: String, ours: bool },
     /// One case of one contender and nothing else, for a simulator that counts instructions.
     Once { subject: String, case: String, who: String },
 }
@@ -15,7 +16,8 @@ impl Asked {
     pub(crate) fn of_us() -> Self {
         let words: Vec<String> = std::env::args().skip(1).collect();
         match &words[..] {
-            [flag, subject] if flag == "--lines" => Self::Lines { subject: subject.clone() },
+            [flag, subject] if flag == "--lines" => Self::Lines { subject: subject.clone(), ours: false },
+            [flag, subject] if flag == "--ours" => Self::Lines { subject: subject.clone(), ours: true },
             [flag, subject, case, who] if flag == "--once" => {
                 Self::Once { subject: subject.clone(), case: case.clone(), who: who.clone() }
             }
@@ -27,7 +29,7 @@ impl Asked {
     pub(crate) fn is_about(&self, subject: &str) -> bool {
         match self {
             Self::Table { .. } => true,
-            Self::Lines { subject: wanted } | Self::Once { subject: wanted, .. } => wanted == subject,
+            Self::Lines { subject: wanted, .. } | Self::Once { subject: wanted, .. } => wanted == subject,
         }
     }
 

@@ -12,7 +12,8 @@ usage: cargo xtask <command>
   ci --deep        the deep stages only: fuzz corpora, long property tests
   tidy             the repository's own rules
   bench [NAME] …   the benches as one table of ratios, or with `--json`; `--plots` draws them, `--check` holds counts of
-                   instructions, allocations and bytes against their ceilings; NAME: limiter, overhead, burst
+                   instructions, allocations and bytes against their ceilings, `--set-ceilings` moves those;
+                   NAME: limiter, overhead, burst
   sim NAME …       simulations, `limits` or `orders`, each with `--json`; `sim --help` tells the rest";
 
 /// What the command line asks for.

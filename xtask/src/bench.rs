@@ -29,6 +29,7 @@ struct Asked {
     subject: Option<String>,
     json: bool,
     check: bool,
+    set_ceilings: bool,
     plots: bool,
 }
 
@@ -52,12 +53,16 @@ impl Asked {
                 "--json" => asked.json = true,
                 "--check" => asked.check = true,
                 "--plots" => asked.plots = true,
+                "--set-ceilings" => asked.set_ceilings = true,
                 name if SUBJECTS.iter().any(|subject| subject.name == name) && asked.subject.is_none() => {
                     asked.subject = Some(name.to_owned());
                 }
                 other => {
                     let names: Vec<_> = SUBJECTS.iter().map(|subject| subject.name).collect();
-                    bail!("`bench {other}`: expected {} or --json, --plots, --check", names.join(", "));
+                    bail!(
+                        "`bench {other}`: expected {} or --json, --plots, --check, --set-ceilings",
+                        names.join(", ")
+                    );
                 }
             }
         }
@@ -74,7 +79,13 @@ impl Asked {
             console::say(tally);
             return Ok(tally.failed == 0);
         }
-        let programs = Programs::build(&workspace)?;
+        if self.set_ceilings {
+            let programs = Programs::build(&workspace, gates(SUBJECTS))?;
+            let found = SUBJECTS.iter().map(|subject| Ok((subject.name, programs.count(*subject)?)));
+            Ceilings::write(&workspace, &found.collect::<Result<Vec<_>>>()?)?;
+            return Ok(true);
+        }
+        let programs = Programs::build(&workspace, subjects.iter().flat_map(|subject| subject.benches()))?;
         let mut ratios = Vec::new();
         for subject in subjects {
             let figures = programs.run(subject)?;
@@ -94,13 +105,17 @@ impl Asked {
 
 fn check(workspace: &Workspace, subjects: &[Subject]) -> Result<Tally> {
     let ceilings = Ceilings::read(workspace)?;
-    let programs = Programs::build(workspace)?;
+    let programs = Programs::build(workspace, gates(subjects))?;
     let mut tally = Tally::default();
     for subject in subjects.iter().copied() {
         let figures = programs.count(subject)?;
         tally += ceilings.check(subject.name, &figures);
     }
     Ok(tally)
+}
+
+fn gates(subjects: &[Subject]) -> impl Iterator<Item = &'static str> {
+    subjects.iter().flat_map(|subject| subject.gates()).copied()
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 mod refusal;
+mod sharing;
 
 use std::{collections::VecDeque, time::Duration};
 
-pub(crate) use self::refusal::AfterRefusal;
+pub(crate) use self::{refusal::AfterRefusal, sharing::Adopted};
 
 use crate::{
     AuthErrorKind, LoginMode, Renewal, TokenState,
@@ -13,8 +14,6 @@ use crate::{
 const BETWEEN_PROBES: Duration = Duration::from_secs(30);
 /// Requests that are refused for want of a token look for a stored one this often.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
-/// From this age on, a token that nobody has used may have ended for want of age rather than of a right.
-const OLD_MS: i64 = 15 * 60_000;
 const DAY_MS: i64 = 86_400_000;
 
 /// The instant of an event: monotonic since some start, and the service's wall clock in milliseconds.
@@ -79,14 +78,6 @@ struct Breaker {
     probe_at: Duration,
 }
 
-/// A token that another process has fetched; times by the service's clock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Adopted {
-    pub(crate) issued: i64,
-    pub(crate) expires: Option<i64>,
-    pub(crate) worked: bool,
-}
-
 /// What a request has to do before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -127,11 +118,6 @@ impl Life {
             asked_for: 0,
             sessions: VecDeque::new(),
         }
-    }
-
-    /// Other processes may store tokens: before a request is refused for want of one, it is looked for.
-    pub(crate) fn sharing(self) -> Self {
-        Self { shares: true, ..self }
     }
 
     /// A request asks for a usable token. `may_renew` is false while an order is in doubt.
@@ -207,51 +193,6 @@ impl Life {
         self.policy.may_be_asked(now.elapsed)?;
         self.flying = true;
         Ok(true)
-    }
-
-    /// The store holds nothing new. Whether a login follows, or why the flight ends here.
-    pub(crate) fn looked(&mut self, now: Now) -> Result<(), Refusal> {
-        if std::mem::take(&mut self.looking) {
-            self.may_start(now).inspect_err(|_| self.failed())?;
-        }
-        Ok(())
-    }
-
-    /// Whether a stored token is worth taking over: it lives on for a while.
-    pub(crate) fn is_worth(&self, issued: i64, expires: Option<i64>, now: Now) -> bool {
-        expires.is_none_or(|e| now.wall < self.renewal.mandatory_at(issued, e))
-    }
-
-    /// Takes over a token that another process has fetched. Returns its generation.
-    pub(crate) fn adopted(&mut self, token: &Adopted, same: bool, now: Now) -> u64 {
-        let generation = self.hold(token.issued, token.expires, same);
-        // An old token that nobody has used yet may have ended over night: its age is a reason for a login.
-        let old = now.wall.saturating_sub(token.issued) > OLD_MS;
-        if let Some(held) = &mut self.held {
-            held.worked |= token.worked || old;
-        }
-        generation
-    }
-
-    /// Takes over what the record of the account says.
-    pub(crate) fn restore(&mut self, sessions: &[i64], suspected: Option<Duration>, now: Now) {
-        self.sessions = sessions.iter().copied().filter(|&at| now.wall - at < DAY_MS).collect();
-        self.suspected = self.suspected.max(suspected);
-    }
-
-    /// When a young token was refused last, and a login followed.
-    pub(crate) fn suspected(&self) -> Option<Duration> {
-        self.suspected
-    }
-
-    /// When sessions were opened, of the last day.
-    pub(crate) fn session_times(&self) -> Vec<i64> {
-        self.sessions.iter().copied().collect()
-    }
-
-    /// True while a login is under way.
-    pub(crate) fn is_logging_in(&self) -> bool {
-        self.flying && !self.looking
     }
 
     /// The background looks every 30 s, by the wall clock, because a suspended machine's monotonic clock stands still.

@@ -117,12 +117,13 @@ pub(crate) fn seconds(at: SystemTime) -> u64 {
 /// The failure with its whole chain, and the code for what has to be done.
 fn failed(error: &AuthError) -> Failed {
     let mut text = error.to_string();
-    let mut rate_limited = false;
+    let (mut rate_limited, mut no_code) = (false, false);
     let mut next: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
     while let Some(cause) = next {
         text.push_str(": ");
         text.push_str(&cause.to_string());
         rate_limited |= matches!(cause.downcast_ref(), Some(LoginFailure::RateLimited { .. }));
+        no_code |= matches!(cause.downcast_ref(), Some(LoginFailure::NoCode(_)));
         next = cause.source();
     }
     for cause in error.causes() {
@@ -134,6 +135,7 @@ fn failed(error: &AuthError) -> Failed {
             "{text}\ncorrect the credentials, or allow logins again by `steadfast auth reset`"
         )),
         AuthErrorKind::Unavailable if rate_limited => Failed::rate_limited(text),
+        AuthErrorKind::Unavailable if no_code => Failed::login_needed(text),
         AuthErrorKind::Unavailable if is_of_store(error) => Failed::error(text),
         AuthErrorKind::Unavailable => Failed::unavailable(text),
         _ => Failed::login_needed(text),

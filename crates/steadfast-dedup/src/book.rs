@@ -80,8 +80,12 @@ pub(crate) struct Fresh {
     pub(crate) order_id: Arc<str>,
     pub(crate) first_seen: Seq,
     pub(crate) record: Arc<OrderRecord>,
+    /// The session whose list showed it first.
+    pub(crate) session: Session,
     /// It was reported already, as a candidate or as too many.
     pub(crate) flagged: bool,
+    /// It was reported as what is left of a send that was taken for dead, and is nobody else's.
+    pub(crate) late: bool,
 }
 
 /// What a list says about the orders that it should have held.
@@ -153,7 +157,14 @@ impl Book {
             let key = Key::of_record(&record);
             if keep(key.as_ref()) {
                 let first_seen = entry.first_seen;
-                let fresh = Fresh { order_id, first_seen, record: Arc::new(record), flagged: false };
+                let fresh = Fresh {
+                    order_id,
+                    first_seen,
+                    record: Arc::new(record),
+                    session: source.session,
+                    flagged: false,
+                    late: false,
+                };
                 match key {
                     Some(key) => self.fresh.entry(key).or_default().push(fresh),
                     None => self.vague.push(fresh),
@@ -260,11 +271,17 @@ impl Book {
     }
 
     pub(crate) fn flag(&mut self, order_id: &str) {
-        for fresh in self.fresh.values_mut().flatten().chain(&mut self.vague) {
-            if &*fresh.order_id == order_id {
-                fresh.flagged = true;
-            }
-        }
+        self.mark(order_id, |fresh| fresh.flagged = true);
+    }
+
+    /// Reported as what is left of a send that was taken for dead.
+    pub(crate) fn flag_late(&mut self, order_id: &str) {
+        self.mark(order_id, |fresh| (fresh.flagged, fresh.late) = (true, true));
+    }
+
+    fn mark(&mut self, order_id: &str, set: impl Fn(&mut Fresh)) {
+        let all = self.fresh.values_mut().flatten().chain(&mut self.vague);
+        all.filter(|fresh| &*fresh.order_id == order_id).for_each(set);
     }
 
     /// Forgets the records that nobody in flight or in doubt could own any more.

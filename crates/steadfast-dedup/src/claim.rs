@@ -79,7 +79,7 @@ impl Registry {
 
     pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
         let eligible = self.book.fresh(&intent.key).filter(|fresh| {
-            intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, &intent.order)
+            intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, &intent.order) && !fresh.late
         });
         eligible.map(|fresh| fresh.order_id.to_string()).collect()
     }
@@ -138,7 +138,7 @@ impl Registry {
     }
 
     /// How long after it could first have appeared an intent's order is seen now.
-    fn lag(&self, number: IntentNo) -> Duration {
+    pub(crate) fn lag(&self, number: IntentNo) -> Duration {
         let doubt = self.intents.get(&number).and_then(|intent| intent.doubt.as_ref());
         doubt.map_or(Duration::ZERO, |doubt| self.now.saturating_sub(doubt.base))
     }
@@ -161,11 +161,14 @@ impl Registry {
         if self.intent_strict(intent).next().is_some() {
             return;
         }
+        if self.may_be_told_apart(intent) {
+            return;
+        }
         let near = self.near(intent).next().is_some();
         let verdict = if self.has_looked(intent) {
             if near { Err(Reason::NearMatch) } else { self.resend_allowed(intent) }
         } else if self.has_looked_elsewhere(intent) {
-            Err(if near { Reason::NearMatch } else { Reason::SessionChanged })
+            Err(if near { self.near_reason(intent) } else { Reason::SessionChanged })
         } else {
             return;
         };
@@ -246,93 +249,11 @@ impl Registry {
             })
     }
 
-    /// Orders that show exactly the intent's, appeared after it was sent, and belong to nobody.
-    fn intent_strict<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        self.book.strict(&intent.key, &intent.order).filter(|fresh| intent.could_own(fresh.first_seen))
-    }
-
-    /// Orders that could be the intent's, changed, and that nobody else of ours still waits for.
-    fn near<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        self.book.fresh(&intent.key).filter(move |fresh| {
-            intent.could_own(fresh.first_seen)
-                && matcher::loose(&fresh.record, &intent.order)
-                && !matcher::strict(&fresh.record, &intent.order)
-                && !self.live_of(&intent.key).any(|(_, other)| {
-                    other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &other.order)
-                })
-        })
-    }
-
-    // What nobody in flight or in doubt can own any more is too many, or too late; each is told once.
-    fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
-        let fresh: Vec<Fresh> = self.book.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
-        for fresh in fresh {
-            let pending = self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
-            if !pending && let Some(number) = self.surplus_of(key, &fresh) {
-                self.report_surplus(key, number, &fresh, out);
-            }
-        }
-        let firsts: Vec<Seq> = self.live_sends(key).collect();
-        self.book.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
-        if self.book.has_vague() {
-            let all: Vec<Seq> = self.keys.keys().flat_map(|key| self.live_sends(key)).collect();
-            self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
-        }
-    }
-
-    /// The decided intent that an order without an owner most likely belongs to: one without an order first.
-    fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        let finished = self.keys.get(key)?.finished.iter().copied();
-        let eligible =
-            finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(|(_, intent)| {
-                intent.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &intent.order)
-            });
-        let (number, _) = eligible
-            .min_by_key(|(number, intent)| (intent.order_id().is_some(), intent.resends() == 0, *number))?;
-        Some(number)
-    }
-
-    fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
-        let lag = self.lag(number);
-        let Some(intent) = self.intents.get_mut(&number) else { return };
-        let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
-        let order_id = fresh.order_id.to_string();
-        match (kept, intent.resends(), self.settings.account_mode) {
-            // Its caller was told that it is not resolved; now it is, and the order has its owner.
-            (None, ..) => {
-                self.book.claim(key, &fresh.order_id, number);
-                self.tally.visibility_lag.observe(lag);
-                let status = None;
-                intent.phase =
-                    Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
-                out.push(Effect::Report(OrderEvent::LateDuplicate {
-                    intent: number,
-                    name,
-                    order_id,
-                    kept: None,
-                }));
-                self.clear_taint(key, number);
-            }
-            (Some(kept), 1.., _) => {
-                self.book.flag(&fresh.order_id);
-                self.tally.visibility_lag.observe(lag);
-                let kept = Some(kept.to_string());
-                out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept }));
-            }
-            (Some(_), 0, AccountMode::Exclusive) => {
-                self.book.flag(&fresh.order_id);
-                out.push(Effect::Report(OrderEvent::Excess { intent: number, order_id }));
-            }
-            // Others place orders too, and this one is theirs for all that is known.
-            (Some(_), 0, AccountMode::Shared) => {}
-        }
-    }
-
-    fn live_sends(&self, key: &Key) -> impl Iterator<Item = Seq> {
+    pub(crate) fn live_sends(&self, key: &Key) -> impl Iterator<Item = Seq> {
         self.live_of(key).filter_map(|(_, intent)| intent.first_sent().map(|sent| sent.seq))
     }
 
-    fn live_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+    pub(crate) fn live_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
         let live = self.keys.get(key).map_or(&[][..], |key| &key.live);
         live.iter().filter_map(|&number| self.intents.get(&number).map(|intent| (number, intent)))
     }

@@ -30,7 +30,9 @@ impl Registry {
         self.unsettled.clear();
         for key in self.keys.values_mut() {
             let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
-            *key = KeyBook { live, line, ..KeyBook::default() };
+            // What is in flight may differ from what comes.
+            let mixed = !live.is_empty();
+            *key = KeyBook { live, line, mixed, ..KeyBook::default() };
         }
         self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty());
         self.session = None;
@@ -67,12 +69,16 @@ impl Registry {
             }
             _ => false,
         };
+        let dead = intent.is_presumed_dead();
         self.retire(&key, number);
         self.leave_line(number, out);
         self.searches.remove(&number);
         let ended = self.tick();
         let book = self.keys.entry(key).or_default();
         book.finished.insert(number);
+        if dead {
+            book.dead.insert(number);
+        }
         if tainting {
             if book.tainting.is_empty() {
                 book.tainted = ended;
@@ -101,6 +107,7 @@ impl Registry {
         self.watches.remove(&number);
         if let Some(key) = self.keys.get_mut(&intent.key) {
             key.finished.remove(&number);
+            key.dead.remove(&number);
             key.tainting.remove(&number);
         }
         // A name may be used again on the next day: by now it may be another intent's.

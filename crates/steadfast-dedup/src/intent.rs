@@ -26,6 +26,8 @@ pub(crate) struct Intent {
     /// Whether a resend was refused for good; what stands is looked for once more and never sent again.
     pub(crate) reopened: bool,
     pub(crate) doubt: Option<Doubt>,
+    /// Orders of it that appeared after all, beside the one that its caller was told of.
+    pub(crate) late: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +107,7 @@ impl Intent {
             has_baseline: false,
             reopened: false,
             doubt: None,
+            late: 0,
         }
     }
 
@@ -126,6 +129,19 @@ impl Intent {
     /// True if an order with this position in the list's history could be one of its own.
     pub(crate) fn could_own(&self, first_seen: Seq) -> bool {
         self.first_sent().is_some_and(|sent| sent.seq < first_seen)
+    }
+
+    /// True if a send of it is taken for dead, and an order of that may still appear.
+    pub(crate) fn is_presumed_dead(&self) -> bool {
+        let Some(finding) = self.finding() else { return false };
+        let lost = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Doubt { .. });
+        let told = usize::from(matches!(finding, Finding::Recovered { .. }));
+        self.attempts.iter().filter(lost).count() > told + self.late
+    }
+
+    /// True if a send of it that may have placed an order left in this session.
+    pub(crate) fn was_sent_in(&self, session: Session) -> bool {
+        self.attempts.iter().any(|attempt| attempt.standing().is_some() && attempt.session == session)
     }
 
     /// True while its order is being looked for or was found absent and not sent again yet.

@@ -79,6 +79,7 @@ mod key;
 mod lag;
 mod layer;
 mod ledger;
+mod likeness;
 mod line;
 mod matcher;
 #[cfg(test)]
@@ -101,6 +102,7 @@ mod sending;
 mod service;
 mod settings;
 mod stamp;
+mod surplus;
 mod tally;
 mod tee;
 mod ticket;

@@ -56,8 +56,10 @@ pub enum KeyPolicy {
 /// | 200 without a readable order id; other 400s and 4xx | verified, never resent | in doubt |
 ///
 /// *In doubt* is reported at once as [`Reason::NotVerified`](crate::Reason::NotVerified): no read is made for it,
-/// it is never sent again, and it is watched like every order that ended without certainty. Neither choice ever
-/// takes an outcome that proves nothing for one that proves something.
+/// it is never sent again, and it is watched like every order that ended without certainty. As after every such end,
+/// later orders of the same instrument and side are not reasoned about until it is found, ruled on
+/// ([`Ledger::resolve`](crate::Ledger::resolve)) or the day ends. Neither choice ever takes an outcome that proves
+/// nothing for one that proves something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyOn {

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_spec::ext;
+use steadfast_spec::{OrderRequest, ext};
 
 use crate::{
     attempt::{Attempt, AttemptState},
@@ -68,8 +68,13 @@ pub(crate) struct KeyBook {
     pub(crate) live: Vec<IntentNo>,
     /// Decided, with a send that may have placed an order.
     pub(crate) finished: BTreeSet<IntentNo>,
+    /// Those of them of which a send was never answered.
+    pub(crate) dead: BTreeSet<IntentNo>,
     pub(crate) unsettled: usize,
     pub(crate) last_settled: Seq,
+    /// One of the orders that were sent, and whether others were sent that are not equal to it.
+    pub(crate) sample: Option<Arc<OrderRequest>>,
+    pub(crate) mixed: bool,
     /// Who may be sent, where orders of a key are sent one after the other; the first has its turn.
     pub(crate) line: VecDeque<IntentNo>,
     /// Ended without anybody knowing whether an order of theirs exists, and not cleared since.

@@ -87,6 +87,9 @@ impl Registry {
         }
         let key = self.keys.entry(intent.key.clone()).or_default();
         key.unsettled += doubted;
+        if doubted > 0 && finished {
+            key.dead.insert(number);
+        }
         if doubted == 0 || finished {
             return;
         }

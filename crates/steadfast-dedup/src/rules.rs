@@ -8,6 +8,7 @@ pub(crate) struct Rules {
     pub(crate) oldest_first: bool,
     pub(crate) seen_at_completion: bool,
     pub(crate) evidence_at_start: bool,
+    pub(crate) session_first: bool,
     pub(crate) negatives: u8,
     /// How many decided intents are remembered within an epoch.
     pub(crate) remembered: usize,
@@ -20,6 +21,7 @@ impl Rules {
         oldest_first: true,
         seen_at_completion: true,
         evidence_at_start: true,
+        session_first: true,
         negatives: 2,
         remembered: 100_000,
     };

@@ -20,10 +20,10 @@ use crate::{
     error::OrderRefused,
     event::Answer,
     guard_body::{GuardedBody, Seal, SealedOrder},
-    journal::{Durable, JournalError},
+    journal::{Durable, JournalError, session_of},
     ledger::Ledger,
     stamp::{AttemptNo, Session},
-    ticket::{Ticket, TicketFor},
+    ticket::{Ticket, TicketFor, is_order_list},
 };
 
 /// How long an order that may go out waits to be written down.
@@ -105,7 +105,7 @@ impl<S> Layer<S> for SendGuardLayer {
 
     fn layer(&self, inner: S) -> SendGuard<S> {
         self.ledger.set_guarded();
-        SendGuard { inner, ledger: self.ledger.clone() }
+        SendGuard { inner, salt: self.ledger.salt() }
     }
 }
 
@@ -113,7 +113,9 @@ impl<S> Layer<S> for SendGuardLayer {
 #[derive(Clone, Debug)]
 pub struct SendGuard<S> {
     inner: S,
-    ledger: Ledger,
+    /// What sessions are hashed with, if the ledger has a journal. Not the ledger itself: it keeps the service that reads
+    /// lists, and with it this guard.
+    salt: Option<[u8; 16]>,
 }
 
 impl<S, B, RB> Service<Request<B>> for SendGuard<S>
@@ -134,7 +136,11 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let stamp = ext::SendStamp::new();
         request.extensions_mut().insert(stamp.clone());
-        let session = self.ledger.session_of_list(&request);
+        let own = request.extensions().get::<Ticket>().is_some();
+        let session = self
+            .salt
+            .filter(|_| !own && is_order_list(&request))
+            .map(|salt| session_of(&salt, request.headers()));
         let Entered { order, durable } = match enter(&request) {
             Ok(entered) => entered,
             Err(refusal) => return SendGuardFuture::new(State::Refused { refusal: Some(refusal) }),

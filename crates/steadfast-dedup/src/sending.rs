@@ -63,6 +63,8 @@ impl Registry {
         }
         intent.phase = Phase::Sending;
         let key = self.keys.entry(intent.key.clone()).or_default();
+        let sample = key.sample.get_or_insert_with(|| intent.order.clone());
+        key.mixed |= !Arc::ptr_eq(sample, &intent.order) && **sample != *intent.order;
         if !key.live.contains(&attempt.intent) {
             key.live.push(attempt.intent);
         }

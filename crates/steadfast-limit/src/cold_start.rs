@@ -30,7 +30,8 @@ pub enum ColdStart {
     /// 2. A file that is damaged, or that another version wrote, says that something was spent but not what:
     ///    the start is [pessimistic](Self::Pessimistic). No file says that this is the first start: it is empty.
     /// 3. What has gone by since is told by the wall clock, because no other clock outlives the machine's. One that
-    ///    went back says that no time has passed. One that leaps ahead between two processes cannot be found out.
+    ///    went back says that no time has passed, and one that was set forward by up to a second makes no difference.
+    ///    A leap of more than that between two processes cannot be found out.
     Journal(PathBuf),
 }
 

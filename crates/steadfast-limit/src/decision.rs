@@ -134,6 +134,7 @@ impl LedgerSet {
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
-        self.ids.into_iter().take(usize::from(self.len)).map(|id| id as usize)
+        let ids = self.ids;
+        (0..usize::from(self.len)).map(move |place| ids[place % MOST_ZONES] as usize)
     }
 }

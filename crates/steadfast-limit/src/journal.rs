@@ -48,6 +48,9 @@ impl Journal {
     /// More than a limiter with its most keys writes; whatever is longer is no journal.
     const LONGEST: u64 = 64 * 1024 * 1024;
 
+    /// By how much the wall clock may have been set forward between two processes without anybody's noticing.
+    const CLOCK_ERROR: Duration = Duration::from_secs(1);
+
     pub(crate) fn open(path: &Path, clock: WallClock) -> Result<(Self, Found), InvalidLimiter> {
         let failed = |error: io::Error| InvalidLimiter::Journal { path: path.to_owned(), kind: error.kind() };
         let lock = private(OpenOptions::new().write(true).create(true).truncate(false))
@@ -70,9 +73,9 @@ impl Journal {
         self.seed
     }
 
-    /// How long ago `record` was written. A clock that went back says nothing, so no time has passed.
+    /// How long ago `record` was written, at least. A clock that went back says nothing, so no time has passed.
     pub(crate) fn ago(&self, record: &Record) -> Duration {
-        Duration::from_nanos(self.now().saturating_sub(record.written))
+        Duration::from_nanos(self.now().saturating_sub(record.written)).saturating_sub(Self::CLOCK_ERROR)
     }
 
     pub(crate) fn record(&self, keys: Vec<Entry>, closed: bool) -> Record {

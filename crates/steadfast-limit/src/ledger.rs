@@ -41,7 +41,7 @@ fn must_get_out(lane: Lane) -> bool {
 }
 
 /// True for the lanes that are spread over the long windows: those whose requests can wait.
-fn is_paced(lane: Lane) -> bool {
+pub(crate) fn is_paced(lane: Lane) -> bool {
     lane >= Lane::Normal || lane == Lane::Verification
 }
 

@@ -58,7 +58,7 @@
 //! 6. **Lanes.** A freed slot goes to the highest [`Lane`] that waits, and within a lane to whoever came first.
 //!    Priority alone is not enough: polls that nobody contests would spend the minute's quota in 40 seconds. So
 //!    the lower lanes leave a few slots of each window alone ([`Ceilings`]), and in windows of ten seconds or more
-//!    that have ceilings, normal and bulk requests are spread evenly.
+//!    that have ceilings, verifications, normal and bulk requests are spread evenly.
 //! 7. **No wait in vain.** A request that could not leave before its deadline, or that finds its lane's queue full,
 //!    is refused at once with a [`Refusal`].
 //! 8. **A 429 all the same**, from another program on the same token, stops its zone for 1, 2, 4, then 8 seconds, or

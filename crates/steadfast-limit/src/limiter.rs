@@ -13,7 +13,10 @@ mod pump;
 mod restart;
 
 pub(crate) use self::restart::Kept;
-use self::{memory::KeyHasher, pump::Waiter};
+use self::{
+    memory::{KeyHasher, LATELY},
+    pump::Waiter,
+};
 
 /// Decides, for every zone and key, which request may be sent and when.
 ///
@@ -57,6 +60,8 @@ pub struct Limiter {
     start: Start,
     ledgers: Slab<Ledger>,
     index: HashMap<(ZoneId, u64), u32, BuildHasherDefault<KeyHasher>>,
+    /// Where the keys that were asked for last stand in `ledgers`.
+    lately: [u32; LATELY],
     waiters: Slab<Waiter>,
     /// The latest instant seen: nothing is ever decided for an earlier one.
     clock: Nanos,
@@ -82,6 +87,7 @@ impl Limiter {
             start: Start::Empty,
             ledgers: Slab::new(),
             index: HashMap::default(),
+            lately: [0; LATELY],
             waiters: Slab::new(),
             clock: 0,
             next_sweep: 0,
@@ -113,9 +119,12 @@ impl Limiter {
     /// Asks for the right to send one request.
     pub fn acquire(&mut self, ask: &Ask<'_>, now: Nanos) -> Decision {
         let now = self.advance(now);
-        let ledgers = match self.open(ask.zones, now) {
-            Ok(ledgers) => ledgers,
-            Err(refusal) => return Decision::Refused(refusal),
+        let ledgers = match self.lately_all(ask.zones) {
+            Some(ledgers) => ledgers,
+            None => match self.open(ask.zones, now) {
+                Ok(ledgers) => ledgers,
+                Err(refusal) => return Decision::Refused(refusal),
+            },
         };
         if ask.deadline.is_none_or(|deadline| now <= deadline)
             && let Some(grant) = self.grant(ledgers, ask.lane, now)

@@ -2,6 +2,8 @@ use std::collections::VecDeque;
 
 use crate::Nanos;
 
+const MICROSECOND: Nanos = 1_000;
+
 /// The response stamps of one key, oldest first: 4 bytes each, shared by all windows of the zone.
 ///
 /// A stamp is kept as a number of units after a base that moves along, rounded up, so that what is kept is never
@@ -76,7 +78,9 @@ impl StampLog {
 
     /// `stamp` in units after the base, after moving the base if it is too far back.
     fn units_at(&mut self, stamp: Nanos, unit: Nanos) -> u32 {
-        let units = stamp.saturating_sub(self.base).div_ceil(unit);
+        let since = stamp.saturating_sub(self.base);
+        // Nearly every zone counts microseconds, and a division by a constant is a multiplication.
+        let units = if unit == MICROSECOND { since.div_ceil(MICROSECOND) } else { since.div_ceil(unit) };
         if let Ok(units) = u32::try_from(units) {
             return units;
         }

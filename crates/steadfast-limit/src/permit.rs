@@ -6,6 +6,44 @@ use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter, zone_limiter::Watched};
 
 /// The right to send one request, spent in every zone that it falls under.
 ///
+/// It ends in exactly one way, and each says something else about when the gateway counted the request:
+///
+/// | what happened | call | its slots |
+/// |---|---|---|
+/// | the head of the answer is back | [`settle`](Self::settle) | age from now on |
+/// | the answer will never be seen | [`lose`](Self::lose) | are held until the gateway cannot count it any longer |
+/// | it provably never left | [`refund`](Self::refund) | are free at once |
+/// | nobody says | dropping it | a refund before [`sent`](Self::sent), a loss after it |
+///
+/// # Example
+///
+/// A client of one's own, without tower: every request takes a permit, and every end of it is told.
+///
+/// ```
+/// use std::io;
+/// use steadfast_limit::{Account, Answer, Lane, Loss, Zone, ZoneLimiter};
+///
+/// # async fn exchange() -> io::Result<u16> { Ok(429) }
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let limiter = ZoneLimiter::preset();
+/// let keys = limiter.keys("api.example.com", &Account::new("trader"));
+///
+/// let mut permit = limiter.acquire(&[Zone::PLACE_ORDER], keys, Lane::Trading).await?;
+/// permit.sent();
+/// match exchange().await {
+///     Ok(429) => permit.settle(Answer::TooManyRequests { retry_after: None }),
+///     Ok(_) => permit.settle(Answer::Accepted),
+///     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => permit.refund(),
+///     Err(_) => permit.lose(Loss::Reset),
+/// }
+/// // It was refused, so the zone stops for a second, for everybody.
+/// let zone = limiter.snapshot().zones.remove(0);
+/// assert_eq!(zone.frozen_for, Some(std::time::Duration::from_secs(1)));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Cancellation
 ///
 /// A permit that is dropped before [`sent`](Self::sent) gives its slots back. After it, they are held for as long

@@ -21,6 +21,7 @@ mod ours;
 mod peers;
 mod play;
 mod plots;
+mod restless;
 mod row;
 mod seeds;
 mod session;
@@ -29,6 +30,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod tokio_peers;
+mod words;
 
 use std::{
     io::{self, Write},
@@ -68,7 +70,7 @@ fn report(args: &Args) -> Result<bool, BoxError> {
             "round {} after {:.0} s: {} sends where no 429 is promised, {} rows broken",
             outcome.rounds,
             outcome.took.as_secs_f64(),
-            table::grouped(outcome.promised_sends()),
+            words::grouped(outcome.promised_sends()),
             outcome.broken().count(),
         ));
     })?;

@@ -69,6 +69,32 @@ fn a_promise_that_breaks_fails_the_run_and_says_how_to_see_it_again() {
 }
 
 #[test]
+fn tapes_of_what_once_went_wrong_or_easily_could_keep_every_promise() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tapes");
+    let mut tapes = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let modes = text.lines().find_map(|line| line.strip_prefix("# modes: ")).unwrap_or_default();
+        let mut words = vec!["--tape", path.to_str().unwrap()];
+        words.extend(modes.split_whitespace());
+        let output = sim(&words);
+        assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
+        tapes += 1;
+    }
+    assert!(tapes > 0, "no tape in {folder}");
+}
+
+#[test]
+fn the_promises_hold_over_a_real_http_client_and_server_whose_connections_break_at_any_byte() {
+    let orders = if deep() { "20000" } else { "150" };
+    let words = ["--json", "--wire", "pipe", "--orders", orders, "--seeds", "100..", "--rivals-every", "0"];
+    let report = report(&words);
+    assert_eq!(count(&report, "duplicated") + count(&report, "lost") + count(&report, "wrongly_claimed"), 0);
+    assert!(count(&report, "seeds_run_twice") > 0, "the same seed takes the same course twice");
+}
+
+#[test]
 fn the_same_seeds_give_the_same_figures() {
     let figures = || {
         let mut report = report(&["--json", "--seeds", "40..42", "--rivals-every", "2"]);

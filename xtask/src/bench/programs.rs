@@ -48,8 +48,21 @@ pub(super) struct Programs {
     home: PathBuf,
 }
 
+impl Subject {
+    /// The benches that count what is held against a ceiling.
+    pub(super) fn gates(self) -> &'static [&'static str] {
+        if self.gated { self.counted } else { &[] }
+    }
+
+    /// All benches about it.
+    pub(super) fn benches(self) -> impl Iterator<Item = &'static str> {
+        self.timed.into_iter().chain(self.counted.iter().copied())
+    }
+}
+
 impl Programs {
-    pub(super) fn build(workspace: &Workspace) -> Result<Self> {
+    /// Builds these benches, and no others.
+    pub(super) fn build(workspace: &Workspace, benches: impl Iterator<Item = &'static str>) -> Result<Self> {
         let mut command = cargo(&workspace.root);
         command.args([
             "bench",
@@ -58,6 +71,7 @@ impl Programs {
             "--no-run",
             "--message-format=json-render-diagnostics",
         ]);
+        command.args(benches.flat_map(|bench| ["--bench", bench]));
         let output = command.stderr(Stdio::inherit()).output().context("cargo did not start")?;
         ensure!(output.status.success(), "the benches do not compile");
         let messages = String::from_utf8_lossy(&output.stdout);
@@ -75,17 +89,16 @@ impl Programs {
             None => Vec::new(),
         };
         for bench in subject.counted {
-            figures.extend(self.lines(bench, subject.name)?);
+            figures.extend(self.lines(bench, "--lines", subject)?);
         }
         Ok(figures)
     }
 
-    /// Those that are the same in every run.
+    /// Ours that are the same in every run.
     pub(super) fn count(&self, subject: Subject) -> Result<Vec<Figure>> {
-        let counted = if subject.gated { subject.counted } else { &[] };
         let mut figures = Vec::new();
-        for bench in counted {
-            figures.extend(self.lines(bench, subject.name)?);
+        for bench in subject.gates() {
+            figures.extend(self.lines(bench, "--ours", subject)?);
         }
         Ok(figures)
     }
@@ -103,10 +116,10 @@ impl Programs {
         Figure::of_criterion(&home)
     }
 
-    fn lines(&self, bench: &str, subject: &str) -> Result<Vec<Figure>> {
+    fn lines(&self, bench: &str, flag: &str, subject: Subject) -> Result<Vec<Figure>> {
         let mut figures = Vec::new();
         let mut command = self.command(bench)?;
-        self.watch(bench, command.args(["--lines", subject]), |line| {
+        self.watch(bench, command.args([flag, subject.name]), |line| {
             figures.extend(Figure::parse(line));
             console::complain(line);
         })?;

@@ -221,3 +221,31 @@ async fn a_clock_that_is_off_or_set_right_later_does_not_move_the_end() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_services_time_is_learned_from_business_answers_once_a_minute() {
+    let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
+    let offset = || bench.source.status().clock_offset_ms.unwrap();
+    assert!(offset().abs() <= 1_000, "{}", offset());
+    // Somebody sets this machine's clock back.
+    bench.clock.set_off(-20_000);
+    tokio::time::sleep(secs(90)).await;
+    assert_eq!(bench.get().await.unwrap().status(), 200);
+    assert!((offset() - 20_000).abs() <= 1_000, "{}", offset());
+    bench.clock.set_off(0);
+    assert_eq!(bench.get().await.unwrap().status(), 200);
+    assert!((offset() - 20_000).abs() <= 1_000, "not at every answer: {}", offset());
+    assert_eq!(bench.logins.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_an_error_nor_a_cache_tells_the_time() {
+    for answer in [Answer::Status(500), Answer::With(200, "age", "3600")] {
+        let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
+        bench.api.answer_with([answer]);
+        bench.clock.set_off(-20_000);
+        tokio::time::sleep(secs(90)).await;
+        bench.get().await.unwrap();
+        assert!(bench.source.status().clock_offset_ms.unwrap().abs() <= 1_000);
+    }
+}

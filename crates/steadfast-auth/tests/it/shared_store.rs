@@ -85,27 +85,47 @@ async fn the_budget_and_the_latch_outlive_the_process() {
 }
 
 #[test]
-fn a_process_that_dies_during_its_exchange_has_spent_budget() {
-    let store = MemoryStore::new();
-    let mut left = 0;
-    for run in 0..20 {
-        // A runtime of its own, which ends as a process does: with everything in it.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-        runtime.unwrap().block_on(async {
-            let clock = Clock::new();
-            let logins = Script::new(&clock, [Answer::Hang]);
-            let source = process(&clock, &logins, store.clone());
-            let ended = tokio::spawn(async move { source.login().await });
-            while logins.count() == 0 && !ended.is_finished() {
-                tokio::time::sleep(secs(1)).await;
-            }
-            left += logins.count();
-            if logins.count() == 0 {
-                assert_eq!(ended.await.unwrap().unwrap_err().kind(), AuthErrorKind::Latched);
-            }
-        });
-        assert_eq!(left, 2.min(run + 1));
+fn a_process_that_dies_during_its_exchange_or_after_a_refusal_has_spent_budget() {
+    for answer in [Answer::Hang, Answer::Status(401)] {
+        let store = MemoryStore::new();
+        let mut left = 0;
+        for run in 0..20 {
+            // A runtime of its own, which ends as a process does: with everything in it.
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+            runtime.unwrap().block_on(async {
+                let clock = Clock::new();
+                let logins = Script::new(&clock, [answer.clone()]);
+                let source = process(&clock, &logins, store.clone());
+                let ended = tokio::spawn(async move { source.login().await });
+                while logins.count() == 0 && !ended.is_finished() {
+                    tokio::time::sleep(secs(1)).await;
+                }
+                left += logins.count();
+                if logins.count() == 0 {
+                    assert_eq!(ended.await.unwrap().unwrap_err().kind(), AuthErrorKind::Latched);
+                }
+            });
+            assert_eq!(left, 2.min(run + 1), "{answer:?}");
+        }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_refused_as_wrong_is_not_repeated_after_a_restart() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Status(400)]);
+    for _ in 0..5 {
+        let error = process(&clock, &logins, store.clone()).login().await.unwrap_err();
+        assert_eq!(error.kind(), AuthErrorKind::Latched);
+    }
+    assert_eq!(logins.count(), 1);
+
+    // The form's fields are part of what was refused.
+    logins.answer_with([Answer::Token("one")]);
+    let login = totp_login(logins.clone()).fields(steadfast_auth::LoginFields::without_client_id());
+    let source = TokenSource::builder(api_key(), login).clock(clock.wall()).store(store).build();
+    source.login().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -192,3 +192,53 @@ async fn spec_4_2_a_login_in_a_browser_survives_forged_hits_and_brings_the_token
     let doctor = user.command(&["doctor"]).output().await.unwrap();
     assert!(stdout(&doctor).contains("fine      token     is accepted"), "{}", stdout(&doctor));
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_interrupted_login_ends_with_130_and_has_spent_budget() {
+    let user = User::new().await;
+    let service = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/v2", service.local_addr().unwrap());
+    let mut command = user.command(&["login", "--flow", "otp", "--base-url", &base]);
+    command.env("STEADFAST_OTP_COMMAND", "echo 123456");
+    let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let (mut request, _) = service.accept().await.unwrap();
+    assert!(request.read(&mut [0; 64]).await.unwrap() > 0);
+    crate::command::interrupt(&process).await;
+    assert_eq!(process.wait().await.unwrap().code(), Some(130));
+    let status = user.command(&["auth", "status", "--json", "--base-url", &base]).output().await.unwrap();
+    let status: Value = serde_json::from_str(&stdout(&status)).unwrap();
+    assert_eq!(status["failures"], 1);
+}
+
+#[tokio::test]
+async fn a_code_that_nobody_has_ends_with_the_code_for_a_login_that_is_needed() {
+    let user = User::new().await;
+    for (command, said) in [("exit 3", "ended with exit status: 3"), ("true", "holds no secret of one line")]
+    {
+        let mut login = user.command(&["login", "--flow", "otp"]);
+        let output = login.env("STEADFAST_OTP_COMMAND", command).output().await.unwrap();
+        assert_eq!(code(&output), 3, "{}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+    assert_eq!(user.logins().await, (0, 0));
+}
+
+/// The pauses of 1, 2, 4 and 8 s pass in real time, so logins are made in the deep stages only.
+#[tokio::test]
+async fn a_service_that_does_not_answer_or_limits_has_a_code_of_its_own() {
+    let mut user = User::new().await;
+    let nobody = "http://127.0.0.1:1/v2";
+    let doctor = user.totp(&["doctor", "--base-url", nobody]).output().await.unwrap();
+    assert_eq!(code(&doctor), 1);
+    assert!(stdout(&doctor).contains("bad       service   no answer"), "{}", stdout(&doctor));
+    if std::env::var_os("STEADFAST_DEEP").is_none() {
+        return;
+    }
+    let login = user.totp(&["login", "--base-url", nobody]).output().await.unwrap();
+    assert_eq!(code(&login), 7, "{}", stderr(&login));
+    user.sandbox = crate::command::RunningSandbox::start(&["--fault", "quota.storm=1"]).await;
+    let mut limited = user.totp(&["login"]);
+    let limited = limited.env("STEADFAST_STORE", user.file("other.json")).output().await.unwrap();
+    assert_eq!(code(&limited), 5, "{}", stderr(&limited));
+}

@@ -49,7 +49,7 @@ impl Run {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         for _ in 0..=rows {
-            lines.next_line().await.unwrap().expect("it goes on until it is killed");
+            assert!(lines.next_line().await.unwrap().is_some(), "it ended before it was killed");
         }
         child.kill().await.unwrap();
     }

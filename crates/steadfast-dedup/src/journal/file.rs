@@ -21,6 +21,9 @@ use super::{
 /// A thread of its own writes it, so that no disk ever holds up the runtime. Sends that begin while it syncs share the
 /// next sync.
 ///
+/// A test that pauses tokio's time must not use it: paused time runs ahead while the thread writes, and every send would
+/// be found to wait too long. A [`Log`] behind a [`Journal`] of the test's own writes where it is called.
+///
 /// # Drop
 ///
 /// Dropping it waits until everything that was added is written.

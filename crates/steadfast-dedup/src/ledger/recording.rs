@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use http::Request;
 use parking_lot::Mutex;
 use steadfast_spec::ext;
 use tokio::sync::broadcast;
@@ -17,8 +16,6 @@ use crate::{
     journal::{Entry, Journal, Recorder},
     recovery::RecoveredOrder,
     settings::Settings,
-    stamp::Session,
-    ticket::{Ticket, is_order_list},
 };
 
 /// What outlives the process.
@@ -131,11 +128,8 @@ impl Ledger {
         }
     }
 
-    /// The session of a list that a caller reads for himself, by the name that the journal knows it by.
-    pub(crate) fn session_of_list<B>(&self, request: &Request<B>) -> Option<Session> {
-        let written = self.shared.written.as_ref()?;
-        let own = request.extensions().get::<Ticket>().is_some();
-        (!own && is_order_list(request))
-            .then(|| crate::journal::session_of(&written.journal.salt(), request.headers()))
+    /// What sessions are hashed with, so that they have a name in the journal.
+    pub(crate) fn salt(&self) -> Option<[u8; 16]> {
+        self.shared.written.as_ref().map(|written| written.journal.salt())
     }
 }

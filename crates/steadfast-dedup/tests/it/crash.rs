@@ -537,3 +537,15 @@ async fn nothing_that_is_written_holds_the_token() {
     assert!(holds("EQT_INFY_EQ_NSE"));
     assert!(!holds("CANARY") && !holds("c0ffee") && !holds("Bearer"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_ledger_that_is_dropped_lets_its_journal_go() {
+    let world = World::new();
+    let process = world.start();
+    assert_eq!(process.place("a", ORDER).await, Told::Placed("o1".into()));
+    sleep(s(10)).await;
+    let Process { ledger, service, journal, .. } = process;
+    assert_eq!(Arc::strong_count(&journal.0), 2, "the ledger's and the test's");
+    drop((ledger, service));
+    assert_eq!(Arc::strong_count(&journal.0), 1, "what holds the way to the list does not hold the ledger");
+}

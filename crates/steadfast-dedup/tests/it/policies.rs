@@ -2,18 +2,12 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use http_body::Body as _;
-use http_body_util::BodyExt;
-use steadfast_dedup::{
-    Baseline, Cause, Confidence, IntentNo, InvalidRuling, KeyPolicy, OrderEvent, Reason, ResendPolicy,
-    Ruling, Settings, VerifyOn,
-};
+use steadfast_dedup::{Baseline, Cause, Confidence, KeyPolicy, Reason, ResendPolicy, Settings, VerifyOn};
 use steadfast_spec::{Fate, WallClock, ext};
 use tokio::time::{Instant, sleep};
-use tower::ServiceExt;
 
 use crate::{
-    gateway::{Body, Place, ReadReply, Reply, ack, gw504, http, read},
+    gateway::{Place, ReadReply, Reply, ack, gw504, http, read},
     rig::{ORDER, Rig, Told, order},
 };
 
@@ -21,12 +15,12 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-fn unresolved(reason: &'static str, candidates: &[&str]) -> Told {
+pub(crate) fn unresolved(reason: &'static str, candidates: &[&str]) -> Told {
     Told::Unresolved(reason, candidates.iter().map(ToString::to_string).collect(), 504)
 }
 
 /// A trading day that ends after `left` on tokio's clock.
-fn day_with(left: Duration) -> Settings {
+pub(crate) fn day_with(left: Duration) -> Settings {
     let start = Instant::now();
     let clock = WallClock::new(move || UNIX_EPOCH + s(86_400 * 10) - left + start.elapsed());
     Settings::default().trading_day(clock, 0)
@@ -184,69 +178,6 @@ async fn a_fresh_baseline_that_cannot_be_had_degrades_claims() {
     assert_eq!(rig.gateway.posts(), 2);
 }
 
-/// A rig whose first order ended without certainty, with its number.
-async fn tainted() -> (Rig, IntentNo) {
-    let rig = Rig::with(day_with(s(7_200)));
-    rig.gateway.reads([read(ReadReply::Http(500))]);
-    rig.gateway.will([gw504().placed()]);
-    assert_eq!(rig.place("a", ORDER).await, unresolved("no_baseline", &["o1"]));
-    let number = rig.events().into_iter().find_map(|event| match event {
-        OrderEvent::Unresolved { intent, .. } => Some(intent),
-        _ => None,
-    });
-    (rig, number.unwrap())
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_tainted_key_lets_orders_flow_and_infers_nothing() {
-    let (rig, _) = tainted().await;
-    assert_eq!(rig.place("exit", &order(4)).await, Told::Placed("o2".into()), "nothing is blocked");
-    rig.gateway.will([gw504().placed()]);
-    assert_eq!(rig.place("b", ORDER).await, unresolved("tainted", &["o3"]), "no inference");
-    rig.gateway.will([gw504()]);
-    assert_eq!(rig.place("c", &order(6)).await, unresolved("not_observed", &[]), "no resend");
-    rig.gateway.will([gw504()]);
-    let other = rig.place("d", &ORDER.replace("buy", "sell")).await;
-    assert_eq!(other, Told::Resent("o4".into()), "other keys are not concerned");
-    rig.audit();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_ruling_clears_the_taint() {
-    for ruling in [Ruling::Placed { order_id: "o1".into() }, Ruling::NotPlaced] {
-        let (rig, intent) = tainted().await;
-        rig.ledger.resolve(None, intent, ruling.clone()).unwrap();
-        rig.gateway.will([gw504().placed(), gw504()]);
-        assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o2".into()), "{ruling:?}");
-        assert_eq!(rig.place("c", &order(4)).await, Told::Resent("o3".into()), "{ruling:?}");
-        rig.audit();
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_end_of_the_day_clears_the_taint() {
-    let (rig, _) = tainted().await;
-    sleep(s(8_000)).await;
-    rig.gateway.will([gw504()]);
-    assert_eq!(rig.place("c", &order(4)).await, Told::Resent("o2".into()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_ruling_that_contradicts_the_books_is_refused() {
-    let (rig, intent) = tainted().await;
-    rig.place("other", &order(3)).await;
-    let placed = |id: &str| Ruling::Placed { order_id: id.into() };
-    let resolve = |number, ruling| rig.ledger.resolve(None, number, ruling);
-    assert_eq!(resolve(IntentNo(99), Ruling::NotPlaced), Err(InvalidRuling::UnknownIntent));
-    let elsewhere = ext::Account::new("elsewhere");
-    let ruled = rig.ledger.resolve(Some(&elsewhere), intent, Ruling::NotPlaced);
-    assert_eq!(ruled, Err(InvalidRuling::UnknownIntent));
-    assert_eq!(resolve(intent, placed("o2")), Err(InvalidRuling::OrderOwned));
-    assert_eq!(resolve(IntentNo(intent.0 + 1), Ruling::NotPlaced), Err(InvalidRuling::NotUnresolved));
-    assert_eq!(resolve(intent, placed("o1")), Ok(()));
-    assert_eq!(resolve(intent, placed("o1")), Err(InvalidRuling::NotUnresolved), "once is enough");
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_ended_without_certainty_is_looked_for_before_the_day_ends() {
     // The watch of an order given up at 16 s reads at 31, 76, 136, 316 and 916 s, and then after half an hour.
@@ -284,68 +215,6 @@ async fn a_read_across_midnight_is_no_evidence() {
     assert_eq!(yesterday.await.unwrap(), unresolved("epoch_changed", &[]));
     let told = today.await.unwrap();
     assert!(!matches!(told, Told::Recovered(_)), "yesterday's twin is not today's order: {told:?}");
-}
-
-fn own_list(query: &str) -> http::Request<Body> {
-    http::Request::get(format!("https://gateway.example/v2/api/oms/orders{query}"))
-        .body(Body::default())
-        .unwrap()
-}
-
-/// A rig with an order in doubt that no read of ours can find, and that the gateway has placed.
-async fn unreadable() -> (Rig, tokio::task::JoinHandle<Told>) {
-    let rig = Rig::new();
-    rig.gateway.will([gw504().placed()]);
-    rig.gateway.reads([read(ReadReply::List)]);
-    rig.gateway.always(read(ReadReply::Lost));
-    let call = rig.start("a", ORDER);
-    sleep(s(3)).await;
-    rig.gateway.always(read(ReadReply::List));
-    rig.gateway.0.lock().reads.clear();
-    (rig, call)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_callers_own_list_finds_an_order() {
-    for query in ["", "?symId=EQT_INFY_EQ_NSE"] {
-        let (rig, call) = unreadable().await;
-        let response = rig.service.clone().oneshot(own_list(query)).await.unwrap();
-        let gets = rig.gateway.gets();
-        assert!(response.body().size_hint().exact().is_some(), "the caller sees the body's own length");
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        let list: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        assert_eq!(list["d"][0]["orderId"], "o1", "the bytes are the caller's");
-        tokio::task::yield_now().await;
-        assert_eq!(call.await.unwrap(), Told::Recovered("o1".into()));
-        assert_eq!(rig.gateway.gets(), gets, "no read of ours found it");
-        rig.audit();
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_that_the_caller_drops_unread_is_not_looked_at() {
-    let (rig, call) = unreadable().await;
-    rig.gateway.always(read(ReadReply::Lost));
-    rig.gateway.reads([read(ReadReply::List)]);
-    drop(rig.service.clone().oneshot(own_list("")).await.unwrap());
-    sleep(s(1)).await;
-    assert!(!call.is_finished());
-    rig.gateway.always(read(ReadReply::List));
-    assert_eq!(call.await.unwrap(), Told::Recovered("o1".into()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_beyond_the_memory_cap_passes_and_is_not_looked_at() {
-    let rig = Rig::with(Settings::default().list_body_cap(100));
-    rig.gateway.will([gw504().placed()]);
-    let call = rig.start("a", ORDER);
-    sleep(s(3)).await;
-    let response = rig.service.clone().oneshot(own_list("")).await.unwrap();
-    assert!(response.into_body().collect().await.unwrap().to_bytes().len() > 100);
-    sleep(s(1)).await;
-    assert!(!call.is_finished());
-    assert_eq!(call.await.unwrap(), unresolved("unverifiable", &[]));
-    assert_eq!(rig.gateway.posts(), 1);
 }
 
 #[tokio::test(start_paused = true)]

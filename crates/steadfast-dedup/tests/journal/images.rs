@@ -244,7 +244,7 @@ fn no_crash_loses_a_durable_send_or_invents_one() {
 #[test]
 fn no_flipped_bit_loses_a_durable_send_silently() {
     let mut flips = (0_u64, 0_u64);
-    let count = if deep() { 40 } else { 2 };
+    let count = if deep() { 20 } else { 2 };
     for seed in 0..count {
         let script = match seed {
             0 => tail_script(),

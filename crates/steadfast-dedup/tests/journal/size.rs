@@ -15,7 +15,7 @@ const PATH: &str = "/j/orders.journal";
 fn a_log_is_bounded_by_what_still_matters() {
     let disk = SimDisk::default();
     let mut log = Log::open(disk.clone(), PATH).unwrap();
-    let orders = if deep() { 5_000_000 } else { 10_000 };
+    let orders = if deep() { 500_000 } else { 10_000 };
     let mut largest = 0;
     // A new day every thousand orders; of earlier days only what is in doubt is kept.
     for intent in 0..orders {
@@ -36,7 +36,9 @@ fn a_log_is_bounded_by_what_still_matters() {
     }
     assert!(largest < 1_600_000, "{largest} bytes");
     drop(log);
+    let start = tokio::time::Instant::now();
     let log = Log::open(disk.clone(), PATH).unwrap();
+    println!("{} records, at most {largest} bytes, opened in {:?}", orders * 2, start.elapsed());
     let found: Vec<u64> = log.entries().filter_map(intent_of).collect();
     let first_of_last_day = orders - 1_000;
     assert!(found.iter().all(|&intent| intent % 5_000 == 0 || intent >= first_of_last_day));

@@ -31,15 +31,39 @@ impl Limiter {
             self.sweep(now);
         }
         for (zone, key) in zones {
-            let id = match self.index.get(&(*zone, *key)) {
-                Some(id) => *id,
-                None => self.open_new(*zone, *key)?,
-            };
-            if !ledgers.insert(id) {
+            if !ledgers.insert(self.open_one(*zone, *key)?) {
                 return Err(Refusal::TooManyZones { most: MOST_ZONES });
             }
         }
         if zones.is_empty() { Err(Refusal::NoZone) } else { Ok(ledgers) }
+    }
+
+    /// The ledgers of `zones`, if all of them were asked for a short while ago. A full limiter sweeps for room only
+    /// when a key is new to it.
+    pub(super) fn lately_all(&self, zones: &[(ZoneId, u64)]) -> Option<LedgerSet> {
+        let mut ledgers = LedgerSet::default();
+        for (zone, key) in zones {
+            if !ledgers.insert(self.lately(*zone, *key)?) {
+                return None;
+            }
+        }
+        (!zones.is_empty()).then_some(ledgers)
+    }
+
+    /// The ledger of a key that was asked for a short while ago, without a look into the index.
+    fn lately(&self, zone: ZoneId, key: u64) -> Option<u32> {
+        let id = self.lately[place_of(zone, key)];
+        // Its place may be another key's by now.
+        self.ledgers.get(id as usize).filter(|ledger| ledger.zone == zone && ledger.key == key).map(|_| id)
+    }
+
+    fn open_one(&mut self, zone: ZoneId, key: u64) -> Result<u32, Refusal> {
+        let id = match self.index.get(&(zone, key)) {
+            Some(id) => *id,
+            None => self.open_new(zone, key)?,
+        };
+        self.lately[place_of(zone, key)] = id;
+        Ok(id)
     }
 
     fn open_new(&mut self, zone: ZoneId, key: u64) -> Result<u32, Refusal> {
@@ -119,6 +143,14 @@ impl Limiter {
         let waiters = self.waiters.capacity() * (size_of::<Waiter>() + size_of::<usize>());
         inner + ledgers + index + waiters + self.scratch.capacity() * size_of::<Nanos>()
     }
+}
+
+/// How many keys are found without a look into the index.
+pub(super) const LATELY: usize = 8;
+
+/// Where a key stands among them.
+fn place_of(zone: ZoneId, key: u64) -> usize {
+    (key as usize).wrapping_add(usize::from(zone.0)) % LATELY
 }
 
 /// Spreads keys that are hashes already.

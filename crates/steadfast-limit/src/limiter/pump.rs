@@ -6,7 +6,7 @@ use super::Limiter;
 use crate::{
     Ask, Decision, Event, Grant, Nanos, Profile, Refusal, WaiterId,
     decision::LedgerSet,
-    ledger::Ledger,
+    ledger::{Ledger, is_paced},
     queue::{Alarm, Answered, Place},
 };
 
@@ -58,7 +58,11 @@ impl Limiter {
 
     /// Grants whatever can be granted in the queues of `ledgers`, foremost first, and sets their alarms.
     pub(super) fn pump(&mut self, ledgers: LedgerSet, now: Nanos) {
-        self.stirred.extend(ledgers.iter().filter(|id| self.ledgers[*id].queue.is_some()));
+        for id in ledgers.iter() {
+            if self.ledgers[id].queue.is_some() {
+                self.stirred.push(id);
+            }
+        }
         while let Some(id) = self.stirred.pop() {
             if self.ledgers.get(id).is_some_and(|ledger| ledger.queue.is_some()) {
                 self.pump_one(id, now);
@@ -142,17 +146,23 @@ impl Limiter {
             let ledger: &Ledger = &self.ledgers[id];
             ledger.is_clear(&self.rules[usize::from(ledger.zone.0)], lane, now)
         };
-        let clear = ledgers.iter().all(is_clear);
-        let free = clear
-            || ledgers.iter().all(|id| {
-                self.ledgers[id].queue.is_none()
-                    && self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now)
+        if ledgers.iter().all(is_clear) {
+            // Nothing is lost, no 429 was met: there is nothing else to be written down.
+            return self.pace(ledgers, lane, now).then(|| {
+                for id in ledgers.iter() {
+                    self.ledgers[id].changed();
+                    self.ledgers[id].in_flight += 1;
+                }
+                Grant { ledgers, at: now, probes: 0, tries: 0, lane, lenient: false }
             });
-        if !free || !self.pace(ledgers, lane, now) {
-            return None;
         }
-        let tries = if clear { 0 } else { self.tries(ledgers, lane, now) };
-        Some(self.spend(ledgers, lane, tries, now))
+        let free = ledgers.iter().all(|id| {
+            self.ledgers[id].queue.is_none() && self.opens(id, lane, 0, now).is_some_and(|opens| opens <= now)
+        });
+        (free && self.pace(ledgers, lane, now)).then(|| {
+            let tries = self.tries(ledgers, lane, now);
+            self.spend(ledgers, lane, tries, now)
+        })
     }
 
     fn opens(&mut self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Option<Nanos> {
@@ -176,6 +186,9 @@ impl Limiter {
     }
 
     fn pace(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> bool {
+        if !is_paced(lane) {
+            return true;
+        }
         for (charged, id) in ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
             if !ledger.pace(&self.rules[usize::from(ledger.zone.0)], lane, now) {

@@ -91,7 +91,7 @@ async fn a_process_that_was_killed_may_have_sent_one_window_more() {
     let ((_folder, path), clock) = (folder(), wall_clock(0));
     let limiter = start(&path, &clock);
     spend(&limiter, Lane::Critical, 30).await;
-    sleep(2 * SECOND).await;
+    sleep(3 * SECOND).await;
     let after = start(&kill(&path), &clock);
     let zones = after.snapshot().zones;
     assert_eq!((zones[0].lost, zones[0].windows[1].used), (10, 40));
@@ -179,6 +179,42 @@ async fn auto_goes_by_where_the_token_came_from() {
     }
 }
 
+/// Counts what is logged at all.
+struct Lines(Arc<Mutex<Vec<tracing::Level>>>);
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        self.0.lock().unwrap().push(*event.metadata().level());
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_assumed_of_a_token_that_was_handed_in_is_logged_in_one_line() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let _default = tracing::subscriber::set_default(Lines(lines.clone()));
+    let limiter = ZoneLimiter::builder().zone(general()).build().unwrap();
+    limiter.begin(keys(&limiter), TokenOrigin::Minted);
+    assert!(lines.lock().unwrap().is_empty());
+    limiter.begin(keys(&limiter), TokenOrigin::Given);
+    assert_eq!(*lines.lock().unwrap(), [tracing::Level::INFO]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stored_token_relies_on_the_journal_and_without_one_on_nothing() {
     let ((_folder, path), clock) = (folder(), wall_clock(0));
@@ -226,6 +262,13 @@ async fn a_journal_that_breaks_later_stops_nobody_and_is_reported_once() {
     fs::create_dir(folder.path()).unwrap();
     sleep(SECOND).await;
     assert!(path.exists(), "and it is written as soon as it can be");
+    let late = |event: &&Event| matches!(event, Event::JournalLate { by } if *by > 5 * SECOND);
+    assert_eq!(
+        heard.lock().unwrap().iter().filter(late).count(),
+        1,
+        "which was too late: {:?}",
+        heard.lock().unwrap()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -252,7 +295,7 @@ async fn a_zone_that_a_429_has_stopped_is_still_stopped_after_a_restart() {
     drop(limiter);
     sleep(5 * SECOND).await;
     let waited = wait(&start(&path, &clock), Lane::Trading).await;
-    assert!((14 * SECOND..=15 * SECOND).contains(&waited), "{waited:?}");
+    assert!((15 * SECOND..=16 * SECOND).contains(&waited), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -383,7 +426,7 @@ proptest! {
 
     #[test]
     fn a_restart_never_costs_a_429(
-        lives in proptest::collection::vec((1_u64..8_000, 0_u64..5_000), 2..6),
+        lives in proptest::collection::vec((prop_oneof![1_u64..8_000, 1_u64..400], prop_oneof![0_u64..5_000, 0_u64..200]), 2..8),
         universal in any::<bool>(),
         seed in any::<u32>(),
     ) {

@@ -171,3 +171,40 @@ fn withheld_slots_are_of_the_quota_that_headroom_leaves() {
     core.spend(GENERAL, Lane::Bulk, 8);
     core.queued(GENERAL, Lane::Bulk);
 }
+
+#[test]
+fn a_poll_that_never_left_is_not_charged_by_the_pacer() {
+    let mut core = Core::of(general());
+    for _ in 0..100 {
+        let poll = core.granted(GENERAL, Lane::Bulk);
+        core.limiter.refund(poll, core.now);
+    }
+    core.spend(GENERAL, Lane::Bulk, 8);
+    core.now += HELD_SECOND;
+    // What is owed to refunds is a burst at most, and the windows bound that too.
+    let sent = (0..20).take_while(|_| match core.ask(&[GENERAL], Lane::Bulk) {
+        steadfast_limit::Decision::Granted(grant) => {
+            core.answer(grant);
+            true
+        }
+        other => {
+            let waiter = queued(other);
+            core.cancel(waiter);
+            false
+        }
+    });
+    assert!(sent.count() <= 8);
+}
+
+#[test]
+fn verifications_are_spread_as_polls_are_and_orders_are_not() {
+    let mut core = Core::of(general());
+    core.spend(GENERAL, Lane::Verification, 8);
+    let waiter = core.queued(GENERAL, Lane::Verification);
+    assert!(
+        core.alarm(waiter).is_some_and(|at| at < core.now + S / 5),
+        "it waits for the pacer, not for a window"
+    );
+    core.cancel(waiter);
+    core.spend(GENERAL, Lane::Critical, 2);
+}

@@ -1,4 +1,4 @@
-use std::{cmp::Reverse, collections::BinaryHeap, error::Error, fmt};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use steadfast::limit::Lane;
@@ -8,6 +8,7 @@ use super::{
     demand::{Demand, Happening},
     gateway::Gateway,
     load::{LAG, Load, Storm},
+    restless::Restless,
     row::Row,
     seeds,
     tally::{BurstOfCancels, Tally},
@@ -289,19 +290,3 @@ impl Session {
         }
     }
 }
-
-/// A client asked to be woken at an instant that had passed, and when it was, asked again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Restless {
-    row: String,
-    at: Nanos,
-    alarm: Nanos,
-}
-
-impl fmt::Display for Restless {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: at {} ns the client still wants to be woken at {} ns", self.row, self.at, self.alarm)
-    }
-}
-
-impl Error for Restless {}

@@ -18,6 +18,7 @@ use super::{
     session::Session,
     table,
     tally::Tally,
+    words,
 };
 use crate::network::{MS, Nanos, Network, S};
 
@@ -160,9 +161,14 @@ fn thirty_orders_take_two_windows_and_the_first_ten_no_time() {
         let tally = played(row, 1, 60 * S);
         (tally.tenth_left, tally.last_ended / MS)
     };
-    let (tenth, last) = thirty(Contender::Preset);
+    let (tenth, last) = thirty(WINDOW_LOG);
     assert_eq!(tenth, 0);
     assert!((2_040..=2_130).contains(&last), "{last}");
+    // Until an adaptive zone knows how the gateway counts, it may hold back a part of the second ten for one round
+    // trip: that is what bounds its 429s at a gateway that interpolates.
+    let (tenth, last) = thirty(Contender::Preset);
+    assert_eq!(tenth, 0);
+    assert!((2_040..=2_170).contains(&last), "{last}");
     assert_eq!(thirty(Contender::GovernorPaced).0, 900 * MS);
     assert_eq!(thirty(Contender::Tower), (0, 2_040));
 }
@@ -232,7 +238,7 @@ fn table_fits_a_page_and_names_every_client() {
     let text = String::from_utf8(text).unwrap();
     assert!(text.lines().count() <= 80, "{}", text.lines().count());
     for contender in Contender::ALL {
-        assert!(text.contains(&table::named(contender)));
+        assert!(text.contains(&words::named(contender)));
     }
     assert!(text.contains("--seed 1 --rounds 1"));
 }

@@ -78,7 +78,7 @@ impl Weather {
             place: mixture(&[(&doubt, doubt_share), (&refused, refused_share)]),
             list: mixture(&[(&list, share("swarm.reads", &READS, &READ_WEIGHTS))]),
             cancel: mixture(&[(&cancel, share("swarm.cancels", &REFUSED, &[40, 20, 20, 20]))]),
-            form: FORMS[chooser.weigh(Site::new("list.form"), &[60, 6, 6, 6, 6, 6, 6, 4]) as usize],
+            form: FORMS[chooser.weigh(Site::new("list.form"), &[70, 5, 5, 5, 5, 4, 4, 2]) as usize],
             law: chooser.weigh(Site::new("latency"), &[30, 40, 20, 10]),
             patience,
             lateness,

@@ -5,8 +5,9 @@ use super::{
         campaign::Outcome,
         contender::Contender,
         matrix::{GATEWAYS, ZONES},
-        table::{limits, named, per_thousand, plain, short},
+        table::plain,
         tally::Tally,
+        words::{limits, named, per_thousand, short},
     },
     svg::{Anchor, BLUE, FAINT, INK, PAPER, Svg},
 };

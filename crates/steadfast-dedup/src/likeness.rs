@@ -1,0 +1,97 @@
+//! Which listed orders can be an intent's, next to all other intents of its key.
+//!
+//! What a record shows is not always enough: a list without prices shows two orders of different price alike, and a
+//! list of one login session shows first of all the orders of that session.
+
+use crate::{
+    attempt::Attempt, book::Fresh, intent::Intent, key::Key, matcher, policy::OrdersScope,
+    registry::Registry, resolution::Reason, stamp::IntentNo,
+};
+
+impl Registry {
+    /// Orders that show exactly the intent's and nothing else of ours, appeared after it was sent, and belong to
+    /// nobody.
+    pub(crate) fn intent_strict<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        let strict = self.book.strict(&intent.key, &intent.order);
+        strict.filter(|fresh| self.is_strict(intent, fresh))
+    }
+
+    /// Orders that could be the intent's, changed or not told apart, and that are nobody else's of ours.
+    pub(crate) fn near<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.book.fresh(&intent.key).filter(move |fresh| {
+            intent.could_own(fresh.first_seen)
+                && !fresh.late
+                && matcher::loose(&fresh.record, &intent.order)
+                && !self.is_strict(intent, fresh)
+                && !self.standing_of(&intent.key).any(|(_, other)| self.is_strict(other, fresh))
+        })
+    }
+
+    /// Why near orders leave an intent without an answer whose session is over.
+    pub(crate) fn near_reason(&self, intent: &Intent) -> Reason {
+        let changed = self.near(intent).any(|fresh| !matcher::strict(&fresh.record, &intent.order));
+        if changed { Reason::NearMatch } else { Reason::SessionChanged }
+    }
+
+    /// True if an order is exactly the intent's, as far as it is known who could own it.
+    fn is_strict(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        intent.could_own(fresh.first_seen)
+            && !fresh.late
+            && matcher::strict(&fresh.record, &intent.order)
+            && !self.is_contested(intent, fresh)
+            && !self.is_another_sessions(intent, fresh)
+    }
+
+    // A record that shows two orders alike in which they differ shows neither of them. An answer may still tell.
+    fn is_contested(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        self.keys.get(&intent.key).is_some_and(|key| key.mixed)
+            && self.standing_of(&intent.key).any(|(_, other)| {
+                other.could_own(fresh.first_seen)
+                    && other.order != intent.order
+                    && matcher::strict(&fresh.record, &other.order)
+            })
+    }
+
+    /// True if an answer that is still awaited may say which of two orders a record shows.
+    pub(crate) fn may_be_told_apart(&self, intent: &Intent) -> bool {
+        let shared = self.book.strict(&intent.key, &intent.order).filter(|fresh| {
+            intent.could_own(fresh.first_seen) && !fresh.late && self.is_contested(intent, fresh)
+        });
+        let mut shared = shared.map(|fresh| fresh.first_seen);
+        shared.any(|first_seen| {
+            self.live_of(&intent.key).any(|(_, other)| {
+                other.order != intent.order
+                    && other.attempts.iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
+            })
+        })
+    }
+
+    // What a session's list shows first belongs first to what was sent in that session.
+    fn is_another_sessions(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        self.settings.orders_scope == OrdersScope::Session
+            && self.rules.session_first
+            && !intent.was_sent_in(fresh.session)
+            && self.standing_of(&intent.key).any(|(_, other)| {
+                other.was_sent_in(fresh.session)
+                    && other.could_own(fresh.first_seen)
+                    && matcher::loose(&fresh.record, &other.order)
+            })
+    }
+
+    /// The decided intent of which a send is taken for dead that shows itself now.
+    pub(crate) fn dead_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        let mut dead = self.dead_of(key).filter(|(_, intent)| self.is_strict(intent, fresh));
+        dead.next().map(|(number, _)| number)
+    }
+
+    /// The intents of a key of which an order may still appear: those in flight or in doubt, and the dead.
+    fn standing_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        self.live_of(key).chain(self.dead_of(key))
+    }
+
+    fn dead_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+        let finished = self.keys.get(key).into_iter().flat_map(|key| key.dead.iter().copied());
+        let intents = finished.filter_map(|number| Some((number, self.intents.get(&number)?)));
+        intents.filter(|(_, intent)| intent.epoch == self.epoch && intent.is_presumed_dead())
+    }
+}

@@ -1,0 +1,94 @@
+//! Orders that nobody asked for any more: too late, or too many.
+
+use std::sync::Arc;
+
+use crate::{
+    book::Fresh,
+    event::{Effect, OrderEvent},
+    intent::{Finding, Phase},
+    key::Key,
+    matcher,
+    policy::AccountMode,
+    registry::Registry,
+    stamp::{IntentNo, Seq},
+};
+
+impl Registry {
+    // What nobody in flight or in doubt can own any more is too many, or too late; each is told once.
+    pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        let fresh: Vec<Fresh> = self.book.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
+        for fresh in fresh {
+            if let Some(number) = self.owner_too_late(key, &fresh) {
+                self.report_surplus(key, number, &fresh, out);
+            }
+        }
+        let firsts: Vec<Seq> = self.live_sends(key).collect();
+        self.book.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
+        if self.book.has_vague() {
+            let all: Vec<Seq> = self.keys.keys().flat_map(|key| self.live_sends(key)).collect();
+            self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
+        }
+    }
+
+    /// Whose an order is that nobody who waits for one can claim.
+    fn owner_too_late(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        let waiting = || self.live_of(key).filter(|(_, intent)| intent.could_own(fresh.first_seen));
+        if waiting().next().is_none() {
+            return self.surplus_of(key, fresh);
+        }
+        // Of those who wait, nobody asked for exactly this; a send that was taken for dead did.
+        let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, &intent.order));
+        if asked { None } else { self.dead_owner(key, fresh) }
+    }
+
+    /// The decided intent that an order without an owner most likely belongs to: one without an order first.
+    fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        let finished = self.keys.get(key)?.finished.iter().copied();
+        let eligible =
+            finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(|(_, intent)| {
+                intent.epoch == self.epoch
+                    && intent.could_own(fresh.first_seen)
+                    && matcher::strict(&fresh.record, &intent.order)
+            });
+        let (number, _) = eligible
+            .min_by_key(|(number, intent)| (intent.order_id().is_some(), intent.resends() == 0, *number))?;
+        Some(number)
+    }
+
+    fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
+        let lag = self.lag(number);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
+        let order_id = fresh.order_id.to_string();
+        match (kept, intent.resends(), self.settings.account_mode) {
+            // Its caller was told that it is not resolved; now it is, and the order has its owner.
+            (None, ..) => {
+                self.book.claim(key, &fresh.order_id, number);
+                self.tally.visibility_lag.observe(lag);
+                let status = None;
+                intent.phase =
+                    Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
+                out.push(Effect::Report(OrderEvent::LateDuplicate {
+                    intent: number,
+                    name,
+                    order_id,
+                    kept: None,
+                }));
+                self.clear_taint(key, number);
+            }
+            (Some(kept), 1.., _) => {
+                intent.late += 1;
+                self.book.flag_late(&fresh.order_id);
+                self.tally.visibility_lag.observe(lag);
+                let kept = Some(kept.to_string());
+                out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept }));
+            }
+            (Some(_), 0, AccountMode::Exclusive) => {
+                self.book.flag(&fresh.order_id);
+                out.push(Effect::Report(OrderEvent::Excess { intent: number, order_id }));
+            }
+            // Others place orders too, and this one is theirs for all that is known.
+            (Some(_), 0, AccountMode::Shared) => {}
+        }
+    }
+}

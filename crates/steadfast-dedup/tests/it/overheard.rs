@@ -1,0 +1,81 @@
+//! Lists that callers read for themselves.
+
+use std::time::Duration;
+
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use steadfast_dedup::Settings;
+use tokio::time::sleep;
+use tower::ServiceExt;
+
+use crate::{
+    gateway::{Body, ReadReply, gw504, read},
+    policies::unresolved,
+    rig::{ORDER, Rig, Told},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn own_list(query: &str) -> http::Request<Body> {
+    http::Request::get(format!("https://gateway.example/v2/api/oms/orders{query}"))
+        .body(Body::default())
+        .unwrap()
+}
+
+/// A rig with an order in doubt that no read of ours can find, and that the gateway has placed.
+async fn unreadable() -> (Rig, tokio::task::JoinHandle<Told>) {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed()]);
+    rig.gateway.reads([read(ReadReply::List)]);
+    rig.gateway.always(read(ReadReply::Lost));
+    let call = rig.start("a", ORDER);
+    sleep(s(3)).await;
+    rig.gateway.always(read(ReadReply::List));
+    rig.gateway.0.lock().reads.clear();
+    (rig, call)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callers_own_list_finds_an_order() {
+    for query in ["", "?symId=EQT_INFY_EQ_NSE"] {
+        let (rig, call) = unreadable().await;
+        let response = rig.service.clone().oneshot(own_list(query)).await.unwrap();
+        let gets = rig.gateway.gets();
+        assert!(response.body().size_hint().exact().is_some(), "the caller sees the body's own length");
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let list: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(list["d"][0]["orderId"], "o1", "the bytes are the caller's");
+        tokio::task::yield_now().await;
+        assert_eq!(call.await.unwrap(), Told::Recovered("o1".into()));
+        assert_eq!(rig.gateway.gets(), gets, "no read of ours found it");
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_the_caller_drops_unread_is_not_looked_at() {
+    let (rig, call) = unreadable().await;
+    rig.gateway.always(read(ReadReply::Lost));
+    rig.gateway.reads([read(ReadReply::List)]);
+    drop(rig.service.clone().oneshot(own_list("")).await.unwrap());
+    sleep(s(1)).await;
+    assert!(!call.is_finished());
+    rig.gateway.always(read(ReadReply::List));
+    assert_eq!(call.await.unwrap(), Told::Recovered("o1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_beyond_the_memory_cap_passes_and_is_not_looked_at() {
+    let rig = Rig::with(Settings::default().list_body_cap(100));
+    rig.gateway.will([gw504().placed()]);
+    let call = rig.start("a", ORDER);
+    sleep(s(3)).await;
+    let response = rig.service.clone().oneshot(own_list("")).await.unwrap();
+    assert!(response.into_body().collect().await.unwrap().to_bytes().len() > 100);
+    sleep(s(1)).await;
+    assert!(!call.is_finished());
+    assert_eq!(call.await.unwrap(), unresolved("unverifiable", &[]));
+    assert_eq!(rig.gateway.posts(), 1);
+}

@@ -1,0 +1,80 @@
+//! Orders that ended without certainty, what that means for later ones, and how it is cleared.
+
+use std::time::Duration;
+
+use steadfast_dedup::{IntentNo, InvalidRuling, OrderEvent, Ruling};
+use steadfast_spec::ext;
+use tokio::time::sleep;
+
+use crate::{
+    gateway::{ReadReply, gw504, read},
+    policies::{day_with, unresolved},
+    rig::{ORDER, Rig, Told, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// A rig whose first order ended without certainty, with its number.
+async fn tainted() -> (Rig, IntentNo) {
+    let rig = Rig::with(day_with(s(7_200)));
+    rig.gateway.reads([read(ReadReply::Http(500))]);
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("no_baseline", &["o1"]));
+    let number = rig.events().into_iter().find_map(|event| match event {
+        OrderEvent::Unresolved { intent, .. } => Some(intent),
+        _ => None,
+    });
+    (rig, number.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tainted_key_lets_orders_flow_and_infers_nothing() {
+    let (rig, _) = tainted().await;
+    assert_eq!(rig.place("exit", &order(4)).await, Told::Placed("o2".into()), "nothing is blocked");
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("b", ORDER).await, unresolved("tainted", &["o3"]), "no inference");
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("c", &order(6)).await, unresolved("not_observed", &[]), "no resend");
+    rig.gateway.will([gw504()]);
+    let other = rig.place("d", &ORDER.replace("buy", "sell")).await;
+    assert_eq!(other, Told::Resent("o4".into()), "other keys are not concerned");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ruling_clears_the_taint() {
+    for ruling in [Ruling::Placed { order_id: "o1".into() }, Ruling::NotPlaced] {
+        let (rig, intent) = tainted().await;
+        rig.ledger.resolve(None, intent, ruling.clone()).unwrap();
+        rig.gateway.will([gw504().placed(), gw504()]);
+        assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o2".into()), "{ruling:?}");
+        assert_eq!(rig.place("c", &order(4)).await, Told::Resent("o3".into()), "{ruling:?}");
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_day_clears_the_taint() {
+    let (rig, _) = tainted().await;
+    sleep(s(8_000)).await;
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("c", &order(4)).await, Told::Resent("o2".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ruling_that_contradicts_the_books_is_refused() {
+    let (rig, intent) = tainted().await;
+    rig.place("other", &order(3)).await;
+    let placed = |id: &str| Ruling::Placed { order_id: id.into() };
+    let resolve = |number, ruling| rig.ledger.resolve(None, number, ruling);
+    assert_eq!(resolve(IntentNo(99), Ruling::NotPlaced), Err(InvalidRuling::UnknownIntent));
+    let elsewhere = ext::Account::new("elsewhere");
+    let ruled = rig.ledger.resolve(Some(&elsewhere), intent, Ruling::NotPlaced);
+    assert_eq!(ruled, Err(InvalidRuling::UnknownIntent));
+    assert_eq!(resolve(intent, placed("o2")), Err(InvalidRuling::OrderOwned));
+    assert_eq!(resolve(IntentNo(intent.0 + 1), Ruling::NotPlaced), Err(InvalidRuling::NotUnresolved));
+    assert_eq!(resolve(intent, placed("o1")), Ok(()));
+    assert_eq!(resolve(intent, placed("o1")), Err(InvalidRuling::NotUnresolved), "once is enough");
+}

@@ -1,0 +1,211 @@
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use steadfast_spec::{Scope, WallClock};
+use tokio::time::{Duration, Instant};
+
+use super::{Shared, ZoneLimiter};
+use crate::{
+    ColdStart, InvalidLimiter, Limiter, Nanos, Refusal, ScopeKeys, Spent, TokenOrigin, ZoneId,
+    builder::Observer,
+    demotion::Demotions,
+    journal::{Entry, Found, Journal},
+    limiter::Kept,
+    start::Start,
+};
+
+/// How much a limiter knows of the time before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// Nothing, and asks where each token came from.
+    Asks,
+    /// It carries on a journal.
+    CarriesOn,
+    /// It was told.
+    Settled,
+}
+
+/// What outlives a process and a token.
+impl ZoneLimiter {
+    /// A limiter that begins as `cold` says.
+    pub(crate) fn start(
+        mut core: Limiter,
+        observer: Option<Observer>,
+        demotions: Option<Demotions>,
+        cold: ColdStart,
+        clock: WallClock,
+    ) -> Result<Self, InvalidLimiter> {
+        let now = Shared::START;
+        let (beginning, journal) = match cold {
+            ColdStart::Auto => (Beginning::Asks, None),
+            ColdStart::Empty => (Beginning::Settled, None),
+            ColdStart::Pessimistic => {
+                core.start(Start::Spent(now));
+                (Beginning::Settled, None)
+            }
+            ColdStart::Journal(path) => {
+                let (journal, found) = Journal::open(&path, clock)?;
+                let beginning = resume(&mut core, &journal, found, now);
+                (beginning, Some(journal))
+            }
+        };
+        let mut shared = Shared::new(core);
+        shared.observer = observer;
+        shared.beginning = beginning;
+        shared.demotions = demotions.map(Mutex::new);
+        if let Some(journal) = journal {
+            shared.seed = journal.seed();
+            // On record before anything is sent: a process that ends before its next record leaves this one, and a
+            // file that cannot be written is found here.
+            journal.write(&journal.record(shared.entries(), false)).map_err(|error| {
+                InvalidLimiter::Journal { path: journal.path().to_owned(), kind: error.kind() }
+            })?;
+            shared.journal = Some(journal);
+        }
+        Ok(Self::of(Arc::new(shared)))
+    }
+
+    /// Forgets what these keys have spent in the zones that count a token, because a renewed token has windows of
+    /// its own. Requests on their way stay counted. Without it a renewed token inherits what the old one spent.
+    pub fn reset(&self, keys: ScopeKeys) {
+        let zones = || (0_u8..).zip(&self.shared.zones).filter(|(_, (_, scope))| *scope == Scope::AuthToken);
+        self.with(|core, now| {
+            for (id, _) in zones() {
+                core.reset(ZoneId(id), keys.of(Scope::AuthToken), now);
+            }
+        });
+        self.touched();
+    }
+
+    /// Says where the token behind these keys came from, before its first request; the facade's client does so by
+    /// itself.
+    ///
+    /// Only [`ColdStart::Auto`] goes by it. A token that this process [minted](TokenOrigin::Minted) has empty
+    /// windows. Those of a token that was [given](TokenOrigin::Given) are taken for empty too, which a log line
+    /// says. For one that was [stored](TokenOrigin::Stored) by an earlier process the limiter should carry on that
+    /// process's journal; where it does not, all windows count as spent, except for cancels and verifications.
+    pub fn begin(&self, keys: ScopeKeys, origin: TokenOrigin) {
+        match (self.shared.beginning, origin) {
+            (Beginning::Settled | Beginning::CarriesOn, _) | (_, TokenOrigin::Minted) => {}
+            (Beginning::Asks, TokenOrigin::Given) => {
+                tracing::info!(
+                    "token was handed in: its windows are taken for empty; if another program has just used it, \
+                     start pessimistic"
+                );
+            }
+            (Beginning::Asks, TokenOrigin::Stored) => {
+                tracing::warn!("token was stored without what it had spent: its windows are taken for spent");
+                if let Err(refusal) = self.assume_spent(keys) {
+                    tracing::warn!(%refusal, "token's windows could not be taken for spent");
+                }
+            }
+        }
+    }
+
+    /// What these keys have spent in every zone, to be kept until the next start. It is true at the instant of the
+    /// call: keep the wall clock's time beside it.
+    #[must_use]
+    pub fn export(&self, keys: ScopeKeys) -> Vec<Spent> {
+        let zones = || (0_u8..).zip(&self.shared.zones);
+        self.with(|core, now| {
+            zones()
+                .map(|(id, (zone, scope))| {
+                    Spent::new(zone.as_str(), core.export(ZoneId(id), keys.of(*scope), now))
+                })
+                .filter(|spent| !spent.stamps.is_empty())
+                .collect()
+        })
+    }
+
+    /// Takes back what was exported `ago`, by an earlier process. What names no zone of this limiter is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for a key.
+    pub fn import(&self, keys: ScopeKeys, spent: &[Spent], ago: Duration) -> Result<(), Refusal> {
+        let ago = u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX);
+        let zones = || (0_u8..).zip(&self.shared.zones);
+        self.with(|core, now| {
+            for (id, (zone, scope)) in zones() {
+                for spent in spent.iter().filter(|spent| spent.zone == zone.as_str()) {
+                    let exported = now.saturating_sub(ago);
+                    core.import(ZoneId(id), keys.of(*scope), &spent.stamps, exported, now)?;
+                }
+            }
+            Ok(())
+        })
+        .inspect(|()| self.touched())
+    }
+
+    /// Takes all windows of these keys for spent until they have gone by, except for cancels and verifications: for
+    /// who shares a token with a program that has just stopped, and has nothing to import.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooManyKeys`] if there is no room for a key.
+    pub fn assume_spent(&self, keys: ScopeKeys) -> Result<(), Refusal> {
+        let mut zones = (0_u8..).zip(&self.shared.zones);
+        self.with(|core, now| {
+            zones.try_for_each(|(id, (_, scope))| core.assume_spent(ZoneId(id), keys.of(*scope), now))
+        })
+        .inspect(|()| self.touched())
+    }
+}
+
+impl Shared {
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let now = self.nanos(Instant::now());
+        let (kept, _) = self.hand_off.with(|core| core.export_all(now));
+        let entry = |kept: Kept| Entry {
+            zone: self.zones[usize::from(kept.zone.0)].0.as_str().to_owned(),
+            key: kept.key,
+            closed_for: kept.closed_for,
+            stamps: kept.stamps,
+        };
+        kept.into_iter().map(entry).collect()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(journal) = self.journal.take() {
+            journal.close(self.entries());
+        }
+    }
+}
+
+/// Takes back what a journal holds.
+fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: Nanos) -> Beginning {
+    let path = journal.path().display();
+    let record = match found {
+        Found::Record(record) => record,
+        Found::Nothing => {
+            tracing::info!(%path, "no journal yet: windows start empty");
+            return Beginning::Asks;
+        }
+        Found::Damaged => {
+            tracing::warn!(%path, "journal is damaged: all windows are taken for spent");
+            core.start(Start::Spent(now));
+            return Beginning::CarriesOn;
+        }
+    };
+    if !record.closed {
+        core.start(Start::Unrecorded(now));
+    }
+    let ago = u64::try_from(journal.ago(&record).as_nanos()).unwrap_or(Nanos::MAX);
+    let zones: Vec<_> = core.zones().map(|(zone, _)| zone).collect();
+    for entry in record.keys {
+        // A zone that is gone from the configuration limits nothing any longer.
+        let Some((id, _)) = (0_u8..).zip(&zones).find(|(_, zone)| entry.is_of(zone.as_str())) else {
+            continue;
+        };
+        let kept =
+            Kept { zone: ZoneId(id), key: entry.key, closed_for: entry.closed_for, stamps: entry.stamps };
+        if core.import_kept(&kept, now.saturating_sub(ago), now).is_err() {
+            tracing::warn!(%path, "journal holds more keys than the limiter may: all others are taken for spent");
+            core.start(Start::Spent(now));
+            break;
+        }
+    }
+    Beginning::CarriesOn
+}
