@@ -9,7 +9,7 @@ usage: cargo xtask <command>
   test             everything needed to trust this build
   test --install   the same, installing missing system tools with apt-get
   ci               the plain stages: format, tidy, licences, build, tests, doc tests, examples, lints, docs
-  ci --deep        the deep stages only: fuzz corpora, long property tests
+  ci --deep        the deep stages only: models, storms, crashes, simulations, counts
   tidy             the repository's own rules
   bench [NAME] …   the benches as one table of ratios, or with `--json`; `--plots` draws them, `--check` holds counts of
                    instructions, allocations and bytes against their ceilings, `--set-ceilings` moves those;

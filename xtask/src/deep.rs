@@ -15,17 +15,160 @@ use crate::root::cargo;
 use crate::summary::Summary;
 use crate::test_runner::TestRunner;
 use crate::tidy::{Repository, Source};
-use crate::{runner, stage};
+use crate::{bench, runner, stage};
 
 /// Every deep stage is one row: what runs, and for how long at most.
 const TABLE: &[Deep] = &[
-    Deep { name: "fuzz corpora", plan: fuzz_corpora, time_box: minutes(5) },
-    Deep { name: "long property tests", plan: properties, time_box: minutes(20) },
-    Deep { name: "order model", plan: order_model, time_box: minutes(15) },
-    Deep { name: "storms of faults", plan: storms, time_box: minutes(15) },
-    Deep { name: "a million requests", plan: requests, time_box: minutes(10) },
-    Deep { name: "demo and replay", plan: demo, time_box: minutes(10) },
-    Deep { name: "sandbox throughput", plan: throughput, time_box: minutes(10) },
+    Deep { name: "fuzz corpora", what: What::Corpora, time_box: minutes(5) },
+    Deep { name: "long property tests", what: What::Properties, time_box: minutes(20) },
+    Deep {
+        name: "order model",
+        what: What::Tests(Tests {
+            package: "steadfast-dedup",
+            target: Target::Lib,
+            name: "model::",
+            alone: false,
+        }),
+        time_box: minutes(15),
+    },
+    Deep {
+        name: "ten thousand identical orders",
+        what: What::Tests(Tests {
+            package: "steadfast-dedup",
+            target: Target::Test("it"),
+            name: "k6_",
+            alone: false,
+        }),
+        time_box: minutes(10),
+    },
+    Deep {
+        name: "crash images of the journal",
+        what: What::Tests(Tests {
+            package: "steadfast-dedup",
+            target: Target::Test("journal"),
+            name: "",
+            alone: false,
+        }),
+        time_box: minutes(15),
+    },
+    Deep {
+        name: "kills while orders are on their way",
+        what: What::Tests(Tests {
+            package: "steadfast",
+            target: Target::Test("kill"),
+            name: "",
+            alone: false,
+        }),
+        time_box: minutes(10),
+    },
+    Deep {
+        name: "storms of faults",
+        what: What::Tests(Tests {
+            package: "steadfast",
+            target: Target::Test("it"),
+            name: "storm::",
+            alone: false,
+        }),
+        time_box: minutes(15),
+    },
+    Deep {
+        name: "retry against its oracle",
+        what: What::Tests(Tests {
+            package: "steadfast-retry",
+            target: Target::Test("it"),
+            name: "oracle::",
+            alone: false,
+        }),
+        time_box: minutes(5),
+    },
+    Deep {
+        name: "limits, drops and restarts",
+        what: What::Tests(Tests {
+            package: "steadfast-limit",
+            target: Target::Test("it"),
+            name: "",
+            alone: false,
+        }),
+        time_box: minutes(15),
+    },
+    Deep {
+        name: "every order of threads in the limiter",
+        what: What::Schedules { package: "steadfast-limit", name: "hand_off::schedules" },
+        time_box: minutes(10),
+    },
+    Deep {
+        name: "a million requests",
+        what: What::Tests(Tests {
+            package: "steadfast-sandbox",
+            target: Target::Test("gateway"),
+            name: "robustness::",
+            alone: false,
+        }),
+        time_box: minutes(10),
+    },
+    Deep {
+        name: "a list of 200 MB",
+        what: What::Tests(Tests {
+            package: "steadfast",
+            target: Target::Test("memory"),
+            name: "",
+            alone: false,
+        }),
+        time_box: minutes(5),
+    },
+    // The README's main jobs, judged by what the sandboxes have in the end; then logins and crashes of real processes.
+    Deep {
+        name: "demo",
+        what: What::Tests(Tests {
+            package: "steadfast-cli",
+            target: Target::Bin,
+            name: "demo_keeps_its_promises",
+            alone: false,
+        }),
+        time_box: minutes(10),
+    },
+    Deep {
+        name: "replay, logins and crashes of the command",
+        what: What::Tests(Tests {
+            package: "steadfast-cli",
+            target: Target::Test("it"),
+            name: "",
+            alone: false,
+        }),
+        time_box: minutes(15),
+    },
+    // Its floor is the target only in an optimised build; alone, because it is to have a core to itself.
+    Deep {
+        name: "sandbox throughput",
+        what: What::Tests(Tests {
+            package: "steadfast-sandbox",
+            target: Target::Test("gateway"),
+            name: "throughput::",
+            alone: true,
+        }),
+        time_box: minutes(10),
+    },
+    Deep {
+        name: "limits beside their peers",
+        what: What::Simulation(&["limits", "--sends", "10000000", "--minutes", "5"]),
+        time_box: minutes(15),
+    },
+    Deep {
+        name: "orders while answers get lost",
+        what: What::Simulation(&["orders", "--seconds", "150"]),
+        time_box: minutes(10),
+    },
+    Deep {
+        name: "orders without a bound on lateness",
+        what: What::Simulation(&["orders", "--unbounded", "--seconds", "45"]),
+        time_box: minutes(5),
+    },
+    Deep {
+        name: "orders over connections that break anywhere",
+        what: What::Simulation(&["orders", "--wire", "pipe", "--seconds", "45"]),
+        time_box: minutes(5),
+    },
+    Deep { name: "instructions and allocations", what: What::Costs, time_box: minutes(15) },
 ];
 
 /// Cases for each property; the plain tests run proptest's own default.
@@ -33,13 +176,42 @@ const CASES: &str = "20000";
 
 struct Deep {
     name: &'static str,
-    plan: fn(&Workspace) -> Result<Plan>,
+    what: What,
     time_box: Duration,
 }
 
-enum Plan {
-    Run(TestRunner, Command),
-    Nothing(&'static str),
+/// What a deep stage runs.
+enum What {
+    /// Every file of every fuzz corpus.
+    Corpora,
+    /// Every property test, with more cases.
+    Properties,
+    /// Tests that do a part of their work in a plain run, and all of it here.
+    Tests(Tests),
+    /// Tests under the scheduler that tries orders of threads; it needs a build of its own.
+    Schedules { package: &'static str, name: &'static str },
+    /// The simulator, which judges itself.
+    Simulation(&'static [&'static str]),
+    /// Counts that no busy machine changes, against their ceilings.
+    Costs,
+}
+
+/// Some tests of one target.
+#[derive(Clone, Copy)]
+struct Tests {
+    package: &'static str,
+    target: Target,
+    /// What their names contain.
+    name: &'static str,
+    /// One at a time.
+    alone: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Target {
+    Lib,
+    Bin,
+    Test(&'static str),
 }
 
 /// Runs every deep stage in order.
@@ -50,12 +222,31 @@ pub(crate) fn run_all(workspace: &Workspace) -> Summary {
 
 impl Deep {
     fn run(&self, workspace: &Workspace) -> Result<Report> {
-        match (self.plan)(workspace)? {
-            Plan::Run(test_runner, mut command) => {
-                runner::count(test_runner, &mut command, Some(self.time_box))
+        match self.what {
+            What::Corpora => self.count(TestRunner::Libtest, fuzz_corpora(workspace)),
+            What::Properties => {
+                let test_runner = TestRunner::installed(&workspace.root);
+                self.count(test_runner, properties(workspace, test_runner)?)
             }
-            Plan::Nothing(why) => Ok(Report::skipped(why)),
+            What::Tests(tests) => {
+                let test_runner = TestRunner::installed(&workspace.root);
+                self.count(test_runner, tests.command(workspace, test_runner))
+            }
+            What::Schedules { package, name } => {
+                self.count(TestRunner::Libtest, schedules(workspace, package, name))
+            }
+            What::Simulation(arguments) => {
+                runner::judge(&mut simulation(workspace, arguments), self.time_box)
+            }
+            What::Costs => {
+                let tally = bench::check_all(workspace)?;
+                Ok(Report::of_tests(tally, None))
+            }
         }
+    }
+
+    fn count(&self, test_runner: TestRunner, mut command: Command) -> Result<Report> {
+        runner::count(test_runner, &mut command, Some(self.time_box))
     }
 }
 
@@ -65,67 +256,87 @@ const fn minutes(minutes: u64) -> Duration {
 
 // `fuzz` is a workspace of its own, whose tests feed every file of every corpus to its target. That needs
 // neither a fuzzer nor a nightly compiler.
-fn fuzz_corpora(workspace: &Workspace) -> Result<Plan> {
-    if !workspace.root.join("fuzz").join("Cargo.toml").is_file() {
-        return Ok(Plan::Nothing("there is no `fuzz` package"));
-    }
+fn fuzz_corpora(workspace: &Workspace) -> Command {
     let mut command = cargo(&workspace.root);
     command.args(["test", "--manifest-path", "fuzz/Cargo.toml", "--no-fail-fast"]);
-    Ok(Plan::Run(TestRunner::Libtest, command))
+    command
 }
 
 // Only the properties run again: a test without proptest would do the same as before, and be counted twice.
-fn properties(workspace: &Workspace) -> Result<Plan> {
+fn properties(workspace: &Workspace, test_runner: TestRunner) -> Result<Command> {
     let repository = Repository::read(&workspace.root)?;
     let names: BTreeSet<&str> = repository.rust().flat_map(|(_, source)| property_names(source)).collect();
-    if names.is_empty() {
-        return Ok(Plan::Nothing("there are no property tests"));
-    }
-    let test_runner = TestRunner::installed(&workspace.root);
     let mut command = test_runner.command(&workspace.root);
     command.env("PROPTEST_CASES", CASES);
     match test_runner {
         TestRunner::Nextest => {
             let names: Vec<&str> = names.into_iter().collect();
             let filter = format!("test(/(^|::)({})$/)", names.join("|"));
-            command.args(["--profile", "deep", "--filterset", &filter]);
+            command.args(["--cargo-profile", "deep", "--profile", "deep", "--filterset", &filter]);
         }
         TestRunner::Libtest => {
-            command.arg("--").args(names);
+            command.args(["--profile", "deep", "--"]).args(names);
         }
     }
-    Ok(Plan::Run(test_runner, command))
+    Ok(command)
 }
 
-// These tests do a part of their work in a plain run, and all of it when they are told to; `--release` makes it fit.
-fn in_depth(workspace: &Workspace, arguments: &[&str]) -> Plan {
+impl Tests {
+    // With nextest all stages share one build of the whole workspace.
+    fn command(self, workspace: &Workspace, test_runner: TestRunner) -> Command {
+        let Self { package, target, name, alone } = self;
+        let mut command = cargo(&workspace.root);
+        command.env("STEADFAST_DEEP", "1");
+        match test_runner {
+            TestRunner::Nextest => {
+                let binary = match target {
+                    Target::Lib => "kind(lib)".to_owned(),
+                    Target::Bin => "kind(bin)".to_owned(),
+                    Target::Test(test) => format!("binary(={test})"),
+                };
+                let filter = format!("package(={package}) & {binary} & test({name})");
+                command.args([
+                    "nextest",
+                    "run",
+                    "--workspace",
+                    "--no-fail-fast",
+                    "--success-output",
+                    "final",
+                ]);
+                command.args(["--cargo-profile", "deep", "--profile", "deep", "--filterset", &filter]);
+                if alone {
+                    command.args(["--test-threads", "1"]);
+                }
+            }
+            TestRunner::Libtest => {
+                command.args(["test", "--profile", "deep", "--no-fail-fast", "--package", package]);
+                match target {
+                    Target::Lib => command.arg("--lib"),
+                    Target::Bin => command.arg("--bins"),
+                    Target::Test(test) => command.args(["--test", test]),
+                };
+                command.args([name, "--", "--nocapture"]);
+                if alone {
+                    command.args(["--test-threads", "1"]);
+                }
+            }
+        }
+        command
+    }
+}
+
+// Flags of the compiler change every crate, so the other builds are kept.
+fn schedules(workspace: &Workspace, package: &str, name: &str) -> Command {
     let mut command = cargo(&workspace.root);
-    command.env("STEADFAST_DEEP", "1").args(["test", "--release", "--no-fail-fast"]).args(arguments);
-    Plan::Run(TestRunner::Libtest, command)
+    command.env("RUSTFLAGS", "--cfg shuttle").env("CARGO_TARGET_DIR", workspace.target.join("shuttle"));
+    command.args(["test", "--profile", "deep", "--package", package, "--lib", name, "--", "--nocapture"]);
+    command
 }
 
-fn order_model(workspace: &Workspace) -> Result<Plan> {
-    Ok(in_depth(workspace, &["--package", "steadfast-dedup", "--lib", "model::"]))
-}
-
-fn storms(workspace: &Workspace) -> Result<Plan> {
-    Ok(in_depth(workspace, &["--package", "steadfast", "--test", "it", "storm::", "--", "--nocapture"]))
-}
-
-fn requests(workspace: &Workspace) -> Result<Plan> {
-    Ok(in_depth(workspace, &["--package", "steadfast-sandbox", "--test", "gateway", "robustness::"]))
-}
-
-// The README's main jobs, judged by what the sandboxes have in the end.
-fn demo(workspace: &Workspace) -> Result<Plan> {
-    let tests = ["demo_keeps_its_promises", "all_rows_are_in_the_ground_truth"];
-    Ok(in_depth(workspace, &[&["--package", "steadfast-cli", "--"][..], &tests].concat()))
-}
-
-// Its floor is the target only in a release build; one test at a time, because each is to have a core to itself.
-fn throughput(workspace: &Workspace) -> Result<Plan> {
-    let tests = ["--package", "steadfast-sandbox", "--test", "gateway", "throughput::"];
-    Ok(in_depth(workspace, &[&tests[..], &["--", "--nocapture", "--test-threads", "1"]].concat()))
+fn simulation(workspace: &Workspace, arguments: &[&str]) -> Command {
+    let mut command = cargo(&workspace.root);
+    command.args(["run", "--profile", "deep", "--quiet", "--package", "steadfast-sim", "--"]).args(arguments);
+    command
 }
 
 /// The functions inside `proptest!` blocks.
@@ -166,11 +377,5 @@ mod tests {
         );
         let names = ["never_more_than_the_burst", "order_of_zones_does_not_matter", "last"];
         assert_eq!(property_names(&source), names);
-    }
-
-    #[test]
-    fn a_workspace_without_a_fuzz_package_says_so() {
-        let workspace = Workspace { root: "/nowhere".into(), target: "/target".into(), members: Vec::new() };
-        assert!(matches!(fuzz_corpora(&workspace), Ok(Plan::Nothing("there is no `fuzz` package"))));
     }
 }

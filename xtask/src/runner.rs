@@ -18,6 +18,15 @@ pub(crate) fn check(command: &mut Command) -> Result<Report> {
     })
 }
 
+/// Runs a command that judges itself within its time box: one check, passed or failed.
+pub(crate) fn judge(command: &mut Command, limit: Duration) -> Result<Report> {
+    let ending = process::stream(command, Some(limit), |_, line| console::say(line))?;
+    Ok(match ending.failure() {
+        None => Report::passed(Tally { passed: 1, failed: 0 }),
+        Some(why) => Report::failed(why, Tally::default()),
+    })
+}
+
 /// Runs a test runner, echoes what it prints, and sums the counts in it.
 pub(crate) fn count(runner: TestRunner, command: &mut Command, limit: Option<Duration>) -> Result<Report> {
     let mut tally = Tally::default();
@@ -52,6 +61,13 @@ mod tests {
         let script = "echo 'test result: ok. 2 passed; 0 failed'; exit 101";
         let report = count(TestRunner::Libtest, &mut shell(script), None).unwrap();
         assert_eq!(report.tally, Tally { passed: 2, failed: 1 });
+    }
+
+    #[test]
+    fn what_judges_itself_is_one_check() {
+        let limit = Duration::from_secs(60);
+        assert_eq!(judge(&mut shell("true"), limit).unwrap().tally, Tally { passed: 1, failed: 0 });
+        assert_eq!(judge(&mut shell("exit 3"), limit).unwrap().tally, Tally::FAILURE);
     }
 
     #[test]

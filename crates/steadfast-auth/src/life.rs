@@ -302,6 +302,11 @@ impl Life {
         }
     }
 
+    /// When the held token was issued, by the service's clock.
+    pub(crate) fn issued(&self) -> Option<i64> {
+        self.held.map(|h| h.issued)
+    }
+
     /// When the held token ends, by the service's clock.
     pub(crate) fn expires(&self) -> Option<i64> {
         self.held.and_then(|h| h.expires)

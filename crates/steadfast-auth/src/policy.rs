@@ -102,6 +102,11 @@ impl LoginPolicy {
         }
     }
 
+    /// Wrong logins since the last success.
+    pub(crate) fn refusals(&self) -> u32 {
+        self.refusals
+    }
+
     /// Attempts of the last hour whose end is unknown.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = Duration> {
         self.unknown.iter().copied()

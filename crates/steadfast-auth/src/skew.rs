@@ -2,8 +2,9 @@ use std::time::SystemTime;
 
 use http::{HeaderMap, header::DATE};
 
-/// Samples that claim more than a day are a broken `Date`, not a clock.
-const LARGEST_MS: i64 = 86_400_000;
+/// Samples that claim more than a year are a broken `Date`, not a clock. A date that was set wrong by a day or a month
+/// is one, and codes made by it would all be refused.
+const LARGEST_MS: i64 = 366 * 86_400_000;
 /// How fast two clocks may run apart: 100 parts per million.
 const DRIFT_PER_MS: i64 = 10_000;
 

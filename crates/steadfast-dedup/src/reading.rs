@@ -65,10 +65,16 @@ impl Registry {
                 ReadFault::Forbidden | ReadFault::TooLong | ReadFault::Unreadable => Fault::Unusable,
             }),
         }
-        // A read in the session before says nothing of the list of this one, nor one that started too early.
-        if started.is_none_or(|start| Some(start.session) == self.session) {
-            // One that never left was a try for everybody who waits.
-            self.tried = self.tried.max(started.map_or(self.seq, |start| start.seq));
+        match started {
+            // A read in the session before says nothing of the list of this one, nor one that started too early.
+            Some(start) if Some(start.session) == self.session => self.tried = self.tried.max(start.seq),
+            Some(_) => {}
+            // One that never left was a try for everybody who waits, and what refused it may refuse the next as fast:
+            // that one keeps its distance, whatever it is for.
+            None => {
+                self.tried = self.tick();
+                self.last_paced = Some(self.now);
+            }
         }
         if let Snapshot::Wanted(since) = self.snapshot
             && self.tried > since

@@ -56,8 +56,9 @@ pub(super) struct State {
     pub(super) last: Option<AuthError>,
     // Which of the account's logins the held token is of.
     pub(super) serial: u64,
-    // Somebody has reset the failures, and the store does not know yet.
-    pub(super) forgiven: bool,
+    // How often somebody has reset the failures, and of how many of these the store knows.
+    pub(super) resets: u64,
+    pub(super) resets_told: u64,
     // The store does not know of the last failure.
     pub(super) unsaved: bool,
 }
@@ -94,7 +95,8 @@ impl Shared {
                 waiting: Vec::new(),
                 last: None,
                 serial: 0,
-                forgiven: false,
+                resets: 0,
+                resets_told: 0,
                 unsaved: false,
             }),
             may_renew: builder.may_renew,
@@ -214,7 +216,7 @@ impl Shared {
         let mut state = self.state.lock();
         state.life.reset();
         state.last = None;
-        state.forgiven = true;
+        state.resets += 1;
         self.publish(state);
         self.tell_reset();
     }

@@ -1,4 +1,4 @@
-use std::{mem, sync::Arc, time::Duration};
+use std::{collections::VecDeque, mem, sync::Arc, time::Duration};
 
 use steadfast_spec::ext::TokenGeneration;
 use tokio::runtime::Handle;
@@ -52,9 +52,7 @@ impl Shared {
 
     /// Begins a login under the lease; true if the record has made it needless.
     pub(super) async fn begin(&self, docket: &Docket) -> Result<bool, AuthError> {
-        if self.state.lock().forgiven {
-            self.forgive(docket).await.map_err(unusable)?;
-        }
+        self.forgive(docket).await.map_err(unusable)?;
         if self.take_over(&docket.record()) {
             return Ok(true);
         }
@@ -84,6 +82,7 @@ impl Shared {
         let now = self.now();
         let issued = unix_ms(grant.sent) + self.skew.lock().offset().unwrap_or_default();
         let suspected = self.with_life(|life, now| life.suspected().map(|at| now.wall_at(at)));
+        let resets = self.state.lock().resets;
         let kept = docket.amend_failures(|record| {
             record.suspected = record.suspected.max(suspected);
             record.failures.spent = 0;
@@ -102,7 +101,11 @@ impl Shared {
             });
             None
         });
-        match kept.await {
+        let kept = kept.await;
+        if kept.is_ok() {
+            self.state.lock().told(resets);
+        }
+        match kept {
             Ok(Some(theirs)) if self.adopt(&theirs) => Ok(()),
             Ok(_) => self.granted(grant, docket.record().serial()),
             Err(error) => {
@@ -122,12 +125,22 @@ impl Shared {
             let suspected = life.suspected().map(|at| now.wall_at(at));
             (life.policy.is_latched(), unknown, life.session_times(), suspected)
         });
+        let (own, resets, forgiven, unsaved) = {
+            let state = self.state.lock();
+            (state.life.policy.refusals(), state.resets, state.is_forgiven(), state.unsaved)
+        };
         let written = docket.amend_failures(|record| {
-            let spent = &mut record.failures.spent;
+            let failures = &mut record.failures;
             match (refused, counted.is_some()) {
-                (true, false) => *spent = spent.saturating_add(1),
-                (false, true) => *spent = spent.saturating_sub(1),
+                (true, false) => failures.spent = failures.spent.saturating_add(1),
+                (false, true) => failures.spent = failures.spent.saturating_sub(1),
                 _ => {}
+            }
+            if forgiven {
+                // A reset while the attempt was under way: this failure counts, and those before it do not.
+                (failures.spent, failures.latched) = (own, false);
+            } else if unsaved {
+                failures.spent = failures.spent.max(own);
             }
             if let Some(step) = counted.flatten().filter(|_| unsent) {
                 record.steps.retain(|&used| used != step);
@@ -137,9 +150,12 @@ impl Shared {
             record.sessions.clone_from(&sessions);
             record.suspected = record.suspected.max(suspected);
         });
-        if let Err(error) = written.await {
-            tracing::warn!(error = %error, "failed login cannot be written down");
-            self.state.lock().unsaved = true;
+        match written.await {
+            Ok(()) => self.state.lock().told(resets),
+            Err(error) => {
+                tracing::warn!(error = %error, "failed login cannot be written down");
+                self.state.lock().unsaved = true;
+            }
         }
     }
 
@@ -170,11 +186,16 @@ impl Shared {
         });
     }
 
+    /// Tells the store of a reset that it does not know of yet. A login that was under way may have told it already.
     async fn forgive(&self, docket: &Docket) -> Result<(), StoreError> {
-        docket.amend(Record::forgive).await?;
-        let mut state = self.state.lock();
-        state.forgiven = false;
-        state.unsaved = false;
+        let (resets, forgiven) = {
+            let state = self.state.lock();
+            (state.resets, state.is_forgiven())
+        };
+        if forgiven {
+            docket.amend(Record::forgive).await?;
+            self.state.lock().told(resets);
+        }
         Ok(())
     }
 
@@ -194,7 +215,7 @@ impl Shared {
         let now = self.now();
         let mut state = self.state.lock();
         state.restore(record, &self.books.failures(record), now);
-        let newer = record.token.as_ref().filter(|token| token.serial > state.serial);
+        let newer = record.token.as_ref().filter(|token| state.is_newer(token));
         let newer = newer.filter(|token| state.life.is_worth(token.issued, token.expires(), now)).cloned();
         self.publish(state);
         newer.is_some_and(|token| self.adopt(&token))
@@ -205,7 +226,7 @@ impl Shared {
         let Ok(header) = self.api_key.header_with(&token.secret) else { return false };
         let now = self.now();
         let mut state = self.state.lock();
-        if token.serial <= state.serial {
+        if !state.is_newer(token) {
             return false;
         }
         let same =
@@ -226,23 +247,55 @@ impl Shared {
     }
 }
 
-const DAY_MS: i64 = 86_400_000;
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
 
 impl State {
     /// Takes over what a record says of failures and sessions.
     fn restore(&mut self, record: &Record, failures: &Failures, now: Now) {
-        let suspected = record.suspected.map(|ms| now.elapsed_at(ms));
+        // A stamp that lies far ahead was made before a clock was set back, and would count until that time comes again.
+        let is_past = |&ms: &i64| ms <= now.wall.saturating_add(HOUR_MS);
+        let suspected = record.suspected.filter(is_past).map(|ms| now.elapsed_at(ms));
         self.life.restore(&record.sessions, suspected, now);
-        // What the store does not know yet counts more than what it does.
-        if self.forgiven || self.unsaved {
+        // The store does not know yet that everything is forgiven.
+        if self.is_forgiven() {
             return;
         }
-        let unknown = record.unknown.iter().map(|&ms| now.elapsed_at(ms)).collect();
-        let was_latched = self.life.policy.is_latched();
-        self.life.policy.restore(failures.spent, failures.latched, unknown, now.elapsed);
-        if was_latched && !self.life.policy.is_latched() {
+        let mut unknown: VecDeque<_> =
+            record.unknown.iter().copied().filter(is_past).map(|ms| now.elapsed_at(ms)).collect();
+        let policy = &mut self.life.policy;
+        let (mut spent, mut latched) = (failures.spent, failures.latched);
+        let was_latched = policy.is_latched();
+        // What it could not be told counts beside what it knows.
+        if self.unsaved {
+            spent = spent.max(policy.refusals());
+            latched |= was_latched;
+            if policy.unknown().count() > unknown.len() {
+                unknown = policy.unknown().collect();
+            }
+        }
+        policy.restore(spent, latched, unknown, now.elapsed);
+        if was_latched && !policy.is_latched() {
             self.last = None;
         }
+    }
+
+    /// True as long as the store does not know of a reset.
+    fn is_forgiven(&self) -> bool {
+        self.resets != self.resets_told
+    }
+
+    /// The store knows of all failures, and of that many resets.
+    fn told(&mut self, resets: u64) {
+        self.resets_told = resets;
+        self.unsaved = false;
+    }
+
+    /// Whether a stored token is of a later login than the held one. A store that was removed counts its logins from
+    /// the beginning again: then the time tells.
+    fn is_newer(&self, token: &StoredToken) -> bool {
+        let later = self.life.issued().is_some_and(|issued| token.issued > issued);
+        token.serial > self.serial || (token.serial < self.serial && later)
     }
 }
 

@@ -4,20 +4,17 @@ use std::{
     fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
-    process,
     sync::Arc,
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretSlice};
 
 use super::{Record, StoreError, StoreLease, TokenStore};
 
 /// Keeps the record in a file that its owner alone may read, shared by all processes of the machine.
 ///
-/// Beside `PATH` there are `PATH.lock`, which whoever logs in holds locked *during the login*, and `PATH.limits`, a
-/// slot for what the rate limiter wants to know after a restart.
+/// Beside `PATH` there is `PATH.lock`, which whoever logs in holds locked *during the login*.
 ///
 /// 1. Files are made with mode 0600, written beside and renamed into place; the directory is synced too. A reader
 ///    sees the old record or the new one.
@@ -51,11 +48,7 @@ pub struct FileStore {
 struct Paths {
     record: PathBuf,
     lock: PathBuf,
-    limits: PathBuf,
     new_record: PathBuf,
-    // Written without the lease, so each writer has a file of its own.
-    new_limits: PathBuf,
-    writing_limits: Mutex<()>,
 }
 
 /// The lease of a [`FileStore`]: its file lock.
@@ -82,18 +75,9 @@ impl FileStore {
             name.push(suffix);
             PathBuf::from(name)
         };
-        let paths = Paths {
-            lock: beside(".lock"),
-            limits: beside(".limits"),
-            new_record: beside(".new"),
-            new_limits: beside(&format!(".limits.{}.new", process::id())),
-            writing_limits: Mutex::new(()),
-            record,
-        };
+        let paths = Paths { lock: beside(".lock"), new_record: beside(".new"), record };
         disk::prepare_directory(&paths.record)?;
-        for path in [&paths.record, &paths.limits] {
-            drop(disk::open(path)?);
-        }
+        drop(disk::open(&paths.record)?);
         Ok(Self { paths: Arc::new(paths) })
     }
 
@@ -101,31 +85,6 @@ impl FileStore {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.paths.record
-    }
-
-    /// What [`save_limits`](FileStore::save_limits) wrote last; `None` if nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if it cannot be read.
-    pub async fn load_limits(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        let paths = Arc::clone(&self.paths);
-        blocking(move || disk::read(&paths.limits)).await
-    }
-
-    /// Keeps bytes of the rate limiter beside the token: the zones count on after a restart. It needs no lease, and
-    /// the last writer wins.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if they cannot be written.
-    pub async fn save_limits(&self, limits: Vec<u8>) -> Result<(), StoreError> {
-        let paths = Arc::clone(&self.paths);
-        blocking(move || {
-            let _alone = paths.writing_limits.lock();
-            disk::replace(&paths.limits, &paths.new_limits, &limits)
-        })
-        .await
     }
 }
 

@@ -45,7 +45,6 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[tokio::test(start_paused = true)]
 async fn everything_it_makes_is_its_owners_alone_and_nothing_is_left_behind() {
     let (_directory, store, _) = kept().await;
-    store.save_limits(vec![1, 2]).await.unwrap();
     let directory = store.path().parent().unwrap();
     assert_eq!(mode(directory), 0o700);
     let mut names = Vec::new();
@@ -55,7 +54,7 @@ async fn everything_it_makes_is_its_owners_alone_and_nothing_is_left_behind() {
         names.push(entry.file_name().into_string().unwrap());
     }
     names.sort();
-    assert_eq!(names, ["auth.json", "auth.json.limits", "auth.json.lock"]);
+    assert_eq!(names, ["auth.json", "auth.json.lock"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,15 +148,4 @@ async fn the_lease_is_one_processs_and_ends_when_it_is_dropped() {
     assert!(!waiting.is_finished());
     drop(lease);
     waiting.await.unwrap().unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_limiters_slot_is_written_without_the_lease() {
-    let (_directory, store, _) = kept().await;
-    assert_eq!(store.load_limits().await.unwrap(), None);
-    let _held = store.lease().await.unwrap();
-    for stamps in [vec![1; 4_000], vec![2; 3]] {
-        store.save_limits(stamps.clone()).await.unwrap();
-        assert_eq!(store.load_limits().await.unwrap(), Some(stamps));
-    }
 }

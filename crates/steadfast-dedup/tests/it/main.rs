@@ -20,6 +20,7 @@ mod policies;
 mod probes;
 mod race;
 mod reads;
+mod refused;
 mod registry;
 mod rulings;
 mod timing;
