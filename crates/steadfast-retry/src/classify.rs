@@ -30,7 +30,8 @@ use crate::{
 /// Errors pass unchanged: theirs is [`Failure::outcome_of`](steadfast_spec::Failure::outcome_of).
 ///
 /// Each send has a span of its own, `send`, with the fields that OpenTelemetry's conventions name for an HTTP
-/// client and with `steadfast.endpoint` and `steadfast.outcome`; no path, query, header or body is in it.
+/// client and with `steadfast.endpoint` and `steadfast.outcome`; no path, query, header or body is in it. The path's
+/// template and the count of sends are those of the call's [`Sends`](crate::Sends).
 ///
 /// # Example
 ///

@@ -75,6 +75,7 @@ mod policy;
 mod replay;
 mod rules;
 mod schedule;
+mod sends;
 mod span;
 mod table;
 mod timed_body;
@@ -103,6 +104,8 @@ pub use crate::{
     replay::Replay,
     rules::{Decision, Left, Rules, Seen, StopReason},
     schedule::Schedule,
+    sends::Sends,
+    span::error_type,
     table::{Ending, may_repeat},
     timed_body::TimedBody,
     trail::{Attempt, AttemptTrail, ResendCount},

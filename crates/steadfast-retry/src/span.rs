@@ -1,26 +1,44 @@
-use http::{Request, StatusCode};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome};
-use tracing::{Span, field::Empty};
+use std::{error::Error, sync::LazyLock};
 
-use crate::ResendCount;
+use http::{Request, StatusCode, Uri, uri::Scheme};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Routes};
+use tracing::{
+    Span,
+    field::{Empty, display},
+};
+
+use crate::{ResendCount, Sends};
 
 /// The span of one send, named and filled as OpenTelemetry's conventions for HTTP clients have it.
 ///
-/// Nothing in it is taken from the path, the query, a body or a header: those may hold ids and secrets.
+/// Nothing in it is taken from the path, the query, a body or a header: those may hold ids and secrets. For the same
+/// reason there is no `url.full`, which the conventions ask for.
 pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>) -> Span {
+    let (method, uri) = (request.method().as_str(), request.uri());
+    let sends = request.extensions().get::<Sends>();
+    let template = sends.map_or_else(|| shown_template(uri), Sends::template);
     let span = tracing::info_span!(
         "send",
+        otel.name = format_args!("{method} {template}"),
         otel.kind = "client",
-        http.request.method = request.method().as_str(),
-        server.address = request.uri().host(),
+        otel.status_code = Empty,
+        http.request.method = method,
+        url.template = template,
+        server.address = uri.host(),
+        server.port = port(uri),
         steadfast.endpoint = endpoint.map_or("unknown", Endpoint::as_str),
         http.request.resend_count = Empty,
         http.response.status_code = Empty,
         error.type = Empty,
         steadfast.outcome = Empty,
     );
-    if let Some(ResendCount(count)) = request.extensions().get() {
-        span.record("http.request.resend_count", count);
+    // Counted whether or not anybody looks at this span: somebody may look at the next one.
+    let earlier = match sends {
+        Some(sends) => sends.begin(),
+        None => request.extensions().get().map_or(0, |ResendCount(count)| *count),
+    };
+    if earlier > 0 {
+        span.record("http.request.resend_count", earlier);
     }
     span
 }
@@ -28,23 +46,49 @@ pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>) -> Sp
 /// Records an answer.
 pub(crate) fn record_answer(span: &Span, status: StatusCode, outcome: &Outcome) {
     span.record("http.response.status_code", status.as_u16());
-    span.record("steadfast.outcome", tracing::field::display(outcome));
+    span.record("steadfast.outcome", display(outcome));
     if !status.is_success() {
         span.record("error.type", status.as_str());
+        span.record("otel.status_code", "error");
     }
 }
 
 /// Records a send that ended without an answer.
 pub(crate) fn record_error(span: &Span, error: &BoxError) {
-    let kind = match Failure::find(&**error) {
+    span.record("error.type", error_type(&**error));
+    span.record("otel.status_code", "error");
+    span.record("steadfast.outcome", display(Failure::outcome_of(&**error)));
+}
+
+/// What kind of failure an error is, as `error.type` on a span has it: one of a closed set, and nothing of its text.
+///
+/// `refused` before it was sent, `timeout`, `never_left`, `answer_unreadable`, `answer_lost`, and `_OTHER` for an error
+/// that says nothing of the send.
+#[must_use]
+pub fn error_type(error: &(dyn Error + 'static)) -> &'static str {
+    match Failure::find(error) {
         Some(failure) if failure.is_refusal() => "refused",
+        Some(failure) if failure.is_timeout() => "timeout",
         Some(failure) => match failure.fate() {
             Fate::NeverLeft => "never_left",
             Fate::Answered => "answer_unreadable",
             Fate::Lost => "answer_lost",
         },
         None => "_OTHER",
-    };
-    span.record("error.type", kind);
-    span.record("steadfast.outcome", tracing::field::display(Failure::outcome_of(&**error)));
+    }
+}
+
+/// The template of a path that the specification shows, below whatever base address.
+fn shown_template(uri: &Uri) -> &'static str {
+    static SHOWN: LazyLock<Routes> = LazyLock::new(Routes::default);
+    let path = uri.path();
+    path.match_indices('/').find_map(|(start, _)| SHOWN.template(&path[start..])).unwrap_or("unknown")
+}
+
+fn port(uri: &Uri) -> Option<u16> {
+    uri.port_u16().or_else(|| match uri.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTPS => Some(443),
+        Some(scheme) if *scheme == Scheme::HTTP => Some(80),
+        _ => None,
+    })
 }

@@ -110,6 +110,8 @@ impl Shared {
             Ok(_) => self.granted(grant, docket.record().serial()),
             Err(error) => {
                 tracing::warn!(error = %error, "token cannot be stored: it ends with this process");
+                // Nor does the store know that the attempt it has counted went well.
+                self.state.lock().resets += 1;
                 self.granted(grant, before + 1)
             }
         }

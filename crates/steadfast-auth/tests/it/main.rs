@@ -11,6 +11,7 @@ mod header;
 mod login;
 mod month;
 mod planted;
+mod recovery;
 mod refresh;
 mod renewal;
 mod shared_store;

@@ -28,3 +28,4 @@ mod rush;
 mod scopes;
 mod windows;
 mod wire;
+mod world;

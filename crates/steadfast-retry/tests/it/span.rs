@@ -1,7 +1,7 @@
 use std::{cell::RefCell, fmt, sync::Once};
 
 use http::{Request, header::AUTHORIZATION};
-use steadfast_retry::{ClassifyLayer, Jitter, RetryPolicy};
+use steadfast_retry::{ClassifyLayer, Jitter, RetryPolicy, Sends};
 use steadfast_spec::Endpoint;
 use tower::{ServiceBuilder, ServiceExt};
 use tracing::{
@@ -78,13 +78,19 @@ fn spans(replies: impl IntoIterator<Item = Reply>, request: Request<Sent>) -> Ve
 #[test]
 fn every_send_has_a_span_with_frozen_names() {
     let replies = [Reply::Status(504), Reply::NeverLeft, Reply::Status(200)];
-    let common = "name=send otel.kind=client http.request.method=GET server.address=host \
-                  steadfast.endpoint=orders";
+    let common = "name=send otel.name=GET /api/oms/orders otel.kind=client http.request.method=GET \
+                  url.template=/api/oms/orders server.address=host server.port=443 steadfast.endpoint=orders";
     assert_eq!(
         spans(replies, request(Endpoint::Orders)),
         [
-            format!("{common} http.response.status_code=504 steadfast.outcome=unknown error.type=504"),
-            format!("{common} http.request.resend_count=1 error.type=never_left steadfast.outcome=not sent"),
+            format!(
+                "{common} http.response.status_code=504 steadfast.outcome=unknown error.type=504 \
+                 otel.status_code=error"
+            ),
+            format!(
+                "{common} http.request.resend_count=1 error.type=never_left otel.status_code=error \
+                 steadfast.outcome=not sent"
+            ),
             format!(
                 "{common} http.request.resend_count=2 http.response.status_code=200 steadfast.outcome=accepted"
             ),
@@ -95,13 +101,29 @@ fn every_send_has_a_span_with_frozen_names() {
 #[test]
 fn the_ways_a_send_can_fail_are_a_closed_set() {
     for (reply, kind) in [
-        (Reply::Lost, "error.type=answer_lost steadfast.outcome=unknown"),
-        (Reply::Refused, "error.type=refused steadfast.outcome=not sent"),
-        (Reply::Plain, "error.type=_OTHER steadfast.outcome=unknown"),
+        (Reply::Lost, "error.type=answer_lost otel.status_code=error steadfast.outcome=unknown"),
+        (Reply::Refused, "error.type=refused otel.status_code=error steadfast.outcome=not sent"),
+        (Reply::Plain, "error.type=_OTHER otel.status_code=error steadfast.outcome=unknown"),
     ] {
         let spans = spans([reply], request(Endpoint::PlaceOrder));
         assert!(spans.len() == 1 && spans[0].ends_with(kind), "{spans:?}");
     }
+}
+
+// A repeat that somebody else makes, such as after a 401, carries no count of the policy.
+#[test]
+fn sends_of_one_call_are_counted_together_whoever_makes_them() {
+    let sends = Sends::new("/own/{thing}");
+    let mut lines = Vec::new();
+    for _ in 0..2 {
+        let mut request = request(Endpoint::Orders);
+        request.extensions_mut().insert(sends.clone());
+        lines.extend(spans([Reply::Status(401)], request));
+    }
+    assert_eq!(lines.len(), 2);
+    assert!(lines.iter().all(|line| line.contains("otel.name=GET /own/{thing} ")), "{lines:?}");
+    assert!(!lines[0].contains("resend_count"), "a first send is no repeat: {lines:?}");
+    assert!(lines[1].contains("http.request.resend_count=1 "), "{lines:?}");
 }
 
 #[test]

@@ -1,0 +1,201 @@
+//! Clocks that jump, stores that vanish or cannot be written, and a reset in the middle of a login.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use http::StatusCode;
+use steadfast_auth::{
+    AuthErrorKind, AuthHeaderLayer, FileStore, MemoryLease, MemoryStore, Record, RefreshLayer, Renewal,
+    StoreError, StoreLease, TokenSource, TokenState, TokenStore,
+};
+use tower::{Layer, ServiceExt};
+
+use crate::support::{Answer, Bench, Clock, Script, api_key, hours, orders, secs, totp_login};
+
+const DAY_MS: i64 = 86_400_000;
+
+fn process(clock: &Clock, logins: &Script, store: impl TokenStore) -> TokenSource {
+    TokenSource::builder(api_key(), totp_login(logins.clone()))
+        .clock(clock.wall())
+        .renewal(Renewal::new().jitter_seed(7))
+        .store(store)
+        .build()
+}
+
+async fn get(source: &TokenSource, api: &Script) -> StatusCode {
+    let header = AuthHeaderLayer::new(source.clone()).layer(api.clone());
+    RefreshLayer::new(source.clone()).layer(header).oneshot(orders()).await.unwrap().status()
+}
+
+/// A date set wrong by a day or a month makes every code wrong until the service's `Date` is believed.
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_days_off_costs_one_refused_login() {
+    for days in [-30, -1, 1, 30] {
+        let bench = Bench::new([Answer::ByCode("one")]);
+        bench.clock.set_off(days * DAY_MS);
+        bench.api.accept(["one"]);
+        assert_eq!(bench.get().await.unwrap().status(), 200, "{days} days");
+        assert_eq!(bench.logins.count(), 2, "{days} days");
+        assert!(!bench.source.status().latched);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_by_a_day_in_operation_costs_no_call_and_locks_nothing() {
+    for days in [-1, 1] {
+        let bench = Bench::with_working_token("one", [Answer::ByCode("two"), Answer::ByCode("three")]).await;
+        bench.api.accept(["one", "two", "three"]);
+        bench.clock.set_off(days * DAY_MS);
+        for _ in 0..40 {
+            assert_eq!(bench.get().await.unwrap().status(), 200, "{days} days");
+            tokio::time::sleep(hours(1)).await;
+        }
+        assert!(bench.logins.count() <= 4, "{days} days: {}", bench.logins.count());
+        assert!(!bench.source.status().latched);
+    }
+}
+
+/// What was written down before the clock was set back lies ahead, and must not hold logins up until it comes again.
+#[tokio::test(start_paused = true)]
+async fn stamps_that_lie_a_day_ahead_hold_no_login_up() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Lost, Answer::Token("one"), Answer::Token("two")]);
+    let api = Script::new(&clock, [Answer::ByToken]);
+    api.accept(["one"]);
+    let first = process(&clock, &logins, store.clone());
+    assert_eq!(get(&first, &api).await, 200);
+    tokio::time::sleep(secs(60)).await;
+    api.accept(["two"]);
+    assert_eq!(get(&first, &api).await, 200, "the one login that a refused young token is worth");
+    tokio::time::sleep(hours(1)).await;
+
+    clock.set_off(-DAY_MS);
+    logins.answer_with([Answer::Token("three")]);
+    let restarted = process(&clock, &logins, store.clone());
+    assert!(restarted.restore().await.unwrap());
+    api.accept(["three"]);
+    assert_eq!(get(&restarted, &api).await, 200, "refused young tokens were long ago");
+
+    store.forget_token().await.unwrap();
+    process(&clock, &logins, store).login().await.unwrap();
+}
+
+/// Against sources that compare the numbers of logins alone: each of them would log in again.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_was_removed_and_began_anew_is_followed() {
+    let (clock, directory) = (Clock::new(), tempfile::tempdir().unwrap());
+    let path = directory.path().join("auth.json");
+    let open = || FileStore::open(&path).unwrap();
+    let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two"), Answer::Token("three")]);
+    process(&clock, &logins, open()).login().await.unwrap();
+    tokio::time::sleep(hours(25)).await;
+    let running = process(&clock, &logins, open());
+    running.login().await.unwrap();
+    assert!(running.is_quoted_in("two"));
+
+    std::fs::remove_file(&path).unwrap();
+    tokio::time::sleep(secs(60)).await;
+    process(&clock, &logins, open()).login().await.unwrap();
+    assert!(running.restore().await.unwrap());
+    assert!(running.is_quoted_in("three"));
+    assert!(!running.restore().await.unwrap(), "once");
+    assert_eq!(logins.count(), 3);
+}
+
+/// A reset allows two more wrong logins, and not two more after those.
+#[tokio::test(start_paused = true)]
+async fn a_reset_during_a_wrong_login_gives_the_budget_back_once() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Status(401)]).taking(secs(5));
+    let source = process(&clock, &logins, store.clone());
+    let flight = tokio::spawn({
+        let source = source.clone();
+        async move { source.login().await }
+    });
+    tokio::time::sleep(secs(2)).await;
+    assert_eq!(logins.count(), 1, "under way");
+    source.reset();
+    assert_eq!(flight.await.unwrap().unwrap_err().kind(), AuthErrorKind::Latched);
+    for _ in 0..5 {
+        tokio::time::sleep(secs(60)).await;
+        source.restore().await.unwrap();
+        assert_eq!(source.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
+        let other = process(&clock, &logins, store.clone());
+        assert_eq!(other.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
+    }
+    assert_eq!(logins.count(), 2);
+}
+
+/// A store in memory of which one write fails.
+#[derive(Clone)]
+struct Failing {
+    store: MemoryStore,
+    saves: Arc<AtomicUsize>,
+    fails: usize,
+}
+
+struct FailingLease(MemoryLease, Failing);
+
+impl Failing {
+    fn at_write(fails: usize) -> Self {
+        Self { store: MemoryStore::new(), saves: Arc::default(), fails }
+    }
+}
+
+impl TokenStore for Failing {
+    type Lease = FailingLease;
+
+    fn name(&self) -> String {
+        self.store.name()
+    }
+
+    async fn load(&self) -> Result<Option<Record>, StoreError> {
+        self.store.load().await
+    }
+
+    async fn lease(&self) -> Result<FailingLease, StoreError> {
+        Ok(FailingLease(self.store.lease().await?, self.clone()))
+    }
+}
+
+impl StoreLease for FailingLease {
+    async fn save(&mut self, record: &Record, over: u64) -> Result<(), StoreError> {
+        if self.1.saves.fetch_add(1, Ordering::Relaxed) + 1 == self.1.fails {
+            return Err(StoreError::Other("disk full".into()));
+        }
+        self.0.save(record, over).await
+    }
+}
+
+/// Against sources that trust only themselves for ever once a write has failed: a third wrong login would leave.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_failed_once_blinds_nobody_to_the_latch_of_others() {
+    let (clock, store) = (Clock::new(), Failing::at_write(2));
+    // The first attempt never leaves, and that cannot be written down; the second one brings a token.
+    let logins = Script::new(&clock, [Answer::NotSent, Answer::Token("one"), Answer::Status(401)]);
+    let source = process(&clock, &logins, store.clone());
+    source.login().await.unwrap();
+    store.forget_token().await.unwrap();
+    let other = process(&clock, &logins, store.clone());
+    assert_eq!(other.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
+    assert_eq!(logins.count(), 4, "two wrong ones");
+    assert_eq!(source.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
+    assert_eq!(logins.count(), 4);
+}
+
+/// What a counted attempt brought cannot be written down: the count must not latch the source that succeeded.
+#[tokio::test(start_paused = true)]
+async fn a_success_that_cannot_be_stored_is_a_success() {
+    let (clock, store) = (Clock::new(), Failing::at_write(4));
+    let logins = Script::new(&clock, [Answer::Status(401), Answer::Token("one"), Answer::Token("two")]);
+    let source = process(&clock, &logins, store.clone());
+    source.login().await.unwrap();
+    source.restore().await.unwrap();
+    assert_eq!((source.status().state, source.status().latched), (TokenState::Valid, false));
+    assert!(source.is_quoted_in("one"));
+    source.login().await.unwrap();
+    assert!(source.is_quoted_in("two"));
+    assert_eq!(store.summary().await.unwrap().unwrap().failures, 0);
+}
