@@ -2,23 +2,48 @@
 //!
 //! The span has the method and the template of the path; the outcome is added when it ends. Raw paths, queries,
 //! headers and bodies are never recorded: a query may hold an authorization code, and a path anything at all.
+//!
+//! Below it each send has a span of its own, by [`ClassifyLayer`](steadfast_retry::ClassifyLayer). The names of both
+//! are those of OpenTelemetry's conventions for HTTP, and frozen:
+//!
+//! | field | on `call` | on `send` | |
+//! |---|---|---|---|
+//! | `otel.name` | the endpoint | method and template | the span's name |
+//! | `otel.kind` | `internal` | `client` | |
+//! | `otel.status_code` | `error` | `error` | only for errors |
+//! | `http.request.method` | ✓ | ✓ | |
+//! | `url.template` | ✓ | ✓ | below the base address; `unknown` beside the table |
+//! | `server.address` | ✓ | ✓ | |
+//! | `server.port` | | ✓ | |
+//! | `http.request.resend_count` | | ✓ | only on sends after the first, whoever made them |
+//! | `http.response.status_code` | ✓ | ✓ | only with an answer |
+//! | `error.type` | ✓ | ✓ | a status, or one of [`error_type`] |
+//! | `steadfast.endpoint` | ✓ | ✓ | |
+//! | `steadfast.outcome` | ✓ | ✓ | what it proves |
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    error::Error,
+    fmt::{self, Display},
+    sync::Arc,
+    time::Duration,
+};
 
-use http::{Request, Response, Uri};
-use steadfast_spec::{BaseUrl, Outcome, Routes};
+use http::{Request, Response, StatusCode, Uri};
+use steadfast_retry::{Sends, error_type};
+use steadfast_spec::{BaseUrl, BoxError, Endpoint, Failure, Outcome, Routes};
 use tower_http::{
-    classify::{NeverClassifyEos, ServerErrorsAsFailures, ServerErrorsFailureClass, SharedClassifier},
+    classify::{ClassifiedResponse, ClassifyResponse, NeverClassifyEos, SharedClassifier},
     trace::{MakeSpan, OnFailure, OnResponse, ResponseBody, TraceLayer},
 };
 use tracing::{Span, field};
 
 /// The layer of call spans.
 pub type CallSpanLayer =
-    TraceLayer<SharedClassifier<ServerErrorsAsFailures>, CallSpan, (), RecordOutcome, (), (), RecordFailure>;
+    TraceLayer<SharedClassifier<CallClassifier>, CallSpan, (), RecordOutcome, (), (), RecordFailure>;
 
 /// A response's body inside the call's span.
-pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<ServerErrorsFailureClass>, (), (), RecordFailure>;
+pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<CallFailure>, (), (), RecordFailure>;
 
 /// A layer that opens a span for each call below `base`, named after its path's template in `routes`.
 ///
@@ -62,13 +87,27 @@ pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<ServerErrorsFailureCla
 /// to be recorded: a call that was dropped has no status.
 #[must_use]
 pub fn call_spans(base: BaseUrl, routes: Routes) -> CallSpanLayer {
-    TraceLayer::new_for_http()
+    TraceLayer::new(SharedClassifier::new(CallClassifier))
         .make_span_with(CallSpan { table: Arc::new(Table { base, routes }) })
         .on_request(())
         .on_response(RecordOutcome)
         .on_body_chunk(())
         .on_eos(())
         .on_failure(RecordFailure)
+}
+
+/// Gives each request the [`Sends`] that the spans of its sends are counted by, and that knows its path's template.
+pub(crate) fn counted_sends<B>(
+    base: BaseUrl,
+    routes: Routes,
+) -> impl Fn(Request<B>) -> Request<B> + Clone + Send + Sync + 'static {
+    let table = Arc::new(Table { base, routes });
+    move |mut request| {
+        // An own one each time: a request that a caller sends anew is a new call.
+        let sends = Sends::new(table.template(request.uri()));
+        request.extensions_mut().insert(sends);
+        request
+    }
 }
 
 /// Makes the span of a call.
@@ -87,19 +126,90 @@ impl Table {
     fn template(&self, uri: &Uri) -> &str {
         self.base.strip(uri).and_then(|path| self.routes.template(path)).unwrap_or("unknown")
     }
+
+    fn endpoint<B>(&self, request: &Request<B>) -> &'static str {
+        self.base
+            .strip(request.uri())
+            .and_then(|path| self.routes.find(request.method(), path))
+            .and_then(|route| route.endpoint)
+            .map_or("unknown", Endpoint::as_str)
+    }
 }
 
 impl<B> MakeSpan<B> for CallSpan {
     fn make_span(&mut self, request: &Request<B>) -> Span {
+        let endpoint = self.table.endpoint(request);
         tracing::info_span!(
             "call",
+            otel.name = endpoint,
             otel.kind = "internal",
-            http.request.method = %request.method(),
+            otel.status_code = field::Empty,
+            http.request.method = request.method().as_str(),
             url.template = self.table.template(request.uri()),
+            server.address = request.uri().host(),
+            steadfast.endpoint = endpoint,
             http.response.status_code = field::Empty,
             error.type = field::Empty,
-            outcome = field::Empty,
+            steadfast.outcome = field::Empty,
         )
+    }
+}
+
+/// Says which calls failed: an answer of 400 and above, or none at all.
+#[derive(Clone, Copy, Debug)]
+pub struct CallClassifier;
+
+/// What kind of failure a call ended with; nothing of an error's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallFailure {
+    /// The answer's status.
+    Status(StatusCode),
+    /// There was no answer; the kind is one of [`error_type`], and what it proves of the last send.
+    NoAnswer(&'static str, Certainty),
+}
+
+/// Whether an error proves that the last send was not executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certainty {
+    /// It was not sent.
+    NotSent,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl ClassifyResponse for CallClassifier {
+    type FailureClass = CallFailure;
+    type ClassifyEos = NeverClassifyEos<CallFailure>;
+
+    fn classify_response<B>(
+        self,
+        response: &Response<B>,
+    ) -> ClassifiedResponse<CallFailure, NeverClassifyEos<CallFailure>> {
+        let status = response.status();
+        ClassifiedResponse::Ready(if status.is_client_error() || status.is_server_error() {
+            Err(CallFailure::Status(status))
+        } else {
+            Ok(())
+        })
+    }
+
+    fn classify_error<E: Display + 'static>(self, error: &E) -> CallFailure {
+        let error = (error as &dyn Any).downcast_ref::<BoxError>().map(|error| &**error as &(dyn Error + 'static));
+        let certainty = match error.map(Failure::outcome_of) {
+            Some(outcome) if outcome.is_not_executed() => Certainty::NotSent,
+            _ => Certainty::Unknown,
+        };
+        CallFailure::NoAnswer(error.map_or("_OTHER", error_type), certainty)
+    }
+}
+
+impl Display for CallFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => f.write_str(status.as_str()),
+            Self::NoAnswer(kind, _) => f.write_str(kind),
+        }
     }
 }
 
@@ -111,17 +221,18 @@ impl<B> OnResponse<B> for RecordOutcome {
     fn on_response(self, response: &Response<B>, _: Duration, span: &Span) {
         span.record("http.response.status_code", response.status().as_u16());
         if let Some(outcome) = response.extensions().get::<Outcome>() {
-            span.record("outcome", field::display(outcome));
+            span.record("steadfast.outcome", field::display(outcome));
         }
     }
 }
 
-/// Adds what failed to the span: the status, or the outermost error without its sources.
+/// Adds what failed to the span: the status, or the kind of the error without its text.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordFailure;
 
-impl OnFailure<ServerErrorsFailureClass> for RecordFailure {
-    fn on_failure(&mut self, failure: ServerErrorsFailureClass, _: Duration, span: &Span) {
+impl OnFailure<CallFailure> for RecordFailure {
+    fn on_failure(&mut self, failure: CallFailure, _: Duration, span: &Span) {
+        span.record("otel.status_code", "error");
         span.record("error.type", field::display(failure));
     }
 }

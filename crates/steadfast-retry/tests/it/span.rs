@@ -22,7 +22,7 @@ thread_local! {
 
 /// Keeps everything that is recorded on spans, for each thread apart: tests run beside each other, and a
 /// subscriber of one test's own can miss spans whose call sites another thread meets at the same moment.
-struct Sends;
+struct Spans;
 
 struct Line<'a>(&'a mut Fields);
 
@@ -32,7 +32,7 @@ impl Visit for Line<'_> {
     }
 }
 
-impl Subscriber for Sends {
+impl Subscriber for Spans {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -59,7 +59,7 @@ impl Subscriber for Sends {
 /// The spans of one call.
 fn spans(replies: impl IntoIterator<Item = Reply>, request: Request<Sent>) -> Vec<String> {
     static SUBSCRIBED: Once = Once::new();
-    SUBSCRIBED.call_once(|| tracing::subscriber::set_global_default(Sends).unwrap());
+    SUBSCRIBED.call_once(|| tracing::subscriber::set_global_default(Spans).unwrap());
     SENDS.take();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
