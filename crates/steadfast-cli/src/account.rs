@@ -1,15 +1,15 @@
 //! Whose token it is, where it is kept, and how it is fetched: from the options and the environment.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
 use steadfast::{
     BaseUrl,
-    auth::{ApiKey, FileStore, Identity},
+    auth::{ApiKey, FileStore, Identity, StoreError, TokenStore},
 };
 
 use crate::{
-    exit::Failed,
+    exit::{Failed, print_note},
     secret::{find, variable_of},
 };
 
@@ -80,11 +80,42 @@ impl Account {
     }
 }
 
-/// A store that cannot be used, with what the file system says of it.
-pub(crate) fn store_failed(error: steadfast::auth::StoreError) -> Failed {
+/// A store that cannot be used, with what the file system says of it, and what to do.
+pub(crate) fn store_failed(error: StoreError) -> Failed {
     use std::error::Error;
-    match error.source() {
-        Some(source) => Failed::error(format_args!("{error}: {source}")),
-        None => Failed::error(error),
+    match &error {
+        StoreError::OpenToOthers { place, .. } => {
+            Failed::error(format_args!("{error}: `chmod go-rwx {place}`"))
+        }
+        StoreError::NotAFile { .. } => {
+            Failed::error(format_args!("{error}; name the file itself by --store"))
+        }
+        StoreError::OtherAccount { .. } => Failed::error(format_args!(
+            "{error}; check STEADFAST_BASE_URL, STEADFAST_API_KEY and STEADFAST_CLIENT_ID, or name another file by \
+             --store"
+        )),
+        StoreError::UnknownVersion { .. } => {
+            Failed::error(format_args!("{error}; use the newer program, or name another file by --store"))
+        }
+        StoreError::Garbled { .. } => Failed::error(format_args!(
+            "{error}; `steadfast login` replaces it, and one wrong login is left until then"
+        )),
+        _ => match error.source() {
+            Some(source) => Failed::error(format_args!("{error}: {source}")),
+            None => Failed::error(error),
+        },
+    }
+}
+
+/// Somebody at a terminal should know what is waited for.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Says so if another program holds the right to log in.
+pub(crate) async fn note_if_held(store: &FileStore) {
+    if tokio::time::timeout(SOON, store.lease()).await.is_err() {
+        print_note(format_args!(
+            "steadfast: another program is logging in to this account and holds {}.lock; waiting for it",
+            store.path().display()
+        ));
     }
 }

@@ -7,9 +7,10 @@ use serde::Serialize;
 use steadfast::auth::{Summary, TokenStore};
 
 use crate::{
-    account::{self, Account, store_failed},
+    account::{self, Account, note_if_held, store_failed},
     exit::{Failed, print_line},
     login::{seconds, wall},
+    signal::interrupted,
 };
 
 #[derive(clap::Args)]
@@ -62,15 +63,24 @@ struct Done {
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    tokio::select! {
+        () = interrupted() => Err(Failed::interrupted("interrupted")),
+        ended = act(args) => ended,
+    }
+}
+
+async fn act(args: Args) -> Result<(), Failed> {
     match args.verb {
         Verb::Status(options) => status(options).await,
         Verb::Reset(options) => {
             let (json, store) = (options.json, Account::read(options.account).await?.store()?);
+            note_if_held(&store).await;
             store.reset().await.map_err(store_failed)?;
             done("reset", "logins are allowed again", store.path().display().to_string(), json)
         }
         Verb::Logout(options) => {
             let (json, store) = (options.json, Account::read(options.account).await?.store()?);
+            note_if_held(&store).await;
             store.forget_token().await.map_err(store_failed)?;
             done("logged_out", "token forgotten", store.path().display().to_string(), json)
         }
@@ -89,7 +99,10 @@ async fn status(options: Options) -> Result<(), Failed> {
     match output.token {
         // A token that is still good works, whatever becomes of the next login.
         "valid" => Ok(()),
-        _ if output.latched => Err(Failed::latched("logins are latched; see `steadfast auth reset --help`")),
+        _ if output.latched => Err(Failed::latched(
+            "logins are latched so that the account is not locked: correct the credentials and `steadfast login`, or \
+             see `steadfast doctor` and `steadfast auth reset --help`",
+        )),
         _ => Err(Failed::login_needed("no usable token; see `steadfast login --help`")),
     }
 }
@@ -121,7 +134,9 @@ impl Output {
         if let Some(end) = end {
             print_line(format_args!("until     {}", httpdate::fmt_http_date(end)));
         }
-        print_line(format_args!("accepted  {}", if self.has_worked { "yes" } else { "not yet" }));
+        if self.token != "none" {
+            print_line(format_args!("accepted  {}", if self.has_worked { "yes" } else { "not yet" }));
+        }
         print_line(format_args!(
             "failures  {} of {BUDGET}{}",
             self.failures,

@@ -18,6 +18,7 @@ use crate::{
     exit::{Failed, print_line},
     login::MANY_SESSIONS,
     secret::find,
+    signal::interrupted,
 };
 
 #[derive(clap::Args)]
@@ -45,6 +46,13 @@ const SKEW_MS: i64 = 2_000;
 const FAR_MS: i64 = 30_000;
 
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    tokio::select! {
+        () = interrupted() => Err(Failed::interrupted("interrupted")),
+        ended = examine(args) => ended,
+    }
+}
+
+async fn examine(args: Args) -> Result<(), Failed> {
     let account = Account::read(args.account).await?;
     let mut findings = Findings::default();
     findings.fine("base_url", &account.base);
@@ -52,7 +60,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let summary = store(&account, &mut findings).await;
     redirect(&account, &mut findings).await;
     address(&account, &mut findings);
-    let causes = service(&account, summary.as_ref(), &mut findings).await?;
+    let causes = service(&account, summary, &mut findings).await?;
 
     if args.json {
         let causes = causes.iter().map(ToString::to_string).collect();
@@ -70,7 +78,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 }
 
 /// Whether the store can be used, and what it says of failures and sessions.
-async fn store(account: &Account, findings: &mut Findings) -> Option<Summary> {
+async fn store(account: &Account, findings: &mut Findings) -> Result<Option<Summary>, Unusable> {
     let read = async {
         let store = FileStore::open(account.path()?).map_err(store_failed)?;
         let summary = store.summary().await.map_err(store_failed)?;
@@ -80,11 +88,11 @@ async fn store(account: &Account, findings: &mut Findings) -> Option<Summary> {
         Ok(read) => read,
         Err(failed) => {
             findings.bad("store", failed);
-            return None;
+            return Err(Unusable);
         }
     };
     findings.fine("store", format_args!("{path}, its owner's alone"));
-    let summary = summary?;
+    let Some(summary) = summary else { return Ok(None) };
     match summary.failures {
         _ if summary.latched || summary.failures >= BUDGET => {
             findings.bad("logins", "latched: correct the credentials, or see `steadfast auth reset --help`");
@@ -100,8 +108,12 @@ async fn store(account: &Account, findings: &mut Findings) -> Option<Summary> {
         }
         few => findings.fine("sessions", format_args!("{few} of 10 in 24 hours")),
     }
-    Some(summary)
+    Ok(Some(summary))
 }
+
+/// The store cannot be used.
+#[derive(Clone, Copy, Debug)]
+struct Unusable;
 
 /// Whether the redirect's port is free.
 async fn redirect(account: &Account, findings: &mut Findings) {
@@ -118,7 +130,7 @@ async fn redirect(account: &Account, findings: &mut Findings) {
             Err(error) if error.source().is_none() && !error.is::<steadfast::auth::InvalidRedirect>() => {
                 findings.fine("redirect", format_args!("{uri} is free"));
             }
-            Err(error) => findings.bad("redirect", error),
+            Err(error) => findings.bad("redirect", chain(&*error)),
             Ok(_) => {}
         },
     }
@@ -145,14 +157,14 @@ fn address(account: &Account, findings: &mut Findings) {
 /// What the service says to a request without and with the token.
 async fn service(
     account: &Account,
-    summary: Option<&Summary>,
+    summary: Result<Option<Summary>, Unusable>,
     findings: &mut Findings,
 ) -> Result<Vec<Cause>, Failed> {
     let probe = Probe::new(account)?;
     let bare = match probe.without_token().await {
         Ok(bare) => bare,
         Err(error) => {
-            findings.bad("service", format_args!("no answer: {error}"));
+            findings.bad("service", format_args!("no answer: {}", chain(&*error)));
             return Ok(Vec::new());
         }
     };
@@ -167,6 +179,10 @@ async fn service(
         status => findings.doubtful("service", format_args!("{status} where 401 was expected")),
     }
     let offset = clock(&bare, findings);
+    let Ok(summary) = summary else {
+        findings.doubtful("token", "not looked at, because the store cannot be used");
+        return Ok(Vec::new());
+    };
     let Some(summary) = summary.filter(|summary| summary.issued_at.is_some()) else {
         findings.doubtful("token", "none; see `steadfast login --help`");
         return Ok(Vec::new());
@@ -182,14 +198,19 @@ async fn service(
         Ok(200) => findings.fine("token", "is accepted"),
         Ok(401) => {
             findings.bad("token", "401: is refused");
-            return Ok(causes(summary, offset));
+            return Ok(causes(&summary, offset));
         }
         Ok(403) => findings
             .bad("token", "403: is known, and this machine's address or the app's segments are not admitted"),
         Ok(status) => findings.doubtful("token", format_args!("{status}: the answer says nothing of it")),
-        Err(error) => findings.doubtful("token", format_args!("no answer: {error}")),
+        Err(error) => findings.doubtful("token", format_args!("no answer: {}", chain(&*error))),
     }
     Ok(Vec::new())
+}
+
+/// An error and what caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", chain(source)))
 }
 
 fn clock(probed: &Probed, findings: &mut Findings) -> Option<i64> {

@@ -14,7 +14,7 @@ use steadfast::{
 
 use self::{flow::source, progress::Progress};
 use crate::{
-    account::{self, Account, store_failed},
+    account::{self, Account, note_if_held, store_failed},
     exit::{Failed, print_line, print_note},
     signal::interrupted,
 };
@@ -64,22 +64,28 @@ struct Output {
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    tokio::select! {
+        () = interrupted() => Err(Failed::interrupted(
+            "interrupted; a login that has left counts in any case, see `steadfast auth status`",
+        )),
+        ended = log_in(args) => ended,
+    }
+}
+
+async fn log_in(args: Args) -> Result<(), Failed> {
     let account = Account::read(args.account).await?;
     let store = account.store()?;
     let path = store.path().display().to_string();
     let flow = flow::choose(args.flow).await?;
-    let source = source(flow, account, store, args.paste).await?;
+    let source = source(flow, account, store.clone(), args.paste).await?;
 
     let restored = source.restore().await.map_err(store_failed)?;
     let held = restored && !args.force;
     if !held {
+        note_if_held(&store).await;
         let progress = Progress::start(flow == Flow::Totp && !args.quiet, &source);
-        let ended = tokio::select! {
-            // A login that has left is counted in any case.
-            () = interrupted() => return Err(Failed::interrupted("interrupted")),
-            ended = source.login() => ended,
-        };
-        progress.stop();
+        let ended = source.login().await;
+        drop(progress);
         ended.map_err(|error| failed(&error))?;
     }
     show(&source.status(), if held { "already_logged_in" } else { "logged_in" }, path, args.json)
@@ -130,9 +136,13 @@ fn failed(error: &AuthError) -> Failed {
         text.push_str("\n  perhaps ");
         text.push_str(&cause.to_string());
     }
+    if text.contains("cannot listen for the redirect") {
+        text.push_str("\nstop what listens there, or use `steadfast login --paste`");
+    }
     match error.kind() {
         AuthErrorKind::Latched => Failed::latched(format_args!(
-            "{text}\ncorrect the credentials, or allow logins again by `steadfast auth reset`"
+            "{text}\nno login is sent until then, so that the account is not locked: correct the credentials and log in \
+             again, or, if they were right, find out why with `steadfast doctor` and then `steadfast auth reset`"
         )),
         AuthErrorKind::Unavailable if rate_limited => Failed::rate_limited(text),
         AuthErrorKind::Unavailable if no_code => Failed::login_needed(text),

@@ -10,7 +10,7 @@ use steadfast::{
 
 use crate::{
     exit::{Failed, print_line, print_note},
-    replay::{open_client, with_source},
+    replay::{open_client, with_advice, with_source},
 };
 
 #[derive(clap::Args)]
@@ -71,7 +71,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 }
 
 fn list(args: &Unresolved) -> Result<(), Failed> {
-    let found = FileJournal::read(&args.journal).map_err(|error| Failed::error(with_source(&error)))?;
+    let found = FileJournal::read(&args.journal).map_err(|error| Failed::usage(with_advice(&error)))?;
     let name = args.journal.display();
     let found = found.ok_or_else(|| Failed::usage(format_args!("{name}: no such file")))?;
     print(&steadfast::dedup::unresolved(&found), args.json)

@@ -9,17 +9,21 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io::{self, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
+use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use steadfast::{Access, BaseUrl, Client, Paths};
+use steadfast::{
+    Access, BaseUrl, Client, Paths,
+    limit::{Account, ColdStart, InvalidLimiter, ZoneLimiter},
+};
 use tokio::sync::watch;
 
-pub(crate) use self::known::with_source;
+pub(crate) use self::known::{with_advice, with_source};
 use self::{
     result::{Counts, Results},
     row::{Row, Rows},
@@ -79,10 +83,16 @@ const IN_FLIGHT: usize = 64;
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let name = args.file.display();
     let file = fs::read(&args.file).map_err(|error| Failed::usage(format_args!("{name}: {error}")))?;
-    let rows = Rows::new(file).map_err(|error| Failed::usage(format_args!("{name}: {error}")))?;
-    let journal = args.journal.clone().or_else(|| args.base_url.as_ref().map(|_| known::beside(&args.file)));
+    let file = Bytes::from(file);
+    let open = || Rows::new(file.clone()).map_err(|error| Failed::usage(format_args!("{name}: {error}")));
+    let (rows, again) = (open()?, open()?);
+    let journal = args
+        .journal
+        .clone()
+        .or_else(|| args.base_url.as_ref().map(|_| known::beside(&args.file, ".journal")));
     if let Some(journal) = &journal {
         known::refuse_other_day(journal, known::today())?;
+        known::refuse_other_rows(journal, &args.file, again)?;
     }
     let out: Box<dyn Write> = match &args.out {
         Some(path) => Box::new(
@@ -140,17 +150,15 @@ struct Service {
 
 impl Service {
     async fn open(base: Option<&BaseUrl>, journal: Option<PathBuf>) -> Result<Self, Failed> {
-        let (base, access, arena) = match base {
-            Some(base) => return Ok(Self { client: open_client(base.clone(), journal)?, arena: None }),
-            None => {
-                let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
-                let arena = Arena::serve(sandbox).await?;
-                let own = arena.credentials.clone();
-                let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
-                (own.base_url.parse().map_err(Failed::error)?, access, Some(arena))
-            }
+        let Some(base) = base else {
+            let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
+            let arena = Arena::serve(sandbox).await?;
+            let own = arena.credentials.clone();
+            let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
+            let base = own.base_url.parse().map_err(Failed::error)?;
+            return Ok(Self { client: client(base, access, journal)?, arena: Some(arena) });
         };
-        Ok(Self { client: client(base, access, journal)?, arena })
+        Ok(Self { client: open_client(base.clone(), journal)?, arena: None })
     }
 }
 
@@ -159,13 +167,30 @@ pub(crate) fn open_client(base: BaseUrl, journal: Option<PathBuf>) -> Result<Cli
     client(base, from_environment()?, journal)
 }
 
+/// What is written down is of one service: a journal of another one's orders is refused.
 fn client(base: BaseUrl, access: Access, journal: Option<PathBuf>) -> Result<Client, Failed> {
+    let account = Account::new(base.to_string());
     let builder = Client::builder(base, access).paths(Paths::public());
     let builder = match journal {
-        Some(journal) => builder.journal(journal),
+        Some(journal) => {
+            known::refuse_other_account(&journal, &account)?;
+            builder.account(account).limiter(limiter(&journal)?).journal(journal)
+        }
         None => builder,
     };
     builder.build().map_err(|error| Failed::usage(with_source(&error)))
+}
+
+/// Limits that begin with what an earlier run has spent: to the gateway, both are one.
+fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
+    let kept = ColdStart::Journal(known::beside(journal, ".limits"));
+    ZoneLimiter::builder().preset().cold_start(kept).build().map_err(|error| match error {
+        InvalidLimiter::JournalInUse(_) => Failed::usage(format_args!(
+            "journal {} is in use: wait until the run that uses it has ended",
+            journal.display()
+        )),
+        error => Failed::usage(with_source(&error)),
+    })
 }
 
 fn from_environment() -> Result<Access, Failed> {

@@ -45,6 +45,7 @@ pub(crate) async fn find_or_ask(name: &str, prompt: &str) -> Result<SecretString
 /// Asks a person without showing what is typed.
 pub(crate) async fn ask(prompt: &str) -> std::io::Result<SecretString> {
     let prompt = format!("{prompt}: ");
+    let _shown_again = Echo::found();
     let typed = tokio::task::spawn_blocking(move || {
         let terminal = Term::stderr();
         terminal.write_str(&prompt)?;
@@ -52,6 +53,39 @@ pub(crate) async fn ask(prompt: &str) -> std::io::Result<SecretString> {
     });
     let typed = typed.await.map_err(std::io::Error::other)??;
     Ok(typed.trim().into())
+}
+
+/// The terminal as it was found, which it becomes again: whoever is interrupted at a hidden prompt must see what he
+/// types into his shell.
+#[cfg(unix)]
+struct Echo(Option<rustix::termios::Termios>);
+
+#[cfg(unix)]
+impl Echo {
+    fn found() -> Self {
+        Self(rustix::termios::tcgetattr(rustix::stdio::stdin()).ok())
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Echo {
+    fn drop(&mut self) {
+        use rustix::termios::{OptionalActions, tcsetattr};
+        if let Some(found) = &self.0 {
+            // There may be no terminal any more.
+            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, found);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Echo;
+
+#[cfg(not(unix))]
+impl Echo {
+    fn found() -> Self {
+        Self
+    }
 }
 
 /// A variable's text; an empty one is as good as none.

@@ -131,9 +131,10 @@ impl Account {
 
     /// Decides, at the first poll of the body, whether it leaves; `in_time` is the caller's word on that.
     pub(crate) fn send(self: &Arc<Self>, attempt: AttemptNo, in_time: bool) -> Result<(), OrderRefused> {
+        let today = Event::EpochBegan(self.settings.epoch());
         self.with(|state, now, effects| {
-            // A tick first: what time decides is decided before the question is asked.
-            effects.extend(state.registry.step(now, Event::Tick));
+            // The day first: what time decides is decided before the question is asked.
+            effects.extend(state.registry.step(now, today));
             let refusal = match (in_time, state.registry.may_send(attempt)) {
                 (true, true) => None,
                 (_, false) => Some(OrderRefused::NotWanted),
@@ -230,9 +231,18 @@ impl Account {
     /// Such a call is most likely a repetition by hand. Never longer: one lost answer must not block an order all
     /// day.
     pub(crate) async fn orphaned_twin(&self, order: &OrderRequest) -> Result<(), OrderRefused> {
-        let Some(twin) = self.state.lock().registry.orphaned_twin(order) else { return Ok(()) };
-        let ended = tokio::time::timeout(Duration::from_secs(5), self.ended(twin)).await;
-        ended.map(|_| ()).map_err(|_| OrderRefused::TwinInDoubt)
+        let twin = || self.state.lock().registry.orphaned_twin(order);
+        let Some(mut found) = twin() else { return Ok(()) };
+        let all_ended = async {
+            loop {
+                self.ended(found).await;
+                match twin() {
+                    Some(another) => found = another,
+                    None => return,
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), all_ended).await.map_err(|_| OrderRefused::TwinInDoubt)
     }
 
     /// Waits, for at most a second, until the list is known before the first order of a day or session.
@@ -257,6 +267,11 @@ impl Account {
 
     /// Waits until nothing is in flight or in doubt, then looks once more for what may have appeared late.
     pub(crate) async fn drain(self: &Arc<Self>) {
+        // As long as nobody has shown the way to the list, nothing was sent, and what an earlier process left in doubt
+        // cannot be looked for.
+        if self.state.lock().starter.is_none() {
+            return;
+        }
         self.until(|registry| registry.in_doubt() == 0 && registry.in_flight() == 0).await;
         self.step(Event::LastLook);
         self.until(|registry| !registry.awaits_last_look()).await;
@@ -305,7 +320,12 @@ impl Account {
             Ok(records) => tracing::debug!(?purpose, records = records.len(), "order list read"),
             Err(fault) => tracing::debug!(?purpose, ?fault, "order list not read"),
         }
-        self.step(Event::ReadEnded { read, list });
+        let today = Event::EpochBegan(self.settings.epoch());
+        self.with(|state, now, effects| {
+            // A list that was asked for on the day before may be that day's, or start anew: it must be known as such.
+            effects.extend(state.registry.step(now, today));
+            effects.extend(state.registry.step(now, Event::ReadEnded { read, list }));
+        });
     }
 
     pub(crate) fn tick(self: &Arc<Self>) {

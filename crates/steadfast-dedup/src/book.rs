@@ -24,18 +24,41 @@ struct Entry {
     /// When a list that held it was complete, or its acknowledgement arrived; written once.
     first_seen: Seq,
     owner: Option<IntentNo>,
-    /// The session that lists it, since when, and the latest list that did.
-    listed: Option<Listed>,
+    /// The sessions that list it, since when, and the latest list that did.
+    listed: Vec<Listed>,
     acknowledged: Option<(Session, Duration)>,
-    /// Known by its identifier alone: the record that showed it is lost.
-    bare: bool,
     /// Its record was compared with the order of the intent that owns it.
     compared: bool,
+    /// Which of its legs were listed, one bit for each; none if only its identifier is known.
+    legs: u16,
 }
 
 impl Entry {
     fn first_seen(seen: Seq) -> Self {
-        Self { first_seen: seen, owner: None, listed: None, acknowledged: None, bare: false, compared: false }
+        Self {
+            first_seen: seen,
+            owner: None,
+            listed: Vec::new(),
+            acknowledged: None,
+            compared: false,
+            legs: 0,
+        }
+    }
+
+    /// A list of a session that was read for its own sake held it.
+    fn list(&mut self, session: Session, seen: Seq) {
+        match self.listed.iter_mut().find(|listed| listed.session == session) {
+            Some(listed) => listed.last = seen,
+            None => self.listed.push(Listed { session, first: seen, last: seen }),
+        }
+    }
+
+    /// True if no list has shown this leg of the order yet: legs may share an identifier.
+    fn shows_another_leg(&mut self, record: &OrderRecord) -> bool {
+        let leg = 1 << matcher::leg(record);
+        let new = self.legs & leg == 0;
+        self.legs |= leg;
+        new
     }
 }
 
@@ -117,7 +140,7 @@ impl Book {
 
     /// Takes in a list; `keep` says whether an order without an owner could be anybody's.
     ///
-    /// A repeated identifier counts once.
+    /// A repeated identifier counts once for each leg of the order.
     pub(crate) fn list(
         &mut self,
         source: Source,
@@ -137,21 +160,18 @@ impl Book {
                 Entry::first_seen(seen)
             });
             if source.own {
-                match &mut entry.listed {
-                    Some(listed) if listed.session == source.session => listed.last = seen,
-                    listed => *listed = Some(Listed { session: source.session, first: seen, last: seen }),
-                }
+                entry.list(source.session, seen);
             }
             if new {
                 news.seen.push(order_id.clone());
             }
             if let Some(owner) = entry.owner {
-                if !std::mem::replace(&mut entry.compared, true) {
+                if !matcher::is_exit_leg(&record) && !std::mem::replace(&mut entry.compared, true) {
                     news.owned.push((owner, record));
                 }
                 continue;
             }
-            if !new && !std::mem::take(&mut entry.bare) {
+            if !entry.shows_another_leg(&record) {
                 continue;
             }
             let key = Key::of_record(&record);
@@ -176,19 +196,17 @@ impl Book {
 
     /// An order that a list had shown, in an earlier run of the process.
     pub(crate) fn know(&mut self, source: Source, seen: Seq, order_id: Arc<str>) {
-        let bare = || Entry { bare: true, ..Entry::first_seen(seen) };
-        let entry = self.entries.entry(order_id).or_insert_with(bare);
-        if source.own && entry.listed.is_none() {
-            entry.listed = Some(Listed { session: source.session, first: seen, last: seen });
+        let entry = self.entries.entry(order_id).or_insert_with(|| Entry::first_seen(seen));
+        if source.own {
+            entry.list(source.session, seen);
         }
     }
 
     /// Gives an order to an intent by somebody's word.
     pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: Seq) {
-        self.take_fresh(None, order_id);
+        self.take_fresh(order_id);
         let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::first_seen(seen));
         entry.owner.get_or_insert(owner);
-        entry.bare = false;
     }
 
     /// The intent that an order belongs to.
@@ -207,20 +225,20 @@ impl Book {
     ) -> Canary {
         let mut canary = Canary::Intact;
         for (order_id, entry) in &self.entries {
-            match (entry.listed, entry.acknowledged) {
-                // Only lists that were complete before this read left could have been a lower bound for it.
-                (Some(listed), _)
-                    if listed.session == session && listed.first < started && listed.last < seen =>
-                {
-                    return Canary::Gone(order_id.clone());
-                }
-                // Younger acknowledgements prove nothing: lists lag.
-                (None, Some((acknowledged_in, at)))
-                    if acknowledged_in == session && at.saturating_add(lateness) < started_at =>
-                {
-                    canary = Canary::Stale;
-                }
-                _ => {}
+            let listed = entry.listed.iter().find(|listed| listed.session == session);
+            if listed.is_some_and(|listed| listed.last >= seen) {
+                continue;
+            }
+            // Only lists that were complete before this read left could have been a lower bound for it.
+            if listed.is_some_and(|listed| listed.first < started) {
+                return Canary::Gone(order_id.clone());
+            }
+            // Younger acknowledgements prove nothing: lists lag.
+            let old = |(acknowledged_in, at): (Session, Duration)| {
+                acknowledged_in == session && at.saturating_add(lateness) < started_at
+            };
+            if entry.acknowledged.is_some_and(old) {
+                canary = Canary::Stale;
             }
         }
         canary
@@ -241,11 +259,11 @@ impl Book {
     }
 
     /// Gives an order to an intent that found it in the list.
-    pub(crate) fn claim(&mut self, key: &Key, order_id: &str, owner: IntentNo) -> Option<Fresh> {
+    pub(crate) fn claim(&mut self, order_id: &str, owner: IntentNo) -> Option<Fresh> {
         let entry = self.entries.get_mut(order_id)?;
         debug_assert!(entry.owner.is_none(), "a claim is never revoked");
         entry.owner = Some(owner);
-        self.take_fresh(Some(key), order_id)
+        self.take_fresh(order_id)
     }
 
     /// Gives an order to the intent whose answer named it.
@@ -258,11 +276,9 @@ impl Book {
         seen: Seq,
         at: Duration,
     ) -> Claimed {
-        self.take_fresh(None, order_id);
-        let entry = self
-            .entries
-            .entry(order_id.clone())
-            .or_insert_with(|| Entry { acknowledged: Some((session, at)), ..Entry::first_seen(seen) });
+        self.take_fresh(order_id);
+        let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::first_seen(seen));
+        entry.acknowledged.get_or_insert((session, at));
         if entry.owner.is_some_and(|other| other != owner) || entry.first_seen < sent {
             return Claimed::Conflict;
         }
@@ -314,15 +330,19 @@ impl Book {
         self.entries.get(order_id).map_or((Seq(0), None, false), |e| (e.first_seen, e.owner, fresh))
     }
 
-    fn take_fresh(&mut self, key: Option<&Key>, order_id: &str) -> Option<Fresh> {
-        let take = |list: &mut Vec<Fresh>| {
-            list.iter().position(|fresh| &*fresh.order_id == order_id).map(|at| list.remove(at))
-        };
-        let found = match key {
-            Some(key) => self.fresh.get_mut(key).and_then(take),
-            None => self.fresh.values_mut().find_map(take),
-        };
+    fn take_fresh(&mut self, order_id: &str) -> Option<Fresh> {
+        let mut taken = None;
+        // All of its legs go with it.
+        for list in self.fresh.values_mut().chain([&mut self.vague]) {
+            list.retain_mut(|fresh| {
+                let other = &*fresh.order_id != order_id;
+                if !other {
+                    taken.get_or_insert_with(|| fresh.clone());
+                }
+                other
+            });
+        }
         self.fresh.retain(|_, list| !list.is_empty());
-        found.or_else(|| take(&mut self.vague))
+        taken
     }
 }

@@ -28,7 +28,7 @@ impl Registry {
         // Each claim may take away what kept another intent in doubt.
         while let Some((number, claim)) = self.next_claim(key) {
             match claim {
-                Claim::Take(order_id) => self.take(key, number, &order_id, out),
+                Claim::Take(order_id) => self.take(number, &order_id, out),
                 Claim::Barred(reason) => self.finish_unresolved(number, reason, out),
             }
         }
@@ -106,9 +106,9 @@ impl Registry {
         })
     }
 
-    fn take(&mut self, key: &Key, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
+    fn take(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         let confidence = self.confidence(number, order_id);
-        let Some(fresh) = self.book.claim(key, order_id, number) else { return };
+        let Some(fresh) = self.book.claim(order_id, number) else { return };
         self.tally.recover(confidence, self.lag(number));
         let status = fresh.record.status.as_ref().map(|status| match status {
             Code::Known(status) => status.as_str().to_owned(),

@@ -93,13 +93,19 @@ impl Registry {
         if self.finished.len() > self.rules.remembered
             && let Some(oldest) = self.finished.pop_front()
         {
-            // What may still appear keeps its place among the others of its key.
-            if self.unsettled.iter().any(|(_, attempt)| attempt.intent == oldest) {
+            // What may still appear, or bars others from being reasoned about, keeps its place.
+            if self.is_still_needed(oldest) {
                 self.finished.push_back(oldest);
             } else {
                 self.drop_finished(oldest);
             }
         }
+    }
+
+    fn is_still_needed(&self, number: IntentNo) -> bool {
+        let key = self.intents.get(&number).and_then(|intent| self.keys.get(&intent.key));
+        key.is_some_and(|key| key.tainting.contains(&number))
+            || self.unsettled.iter().any(|(_, attempt)| attempt.intent == number)
     }
 
     fn drop_finished(&mut self, number: IntentNo) {

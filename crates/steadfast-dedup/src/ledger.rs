@@ -183,6 +183,9 @@ mod tests {
         account.send(attempt, true).unwrap();
         account.close(attempt, Outcome::Unknown { resend: Resend::Never }, Answer::Status(504));
         assert_eq!((weak.in_doubt(), ledger.in_doubt()), (1, 1));
+        // Nobody has shown it the way to the list, so there is nothing to wait for.
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(3_600), ledger.shutdown()).await;
+        assert_eq!((ended, ledger.in_doubt()), (Ok(()), 1));
         // The account outlives the ledger here, and is still not seen.
         drop(ledger);
         assert_eq!((weak.in_doubt(), account.in_doubt()), (0, 1));

@@ -4,8 +4,15 @@
 //! list of one login session shows first of all the orders of that session.
 
 use crate::{
-    attempt::Attempt, book::Fresh, intent::Intent, key::Key, matcher, policy::OrdersScope,
-    registry::Registry, resolution::Reason, stamp::IntentNo,
+    attempt::Attempt,
+    book::Fresh,
+    intent::Intent,
+    key::Key,
+    matcher,
+    policy::{AccountMode, OrdersScope},
+    registry::Registry,
+    resolution::Reason,
+    stamp::IntentNo,
 };
 
 impl Registry {
@@ -82,6 +89,13 @@ impl Registry {
     pub(crate) fn dead_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let mut dead = self.dead_of(key).filter(|(_, intent)| self.is_strict(intent, fresh));
         dead.next().map(|(number, _)| number)
+    }
+
+    /// True if an order without an owner is what a search for it would have claimed.
+    pub(crate) fn is_certainly(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        self.settings.account_mode == AccountMode::Exclusive
+            && intent.has_baseline
+            && self.is_strict(intent, fresh)
     }
 
     /// The intents of a key of which an order may still appear: those in flight or in doubt, and the dead.

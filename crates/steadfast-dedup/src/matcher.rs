@@ -3,7 +3,7 @@
 //! Two predicates, because the two mistakes cost differently. Taking an order for ours needs [`strict`]; taking ours
 //! for absent needs that nothing is even [`loose`]. What lies between is never acted upon.
 
-use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest};
+use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Side};
 
 /// True if the record shows exactly this order, as far as it shows anything.
 ///
@@ -31,13 +31,33 @@ pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
 /// A field that is absent or in an unknown spelling excludes nothing. Exit legs are made by the service and are
 /// never what was asked for.
 pub(crate) fn loose(record: &OrderRecord, order: &OrderRequest) -> bool {
-    let exit_leg = matches!(record.leg_type, Some(Code::Known(LegType::StopLoss | LegType::Target)));
     let sym_id = record.sym_id.as_deref().is_none_or(|sym_id| sym_id == order.sym_id().as_str());
     let side = match &record.side {
         Some(Code::Known(side)) => *side == order.side(),
         Some(Code::Other(_)) | None => true,
     };
-    !exit_leg && sym_id && side
+    !is_exit_leg(record) && sym_id && side
+}
+
+/// True if the service made this leg, to end what the order begins.
+pub(crate) fn is_exit_leg(record: &OrderRecord) -> bool {
+    matches!(record.leg_type, Some(Code::Known(LegType::StopLoss | LegType::Target)))
+}
+
+/// A small number for each leg that one order may be listed as: its direction and its type.
+pub(crate) fn leg(record: &OrderRecord) -> u32 {
+    let side = match record.side {
+        Some(Code::Known(Side::Buy)) => 0,
+        Some(Code::Known(Side::Sell)) => 1,
+        Some(Code::Other(_)) | None => 2,
+    };
+    let leg = match record.leg_type {
+        None | Some(Code::Known(LegType::Main)) => 0,
+        Some(Code::Known(LegType::StopLoss)) => 1,
+        Some(Code::Known(LegType::Target)) => 2,
+        Some(Code::Other(_)) => 3,
+    };
+    side * 4 + leg
 }
 
 /// True if the record shows every field of the order.

@@ -23,6 +23,7 @@ pub(crate) struct Poller<S> {
     account: Arc<Account>,
     service: S,
     template: Template,
+    running: Running,
 }
 
 /// What the reads have in common.
@@ -85,7 +86,9 @@ where
         let Ok(runtime) = Handle::try_current().as_ref().or(first.as_ref()).cloned() else {
             return account.stop_polling();
         };
-        let poller = Poller { account, service: service.lock().clone(), template: template.clone() };
+        // Made here, not in the task: a runtime that shuts down drops it unpolled.
+        let running = Running { account: account.clone(), ended: false };
+        let poller = Poller { account, service: service.lock().clone(), template: template.clone(), running };
         drop(runtime.spawn(poller.run::<B, RB>()));
     })
 }
@@ -99,7 +102,6 @@ impl<S> Poller<S> {
         RB: Body<Data = Bytes>,
         RB::Error: Into<BoxError>,
     {
-        let mut running = Running { account: self.account.clone(), ended: false };
         while let Some(wake) = self.account.plan() {
             let (Wake::Read(at, _) | Wake::Tick(at)) = wake;
             if at > self.account.now() {
@@ -111,7 +113,7 @@ impl<S> Poller<S> {
                 Wake::Tick(_) => self.account.tick(),
             }
         }
-        running.ended = true;
+        self.running.ended = true;
     }
 
     async fn read<B, RB>(&mut self, purpose: Purpose)

@@ -1,6 +1,9 @@
 //! What earlier processes left in doubt, and what has become of it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use steadfast_spec::{OrderRequest, Outcome, ext};
 
@@ -97,7 +100,7 @@ impl Replay {
         // Sends that placed nothing may have been forgotten: those that are left are numbered anew.
         let mut indices: BTreeMap<AttemptNo, usize> = BTreeMap::new();
         let mut counts: BTreeMap<IntentNo, usize> = BTreeMap::new();
-        let mut others: BTreeMap<IntentNo, RecoveredOrder> = BTreeMap::new();
+        let mut others: BTreeMap<IntentNo, Overdue> = BTreeMap::new();
         for entry in entries {
             let events = &mut replay.events;
             match entry.record.clone() {
@@ -105,7 +108,10 @@ impl Replay {
                     replay.next_intent = replay.next_intent.max(attempt.intent.0.saturating_add(1));
                     let verdict = Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()));
                     let (account, intent) = (entry.account.clone(), attempt.intent);
-                    others.insert(intent, RecoveredOrder { account, intent, name, order, verdict });
+                    let order = RecoveredOrder { account, intent, name, order, verdict };
+                    let overdue =
+                        others.entry(intent).or_insert(Overdue { order, standing: BTreeSet::new() });
+                    overdue.standing.insert(attempt.index);
                 }
                 Record::Begun { attempt, session, name, order, .. } => {
                     let intent = attempt.intent;
@@ -124,7 +130,8 @@ impl Replay {
                     if let Some(&index) = indices.get(&attempt) {
                         let attempt = AttemptNo { intent: attempt.intent, index };
                         events.push(Event::Closed { attempt, outcome, answer });
-                    } else if !outcome.is_unknown() {
+                    } else if others.get_mut(&attempt.intent).is_some_and(|it| it.is_over(attempt, &outcome))
+                    {
                         others.remove(&attempt.intent);
                     }
                 }
@@ -148,7 +155,69 @@ impl Replay {
             }
         }
         replay.events.push(Event::Restarted);
-        replay.left = others.into_values().collect();
+        replay.left = others.into_values().map(|overdue| overdue.order).collect();
         replay
+    }
+}
+
+/// An order of another day that nobody has decided.
+struct Overdue {
+    order: RecoveredOrder,
+    /// Sends that may have placed it.
+    standing: BTreeSet<usize>,
+}
+
+impl Overdue {
+    /// Whether its end is known with this answer. A refusal says nothing of the sends before it.
+    fn is_over(&mut self, attempt: AttemptNo, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Accepted { order_id } => order_id.is_some(),
+            outcome if outcome.is_not_executed() => {
+                self.standing.remove(&attempt.index);
+                self.standing.is_empty()
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::Resend;
+
+    use super::*;
+    use crate::{event::Answer, stamp::Session};
+
+    fn entries(outcomes: &[Outcome]) -> Vec<Entry> {
+        let fields =
+            [("symId", "S"), ("qty", "1"), ("side", "buy"), ("type", "market"), ("product", "intraday")];
+        let order =
+            Arc::new(OrderRequest::from_fields(fields.into_iter().chain([("validity", "day")])).unwrap());
+        let sends = outcomes.iter().enumerate().flat_map(|(index, outcome)| {
+            let attempt = AttemptNo { intent: IntentNo(4), index };
+            let (session, day) = (Session::default(), Epoch(1));
+            let begun = Record::Begun { attempt, session, day, name: None, order: order.clone() };
+            [begun, Record::Closed { attempt, outcome: outcome.clone(), answer: Answer::Status(400) }]
+        });
+        sends.map(|record| Entry { account: ext::Account::default(), record }).collect()
+    }
+
+    #[test]
+    fn a_refused_second_send_does_not_end_yesterdays_doubt() {
+        let lost = Outcome::Unknown { resend: Resend::AfterAbsence };
+        let acknowledged = Outcome::Accepted { order_id: Some("o".into()) };
+        for (outcomes, left) in [
+            // Its refusal once took the first send's doubt with it, and nobody was told of the order any more.
+            (&[lost.clone(), Outcome::Rejected][..], 1),
+            (&[lost.clone(), Outcome::NotSent], 1),
+            (&[lost.clone(), Outcome::NotExecuted], 1),
+            (&[Outcome::Accepted { order_id: None }], 1),
+            (&[Outcome::NotExecuted, lost.clone()], 1),
+            (&[Outcome::NotExecuted, Outcome::Rejected], 0),
+            (&[lost, acknowledged], 0),
+        ] {
+            let entries = entries(outcomes);
+            assert_eq!(Replay::of(&entries, Epoch(2)).left.len(), left, "{outcomes:?}");
+        }
     }
 }

@@ -57,13 +57,24 @@ impl Registry {
 
     fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
         let lag = self.lag(number);
+        let certain = self.intents.get(&number).is_some_and(|intent| self.is_certainly(intent, fresh));
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
         let order_id = fresh.order_id.to_string();
         match (kept, intent.resends(), self.settings.account_mode) {
+            // Its caller was told that it is not resolved, and this does not resolve it.
+            (None, ..) if !certain => {
+                self.book.flag(&fresh.order_id);
+                out.push(Effect::Report(OrderEvent::LateDuplicate {
+                    intent: number,
+                    name,
+                    order_id,
+                    kept: None,
+                }));
+            }
             // Its caller was told that it is not resolved; now it is, and the order has its owner.
             (None, ..) => {
-                self.book.claim(key, &fresh.order_id, number);
+                self.book.claim(&fresh.order_id, number);
                 self.tally.visibility_lag.observe(lag);
                 let status = None;
                 intent.phase =

@@ -42,12 +42,14 @@ impl Listener {
         let listed = response.status() == StatusCode::OK;
         // What is packed would have to be unpacked to be read; nobody asked for that.
         let plain = !response.headers().contains_key(header::CONTENT_ENCODING);
+        // A copy out of a cache may be of the day before.
+        let fresh = response.headers().get(header::AGE).is_none_or(|age| age.as_bytes() == b"0");
         // The guard of a ledger with a journal knows the session by another name.
         let extensions = response.extensions();
         let hashed = extensions.get::<Session>().copied();
         self.session =
             hashed.unwrap_or_else(|| Session::new(extensions.get::<ext::TokenGeneration>().copied()));
-        (listed && plain).then_some(self)
+        (listed && plain && fresh).then_some(self)
     }
 
     /// True while what has passed may still be a list that can be held.

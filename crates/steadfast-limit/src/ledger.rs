@@ -153,6 +153,19 @@ impl Ledger {
         windows.fold(now, Nanos::max).max(frozen).max(self.held_back(lane))
     }
 
+    /// The instant at which a request of `lane` could be granted at the earliest by the zone's own way of counting,
+    /// if nothing were on its way and nobody waited: later than [`estimate`](Self::estimate) where that way is
+    /// stricter than the log.
+    pub(crate) fn estimate_alone(&self, rules: &Rules, lane: Lane, strict: bool, now: Nanos) -> Nanos {
+        let stamps = self.stamps(rules, lane, strict);
+        let counting = self.ladder().counting(rules.profile);
+        let mut scratch = Vec::new();
+        let mut opens = |bound: &Bound| {
+            bound_opens(bound, counting, stamps, bound.ceilings[lane as usize], 0, now, &mut scratch)
+        };
+        rules.bounds.iter().filter_map(&mut opens).fold(now, Nanos::max)
+    }
+
     /// Charges the pacer for a request of `lane`, if it is paced; false if it comes too early.
     pub(crate) fn pace(&mut self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
         let Some(pace) = rules.pace.filter(|_| is_paced(lane)) else { return true };

@@ -252,7 +252,9 @@ impl Limiter {
                 None => {
                     let rules = &self.rules[usize::from(zone.0)];
                     let strict = self.settings.strict_critical;
-                    self.new_ledger(*zone, *key).estimate(rules, lane, 0, strict, now)
+                    let ledger = self.new_ledger(*zone, *key);
+                    let alone = ledger.estimate_alone(rules, lane, strict, now);
+                    alone.max(ledger.estimate(rules, lane, 0, strict, now))
                 }
             });
         }

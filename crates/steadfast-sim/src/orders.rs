@@ -8,6 +8,7 @@
 //! What a client is judged by is the gateway's own book, in which every order bears the name of who wanted it.
 
 mod campaign;
+mod crash;
 mod failure;
 mod oracle;
 mod ours;
@@ -70,6 +71,13 @@ pub struct Args {
     /// What lies between the client and the gateway.
     #[arg(long, value_enum, default_value_t = Medium::Direct)]
     pub wire: Medium,
+    /// Leaves the lists, and what the specification leaves open, as plain as can be, and spares what is sent again:
+    /// then every order must be resolved.
+    #[arg(long, conflicts_with = "unbounded")]
+    pub plain: bool,
+    /// Kills the process once in each session, and lets another one go on with its journal.
+    #[arg(long, conflicts_with = "unbounded")]
+    pub crashes: bool,
     /// The rivals trade one seed out of so many; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rivals_every: u64,
@@ -99,6 +107,10 @@ const UNBOUNDED: Duration = Duration::from_secs(600);
 /// The longest time between two looks at orders that ended without certainty.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1_800);
 const SPARE: Duration = Duration::from_secs(120);
+
+/// The sites at which lists fail or are written in other words, and sessions and callers end early.
+const OPEN_QUESTIONS: [&str; 8] =
+    ["swarm.reads", "swarm.refused-share", "list.form", "list.scope", "list.order", "token.dies", "order.patience", "retry-after"];
 
 /// Runs the simulation and prints what it found.
 pub fn run(args: &Args) -> ExitCode {
@@ -151,6 +163,11 @@ fn campaign(args: &Args) -> Campaign {
     campaign.time = args.minutes.map(|minutes| minutes * 60).or(args.seconds).map(Duration::from_secs);
     campaign.world.medium = args.wire;
     campaign.without.clone_from(&args.without);
+    campaign.world.crashes = args.crashes;
+    if args.plain {
+        campaign.world.plain = true;
+        campaign.without.extend(OPEN_QUESTIONS.map(str::to_owned));
+    }
     campaign.rivals_every = if args.seed.is_some() { args.rivals_every.min(1) } else { args.rivals_every };
     campaign
 }
@@ -166,7 +183,15 @@ fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
         Expected::Later => (UNBOUNDED, UNBOUNDED + WATCH_INTERVAL),
     };
     Campaign {
-        world: World { settings, expected, medium: Medium::Direct, lateness, watched: watched + SPARE },
+        world: World {
+            settings,
+            expected,
+            medium: Medium::Direct,
+            plain: false,
+            crashes: false,
+            lateness,
+            watched: watched + SPARE,
+        },
         seeds: 0..u64::MAX,
         orders: u64::MAX,
         time: None,

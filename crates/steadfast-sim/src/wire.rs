@@ -48,6 +48,8 @@ pub(crate) const INTENT: &str = "x-test-intent";
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     shared: Arc<Shared>,
+    /// Set once the process at this end is dead: nothing of what it still wants to send leaves.
+    cut: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -75,6 +77,12 @@ struct State {
     /// True while a fault of an earlier request may still wait in the gateway.
     armed: bool,
     acks: Acks,
+    /// Sends of orders that left and were not refused.
+    standing: BTreeSet<(u64, u64)>,
+    /// The orders that an earlier process had sent.
+    inherited: BTreeSet<u64>,
+    /// How often one of them was sent again.
+    sent_again: u64,
     trace: u64,
 }
 
@@ -101,7 +109,23 @@ pub(crate) struct Seen {
 impl Wire {
     pub(crate) fn new(sandbox: Sandbox, chooser: Arc<Chooser>, weather: Weather) -> Self {
         let (healed, state) = (AtomicBool::new(false), Mutex::default());
-        Self { shared: Arc::new(Shared { sandbox, chooser, weather, healed, state }) }
+        let cut = Arc::default();
+        Self { shared: Arc::new(Shared { sandbox, chooser, weather, healed, state }), cut }
+    }
+
+    /// The process at this end dies. Returns the end that the next process uses, and the orders that have left and
+    /// were not refused.
+    pub(crate) fn cut(&self) -> (Self, BTreeSet<u64>) {
+        self.cut.store(true, Ordering::Relaxed);
+        let mut state = self.shared.state();
+        state.inherited = state.standing.iter().map(|&(of, _)| of).collect();
+        (Self { shared: self.shared.clone(), cut: Arc::default() }, state.inherited.clone())
+    }
+
+    /// How many sends of orders have left, and how many of them were of orders that an earlier process had sent.
+    pub(crate) fn sends(&self) -> (u64, u64) {
+        let state = self.shared.state();
+        (state.attempts, state.sent_again)
     }
 
     /// From now on no fault is chosen any more.
@@ -119,7 +143,7 @@ impl Wire {
 
     /// The gateway's end of a connection: answers a request that came over it.
     async fn answer(self, request: Request<hyper::body::Incoming>) -> Result<Response<Body>, Broken> {
-        Self::carry(self.shared, request).await
+        self.carry(request).await
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -133,10 +157,14 @@ impl Wire {
         }
     }
 
-    async fn carry<B>(shared: Arc<Shared>, request: Request<B>) -> Result<Response<Body>, Broken>
+    async fn carry<B>(self, request: Request<B>) -> Result<Response<Body>, Broken>
     where
         B: http_body::Body<Data = Bytes> + Send,
     {
+        if self.cut.load(Ordering::Relaxed) {
+            return pending().await;
+        }
+        let shared = self.shared;
         let (parts, body) = request.into_parts();
         let call = shared.number(&parts);
         let fault = shared.choose(call, &parts);
@@ -180,7 +208,7 @@ impl tower::Service<Request<Full<Bytes>>> for Wire {
     }
 
     fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
-        Box::pin(Self::carry(self.shared.clone(), request))
+        Box::pin(self.clone().carry(request))
     }
 }
 
@@ -194,7 +222,7 @@ impl tower::Service<Request<steadfast::RequestBody>> for Wire {
     }
 
     fn call(&mut self, request: Request<steadfast::RequestBody>) -> Self::Future {
-        Box::pin(Self::carry(self.shared.clone(), request))
+        Box::pin(self.clone().carry(request))
     }
 }
 
@@ -251,6 +279,8 @@ impl Shared {
         let mut state = self.state();
         if call.kind == Kind::Place {
             state.attempts += 1;
+            state.sent_again += u64::from(state.inherited.contains(&call.of));
+            state.standing.insert((call.of, call.nth));
             if in_doubt {
                 state.attempts_in_doubt += 1;
                 state.doubted.insert(call.of);
@@ -287,6 +317,9 @@ impl Shared {
             Err(_) => Err(Broken::Reset),
         };
         let mut state = self.state();
+        if matches!(status, 401 | 429) {
+            state.standing.remove(&(call.of, call.nth));
+        }
         let now = u64::try_from(self.sandbox.now().as_nanos()).unwrap_or(u64::MAX);
         for number in [now, call.of, call.nth, u64::from(status)] {
             state.trace = Site::new(fault.name).of(call.kind as u64).nth(number).mixed(state.trace);

@@ -60,6 +60,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `metrics` | `metrics`: durations, rates and gauges through the `metrics` facade, and `Client::record_metrics` |
 //! | `reqwest` | `leaf::ReqwestLeaf`: the stack over a `reqwest` client |
 //!
 //! Pages to read: [adopting one layer at a time](guide::adopting), and [what the specification does not
@@ -77,6 +78,11 @@ mod error;
 mod gate;
 pub mod guide;
 pub mod leaf;
+#[cfg(feature = "metrics")]
+pub mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "metrics/off.rs"]
+mod metrics;
 pub mod route;
 mod stack;
 pub mod trace;

@@ -14,6 +14,7 @@ use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
 
 use crate::{
     deadline::DeadlineLayer,
+    metrics::{AdmittedLayer, AttemptMetricsLayer, CallMetricsLayer, QueuedLayer},
     route::RouteLayer,
     trace::{self, TracedBody},
 };
@@ -214,15 +215,20 @@ impl Stack {
             // Once for each call:
             .layer(SetSensitiveRequestHeadersLayer::new([AUTHORIZATION])) // a caller's own header is never shown
             .layer(trace::call_spans(self.base.clone(), self.routes.clone())) // sees everything that becomes of the call
+            .map_request(trace::counted_sends(self.base.clone(), self.routes.clone())) // for the spans of its sends
             .layer(self.deadline) // stamps what all waits below honour
             .layer(routes) // says what the request is to everybody below
+            .layer(CallMetricsLayer::default()) // with the metrics: how long it all took, under the name of its route
             .layer(orders) // outermost of those that send again: it alone owns doubt
             .layer(self.retry.clone().predict_permit(self.permits()).layer()) // repeats what certainly was not executed, or only reads
             .layer(RefreshLayer::new(self.tokens.clone())) // each repeat may need a token that did not exist before
             // Once for each send:
+            .layer(QueuedLayer::default()) // with the metrics: how long a permit took
             .layer(limits) // every send takes a permit, whoever asked for it
+            .layer(AdmittedLayer::default())
             .layer(AuthHeaderLayer::new(self.tokens.clone()).only_to(&self.base)) // the token of now, not of then
             .layer(SendGuardLayer::new(&self.ledger)) // the last word on whether an order leaves
+            .layer(AttemptMetricsLayer::default()) // with the metrics: how long the send took, and what it follows
             .layer(ClassifyLayer::new()) // what the answer proves, for everybody above
             .layer(self.attempt_timeout) // its end is an answer that the layers above see
             .map_err(Into::<BoxError>::into)

@@ -160,22 +160,18 @@ impl<B> MakeSpan<B> for CallSpan {
 pub struct CallClassifier;
 
 /// What kind of failure a call ended with; nothing of an error's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallFailure {
     /// The answer's status.
     Status(StatusCode),
-    /// There was no answer; the kind is one of [`error_type`], and what it proves of the last send.
-    NoAnswer(&'static str, Certainty),
-}
-
-/// Whether an error proves that the last send was not executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Certainty {
-    /// It was not sent.
-    NotSent,
-    /// Nobody knows.
-    Unknown,
+    /// There was no answer.
+    NoAnswer {
+        /// The kind of the error, by [`error_type`].
+        kind: &'static str,
+        /// What the error proves.
+        outcome: Outcome,
+    },
 }
 
 impl ClassifyResponse for CallClassifier {
@@ -195,12 +191,14 @@ impl ClassifyResponse for CallClassifier {
     }
 
     fn classify_error<E: Display + 'static>(self, error: &E) -> CallFailure {
-        let error = (error as &dyn Any).downcast_ref::<BoxError>().map(|error| &**error as &(dyn Error + 'static));
-        let certainty = match error.map(Failure::outcome_of) {
-            Some(outcome) if outcome.is_not_executed() => Certainty::NotSent,
-            _ => Certainty::Unknown,
-        };
-        CallFailure::NoAnswer(error.map_or("_OTHER", error_type), certainty)
+        let error =
+            (error as &dyn Any).downcast_ref::<BoxError>().map(|error| &**error as &(dyn Error + 'static));
+        match error {
+            Some(error) => {
+                CallFailure::NoAnswer { kind: error_type(error), outcome: Failure::outcome_of(error) }
+            }
+            None => CallFailure::NoAnswer { kind: "_OTHER", outcome: Failure::outcome_of(&fmt::Error) },
+        }
     }
 }
 
@@ -208,7 +206,7 @@ impl Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(status) => f.write_str(status.as_str()),
-            Self::NoAnswer(kind, _) => f.write_str(kind),
+            Self::NoAnswer { kind, .. } => f.write_str(kind),
         }
     }
 }
@@ -233,7 +231,10 @@ pub struct RecordFailure;
 impl OnFailure<CallFailure> for RecordFailure {
     fn on_failure(&mut self, failure: CallFailure, _: Duration, span: &Span) {
         span.record("otel.status_code", "error");
-        span.record("error.type", field::display(failure));
+        span.record("error.type", field::display(&failure));
+        if let CallFailure::NoAnswer { outcome, .. } = failure {
+            span.record("steadfast.outcome", field::display(outcome));
+        }
     }
 }
 

@@ -44,6 +44,7 @@ impl Shared {
                 corrected,
                 Arc::clone(&docket),
             );
+            let by = self.correction(corrected);
             tracing::debug!(corrected, "logging in");
             let failure = match login.attempt(&attempt).await {
                 Ok(grant) => match self.keep(&docket, grant, before).await {
@@ -58,13 +59,26 @@ impl Shared {
             tracing::warn!(failure = failure.as_str(), ?next, "login attempt failed");
             match next {
                 Next::Again { at, other_clock } => {
-                    // Without a sample the first try was by this machine's clock; its answer may have brought one.
-                    corrected ^= other_clock;
+                    if other_clock {
+                        corrected = self.other_clock(corrected, by);
+                    }
                     tokio::time::sleep_until(self.instant(at)).await;
                 }
                 Next::GiveUp(refusal) => return Err(self.error(refusal).with_source(failure)),
             }
         }
+    }
+
+    /// What is added to this machine's clock to make codes, in milliseconds.
+    fn correction(&self, corrected: bool) -> i64 {
+        if corrected { self.skew.lock().offset().unwrap_or_default() } else { 0 }
+    }
+
+    /// Whether the next code is made by the corrected clock, after one that was off by `by` has been refused. Its
+    /// answer may have told the time for the first time, or that one of the clocks has been set.
+    fn other_clock(&self, corrected: bool, by: i64) -> bool {
+        let was_set = (self.correction(true) - by).abs() > CLOCK_SET_MS;
+        was_set || !corrected
     }
 
     fn judge(&self, failure: &LoginFailure, login: &dyn AnyLogin) -> Next {
@@ -76,6 +90,9 @@ impl Shared {
         })
     }
 }
+
+/// Estimates of the same offset differ by less.
+const CLOCK_SET_MS: i64 = 2_000;
 
 /// Tells the waiters how the login ended, even when its task panics or the runtime goes away.
 struct Landing {

@@ -1,9 +1,11 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use secrecy::ExposeSecret;
 use steadfast::{
     BoxError, LimiterGate, Transport,
     auth::{
         BrowserLogin, CodeExchange, Credentials, FileStore, IndividualLogin, OneTimeCode, TokenSource,
-        TotpSecret,
+        TokenStore, TotpSecret,
     },
     limit::{Account as LimitAccount, ZoneLimiter},
 };
@@ -38,14 +40,17 @@ pub(super) async fn source(flow: Flow, account: Account, store: FileStore, paste
     let builder = match flow {
         Flow::Totp => {
             let secret = find_or_ask("TOTP_SECRET", "TOTP secret").await?;
-            let secret = TotpSecret::new(secret).map_err(Failed::usage)?;
+            let secret = TotpSecret::new(secret)
+                .map_err(|error| Failed::usage(format_args!("STEADFAST_TOTP_SECRET: {error}")))?;
             let credentials = credentials(client_id).await?;
             let login = IndividualLogin::totp(leaf, base, api_key.clone(), credentials, secret);
             TokenSource::builder(api_key.clone(), login.map_err(Failed::usage)?.gate(gate))
         }
         Flow::Otp => {
             let credentials = credentials(client_id).await?;
-            let login = IndividualLogin::otp(leaf, base, api_key.clone(), credentials, one_time_code);
+            let (asked, kept) = (AtomicBool::new(false), store.clone());
+            let codes = move || one_time_code(asked.swap(true, Ordering::Relaxed).then(|| kept.clone()));
+            let login = IndividualLogin::otp(leaf, base, api_key.clone(), credentials, codes);
             TokenSource::builder(api_key.clone(), login.map_err(Failed::usage)?.gate(gate))
         }
         Flow::Browser => {
@@ -60,8 +65,9 @@ pub(super) async fn source(flow: Flow, account: Account, store: FileStore, paste
             let browser = browser.map_err(Failed::usage)?;
             let (base, key) = (base, api_key.clone());
             if paste {
-                let login =
-                    CodeExchange::new(leaf, base, key, secret, redirect, browser.paste(pasted_address));
+                let asked = AtomicBool::new(false);
+                let browser = browser.paste(move || pasted_address(asked.swap(true, Ordering::Relaxed)));
+                let login = CodeExchange::new(leaf, base, key, secret, redirect, browser);
                 let login = login.map_err(Failed::usage)?.user(account.user());
                 TokenSource::builder(api_key.clone(), login.gate(gate))
             } else {
@@ -82,23 +88,41 @@ async fn credentials(client_id: &Option<secrecy::SecretString>) -> Result<Creden
     Ok(Credentials::new(client_id, find_or_ask("PASSWORD", "password").await?))
 }
 
-/// A code from a message: printed by a command, or typed.
-async fn one_time_code() -> Result<OneTimeCode, BoxError> {
+/// A code from a message: printed by a command, or typed. `again` is the store of somebody who is asked once more.
+async fn one_time_code(again: Option<FileStore>) -> Result<OneTimeCode, BoxError> {
     let failed = |failed: Failed| -> BoxError { failed.to_string().into() };
     if let Some(command) = variable_of("STEADFAST_OTP_COMMAND").map_err(failed)? {
         return Ok(OneTimeCode::new(printed_by(&command, "STEADFAST_OTP_COMMAND").await.map_err(failed)?));
     }
-    typed("one-time code").await
+    if let Some(store) = again {
+        let refused = store.summary().await?.is_some_and(|summary| summary.failures > 0);
+        print_note(if refused {
+            "steadfast: the login was refused (401): the code, the password or the client id is wrong, or this \
+             machine's address is not registered; one more refusal stops all logins, and Ctrl-C is safe"
+        } else {
+            "steadfast: the service did not look at that code; a fresh one is needed"
+        });
+    }
+    typed(
+        "one-time code",
+        "no terminal to ask for a code at: set STEADFAST_TOTP_SECRET or STEADFAST_OTP_COMMAND, see --help",
+    )
+    .await
 }
 
-async fn pasted_address() -> Result<OneTimeCode, BoxError> {
-    typed("the address that the browser was sent to").await
+async fn pasted_address(again: bool) -> Result<OneTimeCode, BoxError> {
+    if again {
+        print_note(
+            "steadfast: that is not the address of this login; copy all of what the browser shows after it",
+        );
+    }
+    typed("the address that the browser was sent to", "no terminal to paste the address at").await
 }
 
-async fn typed(prompt: &str) -> Result<OneTimeCode, BoxError> {
+async fn typed(prompt: &str, nobody: &'static str) -> Result<OneTimeCode, BoxError> {
     use std::io::IsTerminal;
     if !std::io::stdin().is_terminal() {
-        return Err("nobody is there to be asked".into());
+        return Err(nobody.into());
     }
     Ok(OneTimeCode::new(ask(prompt).await?))
 }

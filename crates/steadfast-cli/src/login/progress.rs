@@ -39,8 +39,10 @@ impl Progress {
         });
         Self { bar, drawing: Some(drawing) }
     }
+}
 
-    pub(super) fn stop(self) {
+impl Drop for Progress {
+    fn drop(&mut self) {
         if let Some(drawing) = &self.drawing {
             drawing.abort();
         }

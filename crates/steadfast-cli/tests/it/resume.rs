@@ -24,7 +24,9 @@ impl Run {
     async fn new(name: &str, rows: usize, script: &str) -> Self {
         let path = |ending: &str| format!("{}/{name}.{ending}", env!("CARGO_TARGET_TMPDIR"));
         let (orders, journal) = (path("csv"), path("journal"));
-        drop(std::fs::remove_file(&journal));
+        for ending in ["", ".limits"] {
+            drop(std::fs::remove_file(format!("{journal}{ending}")));
+        }
         let mut text = format!("{HEADER}\n");
         for row in 1..=rows {
             text.push_str(&format!("EQT_INFY_EQ_NSE,{row},buy,market,intraday,day,,\n"));
@@ -102,7 +104,9 @@ async fn a_killed_replay_goes_on_and_places_nothing_twice() {
     let (output, counts) = run.replay(&[]).await;
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!((&counts["rows"], &counts["placed"]), (&25.into(), &25.into()), "{}", said(&output));
-    // The dead process's sends still count at the gateway, so some of the new one's may have been refused with a 429.
+    // The dead process's sends still count at the gateway, and the new one knows of them: it once began with a burst of
+    // its own, and met up to ten refusals.
+    assert_eq!(run.state().await["refusals"], serde_json::json!({}));
     let after = run.truth().await;
     assert_eq!(after.0, 25, "each row is one order");
 
@@ -165,4 +169,47 @@ async fn a_journal_that_cannot_be_used_places_nothing() {
     assert!(said(&output).contains("is not a journal, or its head is damaged"), "{}", said(&output));
     assert_eq!(run.truth().await, (0, 0));
     assert_eq!(std::fs::read(&run.journal).unwrap(), b"no journal", "it is left as it is");
+}
+
+#[tokio::test]
+async fn a_file_whose_rows_have_moved_places_nothing() {
+    let run = Run::new("moved", 3, "").await;
+    let (output, counts) = run.replay(&[]).await;
+    assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));
+    let before = run.truth().await;
+    let text = std::fs::read_to_string(&run.orders).unwrap();
+
+    // A row put in at the top once sent the last one a second time, from a line that nobody had heard of.
+    let moved = text.replacen('\n', "\nEQT_TCS_EQ_NSE,9,sell,market,intraday,day,,\n", 1);
+    let shorter = text.replacen("EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n", "", 1);
+    for (changed, line) in [(moved, 2), (shorter, 2)] {
+        std::fs::write(&run.orders, changed).unwrap();
+        let (output, _) = run.replay(&[]).await;
+        assert_eq!(output.status.code(), Some(2));
+        let named =
+            format!("line {line} of {} is not the order that was sent for it, buy 1 EQT_INFY", run.orders);
+        assert!(said(&output).contains(&named), "{}", said(&output));
+    }
+    assert_eq!(run.truth().await, before);
+
+    // What comes behind all rows is new.
+    std::fs::write(&run.orders, text + "EQT_TCS_EQ_NSE,9,sell,market,intraday,day,,\n").unwrap();
+    let (output, counts) = run.replay(&[]).await;
+    assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &4.into()), "{}", said(&output));
+    assert_eq!(run.truth().await, (before.0 + 1, before.1 + 1));
+}
+
+#[tokio::test]
+async fn a_journal_of_another_service_is_refused() {
+    let run = Run::new("service", 2, "").await;
+    let (output, _) = run.replay(&[]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    // The rows once counted as placed at a service that had never heard of them.
+    let other = Run { sandbox: RunningSandbox::start(&["--seed", "1"]).await, ..run };
+    for words in [&["replay", other.orders.as_str()][..], &["orders", "verify"]] {
+        let output = other.command(words).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", said(&output));
+        assert!(said(&output).contains("is of orders at http://127.0.0.1:"), "{}", said(&output));
+    }
+    assert_eq!(other.truth().await, (0, 0));
 }

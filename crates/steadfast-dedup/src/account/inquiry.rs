@@ -33,9 +33,14 @@ impl Account {
 
     /// What a caller's own list holds, if the day on which it was asked for goes on.
     pub(crate) fn overhear(self: &Arc<Self>, day: Epoch, session: Session, records: Vec<OrderRecord>) {
-        if day == self.settings.epoch() {
-            self.step(Event::Overheard { session, records });
+        if day != self.settings.epoch() {
+            return;
         }
+        self.with(|state, now, effects| {
+            // Nobody may have placed an order or read a list today.
+            effects.extend(state.registry.step(now, Event::EpochBegan(day)));
+            effects.extend(state.registry.step(now, Event::Overheard { session, records }));
+        });
     }
 
     /// Waits until an intent may be sent as far as others of its instrument and side go.

@@ -239,6 +239,15 @@ fn a_runtime_that_ends_with_an_order_in_flight_leaves_it_in_doubt() {
         })
     };
     assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 1));
+
+    // The reads were begun on a runtime that took no tasks any more. The next one goes on with them.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        assert_eq!(rig.place("b", &order(3)).await, Told::Placed("o1".into()));
+        tokio::time::timeout(s(600), rig.ledger.shutdown()).await.expect("it is looked for");
+        assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
+    });
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ mod gateway;
 mod invariants;
 mod rig;
 
+mod attacks;
 mod cancellation;
 mod chaos;
 mod classification;

@@ -193,6 +193,10 @@ impl Limiter {
             let ledger = &mut self.ledgers[id];
             if !ledger.pace(&self.rules[usize::from(ledger.zone.0)], lane, now) {
                 ledger.changed();
+                // Only now does the zone know when it opens: somebody who waits in it must keep a timer for that.
+                if ledger.queue.is_some() {
+                    self.stirred.push(id);
+                }
                 ledgers.iter().take(charged).for_each(|id| self.ledgers[id].unpace(lane));
                 return false;
             }
@@ -303,7 +307,10 @@ impl Limiter {
 
     pub(super) fn estimate(&self, id: usize, lane: Lane, head: bool, now: Nanos) -> Nanos {
         let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of_new(lane, head));
-        self.estimate_behind(id, lane, ahead, now)
+        let ledger = &self.ledgers[id];
+        let rules = &self.rules[usize::from(ledger.zone.0)];
+        let alone = ledger.estimate_alone(rules, lane, self.settings.strict_critical, now);
+        alone.max(self.estimate_behind(id, lane, ahead, now))
     }
 
     fn estimate_behind(&self, id: usize, lane: Lane, ahead: u32, now: Nanos) -> Nanos {

@@ -78,8 +78,8 @@ fn spans(replies: impl IntoIterator<Item = Reply>, request: Request<Sent>) -> Ve
 #[test]
 fn every_send_has_a_span_with_frozen_names() {
     let replies = [Reply::Status(504), Reply::NeverLeft, Reply::Status(200)];
-    let common = "name=send otel.name=GET /api/oms/orders otel.kind=client http.request.method=GET \
-                  url.template=/api/oms/orders server.address=host server.port=443 steadfast.endpoint=orders";
+    let common = "name=send otel.name=GET unknown otel.kind=client http.request.method=GET \
+                  url.template=unknown server.address=host server.port=443 steadfast.endpoint=orders";
     assert_eq!(
         spans(replies, request(Endpoint::Orders)),
         [
@@ -124,6 +124,16 @@ fn sends_of_one_call_are_counted_together_whoever_makes_them() {
     assert!(lines.iter().all(|line| line.contains("otel.name=GET /own/{thing} ")), "{lines:?}");
     assert!(!lines[0].contains("resend_count"), "a first send is no repeat: {lines:?}");
     assert!(lines[1].contains("http.request.resend_count=1 "), "{lines:?}");
+}
+
+#[test]
+fn a_path_that_the_specification_shows_is_named_by_its_template() {
+    let uri = "http://host:8080/v2/api/mkt-data/scrips/symbol-store/canary?canary";
+    let spans = spans([Reply::Status(200)], Request::get(uri).body(Sent::default()).unwrap());
+    let template = "/api/mkt-data/scrips/symbol-store/{scripGroup}";
+    assert!(spans[0].contains(&format!("otel.name=GET {template} ")), "{spans:?}");
+    assert!(spans[0].contains(&format!("url.template={template} server.address=host server.port=8080 ")));
+    assert!(!spans[0].contains("canary"), "{spans:?}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Campaign {
         let workload = Workload::of(&chooser);
         let session = session::run(&chooser, &self.world, &workload, Client::Ours)?;
         let ours = Judgement::of(&workload, &session);
-        let mut broken = ours.broken(self.world.expected);
+        let mut broken = ours.broken(&self.world);
         let checked = seed.is_multiple_of(CHECKED_EVERY);
         if checked {
             let again = session::run(&chooser, &self.world, &workload, Client::Ours)?;
@@ -177,7 +177,7 @@ impl Campaign {
         let chooser = Arc::new(chooser);
         let workload = Workload::of(&chooser);
         let session = session::run(&chooser, &self.world, &workload, Client::Ours)?;
-        let broken = Judgement::of(&workload, &session).broken(self.world.expected);
+        let broken = Judgement::of(&workload, &session).broken(&self.world);
         Ok(Replay { workload, session, broken })
     }
 }

@@ -76,6 +76,12 @@ fn modes(args: &Args) -> String {
     if args.wire == Medium::Pipe {
         modes += " --wire pipe";
     }
+    if args.crashes {
+        modes += " --crashes";
+    }
+    if args.plain {
+        modes += " --plain";
+    }
     for name in &args.without {
         modes += &format!(" --without {name}");
     }

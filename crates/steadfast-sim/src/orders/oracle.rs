@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     orders::{
-        session::Session,
+        session::{Session, World},
         trader::Told,
         workload::{Shape, Workload},
     },
@@ -43,6 +43,14 @@ pub(crate) struct Judgement {
     /// Orders beyond those that callers know of or were told to be unsure of, and that nobody reported.
     pub(crate) unflagged: u64,
     pub(crate) http_429: u64,
+    /// Processes that died.
+    pub(crate) crashes: u64,
+    /// Orders that they had sent, and of which no caller knew the end.
+    pub(crate) left_behind: u64,
+    /// Those of them that the next process named before anybody asked for them.
+    pub(crate) reported: u64,
+    /// Sends that a recovery made, and later ones of orders that an earlier process had sent.
+    pub(crate) sent_after_crash: u64,
 }
 
 /// Identical orders, together.
@@ -69,12 +77,17 @@ impl Judgement {
         }
         let exists: BTreeSet<&str> =
             session.truth.orders.iter().map(|order| order.order_id.as_str()).collect();
+        let crash = session.crash.clone().unwrap_or_default();
         let mut judged = Self {
             orders: workload.wanted.len() as u64,
             went_in_doubt: session.seen.doubted.len() as u64,
             stuck: session.left_in_doubt as u64,
             flagged: session.flagged.len() as u64,
             http_429: session.truth.refusals.values().sum(),
+            crashes: u64::from(session.crash.is_some()),
+            left_behind: crash.left,
+            reported: crash.reported,
+            sent_after_crash: crash.sent_by_recovery + crash.sent_again,
             ..Self::default()
         };
         let mut claimed: BTreeSet<&str> = BTreeSet::new();
@@ -122,21 +135,24 @@ impl Judgement {
     }
 
     /// The promises that hold as long as no order is later than the client assumes, and how often each was broken.
-    pub(crate) fn broken(&self, expected: Expected) -> Vec<(&'static str, u64)> {
+    pub(crate) fn broken(&self, world: &World) -> Vec<(&'static str, u64)> {
         let always = [
             ("lost", self.lost),
             ("wrongly_claimed", self.wrongly_claimed),
             ("undecided", self.undecided),
             ("stuck", self.stuck),
             ("http_429", self.http_429),
+            ("sent_after_crash", self.sent_after_crash),
         ];
         let bounded = [("duplicated", self.duplicated), ("denied", self.denied)];
         let unbounded = [("unflagged", self.unflagged)];
-        let more: &[_] = match expected {
+        let more: &[_] = match world.expected {
             Expected::WithinTheBound => &bounded,
             Expected::Later => &unbounded,
         };
-        always.iter().chain(more).copied().filter(|(_, count)| *count > 0).collect()
+        let plain = [("unresolved", self.unresolved)];
+        let plain: &[_] = if world.plain { &plain } else { &[] };
+        always.iter().chain(more).chain(plain).copied().filter(|(_, count)| *count > 0).collect()
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -157,6 +173,10 @@ impl Judgement {
             flagged,
             unflagged,
             http_429,
+            crashes,
+            left_behind,
+            reported,
+            sent_after_crash,
         } = other;
         for (sum, more) in [
             (&mut self.orders, orders),
@@ -175,6 +195,10 @@ impl Judgement {
             (&mut self.flagged, flagged),
             (&mut self.unflagged, unflagged),
             (&mut self.http_429, http_429),
+            (&mut self.crashes, crashes),
+            (&mut self.left_behind, left_behind),
+            (&mut self.reported, reported),
+            (&mut self.sent_after_crash, sent_after_crash),
         ] {
             *sum += more;
         }

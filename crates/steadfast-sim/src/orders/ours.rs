@@ -6,7 +6,7 @@ use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, LimiterGate, Paths, RequestBody, ResponseBody, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, Renewal, TokenSource, TotpSecret},
-    dedup::{Ledger, Settings, Unresolved},
+    dedup::{Ledger, Recover, Settings, Unresolved, Verdict},
     ext::IntentId,
     limit::{Account, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
@@ -18,10 +18,11 @@ use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
     orders::{
+        crash::MemoryJournal,
         trader::{Told, Trader},
         workload::Wanted,
     },
-    wire::{INTENT, Pipe, Wire},
+    wire::{INTENT, Pipe, Wire, intent_number},
 };
 
 type Answer = Response<Full<Bytes>>;
@@ -33,6 +34,8 @@ pub(crate) struct Ours {
     ledger: Ledger,
     place: Uri,
     cancel: String,
+    list: Uri,
+    names_all: bool,
 }
 
 /// What a seed, or the command line, chooses for the stack.
@@ -42,6 +45,8 @@ pub(crate) struct Choices {
     pub(crate) attempt_timeout: Duration,
     pub(crate) logs_in: bool,
     pub(crate) medium: Medium,
+    /// What an earlier process has written down, and this one goes on with.
+    pub(crate) journal: Option<MemoryJournal>,
 }
 
 /// What a stack stands on.
@@ -85,7 +90,13 @@ impl Ours {
         } else {
             TokenSource::fixed(key, facts.access_token)?
         };
-        let ledger = Ledger::new(choices.settings.trading_day(clock.clone(), 19_800));
+        let settings = choices.settings.trading_day(clock.clone(), 19_800);
+        // Only what has a name can be asked for again by the next process.
+        let names_all = choices.journal.is_some();
+        let ledger = match choices.journal {
+            Some(journal) => Ledger::journaled(settings, journal),
+            None => Ledger::new(settings),
+        };
         let paths = Paths::public();
         let stack = Stack::new(base, tokens)
             .account(account)
@@ -103,7 +114,31 @@ impl Ours {
             ledger,
             place: path(Endpoint::PlaceOrder).parse()?,
             cancel: path(Endpoint::CancelOrder),
+            list: path(Endpoint::Orders).parse()?,
+            names_all,
         })
+    }
+
+    /// Finds out what became of the orders that an earlier process left in doubt; they are named by their numbers.
+    pub(crate) async fn recover(&self) -> Vec<(u64, Told)> {
+        let mut request = Request::new(Full::default());
+        *request.uri_mut() = self.list.clone();
+        request.extensions_mut().insert(Recover);
+        // However it ends, what is known by then is what counts.
+        drop(self.call(request).await);
+        let recovered = self.ledger.recovered().into_iter();
+        let told = recovered.filter_map(|order| {
+            let number = intent_number(order.name?.as_str())?;
+            let told = match order.verdict {
+                Verdict::Acknowledged { order_id } | Verdict::Recovered { order_id, .. } => {
+                    Told::Placed(order_id)
+                }
+                Verdict::Unresolved(unresolved) => Told::in_doubt(unresolved.reason),
+                _ => Told::Nonsense,
+            };
+            Some((number, told))
+        });
+        told.collect()
     }
 
     pub(crate) fn ledger(&self) -> &Ledger {
@@ -122,7 +157,7 @@ impl Ours {
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         request.headers_mut().insert(header::CONTENT_TYPE, form);
         request.headers_mut().insert(INTENT, HeaderValue::from_str(&intent)?);
-        if wanted.named {
+        if wanted.named || self.names_all {
             request.extensions_mut().insert(IntentId::new(intent));
         }
         let (head, body) = self.call(request).await?.into_parts();

@@ -35,6 +35,10 @@ struct Report<'a> {
     stuck: u64,
     unflagged: u64,
     http_429: u64,
+    crashes: u64,
+    left_behind: u64,
+    reported: u64,
+    sent_after_crash: u64,
     attempts: u64,
     attempts_in_doubt_pct: f64,
     requests: u64,
@@ -76,6 +80,10 @@ impl<'a> Report<'a> {
             stuck: ours.stuck,
             unflagged: ours.unflagged,
             http_429: ours.http_429,
+            crashes: ours.crashes,
+            left_behind: ours.left_behind,
+            reported: ours.reported,
+            sent_after_crash: ours.sent_after_crash,
             attempts: outcome.attempts,
             attempts_in_doubt_pct: rounded(
                 100.0 * outcome.attempts_in_doubt as f64 / (outcome.attempts.max(1)) as f64,
@@ -148,6 +156,9 @@ impl fmt::Display for Report<'_> {
             ("flagged_late", self.flagged_late, "reported by the client as late or too many"),
             ("unflagged", self.unflagged, "late or too many, and not reported"),
             ("http_429", self.http_429, "refused for quota"),
+            ("left_behind", self.left_behind, "sent by a process that died before their callers knew"),
+            ("reported", self.reported, "of these, named by the next process"),
+            ("sent_after_crash", self.sent_after_crash, "of these, sent again, or sent by a recovery"),
         ];
         for (name, count, meaning) in rows {
             writeln!(f, "{name:<18}{count:>12}  {meaning}")?;

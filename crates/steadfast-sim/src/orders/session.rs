@@ -1,6 +1,6 @@
 use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -13,12 +13,13 @@ use tokio::{
     runtime::Builder,
     sync::broadcast::{Receiver, error::RecvError},
     task::JoinSet,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
 
 use crate::{
     chooser::{Chooser, Site},
     orders::{
+        crash::{self, Crash, MemoryJournal},
         oracle::Expected,
         ours::{Choices, Medium, Ours, wall_clock},
         rivals::{Policy, Rival},
@@ -35,6 +36,10 @@ pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) expected: Expected,
     pub(crate) medium: Medium,
+    /// True if nothing happens after which an order cannot be resolved.
+    pub(crate) plain: bool,
+    /// True if the stack's process dies once and another one takes its place.
+    pub(crate) crashes: bool,
     /// How late an order really may be.
     pub(crate) lateness: Duration,
     /// How long the stack is watched after all is healed.
@@ -61,6 +66,8 @@ pub(crate) struct Session {
     pub(crate) events: Vec<OrderEvent>,
     /// Orders that are still in doubt after all was healed.
     pub(crate) left_in_doubt: usize,
+    /// What the process left to its successor, if it died.
+    pub(crate) crash: Option<Crash>,
 }
 
 /// The longest that the gateway works on a request that nobody waits for any more.
@@ -99,6 +106,9 @@ async fn trade(
     if world.expected == Expected::Later {
         weather.list_terms_as_they_are();
     }
+    if world.plain {
+        weather.spare_what_could_be_resolved();
+    }
     let clock = wall_clock();
     let scope = scope(chooser, world.expected, logs_in);
     let sandbox = sandbox(chooser, &weather, scope, &clock)?;
@@ -106,7 +116,9 @@ async fn trade(
     let session = match client {
         Client::Rival(policy) => {
             let rival = Arc::new(Rival::new(policy, &sandbox, &wire)?);
-            let told = drive(rival, workload).await;
+            let told = Answers::of(workload);
+            drive(rival, workload, Instant::now(), &told).await;
+            let told = told.take();
             sleep(world.lateness + GATEWAY_TIMEOUT).await;
             Session {
                 told,
@@ -115,20 +127,47 @@ async fn trade(
                 flagged: BTreeSet::new(),
                 events: Vec::new(),
                 left_in_doubt: 0,
+                crash: None,
             }
         }
         Client::Ours => {
-            let choices = Choices {
+            let journal = world.crashes.then(MemoryJournal::default);
+            let choices = |journal| Choices {
                 settings: world.settings.clone(),
                 attempt_timeout: patience,
                 logs_in,
                 medium: world.medium,
+                journal,
             };
-            let ours = Arc::new(Ours::new(&sandbox, &wire, choices, &clock)?);
+            let mut ours = Arc::new(Ours::new(&sandbox, &wire, choices(journal.clone()), &clock)?);
             let events = Arc::new(Mutex::new(Vec::new()));
-            let listener = tokio::spawn(listen(ours.ledger().events(), events.clone()));
+            let mut listeners = JoinSet::new();
+            listeners.spawn(listen(ours.ledger().events(), events.clone()));
             let death = workload.token_dies.map(|at| tokio::spawn(kill_tokens(sandbox.clone(), at)));
-            let told = drive(ours.clone(), workload).await;
+            let (start, told, mut crash) = (Instant::now(), Answers::of(workload), None);
+            if let Some(journal) = journal {
+                let (at, down) = crash::moments(chooser, start, workload.wanted.len());
+                if timeout_at(at, drive(ours.clone(), workload, start, &told)).await.is_err() {
+                    let (end, stood) = wire.cut();
+                    let left = told.untold(workload, &stood);
+                    let journal = journal.crash(chooser);
+                    sleep(down).await;
+                    ours = Arc::new(Ours::new(&sandbox, &end, choices(Some(journal)), &clock)?);
+                    listeners.spawn(listen(ours.ledger().events(), events.clone()));
+                    let (before, _) = wire.sends();
+                    let recovered = ours.recover().await;
+                    let (after, _) = wire.sends();
+                    let mut found = Crash::of(&left, &recovered.iter().map(|(number, _)| *number).collect());
+                    found.sent_by_recovery = after - before;
+                    told.inherit(workload, recovered);
+                    crash = Some(found);
+                }
+            }
+            drive(ours.clone(), workload, start, &told).await;
+            if let Some(crash) = &mut crash {
+                (_, crash.sent_again) = wire.sends();
+            }
+            let told = told.take();
             if let Some(death) = death {
                 death.abort();
             }
@@ -138,10 +177,10 @@ async fn trade(
             let left_in_doubt = ours.ledger().in_doubt() + usize::from(!drained);
             sleep(world.watched).await;
             let truth = sandbox.state();
-            listener.abort();
+            drop(listeners);
             let events = std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
             let flagged = events.iter().filter_map(flagged).collect();
-            Session { told, truth, seen: wire.seen(), flagged, events, left_in_doubt }
+            Session { told, truth, seen: wire.seen(), flagged, events, left_in_doubt, crash }
         }
     };
     Ok(session)
@@ -178,22 +217,57 @@ fn scope(chooser: &Chooser, expected: Expected, logs_in: bool) -> ListScope {
     }
 }
 
-/// Lets every caller ask for its orders, one after the other.
-async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload) -> Vec<Option<Told>> {
-    let start = Instant::now();
+/// What the callers have been told so far, order by order.
+#[derive(Clone, Debug)]
+struct Answers(Arc<Mutex<Vec<Option<Told>>>>);
+
+impl Answers {
+    fn of(workload: &Workload) -> Self {
+        Self(Arc::new(Mutex::new(vec![None; workload.wanted.len()])))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<Told>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Vec<Option<Told>> {
+        std::mem::take(&mut self.lock())
+    }
+
+    /// Those of `orders` of which nobody has been told anything.
+    fn untold(&self, workload: &Workload, orders: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let told = self.lock();
+        let untold = workload.wanted.iter().zip(&*told).filter(|(_, told)| told.is_none());
+        untold.map(|(wanted, _)| wanted.number).filter(|number| orders.contains(number)).collect()
+    }
+
+    /// What a process found out about the orders of the one before it; their callers are told if they were not yet.
+    fn inherit(&self, workload: &Workload, recovered: Vec<(u64, Told)>) {
+        let recovered: BTreeMap<u64, Told> = recovered.into_iter().collect();
+        for (wanted, told) in workload.wanted.iter().zip(&mut *self.lock()) {
+            if told.is_none() {
+                *told = recovered.get(&wanted.number).cloned();
+            }
+        }
+    }
+}
+
+/// Lets every caller ask for its orders that nobody has been told of yet, one after the other.
+async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start: Instant, answers: &Answers) {
     let mut callers = JoinSet::new();
     for caller in 0..workload.callers {
+        let told = answers.lock();
         let orders: Vec<(usize, Wanted)> = (0..)
             .zip(&workload.wanted)
-            .filter(|(_, wanted)| wanted.caller == caller)
+            .filter(|(index, wanted)| wanted.caller == caller && told[*index].is_none())
             .map(|(index, wanted)| (index, wanted.clone()))
             .collect();
+        drop(told);
         if orders.is_empty() {
             continue;
         }
-        let trader = trader.clone();
+        let (trader, answers) = (trader.clone(), answers.clone());
         callers.spawn(async move {
-            let mut told = Vec::with_capacity(orders.len());
             for (index, wanted) in orders {
                 sleep_until(start + wanted.at).await;
                 let patience = wanted.patience.unwrap_or(LONGEST_CALL);
@@ -201,21 +275,14 @@ async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload) -> Vec<Option<Tol
                     Ok(answer) => Some(answer),
                     Err(_) => wanted.patience.map(|_| Told::Gone),
                 };
+                answers.lock()[index].clone_from(&answer);
                 if let (Some(Told::Placed(order_id)), true) = (&answer, wanted.cancelled) {
                     drop(timeout(LONGEST_CALL, trader.cancel(order_id)).await);
                 }
-                told.push((index, answer));
             }
-            told
         });
     }
-    let mut all = vec![None; workload.wanted.len()];
-    while let Some(told) = callers.join_next().await {
-        for (index, answer) in told.unwrap_or_default() {
-            all[index] = answer;
-        }
-    }
-    all
+    while callers.join_next().await.is_some() {}
 }
 
 async fn kill_tokens(sandbox: Sandbox, at: Duration) {

@@ -10,6 +10,7 @@ mod renewal;
 #[path = "../spec/served.rs"]
 #[allow(dead_code, reason = "the tests of the spec use the rest of it")]
 mod served;
+mod stored;
 mod storm;
 mod tcp;
 mod transport;

@@ -1,4 +1,4 @@
-//! No secret reaches a log, a `Debug` or an error, whatever goes wrong.
+//! No secret reaches a log, a metric, a `Debug` or an error, whatever goes wrong.
 //!
 //! Alone in its binary: a subscriber for one test would miss spans that another test's thread has met first.
 
@@ -13,6 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use metrics_util::debugging::DebuggingRecorder;
 use steadfast::{Access, Client, Operation, Paths};
 use steadfast_sandbox::Sandbox;
 use tracing_subscriber::{filter::LevelFilter, fmt::MakeWriter};
@@ -56,6 +57,9 @@ async fn a_trace_of_everything_holds_no_secret() {
     let subscriber =
         tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(log.clone()).finish();
     let guard = tracing::subscriber::set_default(subscriber);
+    let recorder = DebuggingRecorder::new();
+    let metrics = recorder.snapshotter();
+    let recording = ::metrics::set_default_local_recorder(&recorder);
     let mut shown = String::new();
 
     let world = World::new(
@@ -91,7 +95,13 @@ async fn a_trace_of_everything_holds_no_secret() {
     let error = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
     shown += &format!("{error:?} {error} {client:?}");
 
-    drop(guard);
+    steadfast::metrics::describe();
+    steadfast::metrics::record(&world.stack);
+    client.record_metrics();
+
+    drop((guard, recording));
+    let metrics = format!("{:?}", metrics.snapshot());
+    assert!(metrics.contains("steadfast_call_duration_seconds"), "nothing is recorded");
     let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
     assert!(log.contains("place-order"), "the trace is empty");
     for secret in
@@ -99,6 +109,7 @@ async fn a_trace_of_everything_holds_no_secret() {
     {
         for piece in pieces(secret) {
             assert!(!log.contains(&piece), "a trace line holds a secret");
+            assert!(!metrics.contains(&piece), "a metric's name, label or description holds a secret");
             assert!(!shown.contains(&piece), "a Debug or error holds a secret: {piece}");
         }
     }

@@ -255,7 +255,13 @@ impl<'a> History<'a> {
         let start = self.day_of(by);
         let seen = self.seen.get(order_id)?.iter().filter(|(at, _)| *at >= start && *at <= by);
         let first = seen.clone().map(|(at, _)| *at).min()?;
-        Some((first, seen.clone().find_map(|(_, record)| record.as_ref())))
+        let mut records = seen.filter_map(|(_, record)| record.as_ref());
+        // Legs may share an identifier; those that the service made are not what was asked for.
+        let leg = |record: &&OrderRecord| {
+            matches!(record.leg_type, Some(Code::Known(LegType::StopLoss | LegType::Target)))
+        };
+        let record = records.clone().find(|record| !leg(record)).or_else(|| records.next());
+        Some((first, record))
     }
 
     /// Every order that was ever listed or named.
@@ -307,7 +313,8 @@ fn days(steps: &[Step]) -> Vec<usize> {
     days.collect()
 }
 
-/// Writes down where an order was known for the first time on a day, and for the first time with its record.
+/// Writes down where an order was known for the first time on a day, and for the first time with the
+/// record of each of its legs.
 fn note(
     seen: &mut BTreeMap<String, Vec<(usize, Option<OrderRecord>)>>,
     days: &[usize],
@@ -317,7 +324,12 @@ fn note(
 ) {
     let places = seen.entry(order_id.to_owned()).or_default();
     let earlier = |(place, known): &(usize, Option<OrderRecord>)| {
-        *place <= at && days[*place] == days[at] && (known.is_some() || record.is_none())
+        let same_leg = |record: &OrderRecord| {
+            known
+                .as_ref()
+                .is_some_and(|known| (&known.side, &known.leg_type) == (&record.side, &record.leg_type))
+        };
+        *place <= at && days[*place] == days[at] && record.is_none_or(same_leg)
     };
     if !places.iter().any(earlier) {
         places.push((at, record.cloned()));

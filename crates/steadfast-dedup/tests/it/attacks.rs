@@ -1,0 +1,226 @@
+//! Attacks on the books, each of which once told a caller of the wrong order, or sent one too many.
+
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt;
+use serde_json::{Map, Value, json};
+use steadfast_dedup::{AccountMode, ResendPolicy, Settings};
+use steadfast_spec::ext;
+use tokio::time::{Instant, sleep};
+use tower::ServiceExt;
+
+use crate::{
+    gateway::{Body, Read, ReadReply, ack, gw504, read},
+    policies::{day_with, unresolved},
+    rig::{ORDER, Rig, Told, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn named(rig: &Rig, intent: &str, form: &str) -> Request<Body> {
+    let mut request = rig.request(intent, form);
+    request.extensions_mut().insert(ext::IntentId::new(intent));
+    request
+}
+
+/// What a caller that asks again by name is told.
+async fn asked_again(rig: &Rig, intent: &str, form: &str) -> Told {
+    crate::rig::tell(rig.service.clone().oneshot(named(rig, intent, form)).await).await
+}
+
+fn without_prices(record: &mut Map<String, Value>) {
+    record.remove("limitPrice");
+}
+
+/// The legs of one order may go by one identifier; the first of them in the list hid the one that was asked for.
+#[tokio::test(start_paused = true)]
+async fn a_leg_does_not_hide_the_order_whose_id_it_shares() {
+    let leg = |side: &str, leg: &str| json!({"orderId": "x1", "symId": "EQT_INFY_EQ_NSE", "side": side, "qty": 10, "legType": leg});
+    let (main, stop, target) = (leg("buy", "main"), leg("sell", "stoploss"), leg("sell", "target"));
+    let lists = [
+        vec![vec![&stop, &target, &main]],
+        vec![vec![&main, &stop, &target]],
+        // The leg is listed a while before the order itself.
+        vec![vec![&stop], vec![&stop, &main]],
+    ];
+    for lists in lists {
+        let rig = Rig::new();
+        rig.gateway.will([gw504()]);
+        let raw = |list: &Vec<&Value>| ReadReply::Raw(json!({"s": "ok", "d": list}).to_string());
+        rig.gateway.reads([read(ReadReply::List)]);
+        rig.gateway.reads(lists.iter().map(|list| read(raw(list))));
+        rig.gateway.always(read(raw(lists.last().unwrap())));
+        assert_eq!(rig.service_told("a", ORDER).await, Told::Recovered("x1".into()));
+        assert_eq!(rig.gateway.posts(), 1, "never sent again");
+        sleep(s(60)).await;
+        assert_eq!(rig.flagged(), Vec::<String>::new(), "its legs are not too many");
+    }
+}
+
+/// In a shared account a late order is a candidate too, and nobody's.
+#[tokio::test(start_paused = true)]
+async fn in_a_shared_account_nothing_is_adopted_late() {
+    let settings = Settings::default().account_mode(AccountMode::Shared).resend(ResendPolicy::Never);
+    let rig = Rig::with(settings);
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.send(named(&rig, "a", ORDER)).await, unresolved("not_observed", &[]));
+    rig.gateway.foreign(ORDER, |_| {});
+    sleep(s(120)).await;
+    assert_eq!(rig.flagged(), ["o1"], "it is told, once");
+    let told = asked_again(&rig, "a", ORDER).await;
+    assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
+    rig.audit();
+}
+
+/// Nobody knows whether it was there before.
+#[tokio::test(start_paused = true)]
+async fn without_a_baseline_nothing_is_adopted_late() {
+    let rig = Rig::new();
+    rig.gateway.foreign(ORDER, |_| {});
+    rig.gateway.always(read(ReadReply::Http(500)));
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.send(named(&rig, "a", ORDER)).await, unresolved("budget", &[]));
+    rig.gateway.always(read(ReadReply::List));
+    sleep(s(120)).await;
+    assert_eq!(rig.flagged(), ["o1"]);
+    let told = asked_again(&rig, "a", ORDER).await;
+    assert!(matches!(told, Told::Unresolved("budget", ..)), "{told:?}");
+    // And what comes after it is not reasoned about: the first may still be the one that appears.
+    rig.gateway.will([gw504().placed()]);
+    assert!(matches!(rig.place("b", ORDER).await, Told::Unresolved("tainted", ..)));
+    rig.audit();
+}
+
+/// A record that shows two orders alike is neither's, however late it comes.
+#[tokio::test(start_paused = true)]
+async fn a_late_record_that_two_orders_share_is_not_adopted() {
+    let dear = ORDER.replace("limitPrice=100", "limitPrice=101");
+    let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
+    rig.gateway.will([gw504(), gw504().placed_after(s(40)).edit(without_prices)]);
+    let a = rig.service.clone().oneshot(named(&rig, "a", ORDER));
+    let b = rig.service.clone().oneshot(named(&rig, "b", &dear));
+    let (a, b) = tokio::join!(a, b);
+    drop((a, b));
+    sleep(s(120)).await;
+    assert_eq!(rig.flagged(), ["o1"]);
+    for (intent, form) in [("a", ORDER), ("b", &dear)] {
+        let told = asked_again(&rig, intent, form).await;
+        assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{intent}: {told:?}");
+    }
+    rig.audit();
+}
+
+/// A list that starts anew at midnight is empty; the read that finds it so was asked for the day before.
+#[tokio::test(start_paused = true)]
+async fn a_read_that_ends_on_the_next_day_proves_nothing() {
+    let rig = Rig::with(day_with(s(17)));
+    rig.gateway.will([gw504()]);
+    let reads = |count| (0..count).map(|_| read(ReadReply::List));
+    // The baseline, four looks, and the one that decides.
+    rig.gateway.reads(reads(5));
+    rig.gateway.reads([Read { before: s(4), ..read(ReadReply::List) }]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("epoch_changed", &[]));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+}
+
+/// Between the verdict and the wire lies a queue, and midnight may lie in it.
+#[tokio::test(start_paused = true)]
+async fn a_resend_that_was_granted_before_midnight_does_not_leave_after_it() {
+    let rig = Rig::with(day_with(s(18)));
+    rig.between.queue(Duration::ZERO, s(4));
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("epoch_changed", &[]));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+}
+
+/// What a session acknowledged long ago must be in its list, whichever other list has shown it meanwhile.
+#[tokio::test(start_paused = true)]
+async fn an_acknowledged_order_is_missed_in_its_own_session() {
+    let rig = Rig::new();
+    assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o1".into()));
+    rig.between.token(1);
+    assert_eq!(rig.place("second", &order(3)).await, Told::Placed("o2".into()));
+    rig.between.token(0);
+    sleep(s(60)).await;
+    rig.gateway.will([gw504()]);
+    rig.gateway.reads((0..7).map(|_| read(ReadReply::Without(vec!["o1"]))));
+    let start = Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o3".into()));
+    assert!(start.elapsed() >= s(30), "two reads after the list caught up: {:?}", start.elapsed());
+    rig.audit();
+}
+
+/// The same of an order that a caller's own list had shown before its answer came.
+#[tokio::test(start_paused = true)]
+async fn an_order_that_was_overheard_and_then_acknowledged_is_missed() {
+    let rig = Rig::new();
+    rig.gateway.will([ack().answered_after(s(2))]);
+    let first = rig.start("first", &order(5));
+    sleep(s(1)).await;
+    let own = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
+    rig.service.clone().oneshot(own).await.unwrap().into_body().collect().await.unwrap();
+    assert_eq!(first.await.unwrap(), Told::Placed("o1".into()));
+    sleep(s(60)).await;
+    rig.gateway.will([gw504()]);
+    rig.gateway.reads((0..7).map(|_| read(ReadReply::Without(vec!["o1"]))));
+    let start = Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o2".into()));
+    assert!(start.elapsed() >= s(30), "two reads after the list caught up: {:?}", start.elapsed());
+    rig.audit();
+}
+
+/// Two callers are gone; that one of their orders is found says nothing of the other.
+#[tokio::test(start_paused = true)]
+async fn every_orphaned_twin_holds_a_repetition() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed(), gw504()]);
+    let (a, b) = (rig.start("a", ORDER), rig.start("b", ORDER));
+    sleep(Duration::from_millis(200)).await;
+    for gone in [a, b] {
+        gone.abort();
+        assert!(gone.await.is_err());
+    }
+    let start = Instant::now();
+    assert_eq!(rig.place("c", ORDER).await, Told::NotSent("the same order is in doubt already".into()));
+    assert_eq!(start.elapsed(), s(5), "for five seconds in all");
+    rig.ledger.shutdown().await;
+    rig.audit();
+}
+
+/// A copy out of a cache may be of the day before.
+#[tokio::test(start_paused = true)]
+async fn a_callers_list_out_of_a_cache_is_not_looked_at() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed()]);
+    rig.gateway.reads([read(ReadReply::List)]);
+    rig.gateway.always(read(ReadReply::Lost));
+    let call = rig.start("a", ORDER);
+    sleep(s(3)).await;
+    rig.gateway.reads([read(ReadReply::Aged)]);
+    let own = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
+    rig.service.clone().oneshot(own).await.unwrap().into_body().collect().await.unwrap();
+    sleep(Duration::from_millis(100)).await;
+    assert!(!call.is_finished());
+    rig.gateway.always(read(ReadReply::List));
+    assert_eq!(call.await.unwrap(), Told::Recovered("o1".into()));
+}
+
+/// A list of another session in between takes nothing from what this one's must hold.
+#[tokio::test(start_paused = true)]
+async fn what_a_session_listed_must_be_in_its_next_list_whoever_read_between() {
+    let rig = Rig::new();
+    rig.gateway.foreign(&order(7), |_| {});
+    assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o2".into()));
+    rig.between.token(1);
+    assert_eq!(rig.place("second", &order(3)).await, Told::Placed("o3".into()));
+    rig.between.token(0);
+    rig.gateway.will([gw504()]);
+    rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
+    assert_eq!(rig.place("a", ORDER).await, unresolved("list_not_monotone", &[]));
+    assert_eq!(rig.gateway.posts(), 3);
+}

@@ -1,0 +1,107 @@
+//! A process that dies between two of its steps, and what it leaves to the next one.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use steadfast::dedup::journal::{Durable, Entry, Journal};
+use tokio::time::Instant;
+
+use crate::chooser::{Chooser, Site};
+
+/// A journal in memory, of which a crash keeps what was durable and perhaps a little more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemoryJournal {
+    written: Arc<Mutex<Written>>,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    entries: Vec<Entry>,
+    durable: usize,
+    /// Its process is dead: what is left of that writes nothing any more.
+    ended: bool,
+}
+
+/// What a process that died left behind, and how its successor treated that.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Crash {
+    /// Orders that had left, were not refused, and of which no caller knew the end.
+    pub(crate) left: u64,
+    /// Those of them that the next process named before anybody asked.
+    pub(crate) reported: u64,
+    /// Orders that were sent while that process did nothing but recover.
+    pub(crate) sent_by_recovery: u64,
+    /// Sends of orders that an earlier process had sent, and that were not refused.
+    pub(crate) sent_again: u64,
+}
+
+impl MemoryJournal {
+    /// The process dies here; this is what the next one finds.
+    pub(crate) fn crash(&self, chooser: &Chooser) -> Self {
+        let mut written = self.written();
+        written.ended = true;
+        let lazy = u32::try_from(written.entries.len() - written.durable).unwrap_or(u32::MAX);
+        let kept = written.durable + chooser.choose(Site::new("crash.kept"), lazy.saturating_add(1)) as usize;
+        let entries = written.entries[..kept].to_vec();
+        Self { written: Arc::new(Mutex::new(Written { entries, durable: kept, ended: false })) }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, entry: Option<Entry>, durably: bool) {
+        let mut written = self.written();
+        if written.ended {
+            return;
+        }
+        written.entries.extend(entry);
+        if durably {
+            written.durable = written.entries.len();
+        }
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn recover(&self) -> Vec<Entry> {
+        self.written().entries.clone()
+    }
+
+    fn append(&self, entry: Entry) {
+        self.add(Some(entry), false);
+    }
+
+    fn append_durably(&self, entry: Entry) -> Durable {
+        self.add(Some(entry), true);
+        Durable::known(Ok(()))
+    }
+
+    fn flush(&self) -> Durable {
+        self.add(None, true);
+        Durable::known(Ok(()))
+    }
+
+    fn salt(&self) -> [u8; 16] {
+        [7; 16]
+    }
+}
+
+/// When the process dies, and for how long nobody takes its place.
+pub(crate) fn moments(chooser: &Chooser, start: Instant, orders: usize) -> (Instant, Duration) {
+    let orders = u32::try_from(orders).unwrap_or(u32::MAX);
+    // Mostly while orders are placed, often enough while the last of them are looked for.
+    let most = orders.saturating_mul(100).saturating_add(30_000);
+    let millis = |what, most| Duration::from_millis(u64::from(chooser.choose(Site::new(what), most)));
+    (start + millis("crash.at", most), millis("crash.down", 30_000))
+}
+
+impl Crash {
+    /// What the next process named of `stood`, the orders of which no caller knew the end.
+    pub(crate) fn of(stood: &BTreeSet<u64>, reported: &BTreeSet<u64>) -> Self {
+        let (left, reported) = (stood.len() as u64, stood.intersection(reported).count() as u64);
+        Self { left, reported, ..Self::default() }
+    }
+}

@@ -1,0 +1,67 @@
+//! Durations, rates and gauges through the [`metrics`](https://docs.rs/metrics) facade, for any exporter.
+//!
+//! Two kinds of sources, and the names of both are in [`METRICS`]:
+//!
+//! 1. What takes time is recorded while it happens: with this feature every [`Stack`](crate::Stack) has the layers
+//!    below in it, each a few nanoseconds while no recorder is installed.
+//! 2. What the layers count or hold anyway is read when somebody asks: call [`record`], or
+//!    [`record_all`] where a process has several clients, right before the exporter renders, or from a timer.
+//!
+//! Labels come from closed sets: no instrument, order, user, account, address or raw path is ever one. Zones of the
+//! caller's own are the one extension: their names are constants of the program.
+//!
+//! # Example
+//!
+//! ```
+//! use metrics_util::debugging::DebuggingRecorder;
+//! use steadfast::{Access, Client, metrics};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let recorder = DebuggingRecorder::new(); // an exporter's in a program
+//! let shown = recorder.snapshotter();
+//! let client = Client::builder("https://api.example/v2".parse()?, Access::token("key", "token")?).build()?;
+//! ::metrics::with_local_recorder(&recorder, || metrics::record(&client));
+//!
+//! let in_doubt = shown.snapshot().into_vec().into_iter().find(|(key, ..)| key.key().name() == metrics::ORDERS_IN_DOUBT);
+//! assert!(in_doubt.is_some(), "page somebody while it is above zero");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Order
+//!
+//! [`CallMetricsLayer`] outside of everything; [`QueuedLayer`] right outside and [`AdmittedLayer`] right inside of the
+//! rate limit; [`AttemptMetricsLayer`] right outside of [`ClassifyLayer`](steadfast_retry::ClassifyLayer), so that it is
+//! asked once for each send and sees what the answer proves. A [`Stack`](crate::Stack) has them there.
+//!
+//! # Clone
+//!
+//! Clones of the layers and services share nothing but the recorder.
+//!
+//! # Cancellation
+//!
+//! A call or a send that is dropped is recorded as `dropped`, with the time until then.
+
+mod attempt;
+mod call;
+mod catalog;
+mod keys;
+mod login;
+mod permit;
+mod reading;
+mod reason;
+
+pub mod future {
+    //! The futures of the services.
+
+    pub use super::{attempt::ResponseFuture as AttemptFuture, call::ResponseFuture as CallFuture};
+}
+
+pub use self::{
+    attempt::{AttemptMetrics, AttemptMetricsLayer},
+    call::{CallMetrics, CallMetricsLayer},
+    catalog::*,
+    login::MeteredLogin,
+    permit::{Admitted, AdmittedLayer, Queued, QueuedLayer},
+    reading::{Reading, record, record_all},
+};

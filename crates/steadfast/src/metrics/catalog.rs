@@ -1,0 +1,256 @@
+//! The names, as data: a name, a label or a value that is not here is never recorded.
+
+use metrics::{KeyName, Unit};
+use steadfast_dedup::{Cause, Confidence, Reason as Unresolved};
+use steadfast_spec::{Endpoint, Lane, Zone};
+
+use super::{keys::UNKNOWN, reason::Reason};
+
+/// How long calls took, from below the route until the head of the answer.
+pub const CALL_DURATION: &str = "steadfast_call_duration_seconds";
+/// How long single sends took, until their answer was classified; without any wait for permits.
+pub const ATTEMPT_DURATION: &str = "steadfast_attempt_duration_seconds";
+/// How long requests waited for their permits.
+pub const PERMIT_WAIT: &str = "steadfast_permit_wait_seconds";
+/// Sends that followed another one of the same call, by how that one had ended.
+pub const RETRIES: &str = "steadfast_retries_total";
+/// Attempts to log in, by their results.
+pub const LOGINS: &str = "steadfast_logins_total";
+/// Orders in doubt now. Page somebody while it is above zero.
+pub const ORDERS_IN_DOUBT: &str = "steadfast_orders_in_doubt";
+/// Lost outcomes of orders, by what was lost.
+pub const AMBIGUOUS: &str = "steadfast_ambiguous_total";
+/// Orders in doubt that were found, by how sure it is that they are the ones.
+pub const RECOVERED: &str = "steadfast_recovered_total";
+/// Orders that ended without certainty, by the reason.
+pub const UNRESOLVED: &str = "steadfast_unresolved_total";
+/// What looking for orders in doubt has come to.
+pub const VERIFICATIONS: &str = "steadfast_verifications_total";
+/// Orders that were absent beyond the lateness bound and not sent again.
+pub const NOT_OBSERVED: &str = "steadfast_not_observed_total";
+/// Orders that were sent again after a verified absence.
+pub const RESENT: &str = "steadfast_resent_total";
+/// Orders that appeared after they had been taken for absent or given up.
+pub const LATE_DUPLICATE: &str = "steadfast_late_duplicate_total";
+/// Orders that nobody asked for.
+pub const EXCESS: &str = "steadfast_excess_total";
+/// Answers that contradicted the books.
+pub const CONFLICT: &str = "steadfast_conflict_total";
+/// Lists that lacked an order which they should have held.
+pub const CANARY_FAIL: &str = "steadfast_canary_fail_total";
+/// Acknowledged orders that were listed in a form that does not match them.
+pub const UNCALIBRATED: &str = "steadfast_uncalibrated_total";
+/// How many orders in doubt were seen within `le` of when they could first have appeared.
+pub const VISIBILITY_LAG: &str = "steadfast_visibility_lag_seconds_bucket";
+/// The longest such lag.
+pub const VISIBILITY_LAG_MAX: &str = "steadfast_visibility_lag_max_seconds";
+/// Slots of a zone's window that are spent, where the zone is fullest.
+pub const ZONE_USED: &str = "steadfast_zone_used";
+/// Slots of a zone's window that are free, where the zone is fullest.
+pub const ZONE_FREE: &str = "steadfast_zone_free";
+/// Requests granted and not yet answered.
+pub const ZONE_IN_FLIGHT: &str = "steadfast_zone_in_flight";
+/// Requests that wait for their permits.
+pub const ZONE_WAITING: &str = "steadfast_zone_waiting";
+/// How long a zone still stops after a 429.
+pub const ZONE_FROZEN: &str = "steadfast_zone_frozen_seconds";
+/// How far the service's clock is ahead of this machine's; negative if it is behind.
+pub const CLOCK_SKEW: &str = "steadfast_clock_skew_seconds";
+/// One if there is a token that may be used, zero if there is none.
+pub const TOKEN_USABLE: &str = "steadfast_token_usable";
+/// One if logins have stopped until a reset, zero if not.
+pub const LOGINS_LATCHED: &str = "steadfast_logins_latched";
+/// Sessions that this process has opened, or may have, in the last 24 hours.
+pub const SESSIONS: &str = "steadfast_sessions";
+
+/// What sort of metric it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// A distribution.
+    Histogram,
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// What sort it is.
+    pub kind: Kind,
+    /// What it counts.
+    pub unit: Unit,
+    /// Its labels.
+    pub labels: &'static [Label],
+    /// What it says.
+    pub help: &'static str,
+}
+
+/// One label of a metric.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Label {
+    /// Its key.
+    pub key: &'static str,
+    values: fn() -> Vec<&'static str>,
+    /// True if zones of the caller's own, or their windows, add values.
+    pub is_extended_by_zones: bool,
+}
+
+impl Label {
+    /// Every value that it can have, with the zones of §8.
+    #[must_use]
+    pub fn values(&self) -> Vec<&'static str> {
+        (self.values)()
+    }
+}
+
+const fn label(key: &'static str, values: fn() -> Vec<&'static str>) -> Label {
+    Label { key, values, is_extended_by_zones: false }
+}
+
+const ENDPOINT: Label = label("endpoint", endpoints);
+const ZONE: Label =
+    Label { key: "zone", values: || Zone::ALL.map(Zone::as_str).to_vec(), is_extended_by_zones: true };
+const WINDOW: Label = Label { key: "window", values: || vec!["1s", "60s"], is_extended_by_zones: true };
+const LANE: Label = label("lane", || Lane::ALL.map(Lane::as_str).to_vec());
+
+pub(super) const OUTCOMES: [&str; 6] =
+    ["accepted", "rejected", "not_executed", "not_sent", UNKNOWN, "dropped"];
+
+pub(super) const STATUSES: [&str; 13] =
+    ["2xx", "3xx", "401", "403", "429", "4xx", "502", "503", "504", "5xx", "other", "none", "dropped"];
+
+pub(super) const LOGIN_RESULTS: [&str; 10] = [
+    "ok",
+    "refused",
+    "code_refused",
+    "misconfigured",
+    "denied",
+    "rate_limited",
+    "not_sent",
+    UNKNOWN,
+    "no_code",
+    "store",
+];
+
+pub(super) const VERDICTS: [&str; 4] = ["found", "resent", "not_observed", "unresolved"];
+
+/// The edges of [`LagHistogram`](steadfast_dedup::LagHistogram), in seconds.
+pub(super) const LAG_EDGES: [&str; 15] =
+    ["0.25", "0.5", "1", "2", "3.5", "5", "7.5", "10", "15", "30", "60", "90", "300", "1800", "+Inf"];
+
+pub(super) fn endpoints() -> Vec<&'static str> {
+    std::iter::once(UNKNOWN).chain(Endpoint::ALL.map(Endpoint::as_str)).collect()
+}
+
+/// Every metric, each with every label that it can have.
+pub const METRICS: &[Metric] = &[
+    seconds(CALL_DURATION, &[ENDPOINT, label("outcome", || OUTCOMES.to_vec())], "how long calls took"),
+    seconds(
+        ATTEMPT_DURATION,
+        &[ENDPOINT, label("status", || STATUSES.to_vec())],
+        "how long single sends took",
+    ),
+    seconds(PERMIT_WAIT, &[ZONE, LANE], "how long requests waited for their permits"),
+    counter(
+        RETRIES,
+        &[label("reason", || Reason::ALL.map(Reason::as_str).to_vec())],
+        "sends after the first, by the end of the one before",
+    ),
+    counter(LOGINS, &[label("result", || LOGIN_RESULTS.to_vec())], "attempts to log in"),
+    gauge(ORDERS_IN_DOUBT, &[], "orders in doubt now: page somebody while it is above zero"),
+    counter(
+        AMBIGUOUS,
+        &[label("cause", || Cause::ALL.map(Cause::as_str).to_vec())],
+        "lost outcomes of orders",
+    ),
+    counter(
+        RECOVERED,
+        &[label("confidence", || Confidence::ALL.map(Confidence::as_str).to_vec())],
+        "orders in doubt that were found",
+    ),
+    counter(
+        UNRESOLVED,
+        &[label("reason", || Unresolved::ALL.map(Unresolved::as_str).to_vec())],
+        "orders that ended without certainty",
+    ),
+    counter(
+        VERIFICATIONS,
+        &[label("verdict", || VERDICTS.to_vec())],
+        "what looking for orders in doubt has come to",
+    ),
+    counter(NOT_OBSERVED, &[], "orders absent beyond the lateness bound and not sent again"),
+    counter(RESENT, &[], "orders sent again after a verified absence"),
+    counter(LATE_DUPLICATE, &[], "orders that appeared after they had been taken for absent or given up"),
+    counter(EXCESS, &[], "orders that nobody asked for"),
+    counter(CONFLICT, &[], "answers that contradicted the books"),
+    counter(CANARY_FAIL, &[], "lists that lacked an order which they should have held"),
+    counter(UNCALIBRATED, &[], "acknowledged orders listed in a form that does not match them"),
+    counter(
+        VISIBILITY_LAG,
+        &[label("le", || LAG_EDGES.to_vec())],
+        "orders in doubt seen within so many seconds",
+    ),
+    Metric {
+        unit: Unit::Seconds,
+        ..gauge(VISIBILITY_LAG_MAX, &[], "the longest time until an order in doubt was seen")
+    },
+    gauge(ZONE_USED, &[ZONE, WINDOW], "slots spent, where the zone is fullest"),
+    gauge(ZONE_FREE, &[ZONE, WINDOW], "slots free, where the zone is fullest"),
+    gauge(ZONE_IN_FLIGHT, &[ZONE], "requests granted and not yet answered"),
+    gauge(ZONE_WAITING, &[ZONE, LANE], "requests that wait for their permits"),
+    Metric {
+        unit: Unit::Seconds,
+        ..gauge(ZONE_FROZEN, &[ZONE], "how long the zone still stops after a 429")
+    },
+    Metric { unit: Unit::Seconds, ..gauge(CLOCK_SKEW, &[], "how far the service's clock is ahead") },
+    gauge(TOKEN_USABLE, &[], "one if there is a token that may be used"),
+    gauge(LOGINS_LATCHED, &[], "one if logins have stopped until a reset"),
+    gauge(SESSIONS, &[], "sessions opened in the last 24 hours; a user has ten"),
+];
+
+const fn seconds(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Histogram, unit: Unit::Seconds, labels, help }
+}
+
+const fn counter(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Counter, unit: Unit::Count, labels, help }
+}
+
+const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
+    Metric { name, kind: Kind::Gauge, unit: Unit::Count, labels, help }
+}
+
+/// Tells the recorder what every metric says, and in which unit; once, after it was installed.
+pub fn describe() {
+    metrics::with_recorder(|recorder| {
+        for metric in METRICS {
+            let (name, unit) = (KeyName::from_const_str(metric.name), Some(metric.unit));
+            match metric.kind {
+                Kind::Counter => recorder.describe_counter(name, unit, metric.help.into()),
+                Kind::Gauge => recorder.describe_gauge(name, unit, metric.help.into()),
+                Kind::Histogram => recorder.describe_histogram(name, unit, metric.help.into()),
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_dedup::LagHistogram;
+
+    use super::*;
+
+    #[test]
+    fn the_edges_of_the_lag_are_those_of_its_histogram() {
+        let mut edges: Vec<_> = LagHistogram::EDGES.map(|edge| edge.as_secs_f64().to_string()).to_vec();
+        edges.push("+Inf".into());
+        assert_eq!(edges, LAG_EDGES);
+    }
+}

@@ -1,0 +1,35 @@
+//! The names that dashboards are built on, and that a whole day of trouble records nothing else.
+//!
+//! Alone in its binary: a subscriber for one test would miss spans that another test's thread has met first.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+#[path = "../it/world.rs"]
+#[allow(dead_code, reason = "the other tests use the rest of it")]
+mod world;
+
+mod names;
+mod recorded;
+mod spans;
+
+use steadfast::{
+    Paths, Stack,
+    auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
+    metrics::MeteredLogin,
+    spec::Routes,
+};
+
+/// A stack that logs in by itself, around a sandbox with these faults.
+fn logging_in(faults: &str) -> world::World {
+    let sandbox = world::script(faults).build().unwrap();
+    let facts = sandbox.credentials();
+    let base = facts.base_url.parse().unwrap();
+    let api_key = ApiKey::new(facts.api_key).unwrap();
+    let credentials = Credentials::new(facts.client_id, facts.password);
+    let secret = TotpSecret::new(facts.totp_secret).unwrap();
+    let login =
+        IndividualLogin::totp(sandbox.gateway(), &base, api_key.clone(), credentials, secret).unwrap();
+    let tokens = TokenSource::builder(api_key, MeteredLogin::new(login)).build();
+    let stack = Stack::new(base, tokens).routes(Routes::new(&Paths::public()));
+    world::World::around(sandbox, stack)
+}

@@ -1,0 +1,116 @@
+use std::{cell::RefCell, fmt, sync::Once};
+
+use steadfast::Operation;
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+
+use crate::world::{World, script};
+
+type Fields = Vec<(&'static str, String)>;
+
+thread_local! {
+    static SPANS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps everything that is recorded on the two spans, for each thread apart.
+struct Spans;
+
+struct Line<'a>(&'a mut Fields);
+
+impl Visit for Line<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.push((field.name(), format!("{value:?}").trim_matches('"').to_owned()));
+    }
+}
+
+impl Subscriber for Spans {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span() && matches!(metadata.name(), "call" | "send")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut line = vec![("name", span.metadata().name().to_owned())];
+        span.record(&mut Line(&mut line));
+        SPANS.with_borrow_mut(|spans| {
+            spans.push(line);
+            Id::from_u64(spans.len() as u64)
+        })
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        SPANS.with_borrow_mut(|spans| values.record(&mut Line(&mut spans[span.into_u64() as usize - 1])));
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+fn spans() -> Vec<String> {
+    let line = |fields: Fields| fields.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ");
+    SPANS.take().into_iter().map(line).collect()
+}
+
+fn subscribe() {
+    static SUBSCRIBED: Once = Once::new();
+    SUBSCRIBED.call_once(|| tracing::subscriber::set_global_default(Spans).unwrap());
+    SPANS.take();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_and_each_of_its_sends_have_spans_with_frozen_names() {
+    subscribe();
+    let world = World::new(script("[[fault]]\nname = 'list.504'\nendpoint = 'orders'\nnth = 1"));
+    world.send(&Operation::orders(), None).await.unwrap();
+    let send = "name=send otel.name=GET /api/oms/orders otel.kind=client http.request.method=GET \
+                url.template=/api/oms/orders server.address=localhost server.port=80 steadfast.endpoint=orders";
+    assert_eq!(
+        spans(),
+        [
+            "name=call otel.name=orders otel.kind=internal http.request.method=GET \
+             url.template=/api/oms/orders server.address=localhost steadfast.endpoint=orders \
+             http.response.status_code=200 steadfast.outcome=accepted"
+                .to_owned(),
+            format!(
+                "{send} http.response.status_code=504 steadfast.outcome=unknown error.type=504 \
+                 otel.status_code=error"
+            ),
+            format!(
+                "{send} http.request.resend_count=1 http.response.status_code=200 steadfast.outcome=accepted"
+            ),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_call_says_so_without_an_error_text() {
+    subscribe();
+    let world = World::new(script(""));
+    let request = http::Request::post("http://localhost/v2/api/oms/place-order")
+        .header("content-type", "application/json")
+        .body("{\"canary\":1}".into())
+        .unwrap();
+    world.call(request).await.unwrap_err();
+    assert_eq!(
+        spans(),
+        ["name=call otel.name=place-order otel.kind=internal http.request.method=POST \
+          url.template=/api/oms/place-order server.address=localhost steadfast.endpoint=place-order \
+          otel.status_code=error error.type=refused steadfast.outcome=not sent"]
+    );
+}
+
+// The policy knows nothing of the send after a 401, so its own count said that there was none.
+#[tokio::test(start_paused = true)]
+async fn a_send_after_a_401_is_a_resend() {
+    subscribe();
+    let world = crate::logging_in("[[fault]]\nname = 'list.401'\nendpoint = 'orders'\nnth = 1");
+    world.send(&Operation::orders(), None).await.unwrap();
+    let sends: Vec<_> = spans().into_iter().filter(|span| span.starts_with("name=send ")).collect();
+    assert_eq!(sends.len(), 2, "{sends:?}");
+    assert!(sends[0].contains(" http.response.status_code=401 ") && !sends[0].contains("resend_count"));
+    assert!(sends[1].contains(" http.request.resend_count=1 http.response.status_code=200 "), "{sends:?}");
+}
