@@ -41,8 +41,8 @@ impl Client {
 
     /// Cancels every order of the session's list that may still be open, all at once, ahead of whatever else waits.
     ///
-    /// Orders that are in flight or in doubt are not in the list yet: [`halt`](Self::halt) first, and call it again
-    /// once [`in_doubt`](Self::in_doubt) is zero.
+    /// Orders that are in flight or in doubt are not in the list yet: stop placing first, and call it again once
+    /// [`in_doubt`](Self::in_doubt) is zero.
     ///
     /// # Errors
     ///
