@@ -150,12 +150,12 @@ const TABLE: &[Deep] = &[
     },
     Deep {
         name: "limits beside their peers",
-        what: What::Simulation(&["limits", "--sends", "10000000", "--minutes", "5"]),
+        what: What::Simulation(&["limits", "--sends", "10000000", "--minutes", "3"]),
         time_box: minutes(15),
     },
     Deep {
         name: "orders while answers get lost",
-        what: What::Simulation(&["orders", "--seconds", "150"]),
+        what: What::Simulation(&["orders", "--seconds", "120"]),
         time_box: minutes(10),
     },
     Deep {
@@ -172,7 +172,7 @@ const TABLE: &[Deep] = &[
 ];
 
 /// Cases for each property; the plain tests run proptest's own default.
-const CASES: &str = "20000";
+const CASES: &str = "10000";
 
 struct Deep {
     name: &'static str,
