@@ -42,17 +42,10 @@ async fn main() -> Result<(), BoxError> {
 
     metrics::record(&stack); // right before the exporter renders
     let text = exporter.render();
-    let of_interest = [
-        "orders_in_doubt",
-        "ambiguous_total",
-        "recovered_total",
-        "permit_wait",
-        "call_duration",
-        "zone_used",
-    ];
-    for line in text.lines().filter(|line| !line.starts_with('#') && !line.ends_with(" 0.0")) {
+    let shown = ["orders_in_doubt", "ambiguous", "recovered", "permit_wait", "call_duration", "zone_used"];
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.contains("_bucket{")) {
         let zero_of_many = line.contains('{') && line.ends_with(" 0");
-        if !zero_of_many && of_interest.iter().any(|name| line.contains(name)) {
+        if !zero_of_many && shown.iter().any(|name| line.contains(name)) {
             println!("{line}");
         }
     }

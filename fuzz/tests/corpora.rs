@@ -49,3 +49,8 @@ fn raw_answer_corpus_breaks_no_promise() {
 fn header_corpus_breaks_no_promise() {
     replay("header", steadfast_fuzz::header);
 }
+
+#[test]
+fn journal_corpus_breaks_no_promise() {
+    replay("journal", steadfast_fuzz::journal);
+}

@@ -9,6 +9,7 @@ use crate::{
     Identity, Record, SkewEstimator, StoreError,
     skew::unix_ms,
     store::{AnyLease, AnyStore, Failures},
+    totp,
 };
 
 /// A login takes half a minute, and a person five; a lease that stays away longer has been lost.
@@ -34,7 +35,10 @@ impl Books {
             Ok(record) => record.unwrap_or_default(),
             Err(StoreError::Garbled { place }) => {
                 tracing::warn!(place, "record cannot be read: one login is left until one succeeds");
-                Record::salvaged(self.budget)
+                let mut record = Record::salvaged(self.budget);
+                // Which codes were submitted is lost too: the current one may be among them.
+                record.note_step(totp::step_at(self.now()));
+                record
             }
             Err(error) => return Err(error),
         };

@@ -72,6 +72,11 @@ impl fmt::Debug for TotpSecret {
     }
 }
 
+/// The time step of an instant, in milliseconds since the Unix epoch.
+pub(crate) fn step_at(ms: i64) -> u64 {
+    u64::try_from(ms.div_euclid(STEP_MS)).unwrap_or_default()
+}
+
 /// The dynamic truncation of RFC 4226, section 5.3.
 fn truncated(key: &[u8], counter: u64) -> u32 {
     #[expect(

@@ -1,5 +1,6 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
+use http::HeaderValue;
 use parking_lot::Mutex;
 use steadfast_spec::{OrderRecord, OrderRequest, Outcome, ext};
 use tokio::{
@@ -32,6 +33,8 @@ pub(crate) struct Account {
     pub(crate) settings: Arc<Settings>,
     start: Instant,
     state: Mutex<State>,
+    /// The header of the latest order, for stacks without a layer that sets it.
+    authorization: Mutex<Option<HeaderValue>>,
     /// The poller's plan may have changed.
     wake: Notify,
     /// Something was decided, or a read that somebody waits for is over.
@@ -78,6 +81,7 @@ impl Account {
             settings,
             start: Instant::now(),
             state: Mutex::new(state),
+            authorization: Mutex::default(),
             wake: Notify::new(),
             changed: Notify::new(),
             events,
@@ -96,6 +100,18 @@ impl Account {
             state.starter = starter();
         }
         state.starter.is_some()
+    }
+
+    /// Reads are sent with the token that orders are sent with now; the first one's expires.
+    pub(crate) fn authorize(&self, header: Option<&HeaderValue>) {
+        let mut known = self.authorization.lock();
+        if header.is_some() && known.as_ref() != header {
+            *known = header.cloned();
+        }
+    }
+
+    pub(crate) fn authorization(&self) -> Option<HeaderValue> {
+        self.authorization.lock().clone()
     }
 
     pub(crate) fn open(

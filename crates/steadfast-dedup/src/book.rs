@@ -330,6 +330,12 @@ impl Book {
         self.entries.get(order_id).map_or((Seq(0), None, false), |e| (e.first_seen, e.owner, fresh))
     }
 
+    /// The session whose list showed an order first, while somebody may still claim it.
+    #[cfg(test)]
+    pub(crate) fn shown_by(&self, order_id: &str) -> Option<Session> {
+        self.fresh.values().flatten().find(|fresh| &*fresh.order_id == order_id).map(|fresh| fresh.session)
+    }
+
     fn take_fresh(&mut self, order_id: &str) -> Option<Fresh> {
         let mut taken = None;
         // All of its legs go with it.

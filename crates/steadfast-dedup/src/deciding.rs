@@ -90,10 +90,13 @@ impl Registry {
         }
         out.push(Effect::Decided(number));
         self.finished.push_back(number);
-        if self.finished.len() > self.rules.remembered
-            && let Some(oldest) = self.finished.pop_front()
-        {
-            // What may still appear, or bars others from being reasoned about, keeps its place.
+        // A few at a time make up for those that keep their place.
+        for _ in 0..8 {
+            if self.finished.len() <= self.rules.remembered {
+                break;
+            }
+            let Some(oldest) = self.finished.pop_front() else { break };
+            // What may still appear, or bars others from being reasoned about, is not forgotten.
             if self.is_still_needed(oldest) {
                 self.finished.push_back(oldest);
             } else {
@@ -203,6 +206,37 @@ mod tests {
         }
         assert!(registry.named(&names(0)).is_none(), "the oldest goes");
         assert!((1..=1_000).all(|n| registry.named(&names(n)).is_some()));
+    }
+
+    #[test]
+    fn what_bars_others_from_being_reasoned_about_is_never_forgotten() {
+        let settings = Settings::default().verify_on(crate::policy::VerifyOn::SpecMinimal);
+        let mut registry = Registry::new(Arc::new(settings), Epoch(0));
+        registry.rules.remembered = 8;
+        place(&mut registry, IntentNo(0), None);
+        let lost = IntentNo(1);
+        let order = registry.intents[&IntentNo(0)].order.clone();
+        let key = Key::of_order(&order);
+        let attempt = crate::stamp::AttemptNo { intent: lost, index: 0 };
+        for event in [
+            Event::Opened { intent: lost, order, name: None },
+            Event::Begun { attempt, session: Session::default() },
+            Event::Sent(attempt),
+            Event::Closed {
+                attempt,
+                outcome: Outcome::Unknown { resend: steadfast_spec::Resend::AfterAbsence },
+                answer: Answer::Status(500),
+            },
+        ] {
+            registry.step(Duration::ZERO, event);
+        }
+        // Long after its lateness bound.
+        registry.step(Duration::from_secs(600), Event::Tick);
+        for n in 2..100 {
+            place(&mut registry, IntentNo(n), None);
+        }
+        assert!(registry.intents.contains_key(&lost) && registry.keys[&key].tainting.contains(&lost));
+        assert!(registry.intents.len() <= 10, "the others are");
     }
 
     #[test]

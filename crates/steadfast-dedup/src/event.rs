@@ -183,7 +183,8 @@ pub enum OrderEvent {
         name: Option<ext::IntentId>,
         /// The identifier that appeared.
         order_id: String,
-        /// The order that the caller was told of; `None` if he was told that it is not resolved.
+        /// The order that the caller was told of; `None` if he was told that it is not resolved. It is the order that
+        /// appeared from now on, unless others of ours or of somebody else's could own that as well.
         kept: Option<String>,
     },
     /// There are more orders like this one than were asked for.

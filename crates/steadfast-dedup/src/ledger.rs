@@ -98,6 +98,7 @@ impl Ledger {
     /// Waits until no order is in flight or in doubt, and looks once more for orders that may have appeared late.
     ///
     /// Every order in doubt is decided within the verification budget; new orders are not kept out.
+    /// What an earlier process left in doubt stays so if nothing has shown the way to the list since.
     pub async fn shutdown(&self) {
         for account in self.accounts() {
             account.drain().await;

@@ -51,7 +51,8 @@ impl Registry {
 
     // A record that shows two orders alike in which they differ shows neither of them. An answer may still tell.
     fn is_contested(&self, intent: &Intent, fresh: &Fresh) -> bool {
-        self.keys.get(&intent.key).is_some_and(|key| key.mixed)
+        self.rules.told_apart
+            && self.keys.get(&intent.key).is_some_and(|key| key.mixed)
             && self.standing_of(&intent.key).any(|(_, other)| {
                 other.could_own(fresh.first_seen)
                     && other.order != intent.order

@@ -5,8 +5,9 @@
 //! two books: what the service did, and what the registry knows. States that differ only in the names of their
 //! positions are one.
 //!
-//! What it leaves out: matching is perfect (one kind of order), one key and one session, a bound instead of a clock,
-//! lists that show all orders up to a moment. Faults of those are the scenarios' and the random sessions' subject.
+//! What it leaves out: more than one key, more than one login, a clock (there is a bound instead), and lists that
+//! show less than all orders up to a moment. Records show what all orders have in common, and nothing in which two
+//! kinds of them differ. The rest is the scenarios' and the random sessions' subject.
 
 mod explore;
 mod rules;
@@ -30,7 +31,21 @@ struct Model {
     /// Whether a crash may lose what was written after the last send was begun.
     lossy: bool,
     key_policy: KeyPolicy,
+    lists: Lists,
+    /// Whether the intents differ, by turns, in what no record shows.
+    mixed: bool,
     rules: Rules,
+}
+
+/// What lists show, where the session may be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lists {
+    /// It is not.
+    OneSession,
+    /// It may be renewed, once, and every list shows the orders of its session.
+    OfTheSession,
+    /// It may be renewed, once, and every list shows all orders, though nobody says so.
+    OfTheAccount,
 }
 
 const SMALL: Model = Model {
@@ -43,6 +58,8 @@ const SMALL: Model = Model {
     crashes: 0,
     lossy: false,
     key_policy: KeyPolicy::Concurrent,
+    lists: Lists::OneSession,
+    mixed: false,
     rules: Rules { negatives: 1, ..Rules::PROTOCOL },
 };
 
@@ -71,6 +88,8 @@ enum Move {
     Read,
     Evaluate(usize),
     List(usize),
+    /// A login: sends and reads that start later are of the new session, whose list is read at once.
+    Renew,
     /// So many records of the journal survive.
     Crash(usize),
 }
@@ -92,6 +111,8 @@ struct Found {
     states: usize,
     duplicates: usize,
     double_claims: usize,
+    /// Callers that were told of an order that was not what they had asked for.
+    wrong_claims: usize,
     undetected: usize,
     /// Quiescent states in which a duplicate stands.
     flagged: usize,

@@ -49,6 +49,7 @@ where
 {
     pub(crate) async fn run(self) -> Answered<RB> {
         let Self { account, service, request, list_route, intent } = self;
+        account.authorize(request.headers().get(header::AUTHORIZATION));
         let beside = || Template::beside(&request, list_route);
         if !account.start_with(|| Some(starter::<S, B, RB>(&service, beside()?))) {
             return Err(Failure::refused(OrderRefused::UnknownPath).into());

@@ -1,7 +1,7 @@
 use std::{future::poll_fn, sync::Arc};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steadfast_spec::{BoxError, Endpoint, Lane, OrderRecord, Route, ext, parse_order_list};
@@ -30,8 +30,6 @@ pub(crate) struct Poller<S> {
 #[derive(Clone)]
 pub(crate) struct Template {
     uri: Uri,
-    /// The order's own header, for stacks without a layer that sets it.
-    authorization: Option<HeaderValue>,
     route: ext::Route,
 }
 
@@ -44,7 +42,6 @@ impl Template {
         parts.path_and_query = Some(format!("{base}{ORDERS}").parse().ok()?);
         Some(Self {
             uri: Uri::from_parts(parts).ok()?,
-            authorization: order.headers().get(header::AUTHORIZATION).cloned(),
             route: route.unwrap_or_else(|| Arc::new(Route::new(Endpoint::Orders))),
         })
     }
@@ -53,8 +50,8 @@ impl Template {
         let mut request = Request::new(B::default());
         *request.method_mut() = Method::GET;
         *request.uri_mut() = self.uri.clone();
-        if let Some(authorization) = &self.authorization {
-            request.headers_mut().insert(header::AUTHORIZATION, authorization.clone());
+        if let Some(authorization) = account.authorization() {
+            request.headers_mut().insert(header::AUTHORIZATION, authorization);
         }
         let extensions = request.extensions_mut();
         extensions.insert(self.route.clone());

@@ -9,6 +9,7 @@ pub(crate) struct Rules {
     pub(crate) seen_at_completion: bool,
     pub(crate) evidence_at_start: bool,
     pub(crate) session_first: bool,
+    pub(crate) told_apart: bool,
     pub(crate) negatives: u8,
     /// How many decided intents are remembered within an epoch.
     pub(crate) remembered: usize,
@@ -22,6 +23,7 @@ impl Rules {
         seen_at_completion: true,
         evidence_at_start: true,
         session_first: true,
+        told_apart: true,
         negatives: 2,
         remembered: 100_000,
     };

@@ -4,7 +4,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, header};
 use http_body::Body;
 use steadfast_spec::{BoxError, Failure, ext};
 use tower_service::Service;
@@ -59,6 +59,7 @@ where
         let service = self.inner.clone();
         if request.extensions().get::<Recover>().is_some() {
             let account = self.ledger.account(request.extensions().get());
+            account.authorize(request.headers().get(header::AUTHORIZATION));
             let way = Template::beside(&request, self.list_route.clone());
             let recovery = recover(self.ledger.clone(), account.clone(), service, way);
             return ResponseFuture::order(account, Arc::default(), Box::pin(recovery));

@@ -28,7 +28,8 @@ pub enum ColdStart {
     ///    its last record says: as much as the tightest window lets through in a second. That much is added, in
     ///    every key, as if it had been sent by the last moment; cancels and verifications do not wait for it.
     /// 2. A file that is damaged, or that another version wrote, says that something was spent but not what:
-    ///    the start is [pessimistic](Self::Pessimistic). No file says that this is the first start: it is empty.
+    ///    the start is [pessimistic](Self::Pessimistic), and [`Event::JournalDamaged`](crate::Event::JournalDamaged)
+    ///    says so. No file says that this is the first start: it is empty. What is no file at all is an error.
     /// 3. What has gone by since is told by the wall clock, because no other clock outlives the machine's. One that
     ///    went back says that no time has passed, and one that was set forward by up to a second makes no difference.
     ///    A leap of more than that between two processes cannot be found out.

@@ -57,6 +57,9 @@ pub enum Event {
         /// The zone.
         zone: Zone,
     },
+    /// The journal that was found cannot be understood: all windows are taken for spent, except for cancels and
+    /// verifications. Reported once, when the limiter is built.
+    JournalDamaged,
     /// The journal cannot be written. Nothing waits for it; but if the process is killed now, the next one does not
     /// know what this one has sent. Reported once until it can be written again.
     JournalFailed {
@@ -86,6 +89,9 @@ impl Event {
             }
             Self::Restored { endpoint, zone } => {
                 tracing::info!(?endpoint, %zone, "route is back under its own zone");
+            }
+            Self::JournalDamaged => {
+                tracing::warn!("journal of the limits is damaged: all windows are taken for spent");
             }
             Self::JournalFailed { kind } => tracing::warn!(%kind, "journal of the limits cannot be written"),
             Self::JournalLate { by } => tracing::warn!(?by, "journal of the limits was written late"),

@@ -107,8 +107,10 @@ impl Journal {
 }
 
 fn read(path: &Path) -> io::Result<Found> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    let file = match fs::metadata(path).map(|found| found.is_file()) {
+        Ok(true) => File::open(path)?,
+        // Opening a pipe would wait for ever, and writing would replace what is no file of ours.
+        Ok(false) => return Err(io::ErrorKind::InvalidInput.into()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(error),
     };

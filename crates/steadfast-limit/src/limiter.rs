@@ -6,6 +6,7 @@ use steadfast_spec::{Lane, Scope, Zone};
 use crate::{
     Answer, Ask, Decision, Event, Grant, Loss, Nanos, Refusal, Snapshot, WaiterId, ZoneId, builder::Settings,
     decision::LedgerSet, freeze::Verdict, ledger::Ledger, queue::Answered, rules::Rules, start::Start,
+    time::LATEST,
 };
 
 mod memory;
@@ -208,7 +209,7 @@ impl Limiter {
         let now = self.advance(now);
         let counted = match loss {
             Loss::Reset => now + Self::AFTER_RESET,
-            Loss::GivenUp => now.max(sent.saturating_add(self.settings.gateway_timeout)),
+            Loss::GivenUp => now.max(sent.saturating_add(self.settings.gateway_timeout).min(LATEST)),
         };
         for (bit, id) in grant.ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-/// An instant of the pure core: whole nanoseconds since an origin of its owner's choice.
+/// An instant of the pure core: whole nanoseconds since an origin of its owner's choice. Those of its second half are
+/// all taken for the last of the first, 292 years after the origin.
 ///
 /// Integers only: counted in floating point, a request is admitted wrongly now and then at exactly the instants
 /// that matter most, where a stamp leaves its window.
@@ -14,6 +15,9 @@ const ROUNDING: Nanos = 1_000_000;
 
 /// The longest duration that is counted exactly: about 73 years.
 pub(crate) const LONGEST: Nanos = u64::MAX / 8;
+
+/// Where the core's clock stops, after 292 years: everything that is added to an instant fits behind it.
+pub(crate) const LATEST: Nanos = u64::MAX / 2;
 
 /// The whole nanoseconds of `duration`, or `None` above [`LONGEST`].
 pub(crate) fn nanos(duration: Duration) -> Option<Nanos> {

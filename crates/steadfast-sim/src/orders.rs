@@ -109,8 +109,16 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1_800);
 const SPARE: Duration = Duration::from_secs(120);
 
 /// The sites at which lists fail or are written in other words, and sessions and callers end early.
-const OPEN_QUESTIONS: [&str; 8] =
-    ["swarm.reads", "swarm.refused-share", "list.form", "list.scope", "list.order", "token.dies", "order.patience", "retry-after"];
+const OPEN_QUESTIONS: [&str; 8] = [
+    "swarm.reads",
+    "swarm.refused-share",
+    "list.form",
+    "list.scope",
+    "list.order",
+    "token.dies",
+    "order.patience",
+    "retry-after",
+];
 
 /// Runs the simulation and prints what it found.
 pub fn run(args: &Args) -> ExitCode {

@@ -95,6 +95,16 @@ fn the_promises_hold_over_a_real_http_client_and_server_whose_connections_break_
 }
 
 #[test]
+fn a_process_that_dies_leaves_no_order_that_is_sent_again_or_forgotten() {
+    let orders = if deep() { "20000" } else { "150" };
+    let words = ["--json", "--crashes", "--orders", orders, "--without", "swarm.refused-share"];
+    let report = report(&words);
+    assert!(count(&report, "crashes") > 0 && count(&report, "left_behind") > 0);
+    assert_eq!(count(&report, "reported"), count(&report, "left_behind"));
+    assert_eq!(count(&report, "sent_after_crash") + count(&report, "duplicated"), 0);
+}
+
+#[test]
 fn the_same_seeds_give_the_same_figures() {
     let figures = || {
         let mut report = report(&["--json", "--seeds", "40..42", "--rivals-every", "2"]);

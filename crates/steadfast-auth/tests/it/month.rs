@@ -31,7 +31,8 @@ struct Month {
     failed: u64,
     /// Logins that brought a token.
     most_logins_a_day: u64,
-    /// With those that were answered with a 500 after they were executed.
+    /// With those that were answered with a 500 after they were executed. Nothing tells that such a session exists, and
+    /// without a token no call succeeds, so the login is made again: on such a day there is one more than tokens.
     most_sessions_a_day: u64,
     sessions: u64,
     refused: u64,

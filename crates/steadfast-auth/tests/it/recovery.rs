@@ -130,6 +130,25 @@ async fn a_reset_during_a_wrong_login_gives_the_budget_back_once() {
     assert_eq!(logins.count(), 2);
 }
 
+/// What was spent before a reset is not carried over it by a login that was under way.
+#[tokio::test(start_paused = true)]
+async fn a_reset_during_a_login_that_ends_without_a_verdict_makes_the_budget_whole() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Status(401), Answer::Status(403)]).taking(secs(5));
+    let source = process(&clock, &logins, store.clone());
+    let flight = tokio::spawn({
+        let source = source.clone();
+        async move { source.login().await }
+    });
+    while logins.count() < 2 {
+        tokio::time::sleep(secs(1)).await;
+    }
+    source.reset();
+    assert_eq!(flight.await.unwrap().unwrap_err().kind(), AuthErrorKind::Rejected);
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(store.summary().await.unwrap().unwrap().failures, 0);
+}
+
 /// A store in memory of which one write fails.
 #[derive(Clone)]
 struct Failing {
@@ -187,6 +206,21 @@ async fn a_write_that_failed_once_blinds_nobody_to_the_latch_of_others() {
     assert_eq!(logins.count(), 4);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_latch_of_others_counts_while_an_own_failure_is_not_written_down() {
+    let (clock, store) = (Clock::new(), Failing::at_write(2));
+    let logins = Script::new(&clock, [Answer::Status(403), Answer::Status(401)]);
+    let source = process(&clock, &logins, store.clone());
+    assert_eq!(source.login().await.unwrap_err().kind(), AuthErrorKind::Rejected);
+    let other = process(&clock, &logins, store.clone());
+    assert_eq!(other.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
+    let sent = logins.count();
+    // A denial is looked at again after a quarter of an hour.
+    tokio::time::sleep(secs(16 * 60)).await;
+    assert_eq!(source.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
+    assert_eq!(logins.count(), sent);
+}
+
 /// What a counted attempt brought cannot be written down: the count must not latch the source that succeeded.
 #[tokio::test(start_paused = true)]
 async fn a_success_that_cannot_be_stored_is_a_success() {
@@ -200,4 +234,44 @@ async fn a_success_that_cannot_be_stored_is_a_success() {
     source.login().await.unwrap();
     assert!(source.is_quoted_in("two"));
     assert_eq!(store.summary().await.unwrap().unwrap().failures, 0);
+}
+
+/// With the record went the knowledge of which codes were submitted, and one wrong login is all that is left.
+#[tokio::test(start_paused = true)]
+async fn a_torn_record_does_not_submit_a_code_again() {
+    let (clock, directory) = (Clock::new(), tempfile::tempdir().unwrap());
+    let path = directory.path().join("auth.json");
+    let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
+    process(&clock, &logins, FileStore::open(&path).unwrap()).login().await.unwrap();
+    // Its mode stays.
+    std::fs::write(&path, "{").unwrap();
+    process(&clock, &logins, FileStore::open(&path).unwrap()).login().await.unwrap();
+    let seen = logins.seen();
+    assert_ne!(seen[0].form().get("twoFa"), seen[1].form().get("twoFa"));
+}
+
+/// Requests wait no longer than they may for a lock whose holder was stopped, and the token goes on working.
+#[tokio::test(start_paused = true)]
+async fn a_stopped_holder_of_the_lease_stops_neither_a_valid_token_nor_the_end_of_a_wait() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
+    let api = Script::new(&clock, [Answer::ByToken]);
+    api.accept(["one", "two"]);
+    let source = process(&clock, &logins, store.clone());
+    assert_eq!(get(&source, &api).await, 200);
+    tokio::time::sleep(secs(1)).await;
+    let stopped = store.lease().await.unwrap();
+    tokio::time::sleep(hours(23)).await;
+    for _ in 0..3 {
+        assert_eq!(get(&source, &api).await, 200, "renewal ahead waits in the background");
+        tokio::time::sleep(secs(600)).await;
+    }
+    tokio::time::sleep(hours(2)).await;
+    let start = tokio::time::Instant::now();
+    let error = source.login().await.unwrap_err();
+    assert_eq!(error.kind(), AuthErrorKind::Unavailable);
+    assert!(start.elapsed() <= secs(601), "{:?}", start.elapsed());
+    drop(stopped);
+    assert_eq!(get(&source, &api).await, 200);
+    assert_eq!(logins.count(), 2);
 }

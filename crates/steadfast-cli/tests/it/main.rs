@@ -13,3 +13,5 @@ mod readme;
 mod replay;
 mod resume;
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod terminal;

@@ -1,8 +1,11 @@
 //! What an account writes down, and what it finds written.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, LazyLock},
+};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue, header};
 use steadfast_spec::ext;
 
 use super::{Account, Starter};
@@ -67,7 +70,11 @@ impl Account {
     pub(crate) fn session_of(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Session {
         match &self.recorder {
             Some(recorder) => recorder.session_of(headers),
-            None => Session::new(extensions.get::<ext::TokenGeneration>().copied()),
+            None => match extensions.get::<ext::TokenGeneration>() {
+                Some(generation) => Session::new(Some(*generation)),
+                // Nobody counts the tokens here, and two of them may be accepted at once.
+                None => headers.get(header::AUTHORIZATION).map_or_else(Session::default, hashed),
+            },
         }
     }
 
@@ -107,4 +114,10 @@ impl Account {
             recorder.effect(effect, registry.epoch);
         }
     }
+}
+
+/// The session of a token that has no number, under a key of this process alone.
+fn hashed(token: &HeaderValue) -> Session {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    Session::hashed(KEY.hash_one(token.as_bytes()))
 }

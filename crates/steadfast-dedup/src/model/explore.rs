@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque, hash_map::Entry};
 
 use super::{
     Found, Model, Move,
-    world::{World, order, records},
+    world::{World, orders, records},
 };
 
 pub(super) fn explore(model: Model, until_wrong: bool) -> Found {
@@ -13,17 +13,17 @@ pub(super) fn explore(model: Model, until_wrong: bool) -> Found {
 
 /// Visits at most so many states, those that are reached in the fewest moves first.
 pub(super) fn explore_up_to(most: usize, model: Model, until_wrong: bool) -> Found {
-    let order = order();
+    let orders = orders();
     let all = records(8);
     let mut found = Found::default();
-    let start = World::new(&model, &order);
+    let start = World::new(&model, &orders);
     let mut index: HashMap<Box<[u8]>, u32> = HashMap::new();
     let mut parents = vec![(0, Move::Foreign)];
     index.insert(start.key(&model), 0);
     let mut queue = VecDeque::from([(0_u32, start)]);
     let mut moves = Vec::new();
     while let Some((number, world)) = queue.pop_front() {
-        if let (Some(wrong), None) = (world.judge(&mut found), &found.trace) {
+        if let (Some(wrong), None) = (world.judge(&model, &mut found), &found.trace) {
             found.trace = Some(format!("{wrong}: {:?}", path(&parents, number)));
             if until_wrong {
                 break;
@@ -38,7 +38,7 @@ pub(super) fn explore_up_to(most: usize, model: Model, until_wrong: bool) -> Fou
         world.moves(&model, &mut moves);
         for &made in &moves {
             let mut next = world.clone();
-            next.make(&model, made, &order, &all);
+            next.make(&model, made, &orders, &all);
             let fresh = u32::try_from(parents.len()).unwrap();
             if let Entry::Vacant(entry) = index.entry(next.key(&model)) {
                 entry.insert(fresh);

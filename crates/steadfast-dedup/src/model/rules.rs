@@ -1,6 +1,6 @@
 //! What goes wrong when a rule is left out: the model can fail.
 
-use super::{Model, SMALL, explore::explore};
+use super::{Lists, Model, SMALL, explore::explore};
 use crate::{policy::KeyPolicy, rules::Rules};
 
 /// Takes one rule out and expects the model to notice.
@@ -46,4 +46,22 @@ fn serialized_sends_need_the_stamps_all_the_same() {
         assert!(found.duplicates + found.double_claims > 0, "{found:?}");
         println!("{}", found.trace.unwrap_or_default());
     }
+}
+
+/// A list of one session shows first of all that session's orders.
+#[test]
+fn without_the_session_rule_an_order_is_placed_twice() {
+    let rules = Rules { session_first: false, ..SMALL.rules };
+    let found = explore(Model { lists: Lists::OfTheSession, rules, ..SMALL }, true);
+    assert!(found.duplicates > 0, "{found:?}");
+    println!("{}", found.trace.unwrap_or_default());
+}
+
+/// What a record does not show may be the difference between two orders.
+#[test]
+fn without_the_likeness_rule_a_caller_is_told_of_anothers_order() {
+    let rules = Rules { told_apart: false, ..SMALL.rules };
+    let found = explore(Model { mixed: true, rules, ..SMALL }, true);
+    assert!(found.wrong_claims > 0, "{found:?}");
+    println!("{}", found.trace.unwrap_or_default());
 }

@@ -4,7 +4,7 @@ use super::{Found, Model, Record, Served, world::World};
 use crate::{
     attempt::AttemptState,
     intent::{Finding, Phase},
-    stamp::{IntentNo, Seq},
+    stamp::{IntentNo, Seq, Session},
 };
 
 impl World {
@@ -37,13 +37,18 @@ impl World {
                 stamp(doubt.from, &mut text);
                 text.push(doubt.here.reads.min(self.registry.rules.negatives));
                 stamp(doubt.here.latest, &mut text);
+                text.push(doubt.elsewhere.reads.min(self.registry.rules.negatives));
+                stamp(doubt.elsewhere.latest, &mut text);
             }
+            let tainting = self.registry.keys.values().any(|key| key.tainting.contains(&IntentNo(n as u64)));
+            text.push(u8::try_from(intent.late).unwrap() * 2 + u8::from(tainting));
             for (attempt, served) in intent.attempts.iter().zip(served) {
                 text.push(match served {
                     Served::Pending => 254,
                     Served::Dropped => 253,
                     Served::Applied(order) => u8::try_from(*order).unwrap(),
                 });
+                text.push(u8::from(attempt.session != Session::default()));
                 match &attempt.state {
                     AttemptState::Open => text.push(0),
                     AttemptState::Void => text.push(1),
@@ -69,18 +74,23 @@ impl World {
             let (first_seen, owner, fresh) = self.registry.book.known(&order.to_string());
             stamp(first_seen, &mut text);
             text.push(owner.map_or(248, |owner| u8::try_from(owner.0).unwrap()));
-            text.push(u8::from(fresh) * 2 + u8::from(self.flagged.contains(&order.to_string())));
+            let shown = self.registry.book.shown_by(&order.to_string());
+            let shown = u8::from(shown.is_some_and(|session| session != Session::default()));
+            text.push(shown * 4 + u8::from(fresh) * 2 + u8::from(self.flagged.contains(&order.to_string())));
+            text.push(u8::from(self.of_new_session[order]));
         }
         text.push(247);
         for (read, seen) in &self.reads {
             let started = self.registry.reads[read].started.unwrap();
             stamp(started.seq, &mut text);
             text.push(seen.map_or(246, |seen| u8::try_from(seen).unwrap()));
+            text.push(u8::from(started.session != Session::default()));
         }
         if let Some(key) = self.registry.keys.values().next() {
             stamp(key.last_settled, &mut text);
+            stamp(if key.tainting.is_empty() { Seq::default() } else { key.tainted }, &mut text);
         }
-        text.push(u8::try_from(self.crashes).unwrap());
+        text.push(u8::try_from(self.crashes).unwrap() * 2 + u8::from(self.renewed));
         // What a crash may lose; after the last crash it makes no difference any more.
         if self.crashes < model.crashes {
             for record in &self.journal[self.durable()..] {
@@ -95,11 +105,15 @@ impl World {
         text.into_boxed_slice()
     }
 
-    pub(super) fn judge(&self, found: &mut Found) -> Option<&'static str> {
+    pub(super) fn judge(&self, model: &Model, found: &mut Found) -> Option<&'static str> {
         let mut wrong = None;
-        if self.own() > self.sent {
+        if self.has_duplicate(model) {
             found.duplicates += 1;
             wrong = Some("duplicate");
+        }
+        if self.has_wrong_claim(model) {
+            found.wrong_claims += 1;
+            wrong = Some("wrong claim");
         }
         if self.double {
             found.double_claims += 1;
@@ -112,7 +126,7 @@ impl World {
         let served = self.served.iter().flatten().all(|served| *served != Served::Pending);
         if ended && seen && served && self.reads.is_empty() {
             // I10: what is listed is owned or flagged, except what the caller was told of as a candidate.
-            if self.own() > self.sent {
+            if self.has_duplicate(model) {
                 found.flagged += 1;
                 if !self.ever_flagged {
                     found.undetected += 1;

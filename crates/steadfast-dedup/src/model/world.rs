@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use steadfast_spec::{OrderRecord, OrderRequest, Outcome, Resend};
 
-use super::{Model, Move, Record, Served, at};
+use super::{Lists, Model, Move, Record, Served, at};
 use crate::{
     attempt::{Attempt, AttemptState},
     event::{Answer, Effect, Event, OrderEvent},
@@ -15,6 +15,9 @@ use crate::{
     stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Session},
 };
 
+/// One order of each kind.
+pub(super) type Orders = [Arc<OrderRequest>; 2];
+
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) registry: Registry,
@@ -23,6 +26,10 @@ pub(super) struct World {
     pub(super) served: Vec<Vec<Served>>,
     /// Reads under way: how many orders they saw, if they were evaluated.
     pub(super) reads: Vec<(ReadNo, Option<usize>)>,
+    /// The session that was renewed, if it was.
+    pub(super) renewed: bool,
+    /// The orders that were placed in the session that was renewed.
+    pub(super) of_new_session: Vec<bool>,
     /// Flagged in this run of the process, and in all.
     pub(super) flagged: HashSet<String>,
     pub(super) ever_flagged: bool,
@@ -36,16 +43,19 @@ pub(super) struct World {
     next_read: u64,
 }
 
-pub(super) fn order() -> Arc<OrderRequest> {
-    let fields = [
-        ("symId", "S"),
-        ("qty", "1"),
-        ("side", "buy"),
-        ("type", "market"),
-        ("product", "delivery"),
-        ("validity", "day"),
-    ];
-    Arc::new(OrderRequest::from_fields(fields).unwrap())
+pub(super) fn orders() -> Orders {
+    ["5", "6"].map(|price| {
+        let fields = [
+            ("symId", "S"),
+            ("qty", "1"),
+            ("side", "buy"),
+            ("type", "limit"),
+            ("limitPrice", price),
+            ("product", "delivery"),
+            ("validity", "day"),
+        ];
+        Arc::new(OrderRequest::from_fields(fields).unwrap())
+    })
 }
 
 pub(super) fn records(count: usize) -> Vec<OrderRecord> {
@@ -56,12 +66,14 @@ pub(super) fn records(count: usize) -> Vec<OrderRecord> {
 }
 
 impl World {
-    pub(super) fn new(model: &Model, order: &Arc<OrderRequest>) -> Self {
+    pub(super) fn new(model: &Model, orders: &Orders) -> Self {
         let mut world = Self {
             registry: registry(model),
             orders: Vec::new(),
             served: vec![Vec::new(); at(model.intents)],
             reads: Vec::new(),
+            renewed: false,
+            of_new_session: Vec::new(),
             flagged: HashSet::new(),
             ever_flagged: false,
             double: false,
@@ -72,16 +84,17 @@ impl World {
             next_read: 0,
         };
         for n in 0..model.intents {
-            world.open(n, order);
+            world.open(model, n, orders);
         }
         // The list is known before the first order.
         world.open_read();
-        world.close_read(0, &[]);
+        world.close_read(model, 0, &[]);
         world
     }
 
-    fn open(&mut self, n: u64, order: &Arc<OrderRequest>) {
-        let opened = Event::Opened { intent: IntentNo(n), order: order.clone(), name: None };
+    fn open(&mut self, model: &Model, n: u64, orders: &Orders) {
+        let order = orders[kind(model, n)].clone();
+        let opened = Event::Opened { intent: IntentNo(n), order, name: None };
         self.registry.step(Duration::ZERO, opened);
     }
 
@@ -107,14 +120,17 @@ impl World {
         let read = ReadNo(self.next_read);
         self.next_read += 1;
         self.step(Event::ReadOpened { read, purpose: Purpose::Verification });
-        self.step(Event::ReadStarted { read, session: Session::default() });
+        self.step(Event::ReadStarted { read, session: self.session() });
         self.reads.push((read, None));
     }
 
-    fn close_read(&mut self, index: usize, all: &[OrderRecord]) {
+    fn close_read(&mut self, model: &Model, index: usize, all: &[OrderRecord]) {
         let (read, seen) = self.reads.remove(index);
         let shown = seen.unwrap_or(0);
-        let list = all[..shown].to_vec();
+        let session = self.registry.reads[&read].started.unwrap().session;
+        let new = session != Session::default();
+        let of_it = |order: &usize| model.lists != Lists::OfTheSession || self.of_new_session[*order] == new;
+        let list = (0..shown).filter(of_it).map(|order| all[order].clone()).collect();
         let known = self.journal.iter().any(|record| matches!(record, Record::Seen(more) if *more >= shown));
         if !known {
             self.journal.push(Record::Seen(shown));
@@ -124,9 +140,10 @@ impl World {
 
     /// Sends an intent as the layers do, if the registry lets it go.
     fn send(&mut self, intent: u64) {
-        let Some(attempt) = self.registry.next_attempt(IntentNo(intent), Session::default()) else { return };
+        let session = self.session();
+        let Some(attempt) = self.registry.next_attempt(IntentNo(intent), session) else { return };
         self.journal.push(Record::Begin(intent, attempt.index));
-        self.step(Event::Begun { attempt, session: Session::default() });
+        self.step(Event::Begun { attempt, session });
         let wanted = self.registry.may_send(attempt);
         self.step(if wanted { Event::Sent(attempt) } else { Event::Withheld(attempt) });
         let served = if wanted { Served::Pending } else { Served::Dropped };
@@ -134,7 +151,8 @@ impl World {
     }
 
     /// A new process, which knows what the journal holds; the requests that are under way go on.
-    fn crash(&mut self, model: &Model, keep: usize, order: &Arc<OrderRequest>) {
+    fn crash(&mut self, model: &Model, keep: usize, orders: &Orders) {
+        assert!(model.lists == Lists::OneSession, "the journal of this model knows one session");
         for (n, told) in self.told.iter_mut().enumerate() {
             let intent = self.registry.intents.get(&IntentNo(n as u64));
             *told = intent.and_then(|intent| intent.order_id()).map(|id| id.parse().unwrap());
@@ -148,7 +166,7 @@ impl World {
         let number = |n, index| AttemptNo { intent: IntentNo(n), index };
         let begun = |n| journal.iter().any(|record| matches!(record, Record::Begin(other, _) if *other == n));
         for n in (0..model.intents).filter(|n| begun(*n)) {
-            self.open(n, order);
+            self.open(model, n, orders);
         }
         for record in &journal {
             match *record {
@@ -175,9 +193,13 @@ impl World {
         self.journal = journal;
         for n in 0..model.intents {
             if !self.registry.intents.contains_key(&IntentNo(n)) {
-                self.open(n, order);
+                self.open(model, n, orders);
             }
         }
+    }
+
+    pub(super) fn session(&self) -> Session {
+        if self.renewed { Session::hashed(1) } else { Session::default() }
     }
 
     pub(super) fn intent(&self, n: u64) -> &Intent {
@@ -211,6 +233,9 @@ impl World {
         }
         if self.orders.iter().filter(|owner| owner.is_none()).count() < model.foreign {
             out.push(Move::Foreign);
+        }
+        if model.lists != Lists::OneSession && !self.renewed && self.sent > 0 {
+            out.push(Move::Renew);
         }
         if self.reads.len() < model.reads {
             out.push(Move::Read);
@@ -248,7 +273,7 @@ impl World {
         }
     }
 
-    pub(super) fn make(&mut self, model: &Model, made: Move, order: &Arc<OrderRequest>, all: &[OrderRecord]) {
+    pub(super) fn make(&mut self, model: &Model, made: Move, orders: &Orders, all: &[OrderRecord]) {
         let number = |n, index| AttemptNo { intent: IntentNo(n), index };
         match made {
             Move::Send(n) => {
@@ -261,6 +286,7 @@ impl World {
             Move::Apply(n, k) => {
                 self.served[at(n)][k] = Served::Applied(self.orders.len());
                 self.orders.push(Some(n));
+                self.of_new_session.push(self.intent(n).attempts[k].session != Session::default());
             }
             Move::Drop(n, k) => self.served[at(n)][k] = Served::Dropped,
             Move::Acknowledge(n, k) => {
@@ -281,11 +307,21 @@ impl World {
                 self.registry.unsettled.retain(|(_, other)| *other != number(n, k));
                 self.registry.settle(number(n, k));
             }
-            Move::Foreign => self.orders.push(None),
+            Move::Foreign => {
+                self.orders.push(None);
+                self.of_new_session.push(self.renewed);
+            }
             Move::Read => self.open_read(),
             Move::Evaluate(index) => self.reads[index].1 = Some(self.orders.len()),
-            Move::List(index) => self.close_read(index, all),
-            Move::Crash(keep) => self.crash(model, keep, order),
+            Move::List(index) => self.close_read(model, index, all),
+            Move::Renew => {
+                self.renewed = true;
+                self.open_read();
+                let last = self.reads.len() - 1;
+                self.reads[last].1 = Some(self.orders.len());
+                self.close_read(model, last, all);
+            }
+            Move::Crash(keep) => self.crash(model, keep, orders),
         }
     }
 
@@ -295,9 +331,34 @@ impl World {
         last.map_or(0, |last| last + 1)
     }
 
+    /// True if there are more orders of a kind than were sent, or one was placed for nobody.
+    pub(super) fn has_duplicate(&self, model: &Model) -> bool {
+        let too_many = |of: usize| {
+            let own = self.orders.iter().flatten().filter(|owner| kind(model, **owner) == of).count();
+            let sent =
+                (0..model.intents).filter(|n| kind(model, *n) == of && !self.served[at(*n)].is_empty());
+            own > sent.count()
+        };
+        self.own() > self.sent || too_many(0) || too_many(1)
+    }
+
+    /// True if a caller was told of an order that is not of the kind that he asked for.
+    pub(super) fn has_wrong_claim(&self, model: &Model) -> bool {
+        (0..model.intents).any(|n| {
+            let order = self.registry.intents.get(&IntentNo(n)).and_then(|intent| intent.order_id());
+            let owner = order.and_then(|id| self.orders[id.parse::<usize>().unwrap()]);
+            owner.is_some_and(|owner| kind(model, owner) != kind(model, n))
+        })
+    }
+
     pub(super) fn own(&self) -> u64 {
         self.orders.iter().flatten().count() as u64
     }
+}
+
+/// What an intent asks for.
+fn kind(model: &Model, n: u64) -> usize {
+    if model.mixed { at(n % 2) } else { 0 }
 }
 
 fn registry(model: &Model) -> Registry {

@@ -1,17 +1,20 @@
 //! Attacks on the books, each of which once told a caller of the wrong order, or sent one too many.
 
-use std::time::Duration;
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use http::Request;
+use http::{Request, Response};
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
-use steadfast_dedup::{AccountMode, ResendPolicy, Settings};
-use steadfast_spec::ext;
+use steadfast_dedup::{AccountMode, DedupLayer, GuardedBody, Ledger, ResendPolicy, SendGuardLayer, Settings};
+use steadfast_spec::{BoxError, ext};
 use tokio::time::{Instant, sleep};
-use tower::ServiceExt;
+use tower::{Layer, Service, ServiceExt};
 
 use crate::{
-    gateway::{Body, Read, ReadReply, ack, gw504, read},
+    gateway::{Body, Gateway, Read, ReadReply, ack, gw504, read},
     policies::{day_with, unresolved},
     rig::{ORDER, Rig, Told, order},
 };
@@ -208,6 +211,56 @@ async fn a_callers_list_out_of_a_cache_is_not_looked_at() {
     assert!(!call.is_finished());
     rig.gateway.always(read(ReadReply::List));
     assert_eq!(call.await.unwrap(), Told::Recovered("o1".into()));
+}
+
+/// A gateway on which the old token does not see what the new one has placed.
+#[derive(Clone)]
+struct PerToken(Gateway);
+
+impl Service<Request<GuardedBody<Body>>> for PerToken {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = <Gateway as Service<Request<GuardedBody<Body>>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<GuardedBody<Body>>) -> Self::Future {
+        if request.method() == http::Method::GET && request.headers()["authorization"] == "Bearer k:old" {
+            self.0.reads([read(ReadReply::Without(vec!["o2"]))]);
+        }
+        self.0.call(request)
+    }
+}
+
+/// Without a layer that counts tokens the list was read with the first order's token for ever.
+#[tokio::test(start_paused = true)]
+async fn an_order_is_looked_for_with_the_token_it_was_sent_with() {
+    let (ledger, gateway) = (Ledger::default(), Gateway::default());
+    let guarded = SendGuardLayer::new(&ledger).layer(PerToken(gateway.clone()));
+    let service = DedupLayer::new(&ledger).layer(guarded);
+    let place = async |token: &str, form: &str| {
+        let request = Request::post("https://gateway.example/v2/api/oms/place-order")
+            .header("x-test-intent", token)
+            .header("authorization", token)
+            .body(Body::from(form.to_owned()))
+            .unwrap();
+        crate::rig::tell(service.clone().oneshot(request).await).await
+    };
+    assert_eq!(place("Bearer k:old", &order(3)).await, Told::Placed("o1".into()));
+    gateway.will([gw504().placed(), gw504()]);
+    assert_eq!(place("Bearer k:new", ORDER).await, Told::Recovered("o2".into()));
+    // And what the other token's list does not show is not absent.
+    let form = order(4);
+    let doubt = place("Bearer k:new", &form);
+    let meanwhile = async {
+        sleep(s(1)).await;
+        place("Bearer k:old", &order(5)).await
+    };
+    let (doubt, _) = tokio::join!(doubt, meanwhile);
+    assert!(matches!(doubt, Told::Unresolved("session_changed", ..)), "{doubt:?}");
+    assert_eq!(gateway.posts(), 4, "nothing is sent again");
 }
 
 /// A list of another session in between takes nothing from what this one's must hold.

@@ -7,6 +7,7 @@ use crate::{
     LaneSnapshot, Nanos, Refusal, ZoneId, ZoneSnapshot,
     decision::{LedgerSet, MOST_ZONES},
     ledger::Ledger,
+    time::LATEST,
 };
 
 /// Keys, their memory and their end.
@@ -16,7 +17,7 @@ impl Limiter {
 
     /// Time never runs backwards here, whatever order callers get the lock in.
     pub(super) fn advance(&mut self, now: Nanos) -> Nanos {
-        self.clock = self.clock.max(now);
+        self.clock = self.clock.max(now.min(LATEST));
         if self.clock >= self.next_sweep {
             self.sweep(self.clock);
         }

@@ -6,7 +6,7 @@ use tokio::time::{Duration, Instant};
 
 use super::{Shared, ZoneLimiter};
 use crate::{
-    ColdStart, InvalidLimiter, Limiter, Nanos, Refusal, ScopeKeys, Spent, TokenOrigin, ZoneId,
+    ColdStart, Event, InvalidLimiter, Limiter, Nanos, Refusal, ScopeKeys, Spent, TokenOrigin, ZoneId,
     builder::Observer,
     demotion::Demotions,
     journal::{Entry, Found, Journal},
@@ -36,6 +36,7 @@ impl ZoneLimiter {
         clock: WallClock,
     ) -> Result<Self, InvalidLimiter> {
         let now = Shared::START;
+        let mut is_damaged = false;
         let (beginning, journal) = match cold {
             ColdStart::Auto => (Beginning::Asks, None),
             ColdStart::Empty => (Beginning::Settled, None),
@@ -45,6 +46,7 @@ impl ZoneLimiter {
             }
             ColdStart::Journal(path) => {
                 let (journal, found) = Journal::open(&path, clock)?;
+                is_damaged = matches!(found, Found::Damaged);
                 let beginning = resume(&mut core, &journal, found, now);
                 (beginning, Some(journal))
             }
@@ -62,7 +64,11 @@ impl ZoneLimiter {
             })?;
             shared.journal = Some(journal);
         }
-        Ok(Self::of(Arc::new(shared)))
+        let limiter = Self::of(Arc::new(shared));
+        if is_damaged {
+            limiter.report(&Event::JournalDamaged);
+        }
+        Ok(limiter)
     }
 
     /// Forgets what these keys have spent in the zones that count a token, because a renewed token has windows of
@@ -184,7 +190,6 @@ fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: Nanos) -> Be
             return Beginning::Asks;
         }
         Found::Damaged => {
-            tracing::warn!(%path, "journal is damaged: all windows are taken for spent");
             core.start(Start::Spent(now));
             return Beginning::CarriesOn;
         }

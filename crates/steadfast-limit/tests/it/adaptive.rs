@@ -63,15 +63,15 @@ fn interpolating(phase: Nanos) -> [Kind; 2] {
     [Kind::SlidingCounter { phase }, Kind::CountingRejects { phase }]
 }
 
-/// How many phases a gateway's windows are put in.
+/// How many phases a gateway's windows are put in, on all lines; one on the steadiest and the worst in a plain run.
 fn phases() -> u64 {
-    if std::env::var_os("STEADFAST_DEEP").is_some() { 100 } else { 2 }
+    if std::env::var_os("STEADFAST_DEEP").is_some() { 100 } else { 1 }
 }
 
 #[test]
 fn gateways_that_interpolate_refuse_at_most_six_in_ten_minutes_and_five_at_first() {
     let mut worst = (0, 0);
-    for line in LINES {
+    for line in LINES.into_iter().step_by(if phases() > 1 { 1 } else { 3 }) {
         for demand in Demand::ALL {
             for phase in 0..phases() {
                 for kind in interpolating(phase * S / phases() + 7 * MS) {

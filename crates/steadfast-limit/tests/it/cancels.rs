@@ -45,22 +45,27 @@ fn at_most(waits: &[Nanos], how: usize) -> Nanos {
 
 /// How long sparse cancels wait, in so many runs, and how many sends a minute there are in all.
 fn waits(profile: Profile, seeds: u64, resets: f64) -> (Vec<Nanos>, f64, usize) {
+    let seconds = if is_deep() { 900 } else { 360 };
     let (mut waits, mut sent, mut refused) = (Vec::new(), 0, 0);
     for seed in 0..seeds {
         let mut wire = besieged(profile, seed);
         wire.resets = resets;
-        sparse_cancels(&mut wire, seed, 900);
-        wire.run(START + 900 * S);
+        sparse_cancels(&mut wire, seed, seconds);
+        wire.run(START + seconds * S);
         waits.extend(wire.seen.waits_of(Lane::Critical));
-        sent += wire.seen.sent.iter().filter(|(at, _)| *at > START + 600 * S).count();
+        sent += wire.seen.sent.iter().filter(|(at, _)| *at > START + (seconds - 180) * S).count();
         refused += wire.seen.refused.len();
     }
     waits.sort_unstable();
-    (waits, sent as f64 / (5 * seeds) as f64, refused)
+    (waits, sent as f64 / (3 * seeds) as f64, refused)
+}
+
+fn is_deep() -> bool {
+    std::env::var_os("STEADFAST_DEEP").is_some()
 }
 
 fn seeds() -> u64 {
-    if std::env::var_os("STEADFAST_DEEP").is_some() { 20 } else { 1 }
+    if is_deep() { 20 } else { 1 }
 }
 
 #[test]

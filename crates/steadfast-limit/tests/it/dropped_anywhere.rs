@@ -143,7 +143,7 @@ fn runs(plain: u64, deep: u64) -> u64 {
 
 #[test]
 fn calls_dropped_at_any_point_leave_what_they_sent_and_nothing_else() {
-    for seed in 0..runs(40, 5_000) {
+    for seed in 0..runs(20, 5_000) {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(storm(seed, 60));
@@ -265,7 +265,7 @@ async fn play(steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: runs(150, 20_000) as u32, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: runs(40, 20_000) as u32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_waits_or_holds_has_one_place_until_it_is_gone(steps in steps()) {

@@ -26,6 +26,7 @@ mod permits;
 mod restart;
 mod rush;
 mod scopes;
+mod tampered;
 mod windows;
 mod wire;
 mod world;

@@ -12,6 +12,10 @@ use crate::drive::general;
 
 const GENERAL: Zone = Zone::GENERAL;
 
+fn is_deep() -> bool {
+    std::env::var_os("STEADFAST_DEEP").is_some()
+}
+
 struct Desk {
     limiter: ZoneLimiter,
     keys: ScopeKeys,
@@ -41,12 +45,12 @@ impl Desk {
         }
     }
 
-    /// Sends per minute in the ten minutes after the first ten.
+    /// Sends per minute in the second half of some time: of twenty minutes with `STEADFAST_DEEP=1`.
     async fn per_minute(&self) -> f64 {
-        let start = Instant::now();
-        sleep(Duration::from_secs(1_200)).await;
-        let late = start + Duration::from_secs(600);
-        self.sent.lock().unwrap().iter().filter(|sent| **sent >= late).count() as f64 / 10.0
+        let minutes = if is_deep() { 10 } else { 3 };
+        let late = Instant::now() + Duration::from_secs(60 * minutes);
+        sleep(Duration::from_secs(120 * minutes)).await;
+        self.sent.lock().unwrap().iter().filter(|sent| **sent >= late).count() as f64 / minutes as f64
     }
 }
 
@@ -78,7 +82,7 @@ async fn a_cancel_hardly_waits_behind_polls_and_verifications_that_never_stop() 
         let waits = Arc::new(Mutex::new(Vec::new()));
         // Twelve a minute on average, at exponential distances from a fixed generator.
         let mut state = 7_u64;
-        for _ in 0..400 {
+        for _ in 0..if is_deep() { 400 } else { 100 } {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let uniform = ((state >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
             sleep(Duration::from_secs_f64(-5.0 * uniform.ln())).await;

@@ -168,11 +168,12 @@ impl World {
 
     fn offer(&mut self, at: Nanos) {
         let dice = &mut self.dice;
-        let mut zones: Vec<_> = self
-            .zones
-            .iter()
-            .filter_map(|zone| (dice.below(2) == 0).then(|| (zone.id, dice.below(2))))
-            .collect();
+        let mut zones = Vec::new();
+        for zone in &self.zones {
+            if dice.below(2) == 0 {
+                zones.push((zone.id, dice.below(2)));
+            }
+        }
         if zones.is_empty() {
             let zone = &self.zones[dice.below(self.zones.len() as u64) as usize];
             zones.push((zone.id, dice.below(2)));
@@ -495,4 +496,23 @@ fn whoever_waits_for_two_zones_of_which_one_spreads_its_requests_keeps_a_timer()
     let Some(Decision::Queued { alarm: Some(at), .. }) = limiter.poll(waiter, now) else { panic!() };
     let Some(Decision::Granted(grant)) = limiter.poll(waiter, at) else { panic!() };
     limiter.refund(grant, at);
+}
+
+#[test]
+fn the_end_of_the_clock_is_no_panic() {
+    let second = Duration::from_secs(1);
+    for now in [Nanos::MAX / 2 - 1, Nanos::MAX / 2, Nanos::MAX - 1, Nanos::MAX] {
+        let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(1, second).limit(4, 60 * second);
+        let mut limiter = ZoneLimiter::builder().zone(quota).build_core().unwrap();
+        let zones = [(limiter.zone_id(Zone::GENERAL).unwrap(), 7)];
+        let ask = Ask { zones: &zones, lane: Lane::Bulk, deadline: Some(Nanos::MAX), head_of_lane: false };
+        let Decision::Granted(grant) = limiter.acquire(&ask, now) else { panic!() };
+        let Decision::Queued { waiter, .. } = limiter.acquire(&ask, now) else { panic!() };
+        limiter.lose(grant, Nanos::MAX, Loss::GivenUp, now);
+        assert!(matches!(limiter.poll(waiter, now), Some(Decision::Queued { .. })), "it stands still there");
+        assert!(limiter.earliest(&zones, Lane::Bulk, now).unwrap() > Nanos::MAX / 2);
+        assert_eq!(limiter.snapshot(now).zones[0].lost, 1);
+        limiter.cancel(waiter, now);
+        assert_eq!(limiter.export(zones[0].0, 7, now).len(), 1);
+    }
 }

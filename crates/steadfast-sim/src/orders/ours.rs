@@ -13,7 +13,7 @@ use steadfast::{
     spec::{Endpoint, Failure, Outcome, PlacedOrder, Routes, WallClock},
 };
 use steadfast_sandbox::Sandbox;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
@@ -24,6 +24,9 @@ use crate::{
     },
     wire::{INTENT, Pipe, Wire, intent_number},
 };
+
+/// Within this time a process must know of the orders that the one before it left in doubt.
+const LONGEST_RECOVERY: Duration = Duration::from_secs(600);
 
 type Answer = Response<Full<Bytes>>;
 type Transported = BoxCloneSyncService<Request<Full<Bytes>>, Answer, BoxError>;
@@ -125,7 +128,7 @@ impl Ours {
         *request.uri_mut() = self.list.clone();
         request.extensions_mut().insert(Recover);
         // However it ends, what is known by then is what counts.
-        drop(self.call(request).await);
+        drop(timeout(LONGEST_RECOVERY, self.call(request)).await);
         let recovered = self.ledger.recovered().into_iter();
         let told = recovered.filter_map(|order| {
             let number = intent_number(order.name?.as_str())?;

@@ -179,7 +179,7 @@ async fn trade(
             let truth = sandbox.state();
             drop(listeners);
             let events = std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
-            let flagged = events.iter().filter_map(flagged).collect();
+            let flagged = events.iter().flat_map(flagged).collect();
             Session { told, truth, seen: wire.seen(), flagged, events, left_in_doubt, crash }
         }
     };
@@ -241,12 +241,13 @@ impl Answers {
         untold.map(|(wanted, _)| wanted.number).filter(|number| orders.contains(number)).collect()
     }
 
-    /// What a process found out about the orders of the one before it; their callers are told if they were not yet.
+    /// What a process found out about the orders of the one before it. That counts instead of what a caller of the dead
+    /// process heard last: the record of an answer may be lost with its process, and twins then change places.
     fn inherit(&self, workload: &Workload, recovered: Vec<(u64, Told)>) {
         let recovered: BTreeMap<u64, Told> = recovered.into_iter().collect();
         for (wanted, told) in workload.wanted.iter().zip(&mut *self.lock()) {
-            if told.is_none() {
-                *told = recovered.get(&wanted.number).cloned();
+            if let Some(found) = recovered.get(&wanted.number) {
+                *told = Some(found.clone());
             }
         }
     }
@@ -301,12 +302,14 @@ async fn listen(mut events: Receiver<OrderEvent>, heard: Arc<Mutex<Vec<OrderEven
     }
 }
 
-/// The order that an event reports as late or too many.
-fn flagged(event: &OrderEvent) -> Option<String> {
+/// The orders that an event reports as late or too many. Whoever is told that nobody knows is told of each order that
+/// may be his, of which one at the most is.
+fn flagged(event: &OrderEvent) -> Vec<String> {
     match event {
         OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => {
-            Some(order_id.clone())
+            vec![order_id.clone()]
         }
-        _ => None,
+        OrderEvent::Unresolved { unresolved, .. } => unresolved.candidates.iter().skip(1).cloned().collect(),
+        _ => Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use tower::layer::util::Identity;
 
-pub(crate) use Identity as CallMetricsLayer;
-pub(crate) use Identity as QueuedLayer;
-pub(crate) use Identity as AdmittedLayer;
-pub(crate) use Identity as AttemptMetricsLayer;
+pub(crate) type CallMetricsLayer = Identity;
+pub(crate) type QueuedLayer = Identity;
+pub(crate) type AdmittedLayer = Identity;
+pub(crate) type AttemptMetricsLayer = Identity;

@@ -5,6 +5,7 @@
 mod client;
 mod dropping;
 mod kept_limits;
+mod permits;
 mod probes;
 mod renewal;
 #[path = "../spec/served.rs"]

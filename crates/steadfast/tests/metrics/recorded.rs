@@ -162,8 +162,10 @@ async fn a_call_that_is_dropped_is_recorded_as_dropped() {
     assert_eq!((call.1, call.2), (1.5, 1));
 }
 
+type End = fn() -> Result<Grant, LoginFailure>;
+
 /// A login that ends as it is told.
-struct Told(fn() -> Result<Grant, LoginFailure>);
+struct Told(End);
 
 impl Login for Told {
     fn mode(&self) -> LoginMode {
@@ -180,7 +182,7 @@ async fn logins_are_counted_by_their_results() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let _local = ::metrics::set_default_local_recorder(&recorder);
-    let ends: [(&str, fn() -> Result<Grant, LoginFailure>); 9] = [
+    let ends: [(&str, End); 9] = [
         ("ok", || Ok(Grant::new("canary", std::time::UNIX_EPOCH))),
         ("refused", || Err(LoginFailure::Refused)),
         ("code_refused", || Err(LoginFailure::CodeRefused)),

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod stored;
 #[path = "../it/world.rs"]
 #[allow(dead_code, reason = "the other tests use the rest of it")]
 mod world;
@@ -95,6 +96,13 @@ async fn a_trace_of_everything_holds_no_secret() {
     let error = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
     shown += &format!("{error:?} {error} {client:?}");
 
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("auth.json");
+    shown += &stored::logins(|| steadfast::auth::FileStore::open(&path).unwrap()).await;
+    let kept = std::fs::read_to_string(&path).unwrap();
+    let fetched = kept.split_once("\"access_token\":\"").unwrap().1.split_once('"').unwrap().0.to_owned();
+    assert_eq!(fetched.len(), facts.access_token.len(), "the stored token was found");
+
     steadfast::metrics::describe();
     steadfast::metrics::record(&world.stack);
     client.record_metrics();
@@ -104,10 +112,21 @@ async fn a_trace_of_everything_holds_no_secret() {
     assert!(metrics.contains("steadfast_call_duration_seconds"), "nothing is recorded");
     let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
     assert!(log.contains("place-order"), "the trace is empty");
-    for secret in
-        [&facts.access_token, &facts.api_key, &facts.password, &facts.totp_secret, &facts.client_secret]
-    {
+    assert!(log.contains("token taken over from the store"), "the store was in use");
+    let limits = std::fs::read(folder.path().join("auth.json.limits")).unwrap();
+    let limits = String::from_utf8_lossy(&limits);
+    // All of these gateways have the same secrets, but for the token that was fetched.
+    for secret in [
+        &facts.access_token,
+        &fetched,
+        &facts.api_key,
+        &facts.password,
+        &facts.totp_secret,
+        &facts.client_secret,
+    ] {
         for piece in pieces(secret) {
+            assert!(secret == &fetched || !kept.contains(&piece), "the store holds more than the token");
+            assert!(!limits.contains(&piece), "the limiter's journal holds a secret");
             assert!(!log.contains(&piece), "a trace line holds a secret");
             assert!(!metrics.contains(&piece), "a metric's name, label or description holds a secret");
             assert!(!shown.contains(&piece), "a Debug or error holds a secret: {piece}");

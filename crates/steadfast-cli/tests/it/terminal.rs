@@ -1,0 +1,66 @@
+//! What a person at a terminal meets who stops, or is kept waiting.
+
+use std::{process::Stdio, time::Duration};
+
+use steadfast::auth::{FileStore, TokenStore};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::Command,
+    time::timeout,
+};
+
+use crate::account::User;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// Reads until `text` comes.
+async fn read_until(out: &mut (impl AsyncReadExt + Unpin), text: &str) -> String {
+    let mut seen = String::new();
+    while !seen.contains(text) {
+        let mut bytes = [0; 1024];
+        let read = timeout(SOON, out.read(&mut bytes)).await.unwrap().unwrap();
+        assert!(read > 0, "ended without {text:?}: {seen}");
+        seen.push_str(&String::from_utf8_lossy(&bytes[..read]));
+    }
+    seen
+}
+
+/// Against programs that leave the terminal as a hidden prompt needs it: nothing typed afterwards is seen.
+#[tokio::test]
+async fn ctrl_c_at_a_hidden_prompt_gives_the_terminal_back() {
+    let user = User::new().await;
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    let shell = format!("trap : INT; {program} login --flow otp; echo ended with $?; stty -a");
+    let mut command = Command::new("script");
+    command.args(["-qec", &shell, "/dev/null"]).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("STEADFAST_BASE_URL", user.sandbox.fact("base_url")).env("STEADFAST_STORE", user.store());
+    command.env("STEADFAST_API_KEY", user.sandbox.fact("api_key")).env("STEADFAST_CLIENT_ID", "SB0001");
+    let mut process =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let (mut keys, mut screen) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+    read_until(&mut screen, "password: ").await;
+    // It turns the echo off right after the prompt.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    keys.write_all(b"\x03").await.unwrap();
+    let mut seen = String::new();
+    timeout(SOON, screen.read_to_string(&mut seen)).await.unwrap().unwrap();
+    assert!(seen.contains("ended with 130"), "{seen}");
+    assert!(seen.contains(" echo ") && !seen.contains("-echo "), "{seen}");
+}
+
+/// A program that was stopped in the middle of its login holds the lock for as long as it is stopped.
+#[tokio::test]
+async fn whoever_waits_for_another_login_is_told_so_and_may_leave() {
+    let user = User::new().await;
+    let store = FileStore::open(user.store()).unwrap();
+    let _held = store.lease().await.unwrap();
+    for args in [&["auth", "reset"][..], &["auth", "logout"], &["login"]] {
+        let mut command = user.totp(args);
+        let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = process.stderr.take().unwrap();
+        read_until(&mut said, "another program is logging in to this account").await;
+        crate::command::interrupt(&process).await;
+        assert_eq!(timeout(SOON, process.wait()).await.unwrap().unwrap().code(), Some(130), "{args:?}");
+    }
+    assert_eq!(user.logins().await, (0, 0));
+}
