@@ -78,10 +78,10 @@ impl Registry {
     }
 
     pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
-        let eligible = self.book.fresh(&intent.key).filter(|fresh| {
-            intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, &intent.order) && !fresh.late
-        });
-        eligible.map(|fresh| fresh.order_id.to_string()).collect()
+        // What is exactly another order of ours is that one's, late or not, and is told of there.
+        let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.near(intent)).collect();
+        eligible.sort_by_key(|fresh| fresh.first_seen);
+        eligible.into_iter().map(|fresh| fresh.order_id.to_string()).collect()
     }
 
     /// The first claim that can be decided on a key, oldest intent first.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::{
-    attempt::{AttemptState, Never, Sent},
+    attempt::{Attempt, AttemptState, Never, Sent},
     book::Source,
     event::Effect,
     intent::{Finding, Phase},
@@ -54,7 +54,11 @@ impl Registry {
         for key in self.keys.values_mut() {
             key.unsettled = 0;
         }
-        let idle = self.intents.iter().filter(|(_, intent)| intent.attempts.is_empty());
+        // Nobody is left to send what was refused before it was executed, and nothing of it can be looked for.
+        let idle = self.intents.iter().filter(|(_, intent)| {
+            let void = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void);
+            intent.finding().is_none() && intent.attempts.iter().all(void)
+        });
         let idle: Vec<_> = idle.map(|(&number, _)| number).collect();
         for number in idle {
             self.forget(number, &mut Vec::new());
@@ -98,5 +102,42 @@ impl Registry {
         }
         intent.phase = Phase::Doubt;
         self.search(number, settles.saturating_sub(lateness));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use steadfast_spec::{Form, OrderRequest, Outcome};
+
+    use super::*;
+    use crate::{
+        event::{Answer, Event},
+        resolution::Verdict,
+        settings::Settings,
+        stamp::Epoch,
+    };
+
+    #[test]
+    fn an_order_whose_only_send_was_refused_is_not_waited_for_after_a_restart() {
+        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch::default());
+        let form = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
+        let order = Arc::new(OrderRequest::from_fields(Form::parse(form).unwrap().iter()).unwrap());
+        let intent = IntentNo(0);
+        let attempt = AttemptNo { intent, index: 0 };
+        let refused = Outcome::NotExecuted;
+        for event in [
+            Event::Opened { intent, order, name: None },
+            Event::Begun { attempt, session: Session::default() },
+            Event::Sent(attempt),
+            Event::Closed { attempt, outcome: refused, answer: Answer::Status(429) },
+        ] {
+            registry.step(Duration::ZERO, event);
+        }
+        assert_eq!(registry.verdict(intent), Verdict::Pending, "its caller may still send it");
+        registry.step(Duration::ZERO, Event::Restarted);
+        assert_eq!(registry.verdict(intent), Verdict::NotPlaced, "there is no caller any more");
+        assert_eq!((registry.in_doubt(), registry.in_flight()), (0, 0));
     }
 }

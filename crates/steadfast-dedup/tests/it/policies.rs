@@ -243,7 +243,7 @@ async fn s86_peer_in_flight_unknown() {
     // Both send the same order; one is placed, and neither may take it.
     one.gateway.will([gw504().placed(), gw504()]);
     let (a, b) = (one.start("a", ORDER), other.start("b", ORDER));
-    assert_eq!(a.await.unwrap(), unresolved("ambiguous_owner", &["o2", "o3"]), "nor tell the peer's apart");
+    assert_eq!(a.await.unwrap(), unresolved("ambiguous_owner", &["o3", "o2"]), "nor tell the peer's apart");
     assert_eq!(b.await.unwrap(), unresolved("ambiguous_owner", &["o3"]));
     assert_eq!(one.gateway.posts(), 4, "and neither sends again");
 
