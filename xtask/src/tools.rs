@@ -16,7 +16,9 @@ use crate::process;
 /// ```
 const KNOWN: &[Tool] = &[
     Tool { program: "kill", package: "procps" },
+    Tool { program: "script", package: "bsdutils" },
     Tool { program: "strace", package: "strace" },
+    Tool { program: "stty", package: "coreutils" },
     Tool { program: "valgrind", package: "valgrind" },
 ];
 

