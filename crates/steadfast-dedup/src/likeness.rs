@@ -30,8 +30,15 @@ impl Registry {
                 && !fresh.late
                 && matcher::loose(&fresh.record, &intent.order)
                 && !self.is_strict(intent, fresh)
-                && !self.standing_of(&intent.key).any(|(_, other)| self.is_strict(other, fresh))
+                && !self.is_anothers(intent, fresh)
         })
+    }
+
+    // Of two equal orders of ours, another session's comes first, and may still be satisfied with one of several: what is
+    // left is then this intent's, so until that is known the order is near.
+    fn is_anothers(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        !matcher::strict(&fresh.record, &intent.order)
+            && self.standing_of(&intent.key).any(|(_, other)| self.is_strict(other, fresh))
     }
 
     /// Why near orders leave an intent without an answer whose session is over.

@@ -95,6 +95,37 @@ fn records(ids: &[&str]) -> Vec<OrderRecord> {
     parse_order_list(body.as_bytes(), &FieldNames::default()).unwrap()
 }
 
+/// Two equal orders, the first of which is still in flight when the token is renewed; a list that was asked for before the
+/// renewal shows both. The first can own only one of them, so the second is not absent.
+#[test]
+fn a_list_from_before_a_renewal_does_not_make_the_later_twin_absent() {
+    let mut driver = Driver::new();
+    let first = driver.open();
+    driver.send(first).unwrap();
+    let before = driver.read();
+    let renewed = Session::hashed(1);
+    driver.step(Event::SessionMet(renewed));
+    let second = driver.open();
+    let attempt = driver.registry.next_attempt(second, renewed).unwrap();
+    driver.step(Event::Begun { attempt, session: renewed });
+    driver.step(Event::Sent(attempt));
+    driver.close(attempt, UNKNOWN, Answer::Status(504));
+    driver.step(Event::ReadEnded { read: before, list: Ok(records(&["o0", "o1"])) });
+    for seconds in [16, 21, 26] {
+        driver.at(ms(seconds * 1_000));
+        let read = ReadNo(driver.reads);
+        driver.reads += 1;
+        driver.step(Event::ReadOpened { read, purpose: Purpose::Verification });
+        driver.step(Event::ReadStarted { read, session: renewed });
+        driver.step(Event::ReadEnded { read, list: Ok(records(&["o0", "o1"])) });
+        assert_ne!(driver.registry.verdict(second), Verdict::Resend, "after {seconds} s");
+    }
+    let Verdict::Unresolved(unresolved) = driver.registry.verdict(second) else {
+        panic!("one of them is its own")
+    };
+    assert_eq!(unresolved.candidates, ["o0", "o1"]);
+}
+
 /// Lets reads come and go with an empty list, when the registry asks for them, until it decides.
 fn reads_until_decided(driver: &mut Driver, intent: IntentNo) -> Vec<Duration> {
     let mut reads = Vec::new();
