@@ -294,7 +294,8 @@ impl Tests {
                     Target::Bin => "kind(bin)".to_owned(),
                     Target::Test(test) => format!("binary(={test})"),
                 };
-                let filter = format!("package(={package}) & {binary} & test({name})");
+                let tests = if name.is_empty() { "all()".to_owned() } else { format!("test({name})") };
+                let filter = format!("package(={package}) & {binary} & {tests}");
                 command.args([
                     "nextest",
                     "run",
