@@ -35,6 +35,9 @@ pub enum ErrorKind {
     InvalidRequest,
     /// The request could not be sent in time or in line: a deadline, a full queue. Nothing was sent.
     Refused,
+    /// The order could not be written down before it was sent, so it was not sent, and no other will be until the journal
+    /// is opened anew.
+    JournalFailed,
     /// There is no usable token, or the service refused it (401).
     Unauthorized,
     /// The service refused the request for good (400, 403, 404, 405, 415).
@@ -126,9 +129,12 @@ impl Error {
         } else if let Some(refusal) = find_cause::<OrderRefused>(&*source) {
             match refusal {
                 OrderRefused::TwinInDoubt | OrderRefused::IntentInDoubt => ErrorKind::InDoubt,
-                OrderRefused::SendByPassed | OrderRefused::NotWanted | OrderRefused::NewSession => {
-                    ErrorKind::Refused
-                }
+                OrderRefused::SendByPassed
+                | OrderRefused::NotWanted
+                | OrderRefused::NewSession
+                | OrderRefused::KeyBusy
+                | OrderRefused::JournalSlow => ErrorKind::Refused,
+                OrderRefused::JournalFailed { .. } => ErrorKind::JournalFailed,
                 _ => ErrorKind::InvalidRequest,
             }
         } else if refused {
@@ -269,6 +275,7 @@ impl fmt::Display for Error {
         f.write_str(match self.0.kind {
             ErrorKind::InvalidRequest => "request is invalid",
             ErrorKind::Refused => "request could not be sent in time",
+            ErrorKind::JournalFailed => "journal cannot be written, nothing is sent",
             ErrorKind::Unauthorized => "no token that the service accepts",
             ErrorKind::Rejected => "request rejected",
             ErrorKind::RateLimited => "rate limit exceeded",
@@ -308,5 +315,19 @@ impl fmt::Debug for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_too_late_is_no_invalid_request() {
+        for refusal in [OrderRefused::SendByPassed, OrderRefused::KeyBusy, OrderRefused::JournalSlow] {
+            let error = Error::of_failure(Failure::refused(refusal).into());
+            assert_eq!((error.kind(), error.outcome()), (ErrorKind::Refused, &Outcome::NotSent));
+            assert!(error.is_retryable());
+        }
     }
 }
