@@ -155,17 +155,12 @@ const TABLE: &[Deep] = &[
     },
     Deep {
         name: "orders while answers get lost",
-        what: What::Simulation(&["orders", "--seconds", "120"]),
+        what: What::Simulation(&["orders", "--orders", "300000", "--seconds", "150"]),
         time_box: minutes(10),
     },
     Deep {
-        name: "orders without a bound on lateness",
-        what: What::Simulation(&["orders", "--unbounded", "--seconds", "45"]),
-        time_box: minutes(5),
-    },
-    Deep {
         name: "orders over connections that break anywhere",
-        what: What::Simulation(&["orders", "--wire", "pipe", "--seconds", "45"]),
+        what: What::Simulation(&["orders", "--wire", "pipe", "--orders", "40000", "--seconds", "60"]),
         time_box: minutes(5),
     },
     Deep { name: "instructions and allocations", what: What::Costs, time_box: minutes(15) },
