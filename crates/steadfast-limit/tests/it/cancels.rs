@@ -13,11 +13,12 @@ use crate::{
 const LIMITS: &[(u32, Duration)] = &[(10, SECOND), (400, MINUTE)];
 const RTT: Nanos = 40 * MS;
 
-/// Polls and verifications that never stop asking, at a gateway that `profile` is safe at.
+/// Polls and verifications that never stop asking, at a gateway that `profile` promises no 429 at; an adaptive zone has a
+/// few at one that interpolates.
 fn besieged(profile: Profile, seed: u64) -> Wire {
     let kind = match profile {
-        Profile::WindowLog => Kind::SlidingLog,
-        _ => Kind::SlidingCounter { phase: Duration::from_millis(370) },
+        Profile::Universal => Kind::SlidingCounter { phase: Duration::from_millis(370) },
+        _ => Kind::SlidingLog,
     };
     let mut wire = Wire::new(general().profile(profile), kind, LIMITS, Line::Const(20 * MS), seed);
     wire.greedy(Lane::Bulk, 12, 0);
