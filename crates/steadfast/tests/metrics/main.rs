@@ -12,16 +12,22 @@ mod names;
 mod recorded;
 mod spans;
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use steadfast::{
     Paths, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, TokenSource, TotpSecret},
     metrics::MeteredLogin,
-    spec::Routes,
+    spec::{Routes, WallClock},
 };
+use tokio::time::Instant;
 
-/// A stack that logs in by itself, around a sandbox with these faults.
+/// A stack that logs in by itself, around a sandbox with these faults; the wall clock follows the paused one, so that a
+/// code is never waited for in vain.
 fn logging_in(faults: &str) -> world::World {
-    let sandbox = world::script(faults).build().unwrap();
+    let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
+    let clock = WallClock::new(move || noon + start.elapsed());
+    let sandbox = world::script(faults).wall_clock(clock.clone()).build().unwrap();
     let facts = sandbox.credentials();
     let base = facts.base_url.parse().unwrap();
     let api_key = ApiKey::new(facts.api_key).unwrap();
@@ -29,7 +35,7 @@ fn logging_in(faults: &str) -> world::World {
     let secret = TotpSecret::new(facts.totp_secret).unwrap();
     let login =
         IndividualLogin::totp(sandbox.gateway(), &base, api_key.clone(), credentials, secret).unwrap();
-    let tokens = TokenSource::builder(api_key, MeteredLogin::new(login)).build();
+    let tokens = TokenSource::builder(api_key, MeteredLogin::new(login)).clock(clock).build();
     let stack = Stack::new(base, tokens).routes(Routes::new(&Paths::public()));
     world::World::around(sandbox, stack)
 }
