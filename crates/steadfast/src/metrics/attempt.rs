@@ -1,4 +1,5 @@
 use std::{
+    mem,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -52,7 +53,7 @@ where
         if let Some(earlier) = &earlier {
             earlier.begin();
         }
-        let running = Running { since: Instant::now(), endpoint, earlier, ended: None };
+        let running = Running { since: Instant::now(), endpoint, earlier, ended: false };
         ResponseFuture { inner: self.inner.call(request), running }
     }
 }
@@ -92,12 +93,12 @@ struct Running {
     since: Instant,
     endpoint: Option<Endpoint>,
     earlier: Option<Earlier>,
-    ended: Option<()>,
+    ended: bool,
 }
 
 impl Running {
     fn end(&mut self, status: &'static str, reason: Reason) {
-        if self.ended.replace(()).is_some() {
+        if mem::replace(&mut self.ended, true) {
             return;
         }
         observe_attempt(self.endpoint, status, self.since.elapsed());

@@ -1,4 +1,5 @@
 use std::{
+    mem,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -47,7 +48,8 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let running = Running { since: Instant::now(), endpoint: Routes::of(&request).endpoint, ended: None };
+        let running =
+            Running { since: Instant::now(), endpoint: Routes::of(&request).endpoint, ended: false };
         request.extensions_mut().insert(Earlier::default());
         ResponseFuture { inner: self.inner.call(request), running }
     }
@@ -86,12 +88,12 @@ where
 struct Running {
     since: Instant,
     endpoint: Option<Endpoint>,
-    ended: Option<()>,
+    ended: bool,
 }
 
 impl Running {
     fn end(&mut self, outcome: &'static str) {
-        if self.ended.replace(()).is_none() {
+        if !mem::replace(&mut self.ended, true) {
             observe_call(self.endpoint, outcome, self.since.elapsed());
         }
     }

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use steadfast::{Access, Client, ErrorKind, InvalidCertificates, Outcome, Transport, leaf::ReqwestLeaf};
+use steadfast::{
+    Access, Client, ErrorKind, InvalidCertificates, Outcome, Transport,
+    leaf::ReqwestLeaf,
+    retry::{RetryPolicy, Schedule},
+};
 use steadfast_sandbox::Sandbox;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional},
@@ -14,6 +18,11 @@ use crate::{
     served::serve,
     world::{order, script},
 };
+
+/// Every request is sent once.
+fn once() -> RetryPolicy {
+    RetryPolicy::default().schedule(Schedule::never())
+}
 
 /// A proxy that tunnels one connection, and the head of the request that it was asked with.
 async fn proxy() -> (String, tokio::task::JoinHandle<String>) {
@@ -54,11 +63,10 @@ async fn a_proxy_that_refuses_leaves_nothing_in_doubt() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let retry = steadfast::retry::RetryPolicy::default().schedule(steadfast::retry::Schedule::never());
     let client =
         Client::builder("https://api.example/v2".parse().unwrap(), Access::token("key", "token").unwrap())
             .transport(Transport::new().proxy(format!("http://{address}").parse().unwrap()))
-            .retry(retry)
+            .retry(once())
             .build()
             .unwrap();
     let error = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
@@ -102,8 +110,7 @@ async fn an_authority_of_ones_own_is_trusted_and_a_strangers_is_not() {
     let facts = sandbox.credentials();
     let client = |transport: Transport| {
         let access = Access::token(facts.api_key.clone(), facts.access_token.clone()).unwrap();
-        let retry = steadfast::retry::RetryPolicy::default().schedule(steadfast::retry::Schedule::never());
-        Client::builder(base.parse().unwrap(), access).transport(transport).retry(retry).build().unwrap()
+        Client::builder(base.parse().unwrap(), access).transport(transport).retry(once()).build().unwrap()
     };
     let trusting = Transport::new().root_certificates(pem.as_bytes()).unwrap();
     client(trusting).place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
@@ -140,11 +147,10 @@ async fn over_reqwest_what_never_left_is_known_and_no_address_is_told() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let retry = steadfast::retry::RetryPolicy::default().schedule(steadfast::retry::Schedule::never());
     let base = format!("http://{address}/v2").parse().unwrap();
     let client = Client::builder(base, Access::token("key", "token").unwrap())
         .paths(steadfast::Paths::public())
-        .retry(retry)
+        .retry(once())
         .build_over(ReqwestLeaf::new(reqwest::Client::builder()).unwrap())
         .unwrap();
     for error in [
