@@ -4,6 +4,7 @@
 
 mod asked;
 mod layers;
+mod loopback;
 mod permits;
 mod windows;
 
@@ -27,7 +28,7 @@ const TIMES: u64 = 1_000;
 
 fn main() -> Result<(), BoxError> {
     let asked = Asked::of_us();
-    let runtime = Builder::new_current_thread().enable_time().build()?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
     // Some layers make a timer when they are made.
     let _entered = runtime.enter();
     let mut counter = Counter { asked: &asked, runtime: &runtime };
@@ -36,6 +37,9 @@ fn main() -> Result<(), BoxError> {
     }
     if asked.is_about("overhead") {
         layers::each(&mut counter)?;
+    }
+    if asked.is_about("loopback") {
+        loopback::each(&mut counter)?;
     }
     Ok(())
 }
@@ -75,7 +79,7 @@ impl layers::Meter for Counter<'_> {
         &mut self,
         case: &'static str,
         who: &'static str,
-        call: Call,
+        call: Call<'_>,
         mut service: S,
     ) -> Result<(), BoxError>
     where
@@ -90,12 +94,12 @@ impl layers::Meter for Counter<'_> {
 }
 
 /// How often, and how much, a thousand calls allocate; they are numbered from `first` on.
-async fn count<S>(service: &mut S, call: Call, first: u64) -> Result<Stats, BoxError>
+async fn count<S>(service: &mut S, call: Call<'_>, first: u64) -> Result<Stats, BoxError>
 where
     S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>,
 {
     let requests =
-        (first..first + TIMES).map(|number| call.request(number + 1)).collect::<Result<Vec<_>, _>>()?;
+        (first..first + TIMES).map(|number| call(number + 1)).collect::<Result<Vec<_>, _>>()?;
     let region = Region::new(COUNTED);
     for request in requests {
         poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;

@@ -7,6 +7,7 @@
 
 mod asked;
 mod layers;
+mod loopback;
 mod permits;
 mod windows;
 
@@ -31,7 +32,7 @@ const BATCH: u64 = 64;
 
 fn main() -> Result<(), BoxError> {
     let asked = Asked::of_us();
-    let runtime = Builder::new_current_thread().enable_time().build()?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
     // Some services make a timer when they are made.
     let _entered = runtime.enter();
     let counts = asked != Asked::Table { whole: false } && !matches!(asked, Asked::Once { .. });
@@ -39,12 +40,16 @@ fn main() -> Result<(), BoxError> {
         eprintln!("valgrind is not installed: instructions are not counted");
         return Ok(());
     }
-    let mut counter = Counter { asked: &asked, runtime: &runtime };
+    let mut counter = Counter { asked: &asked, runtime: &runtime, subject: "overhead" };
     if asked.is_about("limiter") {
         permits::each(&mut counter)?;
     }
     if asked.is_about("overhead") {
         layers::each(&mut counter)?;
+    }
+    if asked.is_about("loopback") {
+        counter.subject = "loopback";
+        loopback::each(&mut counter)?;
     }
     Ok(())
 }
@@ -52,6 +57,8 @@ fn main() -> Result<(), BoxError> {
 struct Counter<'a> {
     asked: &'a Asked,
     runtime: &'a Runtime,
+    // What calls are about.
+    subject: &'static str,
 }
 
 impl Counter<'_> {
@@ -98,16 +105,16 @@ impl layers::Meter for Counter<'_> {
         &mut self,
         case: &'static str,
         who: &'static str,
-        call: Call,
+        call: Call<'_>,
         mut service: S,
     ) -> Result<(), BoxError>
     where
         S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>,
     {
-        Counter::measure(self, "overhead", case, who, |times| {
+        Counter::measure(self, self.subject, case, who, |times| {
             for first in (0..2 * times).step_by(BATCH as usize) {
                 let batch = first..first + BATCH.min(times);
-                let requests = batch.map(|number| call.request(number + 1)).collect::<Result<Vec<_>, _>>()?;
+                let requests = batch.map(|number| call(number + 1)).collect::<Result<Vec<_>, _>>()?;
                 if first < times {
                     self.runtime.block_on(calls(&mut service, requests))?;
                 } else {

@@ -33,34 +33,30 @@ use tower::{
 };
 
 const BASE: &str = "https://api.example/v2";
+const ORDERS: &str = "/api/oms/orders";
 
-/// What is asked of a row: a read, or an order.
-#[derive(Clone, Copy)]
-pub(crate) enum Call {
-    Read,
-    Order,
+/// Makes a request of a number.
+pub(crate) type Call<'a> = &'a dyn Fn(u64) -> Result<Request<Full<Bytes>>, BoxError>;
+
+/// A read as a caller makes it.
+fn read(_: u64) -> Result<Request<Full<Bytes>>, BoxError> {
+    Ok(Request::get(format!("{BASE}{ORDERS}")).body(Full::default())?)
 }
 
-impl Call {
-    /// A request as a caller makes it, and as the layers below Route see it.
-    pub(crate) fn request(self, number: u64) -> Result<Request<Full<Bytes>>, BoxError> {
-        let (method, path, body) = match self {
-            Self::Read => (Method::GET, "/api/oms/orders", String::new()),
-            Self::Order => (
-                Method::POST,
-                "/api/oms/place-order",
-                format!(
-                    "symId=EQT_INFY_EQ_NSE&qty={number}&side=buy&type=market&product=intraday&validity=day"
-                ),
-            ),
-        };
-        let mut request =
-            Request::builder().method(&method).uri(format!("{BASE}{path}")).body(Full::from(body))?;
-        if let Some(route) = Routes::default().find(&method, path) {
-            request.extensions_mut().insert::<ext::Route>(route.clone());
-        }
-        Ok(request)
+/// The same as the layers below Route see it: what a layer puts into its extensions makes no map of them.
+fn routed(number: u64) -> Result<Request<Full<Bytes>>, BoxError> {
+    let mut request = read(number)?;
+    if let Some(route) = Routes::default().find(&Method::GET, ORDERS) {
+        request.extensions_mut().insert::<ext::Route>(route.clone());
     }
+    Ok(request)
+}
+
+/// An order as a caller makes it; each is another.
+fn order(number: u64) -> Result<Request<Full<Bytes>>, BoxError> {
+    let form =
+        format!("symId=EQT_INFY_EQ_NSE&qty={number}&side=buy&type=market&product=intraday&validity=day");
+    Ok(Request::post(format!("{BASE}/api/oms/place-order")).body(Full::from(form))?)
 }
 
 /// Ours, in every table.
@@ -72,7 +68,7 @@ pub(crate) trait Meter {
         &mut self,
         case: &'static str,
         who: &'static str,
-        call: Call,
+        call: Call<'_>,
         service: S,
     ) -> Result<(), BoxError>
     where
@@ -88,35 +84,35 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     let spans = call_spans(base.clone(), Routes::default());
     let header = AuthHeaderLayer::new(tokens.clone()).only_to(&base);
 
-    meter.measure("nothing", STEADFAST, Call::Read, Noop)?;
-    meter.measure("trace", STEADFAST, Call::Read, spans.layer(Noop))?;
-    meter.measure("deadline", STEADFAST, Call::Read, DeadlineLayer::new(MINUTE).layer(Noop))?;
-    meter.measure("route", STEADFAST, Call::Read, routes.layer(Noop))?;
-    meter.measure("dedup", STEADFAST, Call::Read, DedupLayer::new(&ledger).layer(Noop))?;
-    meter.measure("retry", STEADFAST, Call::Read, RetryPolicy::default().layer().layer(Noop))?;
-    meter.measure("refresh", STEADFAST, Call::Read, RefreshLayer::new(tokens.clone()).layer(Noop))?;
-    meter.measure("rate limit", STEADFAST, Call::Read, unbounded()?.layer().layer(Noop))?;
-    meter.measure("auth header", STEADFAST, Call::Read, header.layer(Noop))?;
-    meter.measure("send guard", STEADFAST, Call::Read, SendGuardLayer::new(&ledger).layer(Noop))?;
-    meter.measure("classify", STEADFAST, Call::Read, ClassifyLayer::new().layer(Noop))?;
-    meter.measure("timeout", STEADFAST, Call::Read, AttemptTimeoutLayer::default().layer(Noop))?;
+    meter.measure("nothing", STEADFAST, &routed, Noop)?;
+    meter.measure("trace", STEADFAST, &routed, spans.layer(Noop))?;
+    meter.measure("deadline", STEADFAST, &routed, DeadlineLayer::new(MINUTE).layer(Noop))?;
+    meter.measure("route", STEADFAST, &routed, routes.layer(Noop))?;
+    meter.measure("dedup", STEADFAST, &routed, DedupLayer::new(&ledger).layer(Noop))?;
+    meter.measure("retry", STEADFAST, &routed, RetryPolicy::default().layer().layer(Noop))?;
+    meter.measure("refresh", STEADFAST, &routed, RefreshLayer::new(tokens.clone()).layer(Noop))?;
+    meter.measure("rate limit", STEADFAST, &routed, unbounded()?.layer().layer(Noop))?;
+    meter.measure("auth header", STEADFAST, &routed, header.layer(Noop))?;
+    meter.measure("send guard", STEADFAST, &routed, SendGuardLayer::new(&ledger).layer(Noop))?;
+    meter.measure("classify", STEADFAST, &routed, ClassifyLayer::new().layer(Noop))?;
+    meter.measure("timeout", STEADFAST, &routed, AttemptTimeoutLayer::default().layer(Noop))?;
     let stack = Stack::new(base, tokens).limiter(unbounded()?);
-    meter.measure("whole stack", STEADFAST, Call::Read, stack.service(Noop))?;
-    meter.measure("whole stack, an order", STEADFAST, Call::Order, stack.service(Noop))?;
+    meter.measure("whole stack", STEADFAST, &read, stack.service(Noop))?;
+    meter.measure("whole stack, an order", STEADFAST, &order, stack.service(Noop))?;
     towers(meter)?;
     tower_resiliences(meter)?;
-    meter.measure("rate limit", "governor ×2", Call::Read, Governed::new(Noop))
+    meter.measure("rate limit", "governor ×2", &&routed, Governed::new(Noop))
 }
 
 fn towers(meter: &mut impl Meter) -> Result<(), BoxError> {
     const TOWER: &str = "tower";
     let retry = || RetryLayer::new(FourTimes(4));
-    meter.measure("timeout", TOWER, Call::Read, TimeoutLayer::new(MINUTE).layer(Noop))?;
-    meter.measure("retry", TOWER, Call::Read, retry().layer(Noop))?;
-    meter.measure("rate limit", "tower ×2", Call::Read, rate_limits(MOST, MOST).service(Noop))?;
+    meter.measure("timeout", TOWER, &&routed, TimeoutLayer::new(MINUTE).layer(Noop))?;
+    meter.measure("retry", TOWER, &&routed, retry().layer(Noop))?;
+    meter.measure("rate limit", "tower ×2", &&routed, rate_limits(MOST, MOST).service(Noop))?;
     // A limit that can be cloned needs a buffer, and with it a task; without one it can only stand outside of Retry.
     let three = rate_limits(MOST, MOST).layer(retry()).layer(TimeoutLayer::new(MINUTE)).service(Noop);
-    meter.measure("whole stack", "tower's three", Call::Read, three)
+    meter.measure("whole stack", "tower's three", &read, three)
 }
 
 fn tower_resiliences(meter: &mut impl Meter) -> Result<(), BoxError> {
@@ -125,19 +121,19 @@ fn tower_resiliences(meter: &mut impl Meter) -> Result<(), BoxError> {
     let again = |answer: &Response<Full<Bytes>>| answer.status().is_server_error();
     let timeout = || TowerResilience::timeout(MINUTE);
     let limits = TowerResilience::fixed_window().rate_limits(MOST, MOST)?;
-    meter.measure("timeout", TOWER_RESILIENCE, Call::Read, timeout().layer(Noop))?;
-    meter.measure("retry", TOWER_RESILIENCE, Call::Read, TowerResilience::retry(FOUR, again).layer(Noop))?;
-    meter.measure("rate limit", "tower-resilience ×2", Call::Read, limits.layer(Noop))?;
+    meter.measure("timeout", TOWER_RESILIENCE, &&routed, timeout().layer(Noop))?;
+    meter.measure("retry", TOWER_RESILIENCE, &&routed, TowerResilience::retry(FOUR, again).layer(Noop))?;
+    meter.measure("rate limit", "tower-resilience ×2", &&routed, limits.layer(Noop))?;
     let three = (TowerResilience::retry(FOUR, again), limits, timeout()).layer(Noop);
-    meter.measure("whole stack", "tower-resilience's three", Call::Read, three)
+    meter.measure("whole stack", "tower-resilience's three", &read, three)
 }
 
 /// A limit that no bench reaches.
-const MOST: NonZeroU32 = NonZeroU32::MAX;
-const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const MOST: NonZeroU32 = NonZeroU32::MAX;
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
 /// The service's zones, with windows so wide that nothing waits and so short that few stamps are kept.
-fn unbounded() -> Result<ZoneLimiter, BoxError> {
+pub(crate) fn unbounded() -> Result<ZoneLimiter, BoxError> {
     let mut builder = ZoneLimiter::builder();
     for zone in &zones() {
         let windows = zone.windows.len() as u32;
@@ -170,7 +166,7 @@ impl<B> Service<Request<B>> for Noop {
 
 /// The least that a retry policy for tower can be: a server error is repeated at once, up to so many times.
 #[derive(Clone)]
-struct FourTimes(u32);
+pub(crate) struct FourTimes(pub(crate) u32);
 
 impl<R, E> Policy<Request<Full<Bytes>>, Response<R>, E> for FourTimes {
     type Future = Ready<()>;

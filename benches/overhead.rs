@@ -47,7 +47,7 @@ impl Meter for Stopwatch<'_> {
         &mut self,
         case: &'static str,
         who: &'static str,
-        call: Call,
+        call: Call<'_>,
         mut service: S,
     ) -> Result<(), BoxError>
     where
@@ -68,7 +68,7 @@ impl Meter for Stopwatch<'_> {
 }
 
 /// How long so many calls take, one after the other.
-async fn time<S>(service: &mut S, call: Call, calls: u64) -> Result<Duration, BoxError>
+async fn time<S>(service: &mut S, call: Call<'_>, calls: u64) -> Result<Duration, BoxError>
 where
     S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>,
 {
@@ -77,7 +77,7 @@ where
     while number < calls {
         let batch = number..calls.min(number + BATCH);
         number = batch.end;
-        let requests = batch.map(|number| call.request(number + 1)).collect::<Result<Vec<_>, _>>()?;
+        let requests = batch.map(|number| call(number + 1)).collect::<Result<Vec<_>, _>>()?;
         let start = Instant::now();
         for request in requests {
             poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;

@@ -19,7 +19,7 @@ use steadfast::{
     deadline::DeadlineLayer,
     spec::Routes,
 };
-use steadfast_sandbox::{Body, ConnectionReset, Credentials};
+use steadfast_sandbox::{Body, NoAnswer, Credentials};
 use tokio::time::{Instant, Sleep, sleep};
 use tower::{
     Service, ServiceBuilder, ServiceExt,
@@ -134,7 +134,7 @@ fn is_passing(answer: &Response<()>) -> bool {
     answer.status() == StatusCode::TOO_MANY_REQUESTS || answer.status().is_server_error()
 }
 
-fn drop_body(answer: Result<Response<Body>, ConnectionReset>) -> Result<Response<()>, BoxError> {
+fn drop_body(answer: Result<Response<Body>, NoAnswer>) -> Result<Response<()>, BoxError> {
     Ok(answer?.map(drop))
 }
 

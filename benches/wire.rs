@@ -15,7 +15,7 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use steadfast_sandbox::{Body, ConnectionReset, Gateway};
+use steadfast_sandbox::{Body, NoAnswer, Gateway};
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
@@ -70,10 +70,10 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
 {
     type Response = Response<Body>;
-    type Error = ConnectionReset;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, ConnectionReset>> + Send>>;
+    type Error = NoAnswer;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, NoAnswer>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionReset>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), NoAnswer>> {
         Poll::Ready(Ok(()))
     }
 

@@ -14,6 +14,9 @@ usage: cargo xtask <command>
   bench [NAME] …   the benches as one table of ratios, or with `--json`; `--plots` draws them, `--check` holds counts of
                    instructions, allocations and bytes against their ceilings, `--set-ceilings` moves those;
                    NAME: limiter, overhead, burst
+  evidence         what stands behind each promise, measured anew; `--only F8` one row, `--json` for programs
+  mutants [CRATE]  mutants of the crates that decide about money: CI's sample, or all of one crate, which takes hours
+  planted          plants every bug that the tree knows and says what found it; `--only NAME`, `--json`
   sim NAME …       simulations, `limits` or `orders`, each with `--json`; `sim --help` tells the rest";
 
 /// What the command line asks for.
@@ -23,6 +26,12 @@ pub(crate) enum Verb {
     Bench(Vec<String>),
     Ci,
     Deep,
+    /// The words after `evidence`.
+    Evidence(Vec<String>),
+    /// Every mutant of a crate, or the sample.
+    Mutants(Option<String>),
+    /// The words after `planted`.
+    Planted(Vec<String>),
     /// The words after `sim`, which the simulator understands itself.
     Sim(Vec<String>),
     Test(Missing),
@@ -41,6 +50,14 @@ impl Verb {
             ["test", "--install"] => Ok(Self::Test(Missing::Install)),
             ["tidy"] => Ok(Self::Tidy),
             ["bench", ref rest @ ..] => Ok(Self::Bench(rest.iter().map(|&word| word.to_owned()).collect())),
+            ["evidence", ref rest @ ..] => {
+                Ok(Self::Evidence(rest.iter().map(|&word| word.to_owned()).collect()))
+            }
+            ["mutants"] => Ok(Self::Mutants(None)),
+            ["mutants", package] => Ok(Self::Mutants(Some(package.to_owned()))),
+            ["planted", ref rest @ ..] => {
+                Ok(Self::Planted(rest.iter().map(|&word| word.to_owned()).collect()))
+            }
             ["sim", ref rest @ ..] => Ok(Self::Sim(rest.iter().map(|&word| word.to_owned()).collect())),
             ["--help" | "-h" | "help"] => Ok(Self::Usage),
             _ => Err(UnknownCommand(words.join(" "))),
@@ -78,6 +95,9 @@ mod tests {
         assert_eq!(parse("tidy"), Ok(Verb::Tidy));
         assert_eq!(parse("--help"), Ok(Verb::Usage));
         assert_eq!(parse("bench --json"), Ok(Verb::Bench(vec!["--json".into()])));
+        assert_eq!(parse("mutants steadfast-limit"), Ok(Verb::Mutants(Some("steadfast-limit".into()))));
+        assert_eq!(parse("evidence --json"), Ok(Verb::Evidence(vec!["--json".into()])));
+        assert_eq!(parse("planted --json"), Ok(Verb::Planted(vec!["--json".into()])));
         assert_eq!(parse("sim limits --json"), Ok(Verb::Sim(vec!["limits".into(), "--json".into()])));
     }
 

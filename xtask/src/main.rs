@@ -8,6 +8,9 @@
 //! | `cargo xtask ci --deep` | the deep stages alone, each in its time box; they never repeat a plain stage |
 //! | `cargo xtask tidy` | the checks of the repository's own rules alone |
 //! | `cargo xtask bench` | the benches as one table of ratios; with `--check`, counts against their ceilings |
+//! | `cargo xtask mutants` | small changes to our own code, one at a time, that its tests have to notice |
+//! | `cargo xtask evidence` | what stands behind each promise, measured anew |
+//! | `cargo xtask planted` | plants bugs, one after the other, and says what found each |
 //! | `cargo xtask sim limits`, `sim orders` | the simulations, with figures as a table or as JSON |
 //!
 //! A stage that fails does not hide the stages after it; only a failed build skips what needs the build.
@@ -19,9 +22,12 @@ mod args;
 mod bench;
 mod console;
 mod deep;
+mod evidence;
 mod examples;
 mod metadata;
+mod mutants;
 mod plain;
+mod planted;
 mod process;
 mod report;
 mod root;
@@ -37,11 +43,14 @@ mod tools;
 
 use std::env;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 
 use crate::args::{USAGE, Verb};
+use crate::deep::Figures;
 use crate::metadata::Workspace;
+use crate::summary::Summary;
 use crate::tally::Tally;
 
 fn main() -> ExitCode {
@@ -59,6 +68,8 @@ fn main() -> ExitCode {
     // Its standard output is data, and its exit code its own.
     match &verb {
         Verb::Bench(words) => return bench::run(words),
+        Verb::Evidence(words) => return evidence::run(words),
+        Verb::Planted(words) => return planted::run(words),
         Verb::Sim(words) => return sim::run(words),
         _ => {}
     }
@@ -73,15 +84,30 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<Tally> {
     let workspace = Workspace::load(&root::find())?;
     let summary = match verb {
-        Verb::Usage | Verb::Bench(_) | Verb::Sim(_) => return Ok(Tally::default()),
+        Verb::Usage | Verb::Bench(_) | Verb::Evidence(_) | Verb::Planted(_) | Verb::Sim(_) => {
+            return Ok(Tally::default());
+        }
         Verb::Tidy => return tidy::run(&workspace),
         Verb::Test(missing) => {
             tools::ensure(&workspace, missing)?;
             stage::run_all(plain::STAGES, &workspace)
         }
         Verb::Ci => stage::run_all(plain::STAGES, &workspace),
-        Verb::Deep => deep::run_all(&workspace),
+        Verb::Deep => return prove(&workspace),
+        Verb::Mutants(Some(package)) => return mutants::all_of(&workspace, &package),
+        Verb::Mutants(None) => {
+            let report = mutants::sample(&workspace, Duration::MAX, &mut Figures::default())?;
+            return Ok(report.tally);
+        }
     };
     console::say(format_args!("\n{summary}"));
     Ok(summary.tally())
+}
+
+/// Runs every deep stage, and judges what they measured.
+fn prove(workspace: &Workspace) -> Result<Tally> {
+    let mut figures = Figures::default();
+    let summary = Summary { rows: deep::all().map(|stage| stage.run(workspace, &mut figures)).collect() };
+    console::say(format_args!("\n{summary}"));
+    Ok(summary.tally() + evidence::conclude(workspace, &figures)?)
 }

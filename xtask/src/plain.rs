@@ -43,13 +43,13 @@ fn tests(workspace: &Workspace) -> Result<Report> {
     if test_runner == TestRunner::Libtest {
         console::say("cargo-nextest is not installed: cargo test instead");
     }
-    runner::count(test_runner, &mut test_runner.command(&workspace.root), None)
+    runner::count(test_runner, &mut test_runner.command(&workspace.root), None, |_| {})
 }
 
 fn doc_tests(workspace: &Workspace) -> Result<Report> {
     let mut command = cargo(&workspace.root);
     command.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
-    runner::count(TestRunner::Libtest, &mut command, None)
+    runner::count(TestRunner::Libtest, &mut command, None, |_| {})
 }
 
 fn lints(workspace: &Workspace) -> Result<Report> {

@@ -18,20 +18,29 @@ pub(crate) fn check(command: &mut Command) -> Result<Report> {
     })
 }
 
-/// Runs a command that judges itself within its time box: one check, passed or failed.
-pub(crate) fn judge(command: &mut Command, limit: Duration) -> Result<Report> {
-    let ending = process::stream(command, Some(limit), |_, line| console::say(line))?;
+/// Runs a command that judges itself within its time box: one check, passed or failed. `each` line is shown to it.
+pub(crate) fn judge(command: &mut Command, limit: Duration, mut each: impl FnMut(&str)) -> Result<Report> {
+    let ending = process::stream(command, Some(limit), |_, line| {
+        console::say(line);
+        each(line);
+    })?;
     Ok(match ending.failure() {
         None => Report::passed(Tally { passed: 1, failed: 0 }),
         Some(why) => Report::failed(why, Tally::default()),
     })
 }
 
-/// Runs a test runner, echoes what it prints, and sums the counts in it.
-pub(crate) fn count(runner: TestRunner, command: &mut Command, limit: Option<Duration>) -> Result<Report> {
+/// Runs a test runner, echoes what it prints, and sums the counts in it. `each` line is shown to it.
+pub(crate) fn count(
+    runner: TestRunner,
+    command: &mut Command,
+    limit: Option<Duration>,
+    mut each: impl FnMut(&str),
+) -> Result<Report> {
     let mut tally = Tally::default();
     let ending = process::stream(command, limit, |_, line| {
         console::say(line);
+        each(line);
         tally += runner.counts(line).unwrap_or_default();
     })?;
     Ok(Report::of_tests(tally, ending.failure()))
@@ -51,7 +60,7 @@ mod tests {
     #[test]
     fn the_counts_of_several_summaries_are_summed() {
         let script = "echo 'test result: ok. 2 passed; 0 failed'; echo 'test result: ok. 3 passed; 0 failed'";
-        let report = count(TestRunner::Libtest, &mut shell(script), None).unwrap();
+        let report = count(TestRunner::Libtest, &mut shell(script), None, |_| {}).unwrap();
         assert_eq!(report.tally, Tally { passed: 5, failed: 0 });
         assert_eq!(report.verdict, Verdict::Passed);
     }
@@ -59,15 +68,15 @@ mod tests {
     #[test]
     fn a_runner_that_breaks_after_its_summary_has_failed() {
         let script = "echo 'test result: ok. 2 passed; 0 failed'; exit 101";
-        let report = count(TestRunner::Libtest, &mut shell(script), None).unwrap();
+        let report = count(TestRunner::Libtest, &mut shell(script), None, |_| {}).unwrap();
         assert_eq!(report.tally, Tally { passed: 2, failed: 1 });
     }
 
     #[test]
     fn what_judges_itself_is_one_check() {
         let limit = Duration::from_secs(60);
-        assert_eq!(judge(&mut shell("true"), limit).unwrap().tally, Tally { passed: 1, failed: 0 });
-        assert_eq!(judge(&mut shell("exit 3"), limit).unwrap().tally, Tally::FAILURE);
+        assert_eq!(judge(&mut shell("true"), limit, |_| {}).unwrap().tally, Tally { passed: 1, failed: 0 });
+        assert_eq!(judge(&mut shell("exit 3"), limit, |_| {}).unwrap().tally, Tally::FAILURE);
     }
 
     #[test]

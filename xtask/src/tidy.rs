@@ -29,6 +29,7 @@ use finding::Finding;
 
 pub(crate) use repository::Repository;
 pub(crate) use source::Source;
+pub(crate) use traceability::coverage;
 
 type Check = fn(&Workspace, &Repository) -> Vec<Finding>;
 
@@ -56,9 +57,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Tally> {
         tally += verdict(rule, &check(workspace, &repository));
     }
     if let Some(coverage) = traceability::coverage(&repository) {
-        console::say(coverage);
+        console::say(format_args!("spec: {coverage}"));
     }
     Ok(tally)
+}
+
+/// Counts the uses of `unsafe`.
+pub(crate) fn unsafe_code(files: &Repository) -> usize {
+    words::unsafe_code(files).len()
 }
 
 /// Runs every check as one stage of a longer run.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use steadfast_spec::WallClock;
+use steadfast_spec::{Planted, WallClock};
 
 use crate::{
     Identity, Record, SkewEstimator, StoreError,
@@ -92,15 +92,25 @@ impl Docket {
         self.record.lock().steps.clone()
     }
 
+    /// How long to wait until this machine's next login may leave: others of its address log in too.
+    pub(crate) async fn otp_place(&self) -> Duration {
+        let now = unix_ms(self.books.clock.now());
+        let place = self.lease.lock().await.otp_place(now).await;
+        place.unwrap_or_else(|error| {
+            tracing::warn!(error = %error, "logins of other accounts are not known");
+            Duration::ZERO
+        })
+    }
+
     /// Counts an attempt that is about to leave.
     pub(crate) async fn count(&self, step: Option<u64>) -> Result<(), StoreError> {
         if self.counted.lock().is_some() {
             return Ok(());
         }
-        let now = self.books.now();
         self.amend_failures(|record| {
-            record.failures.spent = record.failures.spent.saturating_add(1);
-            record.last_login = Some(now);
+            if !Planted::BudgetNotStored.is_on() {
+                record.failures.spent = record.failures.spent.saturating_add(1);
+            }
             if let Some(step) = step {
                 record.note_step(step);
             }

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, sync::Arc};
 
-use steadfast_spec::BoxError;
+use steadfast_spec::{BoxError, Planted};
 use tokio::time::Instant;
 
 use crate::Cause;
@@ -41,6 +41,7 @@ pub enum AuthErrorKind {
 
 impl AuthError {
     pub(crate) fn new(kind: AuthErrorKind) -> Self {
+        let kind = if Planted::OneAuthError.is_on() { AuthErrorKind::Unavailable } else { kind };
         Self { kind, ready_at: None, causes: Arc::new([]), source: None }
     }
 

@@ -51,7 +51,8 @@
 //! Expiry follows the wall clock ([`WallClock`](steadfast_spec::WallClock)), so that a machine that was suspended
 //! notices it, and counts from the instant *before* the login was sent. It is kept in the service's time, which
 //! [`SkewEstimator`] learns from `Date` headers, and so are the time steps of one-time codes. Pauses and limits are
-//! monotonic.
+//! monotonic. The offset is not stored: a clock is most likely to be set where a process starts, and an offset of before
+//! would then spend one of two logins on a wrong code. Any success of a business call tells it anew, once a minute.
 //!
 //! # Restarts
 //!
@@ -59,7 +60,7 @@
 //! in a [`FileStore`] for all processes of a machine. Whoever logs in holds its lease during the whole login, and the
 //! others take the token over. An attempt is counted before it leaves, so that neither `kill -9` nor a supervisor that
 //! restarts for ever makes more than the budget's two with one set of credentials; a success, other credentials or a
-//! reset makes it whole.
+//! reset makes it whole. Once a login was refused, one whose end nobody knows counts like the next refusal.
 //!
 //! # Secrets
 //!
@@ -88,6 +89,7 @@ mod skew;
 mod source;
 mod status;
 mod store;
+mod sync;
 mod token;
 mod totp;
 

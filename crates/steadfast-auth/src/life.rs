@@ -3,6 +3,8 @@ mod sharing;
 
 use std::{collections::VecDeque, time::Duration};
 
+use steadfast_spec::Planted;
+
 pub(crate) use self::{refusal::AfterRefusal, sharing::Adopted};
 
 use crate::{
@@ -260,6 +262,9 @@ impl Life {
         if let Some(held) = &mut self.held {
             held.doubted = false;
         }
+        if Planted::FailedRenewalDisplaces.is_on() {
+            self.held = None;
+        }
     }
 
     /// An attempt may have opened a session.
@@ -331,7 +336,8 @@ impl Life {
     /// ## (None | Expired | Suspect) => waiting, or refused with the one reason that applies
     fn wait(&mut self, now: Now) -> Admission {
         if self.flying {
-            return Admission::Wait { start: false };
+            let start = Planted::LoginPerWaiter.is_on() || Planted::FailedLoginPerWaiter.is_on();
+            return Admission::Wait { start };
         }
         match self.may_start(now) {
             Ok(()) => {

@@ -1,5 +1,7 @@
 use std::{collections::VecDeque, time::Duration};
 
+use steadfast_spec::Planted;
+
 use crate::{AuthErrorKind, LoginFailure, LoginMode};
 
 /// The pauses after a 429 and after an attempt that never left.
@@ -102,7 +104,7 @@ impl LoginPolicy {
         }
     }
 
-    /// Wrong logins since the last success.
+    /// Logins since the last success that were wrong, or may have been after one was.
     pub(crate) fn refusals(&self) -> u32 {
         self.refusals
     }
@@ -203,6 +205,17 @@ impl LoginPolicy {
         self.pauses = 0;
         self.unknown.retain(|&at| now < at + HOUR);
         self.unknown.push_back(now);
+        // ## Attempting => Latched
+        //
+        // Once one login was wrong, this one may have been the next: a service that counts them has then seen as many
+        // as the budget allows.
+        if self.refusals > 0 {
+            self.refusals += 1;
+            if self.refusals >= self.budget {
+                self.latched = true;
+                return Next::GiveUp(Refusal { kind: AuthErrorKind::Latched, ready: None });
+            }
+        }
         match self.unknown.front() {
             Some(&oldest) if self.unknown.len() >= UNKNOWN_PER_HOUR => {
                 self.give_up_until((oldest + HOUR).max(now + AFTER_UNKNOWN))
@@ -214,7 +227,7 @@ impl LoginPolicy {
     }
 
     fn give_up_until(&mut self, at: Duration) -> Next {
-        self.not_before = at;
+        self.not_before = if Planted::ErrorRemembered.is_on() { at + HOUR * 10_000 } else { at };
         Next::GiveUp(Refusal { kind: AuthErrorKind::Unavailable, ready: Some(at) })
     }
 }
@@ -252,6 +265,16 @@ mod tests {
         assert_eq!(policy.may_start(NOW + HOUR * 1_000).unwrap_err().kind, AuthErrorKind::Latched);
         policy.reset();
         assert_eq!(policy.may_start(NOW), Ok(()));
+    }
+
+    #[test]
+    fn after_a_wrong_login_one_in_doubt_counts_as_the_next() {
+        let mut policy = policy();
+        policy.failed(&unknown(), LoginMode::Unattended, NOW);
+        let first = policy.failed(&LoginFailure::Refused, LoginMode::Unattended, NOW);
+        assert!(matches!(first, Next::Again { .. }), "one in doubt says nothing of the credentials");
+        let second = policy.failed(&unknown(), LoginMode::Unattended, NOW);
+        assert_eq!(second, Next::GiveUp(Refusal { kind: AuthErrorKind::Latched, ready: None }));
     }
 
     #[test]
@@ -329,7 +352,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens between them, at most two wrong logins leave without a success or a reset.
+        /// Whatever happens between them, at most two wrong logins leave without a success or a reset; those that may
+        /// have been wrong count from the first one on that was.
         #[test]
         fn no_sequence_of_failures_spends_more_than_the_budget(ends in prop::collection::vec(0_u8..5, 1..200)) {
             let mut policy = policy();
@@ -346,7 +370,8 @@ mod tests {
                     3 => LoginFailure::CodeRefused,
                     _ => unknown(),
                 };
-                refused += u32::from(end == 0);
+                // Of a login whose end is unknown nobody can say that it was not wrong, too.
+                refused += u32::from(end == 0 || (end == 4 && refused > 0));
                 policy.failed(&failure, LoginMode::Unattended, now);
             }
             prop_assert!(refused <= 2);

@@ -1,3 +1,5 @@
+mod effective;
+
 use std::time::Duration;
 
 /// When tokens are renewed, and how carefully.
@@ -88,6 +90,10 @@ impl Renewal {
     }
 
     /// How many wrong logins in a row latch; at least one.
+    ///
+    /// A login that left and whose end nobody knows (5xx, a lost answer) spends nothing by itself, because it says
+    /// nothing of the credentials. Once one login was refused it counts like a second refusal: a service may have
+    /// counted it, and an account that it locks stays locked.
     pub const fn failure_budget(self, budget: u32) -> Self {
         Self { budget: if budget == 0 { 1 } else { budget }, ..self }
     }

@@ -1,6 +1,8 @@
 mod builder;
 mod flight;
+mod landing;
 mod shared;
+mod single_flight;
 mod stored;
 
 use std::{
@@ -10,7 +12,6 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use arc_swap::Guard;
 use http::{HeaderMap, HeaderValue, Response, header::AGE};
 use secrecy::SecretString;
 use steadfast_spec::ext::TokenGeneration;
@@ -20,10 +21,11 @@ use tokio::{
 };
 
 pub use self::builder::TokenSourceBuilder;
-pub(crate) use self::{flight::Ended, shared::Shared};
+pub(crate) use self::{shared::Shared, single_flight::Ended};
 use crate::{
-    ApiKey, AuthError, Grant, InvalidSecret, Login, Static, Status, StoreError, Token,
+    ApiKey, AuthError, Grant, InvalidSecret, Login, Renewal, Static, Status, StoreError, Token,
     life::{AfterRefusal, Tick},
+    sync::Guard,
 };
 
 /// The background looks at the wall clock this often; a suspended machine is noticed within it.
@@ -82,7 +84,7 @@ impl TokenSource {
     /// The login goes on if the future is dropped.
     pub async fn login(&self) -> Result<(), AuthError> {
         let ended = self.shared.ask()?;
-        ended.await.unwrap_or_else(|_| Err(flight::interrupted()))
+        ended.await.unwrap_or_else(|_| Err(landing::interrupted()))
     }
 
     /// Takes over a newer token, and what is known of failures, from the store. True if there was a newer token.
@@ -146,7 +148,7 @@ impl TokenSource {
     /// The current token. Takes no lock and allocates nothing.
     #[must_use]
     pub fn token(&self) -> Option<Arc<Token>> {
-        self.shared.token.load_full()
+        self.shared.flight.load_full()
     }
 
     /// Learns the service's time from an answer to a request that left at `sent` and was answered at `answered`, by
@@ -162,7 +164,7 @@ impl TokenSource {
     }
 
     pub(crate) fn peek(&self) -> Guard<Option<Arc<Token>>> {
-        self.shared.token.load()
+        self.shared.flight.load()
     }
 
     pub(crate) fn api_key_header(&self) -> HeaderValue {
@@ -181,6 +183,12 @@ impl TokenSource {
             Err(_) if self.shared.is_usable() => Admitted::Go,
             Err(error) => Admitted::Refused(error),
         }
+    }
+
+    /// When tokens are renewed; `None` where nobody renews them.
+    #[must_use]
+    pub fn renewal(&self) -> Option<Renewal> {
+        (self.shared.login.is_some() && !self.is_given()).then_some(self.shared.renewal)
     }
 
     /// True if the token was given, and nobody renews it.

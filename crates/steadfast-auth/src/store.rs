@@ -4,7 +4,7 @@ mod identity;
 mod memory;
 mod record;
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, time::Duration};
 
 pub(crate) use self::record::{Failures, StoredToken};
 pub use self::{
@@ -79,6 +79,20 @@ pub trait StoreLease: Send + Sync + 'static {
     ///
     /// [`StoreError::Superseded`] if the store holds another revision by now: nothing is written.
     fn save(&mut self, record: &Record, over: u64) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Takes the next place among the requests that leave this machine's address for the OTP zone, at `now` in
+    /// milliseconds since the Unix epoch by this machine's clock; returns how long to wait for it.
+    ///
+    /// The zone counts by address (§8), and the limiter of a process knows only its own logins. A store whose processes
+    /// or accounts share an address shares the places; by default there is nothing to wait for.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the place cannot be written down. The login goes on without: the service answers 429 at worst.
+    fn otp_place(&mut self, now: i64) -> impl Future<Output = Result<Duration, StoreError>> + Send {
+        let _ = now;
+        async { Ok(Duration::ZERO) }
+    }
 }
 
 async fn amend<S: TokenStore + ?Sized>(store: &S, change: fn(&mut Record)) -> Result<(), StoreError> {
@@ -107,6 +121,7 @@ pub(crate) trait AnyStore: Send + Sync {
 
 pub(crate) trait AnyLease: Send + Sync {
     fn save<'a>(&'a mut self, record: &'a Record, over: u64) -> StoreFuture<'a, ()>;
+    fn otp_place(&mut self, now: i64) -> StoreFuture<'_, Duration>;
 }
 
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -128,5 +143,9 @@ impl<S: TokenStore> AnyStore for S {
 impl<L: StoreLease> AnyLease for L {
     fn save<'a>(&'a mut self, record: &'a Record, over: u64) -> StoreFuture<'a, ()> {
         Box::pin(StoreLease::save(self, record, over))
+    }
+
+    fn otp_place(&mut self, now: i64) -> StoreFuture<'_, Duration> {
+        Box::pin(StoreLease::otp_place(self, now))
     }
 }

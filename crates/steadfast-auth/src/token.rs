@@ -1,11 +1,10 @@
-use std::{
-    fmt,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::{fmt, sync::atomic::Ordering};
 
 use http::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 use steadfast_spec::ext::TokenGeneration;
+
+use crate::sync::AtomicBool;
 
 /// An access token with everything that a request needs of it, made once per login.
 ///

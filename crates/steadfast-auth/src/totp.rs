@@ -4,6 +4,7 @@ use data_encoding::BASE32_NOPAD;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use sha1::Sha1;
+use steadfast_spec::Planted;
 
 use crate::InvalidSecret;
 
@@ -50,6 +51,9 @@ impl TotpSecret {
             return Err(InvalidSecret::TotpSecret);
         }
         if bytes.len() < RECOMMENDED_BYTES {
+            if Planted::ShortSecretRefused.is_on() {
+                return Err(InvalidSecret::TotpSecret);
+            }
             tracing::warn!(bits = bytes.len() * 8, "totp secret is shorter than the recommended 128 bits");
         }
         Ok(Self(bytes.into()))
@@ -102,6 +106,9 @@ impl UsedSteps {
     /// The step whose code may be submitted at `now_ms` of the code's clock, which is off by at most `margin_ms`, or
     /// how long to wait before asking again.
     pub(crate) fn usable(&self, now_ms: i64, margin_ms: i64) -> Result<u64, Duration> {
+        if Planted::StepUsedTwice.is_on() {
+            return Ok(step_at(now_ms));
+        }
         let margin = margin_ms.clamp(0, LARGEST_MARGIN_MS);
         let passed = now_ms.rem_euclid(STEP_MS);
         let left = STEP_MS - passed;

@@ -1,5 +1,7 @@
 //! `steadfast sandbox`: the gateway on a port.
 
+mod listing;
+
 use std::{
     fs,
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -7,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use steadfast_sandbox::{Fault, Sandbox, enforce::Kind};
+use steadfast_sandbox::{Fault, Interpretation, Sandbox, enforce::Kind};
 use steadfast_spec::Zone;
 use tokio::net::TcpListener;
 
@@ -39,6 +41,12 @@ pub(crate) struct Args {
     /// How a zone counts: `general=fixed:250ms`, `place_order=leaky-bucket:5`.
     #[arg(long, value_name = "ZONE=KIND", value_parser = enforcer)]
     enforcer: Vec<(Zone, Kind)>,
+    /// Read what the specification leaves open in another way: `order-ids=uuid`.
+    #[arg(long, value_name = "AXIS=VALUE", value_parser = reading)]
+    interpret: Vec<(String, String)>,
+    /// Print every fault and axis, and the items of the fault catalogue that they cover; then end.
+    #[arg(long)]
+    list_faults: bool,
     /// Print the start-up facts as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -51,6 +59,12 @@ fn fault(text: &str) -> Result<(Fault, f64), String> {
     Ok((fault, rate))
 }
 
+fn reading(text: &str) -> Result<(String, String), String> {
+    let (axis, value) = text.split_once('=').ok_or("a reading is AXIS=VALUE")?;
+    Interpretation::default().set(axis, value).map_err(|error| error.to_string())?;
+    Ok((axis.to_owned(), value.to_owned()))
+}
+
 fn enforcer(text: &str) -> Result<(Zone, Kind), String> {
     let (name, kind) = text.split_once('=').ok_or("an enforcer is ZONE=KIND")?;
     let zone = Zone::ALL.into_iter().find(|zone| zone.as_str() == name).ok_or_else(|| {
@@ -61,6 +75,10 @@ fn enforcer(text: &str) -> Result<(Zone, Kind), String> {
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    if args.list_faults {
+        listing::print(args.json);
+        return Ok(());
+    }
     let sandbox = build(&args)?;
     let ip = args.unsafe_listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let gateway = bind(SocketAddr::new(ip, args.port)).await?;
@@ -78,7 +96,11 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 }
 
 fn build(args: &Args) -> Result<Sandbox, Failed> {
-    let mut builder = Sandbox::builder().seed(args.seed);
+    let mut reading = Interpretation::default();
+    for (axis, value) in &args.interpret {
+        reading.set(axis, value).map_err(Failed::usage)?;
+    }
+    let mut builder = Sandbox::builder().seed(args.seed).interpretation(reading);
     for &(fault, rate) in &args.fault {
         builder = builder.fault(fault.as_str(), rate).map_err(Failed::usage)?;
     }

@@ -40,9 +40,9 @@ pub(crate) struct Sent {
 /// Why an attempt in doubt forbids a resend even after a verified absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Never {
-    /// The service answered 200: it most likely took the order.
+    /// The service answered with a success: by its own word it took the order, and a list without it contradicts that.
     Success,
-    /// Its answer says nothing that can be relied on, or nobody was left to read it.
+    /// Its answer says that it took no order, says nothing that can be relied on, or nobody was left to read it.
     Opaque,
     /// The process that sent it is gone.
     Restart,

@@ -224,20 +224,27 @@ impl Book {
         lateness: Duration,
     ) -> Canary {
         let mut canary = Canary::Intact;
+        let held = |entry: &Entry| entry.listed.iter().any(|listed| listed.last >= seen);
+        if steadfast_spec::Planted::NoDataIsAbsence.is_on() && !self.entries.values().any(held) {
+            return canary;
+        }
         for (order_id, entry) in &self.entries {
             let listed = entry.listed.iter().find(|listed| listed.session == session);
             if listed.is_some_and(|listed| listed.last >= seen) {
                 continue;
             }
             // Only lists that were complete before this read left could have been a lower bound for it.
-            if listed.is_some_and(|listed| listed.first < started) {
+            if listed.is_some_and(|listed| listed.first < started)
+                && !steadfast_spec::Planted::PartialListIsAbsence.is_on()
+            {
                 return Canary::Gone(order_id.clone());
             }
             // Younger acknowledgements prove nothing: lists lag.
             let old = |(acknowledged_in, at): (Session, Duration)| {
-                acknowledged_in == session && at.saturating_add(lateness) < started_at
+                let young = at.saturating_add(lateness) >= started_at;
+                acknowledged_in == session && (!young || steadfast_spec::Planted::YoungAcksInCanary.is_on())
             };
-            if entry.acknowledged.is_some_and(old) {
+            if entry.acknowledged.is_some_and(old) && !steadfast_spec::Planted::StaleListIsAbsence.is_on() {
                 canary = Canary::Stale;
             }
         }

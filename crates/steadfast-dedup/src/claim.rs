@@ -46,24 +46,30 @@ impl Registry {
             && self.near(intent).next().is_none()
     }
 
-    /// True if the intent is young enough to be sent again.
-    pub(crate) fn is_young(&self, intent: &Intent) -> bool {
+    /// True if the intent is young enough to be sent again at that time.
+    pub(crate) fn is_young(&self, intent: &Intent, at: Duration) -> bool {
         let limit = self.settings.max_age(intent.order.order_type());
-        intent.first_sent().is_some_and(|sent| self.now.saturating_sub(sent.at) <= limit)
+        steadfast_spec::Planted::OldOrderResent.is_on()
+            || intent.first_sent().is_some_and(|sent| at.saturating_sub(sent.at) <= limit)
     }
 
     pub(crate) fn finish_unresolved(&mut self, number: IntentNo, reason: Reason, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         let unresolved = Unresolved::of(reason, self, intent);
         // What the caller is told of now is not reported again when it is seen again.
-        for order_id in &unresolved.candidates {
-            self.book.flag(order_id);
+        for order_id in self.told_of(intent) {
+            self.book.flag(&order_id);
         }
         self.finish(number, Finding::Unresolved(unresolved), out);
     }
 
     /// Ends a search whose budget is spent.
     pub(crate) fn give_up(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        if steadfast_spec::Planted::UnresolvedResent.is_on() {
+            let granted = |intent: &mut Intent| (intent.phase, intent.doubt) = (Phase::Granted, None);
+            self.intents.entry(number).and_modify(granted);
+            return out.push(Effect::Decided(number));
+        }
         let Some(intent) = self.intents.get(&number) else { return };
         let reason = match intent.doubt.as_ref() {
             Some(doubt) if doubt.fault == Some(Fault::NotMonotone) => Reason::ListNotMonotone,
@@ -77,6 +83,17 @@ impl Registry {
         self.resolve(&key, out);
     }
 
+    /// The candidates of an intent that are told of nowhere else.
+    ///
+    /// What is only like it, and exactly what a send was that is taken for dead, has its caller told nothing that he can
+    /// know it by: that it is late is still to be reported, when nobody waits for it any more.
+    fn told_of(&self, intent: &Intent) -> Vec<Arc<str>> {
+        let near = self.near(intent).filter(|fresh| {
+            matcher::strict(&fresh.record, &intent.order) || !self.is_exactly_a_dead_send(&intent.key, fresh)
+        });
+        self.intent_strict(intent).chain(near).map(|fresh| fresh.order_id.clone()).collect()
+    }
+
     pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
         // What is exactly another order of ours is that one's, late or not, and is told of there.
         let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.near(intent)).collect();
@@ -84,26 +101,51 @@ impl Registry {
         eligible.into_iter().map(|fresh| fresh.order_id.to_string()).collect()
     }
 
-    /// The first claim that can be decided on a key, oldest intent first.
+    /// The next claim that can be decided on a key: of whoever is worst off without one first, then oldest intent first.
+    ///
+    /// Each intent could own every order from some moment on, and takes the oldest of them: then as many are served as
+    /// can be, in whatever order they take (§2.4 of the design: whose order is whose is a convention, how many there are
+    /// is not). Who goes first only decides who is left, and that should be one that is sent again if it is absent.
     fn next_claim(&self, key: &Key) -> Option<(IntentNo, Claim)> {
-        self.open_of(key).into_iter().find_map(|number| {
-            let intent = self.intents.get(&number)?;
-            let mut eligible: Vec<&Fresh> = self.intent_strict(intent).collect();
-            eligible.sort_by_key(|fresh| (fresh.first_seen, fresh.order_id.clone()));
-            let fresh = if self.rules.oldest_first { eligible.first() } else { eligible.last() }?;
-            if self.rules.owner_wait && self.may_be_answered_yet(key, number, fresh.first_seen) {
-                return None;
-            }
-            let claim = match self.settings.account_mode {
-                _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
-                AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
-                // What is listed today may have been there yesterday.
-                AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),
-                AccountMode::Exclusive if !intent.has_baseline => Claim::Barred(Reason::NoBaseline),
-                AccountMode::Exclusive => Claim::Take(fresh.order_id.clone()),
-            };
-            Some((number, claim))
+        let open = self.open_of(key);
+        let claims = open.iter().filter_map(|&number| Some((number, self.claim_of(key, number)?)));
+        if open.len() < 2 || !self.rules.neediest_first {
+            return { claims }.next();
+        }
+        // What is barred ends without an order: it waits until the others have taken theirs.
+        claims.min_by_key(|(number, claim)| match claim {
+            Claim::Take(_) => self.alternative(*number),
+            Claim::Barred(_) => Alternative::Resend,
         })
+    }
+
+    fn claim_of(&self, key: &Key, number: IntentNo) -> Option<Claim> {
+        let intent = self.intents.get(&number)?;
+        let mut eligible: Vec<&Fresh> = self.intent_strict(intent).collect();
+        eligible.sort_by_key(|fresh| (fresh.first_seen, fresh.order_id.clone()));
+        let fresh = if self.rules.oldest_first { eligible.first() } else { eligible.last() }?;
+        if self.rules.owner_wait && self.may_be_answered_yet(key, number, fresh.first_seen) {
+            return None;
+        }
+        Some(match self.settings.account_mode {
+            _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
+            AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
+            // What is listed today may have been there yesterday.
+            AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),
+            AccountMode::Exclusive if !intent.has_baseline => Claim::Barred(Reason::NoBaseline),
+            AccountMode::Exclusive => Claim::Take(fresh.order_id.clone()),
+        })
+    }
+
+    /// What would become of an intent, were it found absent as soon as it can be.
+    fn alternative(&self, number: IntentNo) -> Alternative {
+        let Some(intent) = self.intents.get(&number) else { return Alternative::Resend };
+        if intent.never() == Some(Never::Success) {
+            return Alternative::Contradiction;
+        }
+        let settles = intent.doubt.as_ref().map(|doubt| doubt.base.saturating_add(self.settings.lateness));
+        let young = self.is_young(intent, settles.unwrap_or_default().max(self.now));
+        if young && self.resend_allowed(intent).is_ok() { Alternative::Resend } else { Alternative::Report }
     }
 
     fn take(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
@@ -186,6 +228,11 @@ impl Registry {
     /// Enough valid reads, the last of them sent after every attempt in doubt of the key had settled.
     fn has_looked(&self, intent: &Intent) -> bool {
         let Some(doubt) = &intent.doubt else { return false };
+        if steadfast_spec::Planted::ResendWithoutCheck.is_on()
+            || (steadfast_spec::Planted::OneImmediateCheck.is_on() && doubt.here.reads > 0)
+        {
+            return true;
+        }
         doubt.here.reads >= self.rules.negatives && self.is_settled(intent, doubt.here.latest)
     }
 
@@ -195,6 +242,9 @@ impl Registry {
     }
 
     fn is_settled(&self, intent: &Intent, evidence: Seq) -> bool {
+        if steadfast_spec::Planted::NoSettle.is_on() {
+            return true;
+        }
         if self.rules.cohort {
             return self
                 .keys
@@ -219,14 +269,15 @@ impl Registry {
             }
         }
         let barred = self.is_tainted(&intent.key)
-            || intent.never().is_some()
+            || (intent.never().is_some() && !steadfast_spec::Planted::OpaqueResent.is_on())
             || !intent.caller_waits
-            || !self.is_young(intent)
+            || !self.is_young(intent, self.now)
             || intent.reopened;
         if barred || self.settings.max_resends() == 0 {
             return Err(Reason::NotObserved);
         }
-        if intent.resends() >= self.settings.max_resends() {
+        if intent.resends() >= self.settings.max_resends() && !steadfast_spec::Planted::EndlessResends.is_on()
+        {
             return Err(Reason::ResendsExhausted);
         }
         Ok(())
@@ -266,6 +317,17 @@ impl Registry {
         open.sort_unstable();
         open.into_iter().map(|(_, number)| number).collect()
     }
+}
+
+/// What follows from an intent's absence, the worst first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Alternative {
+    /// The service said that it took the order: nothing is concluded of its key any more.
+    Contradiction,
+    /// Its caller is told.
+    Report,
+    /// It is sent again.
+    Resend,
 }
 
 enum Claim {

@@ -63,6 +63,8 @@ pub enum OrderRefused {
     NotWanted,
     /// Others of its instrument and side were sent or looked for until its deadline, one after the other.
     KeyBusy,
+    /// Orders are [halted](crate::Ledger::halt), or were since it was asked for.
+    Halted,
     /// It would have left in a login session whose list is not known yet.
     NewSession,
     /// The journal could not write down that it is sent.
@@ -85,6 +87,7 @@ impl fmt::Display for OrderRefused {
             Self::SendByPassed => "time to send the order has passed",
             Self::NotWanted => "order is no longer wanted",
             Self::KeyBusy => "orders of the same instrument and side took until the deadline",
+            Self::Halted => "orders are halted",
             Self::NewSession => "order list of the new session is not known yet",
             Self::JournalFailed(_) => "order cannot be written down before it is sent",
             Self::JournalSlow => "order was not written down in time",

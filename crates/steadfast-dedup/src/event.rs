@@ -121,6 +121,8 @@ pub enum Event {
 pub enum Answer {
     /// The gateway, with this status.
     Status(u16),
+    /// The gateway, with a 200 whose envelope says `error`: by its own word it took no order.
+    Denied,
     /// The gateway, with an answer that could not be read.
     Cut,
     /// Nobody: it may still be worked on.

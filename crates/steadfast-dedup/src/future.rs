@@ -12,7 +12,9 @@ use pin_project_lite::pin_project;
 use steadfast_spec::BoxError;
 use tower_service::Service;
 
-use crate::{account::Account, body::ResponseBody, placement::Answered, stamp::IntentNo, tee::Listener};
+use crate::{
+    account::Account, body::ResponseBody, placement::Answered, stamp::IntentNo, sync::Tasks, tee::Listener,
+};
 
 /// Boxed, unlike any other future of the stack: when the caller drops it, what is left of it moves to a task, and a
 /// pinned future can be moved only in a box.
@@ -140,8 +142,8 @@ impl<RB: Send + 'static> Moved<RB> {
 
 fn spawn<RB: Send + 'static>(flow: Flow<RB>) {
     // Without a runtime the flow is dropped here, and what it has sent stays on record as unknown.
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        drop(runtime.spawn(flow));
+    if let Some(tasks) = Tasks::current() {
+        tasks.spawn(async { drop(flow.await) });
     }
 }
 
@@ -193,9 +195,9 @@ mod tests {
     fn sent(panics: bool) -> (Order<()>, Arc<AtomicUsize>) {
         let account = Ledger::default().account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
-        let Ok(Opening::New(intent)) = account.open(order, None) else { panic!("opened anew") };
+        let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
         let attempt = account.begin(intent, Session::default()).unwrap().0;
-        account.send(attempt, true).unwrap();
+        account.send(attempt, true, account.halt.run().unwrap()).unwrap();
         let polls = Arc::new(AtomicUsize::new(0));
         let count = polls.clone();
         let flow = poll_fn(move |_| {

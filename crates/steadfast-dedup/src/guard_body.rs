@@ -11,7 +11,12 @@ use pin_project_lite::pin_project;
 use steadfast_spec::{BoxError, ext};
 use tokio::time::Instant;
 
-use crate::{account::Account, error::OrderRefused, stamp::AttemptNo};
+use crate::{
+    account::Account,
+    error::OrderRefused,
+    halt::{Halt, Run},
+    stamp::AttemptNo,
+};
 
 pin_project! {
     /// A request body whose first poll is the send.
@@ -26,14 +31,23 @@ pin_project! {
 
 /// What is decided at the first poll.
 pub(crate) struct Seal {
-    pub(crate) stamp: ext::SendStamp,
+    pub(crate) stamp: Option<ext::SendStamp>,
     pub(crate) order: Option<SealedOrder>,
+    pub(crate) change: Option<SealedChange>,
 }
 
 pub(crate) struct SealedOrder {
     pub(crate) account: Arc<Account>,
     pub(crate) attempt: AttemptNo,
     pub(crate) send_by: Option<Instant>,
+    pub(crate) run: Run,
+}
+
+/// A change of an order; all that is decided about it is whether it may leave.
+pub(crate) struct SealedChange {
+    pub(crate) halt: Arc<Halt>,
+    /// When it was asked for; `None` if that was while everything was halted.
+    pub(crate) run: Option<Run>,
 }
 
 impl<B> GuardedBody<B> {
@@ -47,10 +61,16 @@ impl Seal {
     fn open(self) -> Result<(), OrderRefused> {
         let now = Instant::now();
         if let Some(order) = self.order {
-            let in_time = order.send_by.is_none_or(|send_by| now <= send_by);
-            order.account.send(order.attempt, in_time)?;
+            let in_time = steadfast_spec::Planted::SendByIgnored.is_on()
+                || order.send_by.is_none_or(|send_by| now <= send_by);
+            order.account.send(order.attempt, in_time, order.run)?;
         }
-        self.stamp.stamp(now.into_std());
+        if self.change.is_some_and(|change| !change.run.is_some_and(|run| change.halt.permits(run))) {
+            return Err(OrderRefused::Halted);
+        }
+        if let Some(stamp) = self.stamp {
+            stamp.stamp(now.into_std());
+        }
         Ok(())
     }
 }
@@ -77,8 +97,8 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        // An order's body must be polled, even an empty one: that poll is where it is let go.
-        let sealed = self.seal.as_ref().is_some_and(|seal| seal.order.is_some());
+        // An order's or a change's body must be polled, even an empty one: that poll is where it is let go.
+        let sealed = self.seal.as_ref().is_some_and(|seal| seal.order.is_some() || seal.change.is_some());
         !sealed && self.inner.is_end_stream()
     }
 

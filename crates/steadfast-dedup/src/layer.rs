@@ -48,7 +48,7 @@ use crate::{ledger::Ledger, service::Dedup};
 /// The outermost layer that may send: nothing above it may repeat an order or drop its future on a timeout. A
 /// [`SendGuardLayer`](crate::SendGuardLayer) of the same ledger stands below everything that waits or repeats; without
 /// one, orders are refused. Whatever classifies answers stands below that; without it a 200 cannot be read, and
-/// every order is looked up in the list.
+/// every order is looked up in the list. A debug build panics at a wrong [order](ext::Place).
 ///
 /// # Clone
 ///

@@ -7,13 +7,13 @@ use std::{
     },
 };
 
-use parking_lot::Mutex;
 use steadfast_spec::ext;
 use tokio::sync::broadcast;
 
 use self::recording::Written;
-use crate::{account::Account, event::OrderEvent, settings::Settings};
+use crate::{account::Account, event::OrderEvent, halt::Halt, settings::Settings, sync::Mutex};
 
+mod halting;
 mod inquiry;
 mod recording;
 
@@ -60,6 +60,7 @@ struct Shared {
     settings: Arc<Settings>,
     accounts: Mutex<HashMap<ext::Account, Arc<Account>>>,
     guarded: AtomicBool,
+    halt: Arc<Halt>,
     events: broadcast::Sender<OrderEvent>,
     written: Option<Written>,
 }
@@ -68,7 +69,7 @@ impl Ledger {
     /// An empty ledger.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self::with(settings, HashMap::new(), None, broadcast::channel(EVENTS).0)
+        Self::with(settings, HashMap::new(), None, broadcast::channel(EVENTS).0, Arc::default())
     }
 
     /// What it assumes and how long it tries; the same for all accounts.
@@ -81,6 +82,12 @@ impl Ledger {
     #[must_use]
     pub fn downgrade(&self) -> WeakLedger {
         WeakLedger { shared: Arc::downgrade(&self.shared) }
+    }
+
+    /// True if what must outlive the process is written down.
+    #[must_use]
+    pub fn is_journaled(&self) -> bool {
+        self.shared.written.is_some()
     }
 
     /// How many orders are in doubt now, in all accounts.
@@ -114,8 +121,8 @@ impl Ledger {
         if let Some(account) = accounts.get(name) {
             return account.clone();
         }
-        let Shared { settings, events, .. } = &*self.shared;
-        let mut account = Account::new(name.clone(), settings.clone(), events.clone());
+        let Shared { settings, halt, events, .. } = &*self.shared;
+        let mut account = Account::new(name.clone(), settings.clone(), halt.clone(), events.clone());
         if let Some(written) = &self.shared.written {
             account.replay(written.recorder(name), []);
         }
@@ -179,9 +186,9 @@ mod tests {
         assert_eq!(weak.in_doubt(), 0);
         let account = ledger.account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
-        let Ok(Opening::New(intent)) = account.open(order, None) else { panic!("opened anew") };
+        let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
         let attempt = account.begin(intent, Session::default()).unwrap().0;
-        account.send(attempt, true).unwrap();
+        account.send(attempt, true, account.halt.run().unwrap()).unwrap();
         account.close(attempt, Outcome::Unknown { resend: Resend::Never }, Answer::Status(504));
         assert_eq!((weak.in_doubt(), ledger.in_doubt()), (1, 1));
         // Nobody has shown it the way to the list, so there is nothing to wait for.

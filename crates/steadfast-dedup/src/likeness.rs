@@ -29,6 +29,7 @@ impl Registry {
             intent.could_own(fresh.first_seen)
                 && !fresh.late
                 && matcher::loose(&fresh.record, &intent.order)
+                && !steadfast_spec::Planted::NoLooseVeto.is_on()
                 && !self.is_strict(intent, fresh)
                 && !self.is_anothers(intent, fresh)
         })
@@ -97,6 +98,12 @@ impl Registry {
     pub(crate) fn dead_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let mut dead = self.dead_of(key).filter(|(_, intent)| self.is_strict(intent, fresh));
         dead.next().map(|(number, _)| number)
+    }
+
+    /// True if an order shows exactly what a send was that is taken for dead, whoever else it may be of.
+    pub(crate) fn is_exactly_a_dead_send(&self, key: &Key, fresh: &Fresh) -> bool {
+        self.dead_of(key)
+            .any(|(_, dead)| dead.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &dead.order))
     }
 
     /// True if an order without an owner is what a search for it would have claimed.

@@ -10,6 +10,9 @@ use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Side};
 /// Instrument, side and quantity must be there and equal. Everything else must be equal if the record carries it.
 /// A price that does not apply to the order's type is noise: services fill it with zero or the last price.
 pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
+    if steadfast_spec::Planted::LooseMatchClaims.is_on() {
+        return loose(record, order);
+    }
     let leg = record.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main));
     let identity = record.sym_id.as_deref() == Some(order.sym_id().as_str())
         && record.side.as_ref().is_some_and(|side| side.is(order.side()))

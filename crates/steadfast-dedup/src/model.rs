@@ -34,6 +34,8 @@ struct Model {
     lists: Lists,
     /// Whether the intents differ, by turns, in what no record shows.
     mixed: bool,
+    /// Whether answers come after which nothing is sent again: successes without an id, and some that say `error`.
+    nevers: bool,
     rules: Rules,
 }
 
@@ -60,6 +62,7 @@ const SMALL: Model = Model {
     key_policy: KeyPolicy::Concurrent,
     lists: Lists::OneSession,
     mixed: false,
+    nevers: false,
     rules: Rules { negatives: 1, ..Rules::PROTOCOL },
 };
 
@@ -81,6 +84,10 @@ enum Move {
     Drop(u64, usize),
     Acknowledge(u64, usize),
     Doubt(u64, usize),
+    /// A 200 that says `error`, true or not.
+    Deny(u64, usize),
+    /// A 200 without an id; nobody sends one for an order that he dropped.
+    Mumble(u64, usize),
     Refuse(u64, usize),
     Limit(u64, usize),
     Settle(u64, usize),

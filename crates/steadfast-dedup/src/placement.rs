@@ -15,6 +15,7 @@ use crate::{
     account::{Account, Opening},
     body::ResponseBody,
     error::{InDoubt, OrderRefused},
+    halt::Run,
     poller::{Template, starter},
     resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
     stamp::IntentNo,
@@ -32,6 +33,8 @@ pub(crate) struct Placement<S, B> {
     pub(crate) list_route: Option<ext::Route>,
     /// Tells the call's future which intent to abandon when it is dropped.
     pub(crate) intent: Arc<OnceLock<IntentNo>>,
+    /// When it was asked for.
+    pub(crate) run: Run,
 }
 
 type Answer<RB> = Result<Response<RB>, BoxError>;
@@ -48,7 +51,7 @@ where
     RB::Error: Into<BoxError>,
 {
     pub(crate) async fn run(self) -> Answered<RB> {
-        let Self { account, service, request, list_route, intent } = self;
+        let Self { account, service, request, list_route, intent, run } = self;
         account.authorize(request.headers().get(header::AUTHORIZATION));
         let beside = || Template::beside(&request, list_route);
         if !account.start_with(|| Some(starter::<S, B, RB>(&service, beside()?))) {
@@ -56,18 +59,18 @@ where
         }
         let (parts, body) = request.into_parts();
         let form = read_form(body).await.map_err(Failure::refused)?;
-        let order = read_order(&form).map_err(Failure::refused)?;
+        let order = Arc::new(read_order(&form).map_err(Failure::refused)?);
         let name = parts.extensions.get::<ext::IntentId>().cloned();
         if name.is_none() {
             account.orphaned_twin(&order).await.map_err(Failure::refused)?;
         }
         loop {
-            match account.open(order.clone(), name.clone()).map_err(Failure::refused)? {
+            match account.open(&order, name.clone()).map_err(Failure::refused)? {
                 Opening::New(number) => {
                     // Set once: a call opens one intent.
                     let _ = intent.set(number);
                     let _forget = Forget { account: account.clone(), intent: number };
-                    let sender = Sender { account, service, parts, form, intent: number };
+                    let sender = Sender { account, service, parts, form, intent: number, run };
                     return sender.place().await;
                 }
                 Opening::Attached(number) => {
@@ -90,6 +93,7 @@ struct Sender<S> {
     parts: request::Parts,
     form: Bytes,
     intent: IntentNo,
+    run: Run,
 }
 
 impl<S> Sender<S> {
@@ -112,6 +116,10 @@ impl<S> Sender<S> {
             self.account.baseline().await;
             answer = self.send(Sending::InNewSession).await;
         }
+        // What nearly every order comes to; anything else is looked into.
+        if is_success(&answer) && self.account.conclude_acknowledged(self.intent) {
+            return answer.map(|response| response.map(ResponseBody::service));
+        }
         let (mut resent, mut doubted) = (false, false);
         let mut verdict = self.account.conclude(self.intent);
         loop {
@@ -120,6 +128,8 @@ impl<S> Sender<S> {
                     doubted = true;
                     self.wait(deadline).await
                 }
+                // What was granted and is not used lapses.
+                Verdict::Resend if !self.account.halt.permits(self.run) => self.account.conclude(self.intent),
                 Verdict::Resend => {
                     let next = self.send(Sending::Again).await;
                     let verdict = self.account.conclude(self.intent);
@@ -176,7 +186,8 @@ impl<S> Sender<S> {
         B: From<Bytes>,
     {
         let mut request = Request::from_parts(self.parts.clone(), B::from(self.form.clone()));
-        let purpose = TicketFor::Order { intent: self.intent, any_session: send != Sending::First };
+        let purpose =
+            TicketFor::Order { intent: self.intent, any_session: send != Sending::First, run: self.run };
         request.extensions_mut().insert(Ticket { account: self.account.clone(), purpose });
         if send == Sending::Again {
             request.extensions_mut().insert(ext::HeadOfLane);

@@ -5,20 +5,22 @@ use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steadfast_spec::{BoxError, Endpoint, Lane, OrderRecord, Route, ext, parse_order_list};
-use tokio::runtime::Handle;
 use tower_service::Service;
 
 use crate::{
     account::{Account, Starter},
     error::ReadFault,
-    registry::{Purpose, Wake},
+    monitor::Plan,
+    registry::Purpose,
     stamp::ReadNo,
+    sync::{Mutex, Tasks},
     ticket::{ORDERS, PLACE_ORDER, Ticket, TicketFor},
 };
 
 /// Reads one account's order list for everybody who needs it, at most once a second.
 ///
-/// It lives while something is due and is started again when something becomes due. No caller's drop reaches it.
+/// It lives while something is due and is started again when something becomes due. No caller's drop reaches it. A panic
+/// of the service is a read that failed: another poller goes on from there.
 pub(crate) struct Poller<S> {
     account: Arc<Account>,
     service: S,
@@ -75,18 +77,17 @@ where
     RB: Body<Data = Bytes> + Send + 'static,
     RB::Error: Into<BoxError>,
 {
-    let first = Handle::try_current();
+    let first = Tasks::current();
     // Services need not be `Sync`; the lock is held for one clone.
-    let service = parking_lot::Mutex::new(service.clone());
+    let service = Mutex::new(service.clone());
     Arc::new(move |account| {
         // Where there is no runtime now, that of the first order is the best guess.
-        let Ok(runtime) = Handle::try_current().as_ref().or(first.as_ref()).cloned() else {
-            return account.stop_polling();
-        };
+        let Some(tasks) = Tasks::current().or_else(|| first.clone()) else { return false };
         // Made here, not in the task: a runtime that shuts down drops it unpolled.
-        let running = Running { account: account.clone(), ended: false };
+        let running = Running { account: account.clone(), stage: Stage::Unpolled };
         let poller = Poller { account, service: service.lock().clone(), template: template.clone(), running };
-        drop(runtime.spawn(poller.run::<B, RB>()));
+        tasks.spawn(poller.run::<B, RB>());
+        true
     })
 }
 
@@ -99,18 +100,16 @@ impl<S> Poller<S> {
         RB: Body<Data = Bytes>,
         RB::Error: Into<BoxError>,
     {
-        while let Some(wake) = self.account.plan() {
-            let (Wake::Read(at, _) | Wake::Tick(at)) = wake;
-            if at > self.account.now() {
-                self.account.sleep_until(at).await;
-                continue;
-            }
-            match wake {
-                Wake::Read(_, purpose) => self.read(purpose).await,
-                Wake::Tick(_) => self.account.tick(),
+        self.running.stage = Stage::Working;
+        loop {
+            match self.account.plan() {
+                Plan::Read(purpose) => self.read(purpose).await,
+                Plan::Tick => self.account.tick(),
+                Plan::SleepUntil(at) => self.account.sleep_until(at).await,
+                Plan::End => break,
             }
         }
-        self.running.ended = true;
+        self.running.stage = Stage::Ended;
     }
 
     async fn read<B, RB>(&mut self, purpose: Purpose)
@@ -121,12 +120,12 @@ impl<S> Poller<S> {
         RB: Body<Data = Bytes>,
         RB::Error: Into<BoxError>,
     {
-        let read = self.account.open_read(purpose);
-        let request = self.template.request(&self.account, read, purpose);
-        let limit = self.account.settings.gateway_timeout;
+        let account = self.account.clone();
+        let read = OpenRead { account: &account, read: account.open_read(purpose), purpose, ended: false };
+        let request = self.template.request(&account, read.read, purpose);
         // The stack has its own timeouts; this one keeps a stack without any from ending all reads.
-        let list = tokio::time::timeout(limit, self.fetch(request)).await;
-        self.account.end_read(read, purpose, list.unwrap_or(Err(ReadFault::Failed)));
+        let list = account.within(account.settings.gateway_timeout, self.fetch(request)).await;
+        read.end(list.unwrap_or(Err(ReadFault::Failed)));
     }
 
     async fn fetch<B, RB>(&mut self, request: Request<B>) -> Result<Vec<OrderRecord>, ReadFault>
@@ -142,11 +141,14 @@ impl<S> Poller<S> {
         match response.status() {
             StatusCode::OK => {}
             StatusCode::FORBIDDEN => return Err(ReadFault::Forbidden),
+            _ if steadfast_spec::Planted::FailedListIsClean.is_on() => return Ok(Vec::new()),
             _ => return Err(ReadFault::Failed),
         }
         // An answer out of a cache is older than the read.
         let age = response.headers().get(header::AGE);
-        if age.is_some_and(|age| age.as_bytes() != b"0") {
+        if age.is_some_and(|age| age.as_bytes() != b"0")
+            && !steadfast_spec::Planted::CachedListIsClean.is_on()
+        {
             return Err(ReadFault::Failed);
         }
         let body = Limited::new(response.into_body(), self.account.settings.list_body_cap);
@@ -155,20 +157,62 @@ impl<S> Poller<S> {
             Err(error) if error.is::<LengthLimitError>() => return Err(ReadFault::TooLong),
             Err(_) => return Err(ReadFault::Failed),
         };
-        parse_order_list(&bytes, &self.account.settings.field_names).map_err(|_| ReadFault::Unreadable)
+        let list = parse_order_list(&bytes, &self.account.settings.field_names);
+        if list.is_err() && steadfast_spec::Planted::UnreadableListIsClean.is_on() {
+            return Ok(Vec::new());
+        }
+        list.map_err(|_| ReadFault::Unreadable)
     }
 }
 
-/// Lets the account know if its poller is dropped with work left, as by a runtime that shuts down.
+/// A read that is not over yet; dropped, it has failed.
+struct OpenRead<'a> {
+    account: &'a Arc<Account>,
+    read: ReadNo,
+    purpose: Purpose,
+    ended: bool,
+}
+
+impl OpenRead<'_> {
+    fn end(mut self, list: Result<Vec<OrderRecord>, ReadFault>) {
+        self.ended = true;
+        self.account.end_read(self.read, self.purpose, list);
+    }
+}
+
+impl Drop for OpenRead<'_> {
+    // The service panicked, or the runtime shuts down. Nobody waits for this read for ever, and the next one keeps its
+    // distance from it.
+    fn drop(&mut self) {
+        if !self.ended {
+            self.account.end_read(self.read, self.purpose, Err(ReadFault::Failed));
+        }
+    }
+}
+
+/// Lets the account know if its poller is dropped with work left.
 struct Running {
     account: Arc<Account>,
-    ended: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Unpolled,
+    Working,
+    Ended,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if !self.ended {
-            self.account.stop_polling();
+        if self.stage == Stage::Ended {
+            return;
+        }
+        self.account.poller_gone();
+        // After a panic of the service somebody else goes on. A runtime that shuts down takes no task any more: there the
+        // next order does, on its own runtime.
+        if self.stage == Stage::Working && std::thread::panicking() {
+            self.account.tick();
         }
     }
 }

@@ -44,8 +44,14 @@ impl Registry {
             && match intent.phase {
                 Phase::Idle => true,
                 // The verdict may be old: between it and this poll lie queues, in which evidence can arrive.
+                Phase::Granted
+                    if steadfast_spec::Planted::UnresolvedResent.is_on()
+                        || steadfast_spec::Planted::GrantNotJudgedAgain.is_on() =>
+                {
+                    true
+                }
                 Phase::Granted => {
-                    self.is_absent(intent) && self.is_young(intent) && intent.epoch == self.epoch
+                    self.is_absent(intent) && self.is_young(intent, self.now) && intent.epoch == self.epoch
                 }
                 _ => false,
             }
@@ -91,6 +97,13 @@ impl Registry {
             }
             Phase::Finished(Finding::Unresolved(unresolved)) => Verdict::Unresolved(unresolved.clone()),
         }
+    }
+
+    /// True if the answer to a send of this intent said which order it placed.
+    #[must_use]
+    pub fn is_acknowledged(&self, intent: IntentNo) -> bool {
+        let finding = self.intents.get(&intent).and_then(|intent| intent.finding());
+        matches!(finding, Some(Finding::Acknowledged { .. }))
     }
 
     /// True if an order of this intent may exist.

@@ -144,7 +144,7 @@ impl Registry {
         let steps = settings.traced.then(Vec::new);
         Self {
             settings,
-            rules: Rules::PROTOCOL,
+            rules: Rules::PROTOCOL.but_planted(),
             seq: Seq::default(),
             now: Duration::ZERO,
             epoch,
@@ -241,8 +241,8 @@ impl Registry {
     /// One session for all, where the list holds the whole account's orders.
     pub(crate) fn scoped(&self, session: Session) -> Session {
         match self.settings.orders_scope {
-            OrdersScope::Session => session,
-            OrdersScope::Account => Session::default(),
+            OrdersScope::Session if !steadfast_spec::Planted::SessionIgnored.is_on() => session,
+            OrdersScope::Session | OrdersScope::Account => Session::default(),
         }
     }
 

@@ -1,11 +1,14 @@
+use steadfast_spec::Planted;
+
 /// The rules of the protocol that can be taken out, one by one, to show that each is needed.
 ///
-/// Nothing outside the crate's own model can build anything but [`Rules::PROTOCOL`].
+/// Nothing but the crate's own model, and a build with planted bugs, goes by anything but [`Rules::PROTOCOL`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) owner_wait: bool,
     pub(crate) cohort: bool,
     pub(crate) oldest_first: bool,
+    pub(crate) neediest_first: bool,
     pub(crate) seen_at_completion: bool,
     pub(crate) evidence_at_start: bool,
     pub(crate) session_first: bool,
@@ -20,6 +23,7 @@ impl Rules {
         owner_wait: true,
         cohort: true,
         oldest_first: true,
+        neediest_first: true,
         seen_at_completion: true,
         evidence_at_start: true,
         session_first: true,
@@ -27,4 +31,18 @@ impl Rules {
         negatives: 2,
         remembered: 100_000,
     };
+
+    /// These rules, without those that this build has lost.
+    pub(crate) fn but_planted(self) -> Self {
+        Self {
+            owner_wait: self.owner_wait && !Planted::NoOwnerWait.is_on(),
+            cohort: self.cohort && !Planted::NoCohort.is_on(),
+            oldest_first: self.oldest_first && !Planted::NewestFirst.is_on(),
+            seen_at_completion: self.seen_at_completion && !Planted::BaselineAtReadStart.is_on(),
+            evidence_at_start: self.evidence_at_start && !Planted::EvidenceAtReadEnd.is_on(),
+            session_first: self.session_first && !Planted::SessionsShareLists.is_on(),
+            told_apart: self.told_apart && !Planted::LookAlikesTaken.is_on(),
+            ..self
+        }
+    }
 }

@@ -19,11 +19,12 @@ use crate::{
     account::Account,
     error::OrderRefused,
     event::Answer,
-    guard_body::{GuardedBody, Seal, SealedOrder},
+    guard_body::{GuardedBody, Seal, SealedChange, SealedOrder},
+    halt::Halt,
     journal::{Durable, JournalError, session_of},
     ledger::Ledger,
     stamp::{AttemptNo, Session},
-    ticket::{Ticket, TicketFor, is_order_list},
+    ticket::{Ticket, TicketFor, is_change, is_order_list},
 };
 
 /// How long an order that may go out waits to be written down.
@@ -43,7 +44,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// 5. If the ledger has a [journal](crate::journal), an order goes down when its attempt is durable. A journal that
 ///    fails refuses the order; one that takes longer than a second leaves it unsent, to be tried again from further
 ///    out with a new permit.
-/// 6. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
+/// 6. While orders are [halted](Ledger::halt), the first poll refuses orders and changes of orders.
+/// 7. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
 ///
 /// # Example
 ///
@@ -77,7 +79,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// # Order
 ///
 /// Below everything that waits or sends again (rate limits, the `Authorization` header), above whatever classifies
-/// answers and times them out.
+/// answers and times them out. A debug build panics at a wrong [order](ext::Place).
 ///
 /// # Clone
 ///
@@ -105,7 +107,7 @@ impl<S> Layer<S> for SendGuardLayer {
 
     fn layer(&self, inner: S) -> SendGuard<S> {
         self.ledger.set_guarded();
-        SendGuard { inner, salt: self.ledger.salt() }
+        SendGuard { inner, salt: self.ledger.salt(), halt: self.ledger.switch() }
     }
 }
 
@@ -116,6 +118,7 @@ pub struct SendGuard<S> {
     /// What sessions are hashed with, if the ledger has a journal. Not the ledger itself: it keeps the service that reads
     /// lists, and with it this guard.
     salt: Option<[u8; 16]>,
+    halt: Arc<Halt>,
 }
 
 impl<S, B, RB> Service<Request<B>> for SendGuard<S>
@@ -134,24 +137,38 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let stamp = ext::SendStamp::new();
-        request.extensions_mut().insert(stamp.clone());
+        ext::Place::SendGuard.pass(request.extensions_mut());
         let own = request.extensions().get::<Ticket>().is_some();
+        // What has nothing to poll, and need not be let go, has no stamp: it would stay blank, and prove nothing.
+        let polled = own || !request.body().is_end_stream() || is_change(&request);
+        let stamp = polled.then(ext::SendStamp::new);
+        if let Some(stamp) = &stamp {
+            request.extensions_mut().insert(stamp.clone());
+        }
         let session = self
             .salt
             .filter(|_| !own && is_order_list(&request))
             .map(|salt| session_of(&salt, request.headers()));
         let Entered { order, durable } = match enter(&request) {
             Ok(entered) => entered,
-            Err(refusal) => return SendGuardFuture::new(State::Refused { refusal: Some(refusal) }),
+            Err(refusal) => {
+                // What was polled ready is not called, and may hold a slot for the call: an unreserved clone takes its place.
+                let clone = self.inner.clone();
+                drop(mem::replace(&mut self.inner, clone));
+                return SendGuardFuture::new(State::Refused { refusal: Some(refusal) });
+            }
         };
         let open = order.as_ref().map(|order| OpenAttempt {
             account: order.account.clone(),
             attempt: order.attempt,
             closed: false,
         });
-        let request = request.map(|body| GuardedBody::new(body, Seal { stamp, order }));
-        let state = match durable {
+        // One that no upper half has seen belongs to now.
+        let run = |request: &Request<B>| request.extensions().get().copied().or_else(|| self.halt.run());
+        let change =
+            is_change(&request).then(|| SealedChange { halt: self.halt.clone(), run: run(&request) });
+        let request = request.map(|body| GuardedBody::new(body, Seal { stamp, order, change }));
+        let state = match durable.filter(|_| !steadfast_spec::Planted::SentBeforeJournal.is_on()) {
             None => State::Sending { response: self.inner.call(request) },
             Some(durable) => {
                 let clone = self.inner.clone();
@@ -182,14 +199,16 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
             ticket.account.start_read(read, session);
             Ok(Entered::default())
         }
+        // Asked again when the body is polled; here it saves the journal a record.
+        TicketFor::Order { run, .. } if !ticket.account.halt.permits(run) => Err(OrderRefused::Halted),
         TicketFor::Order { any_session: false, .. } if ticket.account.meets(session) => {
             Err(OrderRefused::NewSession)
         }
-        TicketFor::Order { intent, .. } => {
+        TicketFor::Order { intent, run, .. } => {
             let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
             let send_by = request.extensions().get::<ext::SendBy>();
             let send_by = send_by.map(|send_by| Instant::from_std(send_by.0));
-            let order = Some(SealedOrder { account: ticket.account.clone(), attempt, send_by });
+            let order = Some(SealedOrder { account: ticket.account.clone(), attempt, send_by, run });
             Ok(Entered { order, durable })
         }
     }
@@ -246,6 +265,8 @@ where
                 }
                 StateProj::Writing { durable, ready } => {
                     let written = ready!(durable.poll(cx));
+                    let failed_open = steadfast_spec::Planted::JournalFailsOpen.is_on();
+                    let written = if failed_open { Ok(Ok(())) } else { written };
                     match (written, ready.take()) {
                         (Ok(Ok(())), Some((mut service, request))) => service.call(request),
                         // The attempt closes itself: nothing was called, so nothing has left.
@@ -267,6 +288,8 @@ where
                 }
                 Ok(response)
             }
+            // A change that was withheld: what a transport makes of that must not be repeated.
+            (None, Err(error)) if is_halted(&error) => Err(Failure::refused(OrderRefused::Halted).into()),
             (None, Err(error)) => Err(error),
         })
     }
@@ -306,7 +329,10 @@ impl OpenAttempt {
                 let status = response.status();
                 let outcome = response.extensions().get::<Outcome>().cloned();
                 let outcome = outcome.unwrap_or_else(|| outcome_of_status(Class::VerifyFirst, status));
-                self.account.close(self.attempt, outcome, Answer::Status(status.as_u16()));
+                // Only a 200 bears the mark: every other status is judged by itself.
+                let denied = response.extensions().get::<ext::ErrorEnvelope>().is_some();
+                let answer = if denied { Answer::Denied } else { Answer::Status(status.as_u16()) };
+                self.account.close(self.attempt, outcome, answer);
                 Ok(response)
             }
             Err(error) => {
@@ -332,14 +358,21 @@ impl Drop for OpenAttempt {
             return;
         }
         let unknown = Outcome::Unknown { resend: Resend::Never };
+        let unknown =
+            if steadfast_spec::Planted::DroppedSendForgotten.is_on() { Outcome::NotSent } else { unknown };
         self.account.close_failed(self.attempt, unknown, Answer::None);
     }
+}
+
+fn is_halted(error: &BoxError) -> bool {
+    matches!(find_cause(&**error), Some(OrderRefused::Halted))
 }
 
 /// The body was never let go, so whatever failed, nothing was sent.
 fn not_sent(error: BoxError) -> BoxError {
     match find_cause(&*error) {
         Some(OrderRefused::SendByPassed) => Failure::refused(OrderRefused::SendByPassed).into(),
+        Some(OrderRefused::Halted) => Failure::refused(OrderRefused::Halted).into(),
         Some(_) => Failure::refused(OrderRefused::NotWanted).into(),
         None if Failure::outcome_of(&*error) == Outcome::NotSent => error,
         None => Failure::new(Fate::NeverLeft, error).into(),

@@ -120,7 +120,7 @@ impl Registry {
                 }
                 let never = match (outcome, answer) {
                     (Outcome::Unknown { resend: Resend::AfterAbsence }, _) => None,
-                    (_, Answer::Status(200)) => Some(Never::Success),
+                    (_, Answer::Status(200..=299)) => Some(Never::Success),
                     _ => Some(Never::Opaque),
                 };
                 self.doubt(attempt, sent.unwrap_or(assumed), never, answer, out);
@@ -182,7 +182,8 @@ impl Registry {
     ) {
         // Where the gateway did not answer, it may still be at work on the request, for as long as it ever works.
         let base = match answer {
-            Answer::Status(_) | Answer::Cut => self.now,
+            Answer::Status(_) | Answer::Denied | Answer::Cut => self.now,
+            Answer::None if steadfast_spec::Planted::SettledFromOurTimeout.is_on() => self.now,
             Answer::None => self.now.max(sent.at.saturating_add(self.settings.gateway_timeout)),
         };
         let settles = base.saturating_add(self.settings.lateness);
@@ -249,7 +250,7 @@ impl Registry {
     // Nobody waits any more: nothing is sent again, and everything is still looked for.
     pub(crate) fn abandon(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        intent.caller_waits = false;
+        intent.caller_waits = steadfast_spec::Planted::ResentForNobody.is_on();
         match intent.phase {
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),

@@ -19,7 +19,7 @@ use crate::{
     poller::{Template, starter},
     recovery::Recover,
     tee::Listener,
-    ticket::{is_order_list, is_place_order},
+    ticket::{is_change, is_order_list, is_place_order},
 };
 
 /// The service that [`DedupLayer`](crate::DedupLayer) makes.
@@ -55,7 +55,8 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        ext::Place::Dedup.pass(request.extensions_mut());
         let service = self.inner.clone();
         if request.extensions().get::<Recover>().is_some() {
             let account = self.ledger.account(request.extensions().get());
@@ -64,7 +65,14 @@ where
             let recovery = recover(self.ledger.clone(), account.clone(), service, way);
             return ResponseFuture::order(account, Arc::default(), Box::pin(recovery));
         }
-        if !is_place_order(&request) {
+        let (is_order, run) = (is_place_order(&request), self.ledger.run());
+        if !is_order && is_change(&request) {
+            match run {
+                Some(run) => drop(request.extensions_mut().insert(run)),
+                None => return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into()),
+            }
+        }
+        if !is_order {
             let listener = is_order_list(&request)
                 .then(|| self.ledger.known_account(request.extensions().get()))
                 .flatten()
@@ -74,6 +82,9 @@ where
         if !self.ledger.is_guarded() {
             return ResponseFuture::refused(Failure::refused(OrderRefused::SendGuardMissing).into());
         }
+        let Some(run) = run else {
+            return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into());
+        };
         let account = self.ledger.account(request.extensions().get());
         let intent = Arc::new(OnceLock::new());
         let placement = Placement {
@@ -82,6 +93,7 @@ where
             request,
             list_route: self.list_route.clone(),
             intent: intent.clone(),
+            run,
         };
         ResponseFuture::order(account, intent, Box::pin(placement.run()))
     }

@@ -18,7 +18,9 @@ impl Registry {
     pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
         let fresh: Vec<Fresh> = self.book.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
         for fresh in fresh {
-            if let Some(number) = self.owner_too_late(key, &fresh) {
+            if let Some(number) = self.owner_too_late(key, &fresh)
+                && !steadfast_spec::Planted::LateOrdersUnreported.is_on()
+            {
                 self.report_surplus(key, number, &fresh, out);
             }
         }

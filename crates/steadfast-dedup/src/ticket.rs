@@ -7,6 +7,7 @@ use steadfast_spec::{Endpoint, ext};
 
 use crate::{
     account::Account,
+    halt::Run,
     stamp::{IntentNo, ReadNo},
 };
 
@@ -24,6 +25,8 @@ pub(crate) enum TicketFor {
         intent: IntentNo,
         /// Whether it may leave in a session whose list nobody has asked for yet.
         any_session: bool,
+        /// When it was asked for.
+        run: Run,
     },
     /// A read of the order list.
     Read(ReadNo),
@@ -35,6 +38,12 @@ pub(crate) fn is_place_order<B>(request: &Request<B>) -> bool {
         Some(route) => route.endpoint == Some(Endpoint::PlaceOrder),
         None => request.method() == Method::POST && request.uri().path().ends_with(PLACE_ORDER),
     }
+}
+
+/// True for a change of an order, where a layer has said so; its path is not shown.
+pub(crate) fn is_change<B>(request: &Request<B>) -> bool {
+    let route = request.extensions().get::<ext::Route>();
+    route.is_some_and(|route| route.endpoint == Some(Endpoint::ModifyOrder))
 }
 
 /// True for `GET /api/oms/orders`, whoever asks and with whatever query.

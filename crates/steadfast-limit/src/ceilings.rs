@@ -62,7 +62,7 @@ impl Ceilings {
     /// How many slots of a window of `limit` the requests of `lane` may fill.
     #[must_use]
     pub fn ceiling(&self, lane: Lane, limit: u32) -> u32 {
-        if limit < Self::SMALLEST {
+        if limit < Self::SMALLEST || steadfast_spec::Planted::NoReserve.is_on() {
             return limit;
         }
         limit.saturating_sub(self.reserves[lane as usize].of(limit))

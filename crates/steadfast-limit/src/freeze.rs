@@ -67,6 +67,9 @@ impl Freeze {
         // ## Frozen => Probing
         //
         // The pause is over, but whether the quota is back is not known: one request finds out for all.
+        if self.state == State::Frozen && steadfast_spec::Planted::NoProbe.is_on() {
+            self.state = State::Open;
+        }
         let probe = self.state == State::Frozen;
         if probe {
             self.state = State::Probing;
@@ -104,7 +107,7 @@ impl Freeze {
         // A gateway that says "at once" to a client that it just refused says nothing.
         let asked = retry_after
             .and_then(|after| u64::try_from(after.as_nanos()).ok().or(Some(Nanos::MAX)))
-            .filter(|after| *after > 0)
+            .filter(|after| *after > 0 && !steadfast_spec::Planted::PauseShorterThanAsked.is_on())
             .map(|after| after.min(Self::LONGEST_PAUSE));
         if !probe && self.since > 0 && granted <= self.since {
             if let (Some(asked), State::Frozen) = (asked, self.state) {

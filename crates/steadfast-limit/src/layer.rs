@@ -35,7 +35,8 @@ use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter};
 /// # Order
 ///
 /// Outside of it: everything that may send a request more than once, so that every physical send takes a permit of
-/// its own. Inside: whatever must be fresh when the request leaves, such as its token, and the transport.
+/// its own. Inside: whatever must be fresh when the request leaves, such as its token, and the transport. A debug build
+/// panics at a wrong [order](steadfast_spec::ext::Place).
 ///
 /// # Clone
 ///

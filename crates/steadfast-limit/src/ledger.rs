@@ -210,7 +210,9 @@ impl Ledger {
     pub(crate) fn lose(&mut self, rules: &Rules, counted: Nanos, now: Nanos) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.lost.expire(now, rules.retention);
-        self.lost.push(now, counted + rules.settle);
+        if !steadfast_spec::Planted::LostSlotsFreed.is_on() {
+            self.lost.push(now, counted + rules.settle);
+        }
     }
 
     /// The stamps that still matter at `now`, answered and lost ones.
@@ -308,6 +310,7 @@ impl Ledger {
 
     /// What counts as spent for `lane`.
     fn stamps<'a>(&'a self, rules: &Rules, lane: Lane, strict: bool) -> Stamps<'a> {
+        let strict = strict || steadfast_spec::Planted::CancelsHeldByLostSlots.is_on();
         let exempt = !strict && must_get_out(lane);
         let lost = if exempt { self.lost.given_up() } else { self.lost.counted() };
         Stamps::new(&self.log, rules.unit, lost)

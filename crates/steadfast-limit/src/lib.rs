@@ -125,6 +125,7 @@ mod builder;
 mod caution;
 mod ceilings;
 mod cold_start;
+mod configured;
 mod decision;
 mod demotion;
 mod event;
@@ -167,6 +168,7 @@ pub use crate::{
     builder::Builder,
     ceilings::{Ceilings, Reserve},
     cold_start::{ColdStart, TokenOrigin},
+    configured::{WindowSettings, ZoneSettings},
     decision::{Answer, Ask, Decision, Grant, Loss, WaiterId, ZoneId},
     event::Event,
     future::ResponseFuture,

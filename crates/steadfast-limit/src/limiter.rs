@@ -5,7 +5,7 @@ use steadfast_spec::{Lane, Scope, Zone};
 
 use crate::{
     Answer, Ask, Decision, Event, Grant, Loss, Nanos, Refusal, Snapshot, WaiterId, ZoneId, builder::Settings,
-    decision::LedgerSet, freeze::Verdict, ledger::Ledger, queue::Answered, rules::Rules, start::Start,
+    ceilings::LANES, decision::LedgerSet, freeze::Verdict, ledger::Ledger, queue::Answered, rules::Rules, start::Start,
     time::LATEST,
 };
 
@@ -112,6 +112,15 @@ impl Limiter {
         self.rules.iter().map(|rules| (rules.zone, rules.scope))
     }
 
+    /// The rules of all zones, in the order of their configuration.
+    pub(crate) fn rules(&self) -> &[Rules] {
+        &self.rules
+    }
+
+    pub(crate) fn queue_bounds(&self) -> [u32; LANES] {
+        self.settings.queue_bounds
+    }
+
     /// True if the call before has met a 429 in `zone` that this limiter's own log does not explain.
     pub(crate) fn is_mismatched(&self, zone: Zone) -> bool {
         self.events.iter().any(|event| matches!(event, Event::ModelMismatch { zone: z, .. } if *z == zone))
@@ -120,9 +129,11 @@ impl Limiter {
     /// Asks for the right to send one request.
     pub fn acquire(&mut self, ask: &Ask<'_>, now: Nanos) -> Decision {
         let now = self.advance(now);
-        let ledgers = match self.lately_all(ask.zones) {
+        let one_zone = steadfast_spec::Planted::OneZoneOnly.is_on() && !ask.zones.is_empty();
+        let zones = if one_zone { &ask.zones[..1] } else { ask.zones };
+        let ledgers = match self.lately_all(zones) {
             Some(ledgers) => ledgers,
-            None => match self.open(ask.zones, now) {
+            None => match self.open(zones, now) {
                 Ok(ledgers) => ledgers,
                 Err(refusal) => return Decision::Refused(refusal),
             },
@@ -163,6 +174,7 @@ impl Limiter {
         }
         let known = self.waiters.remove(waiter.slot());
         match known.outcome {
+            Some(Ok(_)) if steadfast_spec::Planted::DroppedGrantLeaks.is_on() => {}
             Some(Ok(grant)) => self.refund(grant, now),
             Some(Err(_)) => {}
             None => {
@@ -181,7 +193,7 @@ impl Limiter {
             let rules = &self.rules[usize::from(ledger.zone.0)];
             let probe = grant.probes & (1 << bit) != 0;
             ledger.changed();
-            ledger.stamp(rules, now);
+            ledger.stamp(rules, if steadfast_spec::Planted::LoggedAtSend.is_on() { grant.at } else { now });
             match answer {
                 Answer::Accepted => {
                     if let Some(caution) = &mut ledger.caution {

@@ -110,7 +110,8 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.end(self.sent.map(|_| Loss::GivenUp));
+        let sent = self.sent.filter(|_| !steadfast_spec::Planted::DroppedSendRefunded.is_on());
+        self.end(sent.map(|_| Loss::GivenUp));
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{
     net::IpAddr,
-    sync::LazyLock,
+    sync::{Arc, LazyLock, OnceLock},
     task::{Context, Poll},
 };
 
@@ -9,7 +9,9 @@ use steadfast_spec::{BoxError, Lane, Routes, ext};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::{Acquire, ApiKeyName, ByRoute, ResponseFuture, ZoneLimiter, ZonesOf, zone_limiter::Watched};
+use crate::{
+    Acquire, ApiKeyName, ByRoute, ResponseFuture, ScopeKeys, ZoneLimiter, ZonesOf, zone_limiter::Watched,
+};
 
 /// Holds each request until all of its zones admit it; made by [`RateLimitLayer`](crate::RateLimitLayer).
 ///
@@ -35,6 +37,16 @@ pub struct RateLimit<S, Z = ByRoute> {
     zones_of: Z,
     from: Option<IpAddr>,
     api_key: Option<ApiKeyName>,
+    usual: Arc<OnceLock<Usual>>,
+}
+
+/// The first gateway and account that were asked for, and their keys: nearly always those of every request. Making keys
+/// takes as long as all else that a free permit takes.
+#[derive(Debug)]
+struct Usual {
+    authority: Box<str>,
+    account: ext::Account,
+    keys: ScopeKeys,
 }
 
 impl<S, Z> RateLimit<S, Z> {
@@ -45,12 +57,32 @@ impl<S, Z> RateLimit<S, Z> {
         from: Option<IpAddr>,
         api_key: Option<ApiKeyName>,
     ) -> Self {
-        Self { inner, limiter, zones_of, from, api_key }
+        Self { inner, limiter, zones_of, from, api_key, usual: Arc::default() }
     }
 
     /// The limiter that all services of the same layer share.
     pub fn limiter(&self) -> &ZoneLimiter {
         &self.limiter
+    }
+
+    fn keys(&self, authority: &str, account: &ext::Account, own_name: Option<&ApiKeyName>) -> ScopeKeys {
+        let make = |name: Option<&ApiKeyName>| {
+            let keys = self.limiter.keys_from(authority, self.from, account);
+            name.map_or(keys, |name| keys.api_key(name))
+        };
+        if own_name.is_some() {
+            return make(own_name);
+        }
+        let usual = self.usual.get_or_init(|| Usual {
+            authority: authority.into(),
+            account: account.clone(),
+            keys: make(self.api_key.as_ref()),
+        });
+        if *usual.authority == *authority && usual.account == *account {
+            usual.keys
+        } else {
+            make(self.api_key.as_ref())
+        }
     }
 
     fn acquire<B>(&self, request: &Request<B>) -> (Acquire, Option<Watched>)
@@ -59,10 +91,10 @@ impl<S, Z> RateLimit<S, Z> {
     {
         let extensions = request.extensions();
         let account = extensions.get::<ext::Account>().unwrap_or(&UNNAMED);
-        let mut keys = self.limiter.keys_from(authority_of(request), self.from, account);
-        if let Some(name) = extensions.get().or(self.api_key.as_ref()) {
-            keys = keys.api_key(name);
-        }
+        let uncounted = extensions.get::<ext::HeadOfLane>().is_some()
+            && steadfast_spec::Planted::RepeatsUncounted.is_on();
+        let authority = if uncounted { "nowhere" } else { authority_of(request) };
+        let keys = self.keys(authority, account, extensions.get());
         let route = Routes::of(request);
         let lane = extensions.get::<Lane>().copied().unwrap_or(route.lane);
         let zones = self.zones_of.zones_of(request);
@@ -92,7 +124,8 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> ResponseFuture<S, B> {
+    fn call(&mut self, mut request: Request<B>) -> ResponseFuture<S, B> {
+        ext::Place::RateLimit.pass(request.extensions_mut());
         // The inner service has not been polled ready, so its clone is as good as itself.
         let (acquire, watched) = self.acquire(&request);
         ResponseFuture::new(acquire, watched, send_by(request.extensions()), self.inner.clone(), request)

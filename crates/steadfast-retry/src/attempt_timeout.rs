@@ -62,7 +62,8 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// # Order
 ///
-/// Inside everything that waits, directly above the transport. Inside [`Classify`](crate::Classify).
+/// Inside everything that waits, directly above the transport. Inside [`Classify`](crate::Classify). A debug build
+/// panics at a wrong [order](ext::Place).
 ///
 /// # Clone
 ///
@@ -82,6 +83,12 @@ impl AttemptTimeoutLayer {
     #[must_use]
     pub const fn new(timeout: Duration) -> Self {
         Self { timeout, idle: Some(BODY_IDLE) }
+    }
+
+    /// How long one send may take, and how long a body may pause.
+    #[must_use]
+    pub const fn limits(&self) -> (Duration, Option<Duration>) {
+        (self.timeout, self.idle)
     }
 
     /// How long a body may pause; `None`: for ever.
@@ -129,7 +136,8 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        ext::Place::AttemptTimeout.pass(request.extensions_mut());
         let now = Instant::now();
         let deadline = request.extensions().get::<ext::Deadline>().map(|d| Instant::from_std(d.0));
         let until = now.checked_add(self.settings.timeout).unwrap_or_else(|| now + FOREVER);
@@ -143,7 +151,7 @@ where
             after: until.saturating_duration_since(now),
             idle: self.settings.idle,
             inner: Some(self.inner.call(request)),
-            sleep: sleep_until(until),
+            sleep: None,
         }
     }
 }
@@ -153,8 +161,9 @@ pin_project! {
     pub struct ResponseFuture<F> {
         #[pin]
         inner: Option<F>,
+        // Made when the answer is first waited for: one that is there at once costs no timer.
         #[pin]
-        sleep: Sleep,
+        sleep: Option<Sleep>,
         endpoint: Option<Endpoint>,
         stamp: Option<ext::SendStamp>,
         until: Instant,
@@ -184,13 +193,19 @@ where
                 if decides { body.within(*this.until, *this.after) } else { body }
             })));
         }
-        ready!(this.sleep.poll(cx));
+        if this.sleep.is_none() {
+            this.sleep.set(Some(sleep_until(*this.until)));
+        }
+        if let Some(sleep) = this.sleep.as_mut().as_pin_mut() {
+            ready!(sleep.poll(cx));
+        }
         // ## Sending => (NeverLeft | Lost)
         //
         // The send is given up first and its stamp read then: the other way round, it could still begin between.
         this.inner.set(None);
         let fate = match this.stamp {
             Some(stamp) if stamp.get().is_none() => Fate::NeverLeft,
+            _ if steadfast_spec::Planted::TimeoutIsNotSent.is_on() => Fate::NeverLeft,
             _ => Fate::Lost,
         };
         Poll::Ready(Err(Failure::timed_out(fate, AttemptTimedOut::new(*this.after)).into()))

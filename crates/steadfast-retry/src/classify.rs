@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Endpoint, Outcome, Peek, Routes, outcome_of};
+use steadfast_spec::{BoxError, Endpoint, Outcome, Peek, Routes, ext, outcome_of};
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Span;
@@ -61,7 +61,8 @@ use crate::{
 /// # Order
 ///
 /// Outside [`AttemptTimeout`](crate::AttemptTimeout), which bounds the time that reading may take; without it a
-/// body that stalls is waited for. Inside everything that acts on an outcome, so that each send has its own.
+/// body that stalls is waited for. Inside everything that acts on an outcome, so that each send has its own. A debug
+/// build panics at a wrong [order](ext::Place).
 ///
 /// # Clone
 ///
@@ -117,7 +118,8 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        ext::Place::Classify.pass(request.extensions_mut());
         let endpoint = Routes::of(&request).endpoint;
         let span = span::of_send(endpoint, &request);
         let inner = span.in_scope(|| self.inner.call(request));
@@ -159,8 +161,11 @@ where
         }
         let Some((_, peeking)) = this.peeking else { return Poll::Pending };
         let end = ready!(peeking.poll(cx));
-        let Some((head, collected)) = this.peeking.take() else { return Poll::Pending };
-        let (outcome, body) = judge(*this.endpoint, head.status, collected, end);
+        let Some((mut head, collected)) = this.peeking.take() else { return Poll::Pending };
+        let (outcome, denied, body) = judge(*this.endpoint, head.status, collected, end);
+        if denied {
+            head.extensions.insert(ext::ErrorEnvelope);
+        }
         Poll::Ready(Ok(answer(this.span, head, outcome, body)))
     }
 }

@@ -18,6 +18,12 @@ impl Jitter {
         Self { percent }
     }
 
+    /// How much longer at most, in percent.
+    #[must_use]
+    pub const fn most(self) -> u8 {
+        self.percent
+    }
+
     /// `delay` made longer by the share that `draw` stands for: nothing at 0, just below all of it at
     /// `u64::MAX`.
     #[must_use]

@@ -68,7 +68,9 @@ mod classify;
 mod collect;
 mod error;
 mod jitter;
+mod kept;
 mod last;
+mod layer;
 mod peek;
 mod peeked_body;
 mod policy;
@@ -98,6 +100,7 @@ pub use crate::{
     classify::{Classify, ClassifyLayer},
     error::{AttemptTimedOut, BodyStalled, RetriesEnded},
     jitter::Jitter,
+    layer::{Retry, RetryLayer},
     peek::PEEK_LIMIT,
     peeked_body::PeekedBody,
     policy::RetryPolicy,

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body, Frame};
-use steadfast_spec::{Endpoint, Outcome, Peek, outcome_of};
+use steadfast_spec::{Endpoint, Envelope, Outcome, Peek, outcome_of};
 
 use crate::{
     PeekedBody,
@@ -22,34 +22,41 @@ pub(crate) fn decides_by_body(endpoint: Option<Endpoint>, status: StatusCode) ->
     }
 }
 
-/// What an answer proves whose body was collected to this end, and the body as it came.
+/// What an answer proves whose body was collected to this end, whether it is a 200 that says `error`, and the body as it
+/// came.
 pub(crate) fn judge<B: Body<Data = Bytes>>(
     endpoint: Option<Endpoint>,
     status: StatusCode,
     collected: Collecting<B>,
     end: CollectEnd<B::Error>,
-) -> (Outcome, PeekedBody<B>) {
+) -> (Outcome, bool, PeekedBody<B>) {
     let Collecting { frames, rest, held, .. } = collected;
+    let whole = |body: &[u8]| {
+        let outcome = outcome_of(endpoint, status, Peek::Whole(body));
+        let says_error = || matches!(Envelope::parse(body), Ok(Envelope::Error { .. }));
+        let denied = status == StatusCode::OK && outcome.is_unknown() && says_error();
+        (outcome, denied)
+    };
     match end {
         CollectEnd::Whole => {
             let mut data = frames.iter().filter_map(Frame::data_ref);
             // One frame is the rule, and then nothing is copied.
-            let outcome = match (data.next(), data.next()) {
-                (None, _) => outcome_of(endpoint, status, Peek::Whole(&[])),
-                (Some(only), None) => outcome_of(endpoint, status, Peek::Whole(only)),
+            let (outcome, denied) = match (data.next(), data.next()) {
+                (None, _) => whole(&[]),
+                (Some(only), None) => whole(only),
                 (Some(_), Some(_)) => {
-                    let mut whole = Vec::with_capacity(held);
-                    frames.iter().filter_map(Frame::data_ref).for_each(|data| whole.extend_from_slice(data));
-                    outcome_of(endpoint, status, Peek::Whole(&whole))
+                    let mut all = Vec::with_capacity(held);
+                    frames.iter().filter_map(Frame::data_ref).for_each(|data| all.extend_from_slice(data));
+                    whole(&all)
                 }
             };
-            (outcome, PeekedBody::ended(frames))
+            (outcome, denied, PeekedBody::ended(frames))
         }
         CollectEnd::TooLong => {
-            (outcome_of(endpoint, status, Peek::Unreadable), PeekedBody::more(frames, rest))
+            (outcome_of(endpoint, status, Peek::Unreadable), false, PeekedBody::more(frames, rest))
         }
         CollectEnd::Failed(error) => {
-            (outcome_of(endpoint, status, Peek::Unreadable), PeekedBody::failed(frames, error))
+            (outcome_of(endpoint, status, Peek::Unreadable), false, PeekedBody::failed(frames, error))
         }
     }
 }

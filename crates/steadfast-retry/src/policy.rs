@@ -15,11 +15,12 @@ use rand_chacha::{
 };
 use steadfast_spec::{BoxError, Class, Routes, ext};
 use tokio::time::Instant;
-use tower::retry::{Policy, RetryLayer, budget::Budget};
+use tower::retry::{Policy, budget::Budget};
 
 use crate::{
-    Attempt, AttemptTrail, Backoff, Decision, Jitter, Left, Replay, ResendCount, RetriesEnded, Rules,
-    Schedule, StopReason,
+    Attempt, AttemptTrail, Backoff, Decision, Jitter, Left, Replay, ResendCount, RetriesEnded, RetryLayer,
+    Rules, Schedule, StopReason,
+    kept::Kept,
     last::{Last, Superseded, replace},
     may_repeat,
 };
@@ -71,7 +72,8 @@ type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 ///
 /// Outside everything that must hold for each send: permits, headers, guards, [`Classify`](crate::Classify).
 /// Inside whatever resolves orders in doubt. Two policies in one stack do not multiply each other's repeats, but
-/// only the inner one is needed. A timeout further out would drop an order whose outcome is not known.
+/// only the inner one is needed. A timeout further out would drop an order whose outcome is not known. A debug build
+/// panics at a wrong [order](steadfast_spec::ext::Place).
 ///
 /// # Clone
 ///
@@ -83,12 +85,20 @@ type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 /// Dropping the future drops the send or the delay with it; nothing is sent afterwards.
 #[derive(Clone)]
 pub struct RetryPolicy {
-    rules: Arc<Rules>,
+    // All in one, because tower clones the policy for every call.
+    settings: Arc<Settings>,
+    /// The sends of this call that were repeated.
+    earlier: Vec<Attempt>,
+    /// The extensions of the request that may be sent again, unless it has them itself.
+    kept: Option<Kept>,
+}
+
+#[derive(Clone)]
+struct Settings {
+    rules: Rules,
     rng: Arc<Mutex<ChaCha8Rng>>,
     predict: Option<Arc<PredictPermit>>,
     budget: Option<Arc<dyn Budget + Send + Sync>>,
-    /// The sends of this call that were repeated.
-    earlier: Vec<Attempt>,
 }
 
 impl RetryPolicy {
@@ -97,54 +107,54 @@ impl RetryPolicy {
     pub fn new(rules: Rules) -> Self {
         // The standard library seeds its hashers from the system's randomness; jitter needs no better source.
         let seed = RandomState::new().hash_one(0);
-        Self {
-            rules: Arc::new(rules),
-            rng: Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed))),
-            predict: None,
-            budget: None,
-            earlier: Vec::new(),
-        }
+        let rng = Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
+        let settings = Settings { rules, rng, predict: None, budget: None };
+        Self { settings: Arc::new(settings), earlier: Vec::new(), kept: None }
+    }
+
+    fn settings(&mut self) -> &mut Settings {
+        Arc::make_mut(&mut self.settings)
     }
 
     /// The delays; 1, 2, 4, 8 s by default.
     #[must_use]
     pub fn schedule(mut self, schedule: Schedule) -> Self {
-        Arc::make_mut(&mut self.rules).schedule = schedule;
+        self.settings().rules.schedule = schedule;
         self
     }
 
     /// What is added to each delay; up to 10 % by default.
     #[must_use]
     pub fn jitter(mut self, jitter: Jitter) -> Self {
-        Arc::make_mut(&mut self.rules).jitter = jitter;
+        self.settings().rules.jitter = jitter;
         self
     }
 
     /// Draws the jitter from this seed, so that a run can be replayed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
-        self.rng = Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
+        self.settings().rng = Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
         self
     }
 
     /// The longest delay that a `Retry-After` may ask for; 60 s by default.
     #[must_use]
     pub fn retry_after_cap(mut self, cap: Duration) -> Self {
-        Arc::make_mut(&mut self.rules).retry_after_cap = cap;
+        self.settings().rules.retry_after_cap = cap;
         self
     }
 
     /// The least delay after the first 503 of a call; 5 s by default.
     #[must_use]
     pub fn unavailable_delay(mut self, delay: Duration) -> Self {
-        Arc::make_mut(&mut self.rules).unavailable_delay = delay;
+        self.settings().rules.unavailable_delay = delay;
         self
     }
 
     /// The delay from the second 502 in a row on, drawn from `range`; off by default (§7: 30 to 60 s).
     #[must_use]
     pub fn persistent_bad_gateway(mut self, range: RangeInclusive<Duration>) -> Self {
-        Arc::make_mut(&mut self.rules).persistent_bad_gateway = Some(range);
+        self.settings().rules.persistent_bad_gateway = Some(range);
         self
     }
 
@@ -155,7 +165,7 @@ impl RetryPolicy {
     where
         F: Fn(&Extensions) -> Option<Instant> + Send + Sync + 'static,
     {
-        self.predict = Some(Arc::new(predict));
+        self.settings().predict = Some(Arc::new(predict));
         self
     }
 
@@ -164,25 +174,31 @@ impl RetryPolicy {
     /// With a budget the schedule is no longer exact: a repeat that the budget does not cover is not made.
     #[must_use]
     pub fn budget<B: Budget + Send + Sync + 'static>(mut self, budget: B) -> Self {
-        self.budget = Some(Arc::new(budget));
+        self.settings().budget = Some(Arc::new(budget));
         self
+    }
+
+    /// True if a budget limits the share of repeats.
+    #[must_use]
+    pub fn has_budget(&self) -> bool {
+        self.settings.budget.is_some()
     }
 
     /// The rules.
     #[must_use]
     pub fn rules(&self) -> &Rules {
-        &self.rules
+        &self.settings.rules
     }
 
-    /// tower's layer with this policy.
+    /// The layer with this policy.
     #[must_use]
-    pub fn layer(self) -> RetryLayer<Self> {
+    pub fn layer(self) -> RetryLayer {
         RetryLayer::new(self)
     }
 
     fn draw(&self) -> u64 {
         // A draw cannot panic half-way, so a poisoned generator is as good as any.
-        self.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+        self.settings.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
     }
 
     fn left(&self, extensions: &Extensions) -> Left {
@@ -191,17 +207,24 @@ impl RetryPolicy {
         Left {
             deadline: extensions.get::<ext::Deadline>().map(|d| until(Instant::from_std(d.0))),
             send_by: extensions.get::<ext::SendBy>().map(|d| until(Instant::from_std(d.0))),
-            permit: self.predict.as_ref().and_then(|predict| predict(extensions)).map(until),
+            permit: self.settings.predict.as_ref().and_then(|predict| predict(extensions)).map(until),
         }
     }
 
-    fn decide(&self, class: Class, last: &Last, extensions: &Extensions) -> Decision {
-        if last.is_final || !may_repeat(class, last.seen.ending) {
+    fn decide<B>(&mut self, class: Class, last: &Last, request: &mut Request<B>) -> Decision {
+        let is_final = last.is_final && !steadfast_spec::Planted::RepeatsMultiply.is_on();
+        if is_final || !may_repeat(class, last.seen.ending) {
             return Decision::Return;
         }
+        if let Some(kept) = self.kept.take() {
+            kept.restore(request.extensions_mut());
+        }
+        let extensions = request.extensions();
         let left = self.left(extensions);
-        match self.rules.decide(class, &self.earlier, &last.seen, &left, self.draw()) {
-            Decision::Repeat { .. } if self.budget.as_ref().is_some_and(|budget| !budget.withdraw()) => {
+        match self.settings.rules.decide(class, &self.earlier, &last.seen, &left, self.draw()) {
+            Decision::Repeat { .. }
+                if self.settings.budget.as_ref().is_some_and(|budget| !budget.withdraw()) =>
+            {
                 Decision::Stop(StopReason::Budget)
             }
             decision => decision,
@@ -223,9 +246,9 @@ impl Default for RetryPolicy {
 impl fmt::Debug for RetryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryPolicy")
-            .field("rules", &self.rules)
-            .field("predict_permit", &self.predict.is_some())
-            .field("budget", &self.budget.is_some())
+            .field("rules", &self.settings.rules)
+            .field("predict_permit", &self.settings.predict.is_some())
+            .field("budget", &self.settings.budget.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -242,15 +265,16 @@ where
         request: &mut Request<B>,
         result: &mut Result<Response<R>, BoxError>,
     ) -> Option<Backoff<R>> {
-        let route = Routes::of(request);
+        let known = self.kept.as_ref().and_then(|kept| kept.route.clone());
+        let route = known.unwrap_or_else(|| Routes::of(request));
         let (endpoint, class) = (route.endpoint, route.class);
         let last = Last::read(class, result);
-        match self.decide(class, &last, request.extensions()) {
+        match self.decide(class, &last, request) {
             // ## Sent => Returned
             //
             // The result is final, or who stands further out owns what follows.
             Decision::Return => {
-                if let Some(budget) = &self.budget {
+                if let Some(budget) = &self.settings.budget {
                     budget.deposit();
                 }
                 match result {
@@ -303,15 +327,19 @@ where
     }
 
     fn clone_request(&mut self, request: &Request<B>) -> Option<Request<B>> {
+        ext::Place::Retry.check(request.extensions());
         let mut clone = Request::new(request.body().replay()?);
         *clone.method_mut() = request.method().clone();
         *clone.uri_mut() = request.uri().clone();
         *clone.version_mut() = request.version();
         *clone.headers_mut() = request.headers().clone();
-        *clone.extensions_mut() = request.extensions().clone();
-        // A stamp belongs to one send. A blank one that nobody writes would prove that nothing ever leaves, so
-        // who guards the next send makes its own.
-        clone.extensions_mut().remove::<ext::SendStamp>();
+        self.kept = Kept::of(request.extensions());
+        if self.kept.is_none() {
+            *clone.extensions_mut() = request.extensions().clone();
+            // A stamp belongs to one send. A blank one that nobody writes would prove that nothing ever leaves, so
+            // who guards the next send makes its own.
+            clone.extensions_mut().remove::<ext::SendStamp>();
+        }
         Some(clone)
     }
 }

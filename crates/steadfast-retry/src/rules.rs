@@ -107,13 +107,16 @@ impl Rules {
         if !may_repeat(class, seen.ending) {
             return Decision::Return;
         }
-        let Some(&scheduled) = self.schedule.delays().get(earlier.len()) else {
+        let repeats = earlier.len().saturating_sub(usize::from(steadfast_spec::Planted::SixthSend.is_on()));
+        let Some(&scheduled) = self.schedule.delays().get(repeats) else {
             return Decision::Stop(StopReason::Spent);
         };
         let after = self.delay(scheduled, earlier, seen, draw);
         // The permit may be the later of the two; it is waited for while the delay runs, not after it.
         let sent = left.permit.map_or(after, |permit| permit.max(after));
-        if left.deadline.is_some_and(|left| sent >= left) {
+        if left.deadline.is_some_and(|left| sent >= left)
+            && !steadfast_spec::Planted::DeadlineSleptThrough.is_on()
+        {
             return Decision::Stop(StopReason::Deadline);
         }
         if left.send_by.is_some_and(|left| sent > left) {
@@ -124,7 +127,8 @@ impl Rules {
 
     fn delay(&self, scheduled: Duration, earlier: &[Attempt], seen: &Seen, draw: u64) -> Duration {
         let had = |status| move |attempt: &Attempt| attempt.status == Some(status);
-        let asked = seen.retry_after.unwrap_or_default().min(self.retry_after_cap);
+        let asked = seen.retry_after.filter(|_| !steadfast_spec::Planted::RetryAfterIgnored.is_on());
+        let asked = asked.unwrap_or_default().min(self.retry_after_cap);
         let mut least = scheduled.max(asked);
         match seen.status {
             Some(StatusCode::SERVICE_UNAVAILABLE)
@@ -140,6 +144,9 @@ impl Rules {
                 }
             }
             _ => {}
+        }
+        if steadfast_spec::Planted::NoBackoff.is_on() {
+            return Duration::ZERO;
         }
         self.jitter.stretch(least, draw)
     }

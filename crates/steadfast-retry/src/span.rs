@@ -16,14 +16,15 @@ use crate::{ResendCount, Sends};
 pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>) -> Span {
     let (method, uri) = (request.method().as_str(), request.uri());
     let sends = request.extensions().get::<Sends>();
-    let template = sends.map_or_else(|| shown_template(uri), Sends::template);
+    // Looked for only if somebody looks at the span.
+    let template = || sends.map_or_else(|| shown_template(uri), Sends::template);
     let span = tracing::info_span!(
         "send",
-        otel.name = format_args!("{method} {template}"),
+        otel.name = format_args!("{method} {}", template()),
         otel.kind = "client",
         otel.status_code = Empty,
         http.request.method = method,
-        url.template = template,
+        url.template = template(),
         server.address = uri.host(),
         server.port = port(uri),
         steadfast.endpoint = endpoint.map_or("unknown", Endpoint::as_str),
@@ -45,6 +46,9 @@ pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>) -> Sp
 
 /// Records an answer.
 pub(crate) fn record_answer(span: &Span, status: StatusCode, outcome: &Outcome) {
+    if span.is_disabled() {
+        return;
+    }
     span.record("http.response.status_code", status.as_u16());
     span.record("steadfast.outcome", display(outcome));
     if !status.is_success() {

@@ -16,7 +16,6 @@ use steadfast_spec::OrderRequest;
 use tower_service::Service;
 
 use crate::{
-    body::ConnectionReset,
     plan::FaultEntry,
     sandbox::{BookEdit, Sandbox},
 };
@@ -201,15 +200,15 @@ where
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     type Response = Response<Full<Bytes>>;
-    type Error = ConnectionReset;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ConnectionReset>> + Send>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionReset>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let answer = self.clone().answer(request);
-        Box::pin(async move { Ok::<_, Infallible>(answer.await).map_err(|never| match never {}) })
+        Box::pin(async move { Ok(answer.await) })
     }
 }

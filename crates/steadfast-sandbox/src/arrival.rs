@@ -1,8 +1,17 @@
-use std::{borrow::Cow, net::IpAddr, time::Duration};
+use std::{
+    borrow::Cow,
+    net::IpAddr,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::Serialize;
+
+use crate::{fault::Fault, market::ScripPieces};
+
+/// The end of the year 9999, behind which HTTP has no dates.
+pub(crate) const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 
 /// A request as the gateway's core sees it. It holds secrets, so it has no `Debug`.
 #[derive(Clone)]
@@ -42,6 +51,19 @@ pub(crate) enum Action {
     Respond(Page),
     /// The connection is reset without an answer.
     Reset,
+    /// The page is put on the wire in a way that is the fault's.
+    Spoil(Spoiled),
+}
+
+/// An answer whose bytes are not those that HTTP has for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Spoiled {
+    pub(crate) fault: Fault,
+    pub(crate) page: Page,
+    /// After which byte, where the fault strikes at one and a script names it.
+    pub(crate) at_byte: Option<u64>,
+    /// What is left to chance otherwise.
+    pub(crate) chance: u64,
 }
 
 /// A response before it is put on the wire.
@@ -50,6 +72,8 @@ pub(crate) struct Page {
     pub(crate) status: StatusCode,
     pub(crate) content_type: &'static str,
     pub(crate) hint: Option<Hint>,
+    /// A header that only a fault sets.
+    pub(crate) odd_header: Option<(&'static str, &'static str)>,
     pub(crate) content: Content,
     /// Added to the clock that the `Date` header shows, in seconds.
     pub(crate) date_skew: i8,
@@ -71,6 +95,17 @@ pub(crate) enum Content {
         whole: Bytes,
         sent: usize,
     },
+    /// The head announces all of it, and nothing comes after `sent` bytes.
+    Stalled {
+        whole: Bytes,
+        sent: usize,
+    },
+    /// `head`, so many fillers, `tail`; sent in pieces and never held in memory.
+    Filled {
+        head: &'static str,
+        fillers: u64,
+        tail: &'static str,
+    },
     /// Generated while it is sent: so many instruments.
     Scrips {
         count: u64,
@@ -79,9 +114,37 @@ pub(crate) enum Content {
     },
 }
 
+impl Content {
+    /// The body in one piece; of one that is generated, only so much as fits in memory without a thought.
+    pub(crate) fn bytes(&self) -> Bytes {
+        const MOST: usize = 4 << 20;
+        match self {
+            Self::Whole(whole) | Self::Cut { whole, .. } | Self::Stalled { whole, .. } => whole.clone(),
+            Self::Filled { head, tail, .. } => [*head, *tail].concat().into(),
+            Self::Scrips { count, .. } => {
+                let mut body = Vec::new();
+                for piece in ScripPieces::new(*count, None).flatten() {
+                    body.extend_from_slice(&piece);
+                    if body.len() > MOST {
+                        break;
+                    }
+                }
+                body.into()
+            }
+        }
+    }
+}
+
 impl Page {
     fn new(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { status, content_type, hint: None, content: Content::Whole(body.into()), date_skew: 0 }
+        Self {
+            status,
+            content_type,
+            hint: None,
+            odd_header: None,
+            content: Content::Whole(body.into()),
+            date_skew: 0,
+        }
     }
 
     /// A JSON answer.
@@ -124,6 +187,21 @@ impl Page {
         Self { hint: Some(Hint::Location(location)), ..page }
     }
 
+    /// The headers of the answer, sent at that wall clock; without those that say how long its body is.
+    pub(crate) fn headers(&self, wall: Duration) -> Vec<(&'static str, String)> {
+        let skew = Duration::from_secs(self.date_skew.unsigned_abs().into());
+        let shown = if self.date_skew < 0 { wall.saturating_sub(skew) } else { wall.saturating_add(skew) };
+        let date = httpdate::fmt_http_date(UNIX_EPOCH + shown.min(LAST_DATE));
+        let mut headers = vec![("content-type", self.content_type.to_owned()), ("date", date)];
+        match &self.hint {
+            Some(Hint::Location(address)) => headers.push(("location", address.clone())),
+            Some(Hint::RetryAfter(wait)) => headers.push(("retry-after", wait.clone().into_owned())),
+            None => {}
+        }
+        headers.extend(self.odd_header.map(|(name, value)| (name, value.to_owned())));
+        headers
+    }
+
     /// True if there is no body.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(&self.content, Content::Whole(whole) if whole.is_empty())
@@ -139,8 +217,13 @@ impl Page {
             Content::Scrips { count, .. } => {
                 Self { content: Content::Scrips { count, broken_after: Some(count / 2) }, ..self }
             }
-            Content::Cut { .. } => self,
+            Content::Cut { .. } | Content::Stalled { .. } | Content::Filled { .. } => self,
         }
+    }
+
+    /// The same answer with another body.
+    pub(crate) fn with_body(self, body: impl Into<Bytes>) -> Self {
+        Self { content: Content::Whole(body.into()), ..self }
     }
 }
 

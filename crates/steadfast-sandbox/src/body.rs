@@ -1,14 +1,16 @@
 use std::{
     error::Error,
     fmt,
+    future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
 
-use crate::{arrival::Content, market::ScripPieces};
+use crate::{arrival::Content, fault::Fault, market::ScripPieces, wire::GIVE_UP};
 
 /// The body of the gateway's responses.
 pub struct Body {
@@ -24,8 +26,22 @@ enum Inner {
         announced: u64,
         part: Option<Bytes>,
     },
+    /// Announced in full; after `part` nothing comes until the end is awaited no more.
+    Stalled {
+        announced: u64,
+        part: Option<Bytes>,
+        end: Option<Pin<Box<Sleep>>>,
+    },
+    Filled {
+        head: Option<&'static str>,
+        fillers: u64,
+        tail: Option<&'static str>,
+    },
     Pieces(ScripPieces),
 }
+
+/// What a body is filled up with.
+static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 impl Body {
     pub(crate) fn new(content: Content) -> Self {
@@ -33,6 +49,14 @@ impl Body {
             Content::Whole(whole) => Inner::Whole(Some(whole).filter(|whole| !whole.is_empty())),
             Content::Cut { whole, sent } => {
                 Inner::Cut { announced: whole.len() as u64, part: Some(whole.slice(..sent.min(whole.len()))) }
+            }
+            Content::Stalled { whole, sent } => Inner::Stalled {
+                announced: whole.len() as u64,
+                part: Some(whole.slice(..sent.min(whole.len()))).filter(|part| !part.is_empty()),
+                end: None,
+            },
+            Content::Filled { head, fillers, tail } => {
+                Inner::Filled { head: Some(head), fillers, tail: Some(tail) }
             }
             Content::Scrips { count, broken_after } => Inner::Pieces(ScripPieces::new(count, broken_after)),
         };
@@ -51,6 +75,25 @@ impl http_body::Body for Body {
         let frame = match &mut self.inner {
             Inner::Whole(whole) => whole.take().map(|whole| Ok(Frame::data(whole))),
             Inner::Cut { part, .. } => Some(part.take().map(Frame::data).ok_or(BrokenOff)),
+            Inner::Stalled { part, end, .. } => match part.take() {
+                Some(part) => Some(Ok(Frame::data(part))),
+                None => {
+                    let end = end.get_or_insert_with(|| Box::pin(sleep(GIVE_UP)));
+                    std::task::ready!(end.as_mut().poll(cx));
+                    Some(Err(BrokenOff))
+                }
+            },
+            Inner::Filled { head, fillers, tail } => {
+                let piece = match (head.take(), *fillers) {
+                    (Some(head), _) => Some(Bytes::from_static(head.as_bytes())),
+                    (None, 0) => tail.take().map(|tail| Bytes::from_static(tail.as_bytes())),
+                    (None, left) => {
+                        *fillers = left - 1;
+                        Some(Bytes::from_static(&FILLER))
+                    }
+                };
+                piece.map(|piece| Ok(Frame::data(piece)))
+            }
             Inner::Pieces(pieces) => pieces.next().map(|piece| piece.map(Frame::data)),
         };
         if matches!(frame, Some(Err(BrokenOff))) && !std::mem::replace(&mut self.sent, true) {
@@ -68,8 +111,10 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
             Inner::Whole(whole) => SizeHint::with_exact(whole.as_ref().map_or(0, |whole| whole.len() as u64)),
-            Inner::Cut { announced, .. } => SizeHint::with_exact(*announced),
-            Inner::Pieces(_) => SizeHint::default(),
+            Inner::Cut { announced, .. } | Inner::Stalled { announced, .. } => {
+                SizeHint::with_exact(*announced)
+            }
+            Inner::Filled { .. } | Inner::Pieces(_) => SizeHint::default(),
         }
     }
 }
@@ -92,14 +137,26 @@ impl fmt::Display for BrokenOff {
 
 impl Error for BrokenOff {}
 
-/// The connection was reset without an answer.
+/// Why the in-process service gives no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionReset;
+#[non_exhaustive]
+pub enum NoAnswer {
+    /// The connection was reset, or ended, or what came over it was no answer.
+    Reset,
+    /// The fault strikes connections, and the in-process service has none: serve the sandbox on a
+    /// [line](crate::Sandbox::serve_line) or a listener.
+    NeedsConnection(Fault),
+}
 
-impl fmt::Display for ConnectionReset {
+impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("connection reset")
+        match self {
+            Self::Reset => f.write_str("connection reset"),
+            Self::NeedsConnection(fault) => {
+                write!(f, "fault {fault} strikes connections, and the in-process service has none")
+            }
+        }
     }
 }
 
-impl Error for ConnectionReset {}
+impl Error for NoAnswer {}

@@ -4,13 +4,18 @@ use serde::Serialize;
 use serde_json::Value;
 use steadfast_spec::{Decimal, LegType, OrderRequest, OrderStatus, OrderType, Product, Side, Validity};
 
-use crate::{directory::UserIndex, draw::Draw};
+use crate::{
+    directory::UserIndex,
+    draw::Draw,
+    interpretation::{Interpretation, OrderIds, Prices},
+};
 
 /// Every order that was ever applied, with who really wanted it.
 #[derive(Debug, Default)]
 pub(crate) struct OrderBook {
     orders: Vec<BookedOrder>,
     by_id: BTreeMap<String, usize>,
+    ids: OrderIds,
 }
 
 /// One order, or one leg of one.
@@ -50,6 +55,10 @@ pub(crate) struct Owner {
 }
 
 impl OrderBook {
+    pub(crate) fn new(ids: OrderIds) -> Self {
+        Self { ids, ..Self::default() }
+    }
+
     /// Applies an order and returns its identifier; bracket and cover orders bring their exit legs with them (§2).
     pub(crate) fn apply(
         &mut self,
@@ -83,7 +92,11 @@ impl OrderBook {
         draw: Draw,
     ) -> String {
         let number = self.orders.len() + 1;
-        let order_id = format!("26{number:010}");
+        let order_id = match self.ids {
+            OrderIds::Digits => format!("26{number:010}"),
+            OrderIds::LeadingZeros => format!("{number:012}"),
+            OrderIds::Uuid => uuid(&draw.text("order-id", &number.to_string())),
+        };
         let course = match leg {
             LegType::Main => course(&request, &order_id, now, draw),
             LegType::StopLoss | LegType::Target => Course::Open,
@@ -111,7 +124,7 @@ impl OrderBook {
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.ids);
     }
 
     /// Ends an open order with `status`.
@@ -124,6 +137,13 @@ impl OrderBook {
         let order = self.open_order(order_id, now)?;
         order.course = Course::Until(now, status);
         Ok(())
+    }
+
+    /// Puts an order into `status` whatever it was, as the market would have at once.
+    pub(crate) fn settle_as(&mut self, order_id: &str, status: OrderStatus, now: Duration) {
+        if let Some(&index) = self.by_id.get(order_id) {
+            self.orders[index].course = Course::Until(now, status);
+        }
     }
 
     /// Replaces an open order's terms.
@@ -154,20 +174,21 @@ impl BookedOrder {
     }
 
     /// The order as a record of `GET /api/oms/orders`.
-    pub(crate) fn record(&self, now: Duration) -> OrderRow<'_> {
+    pub(crate) fn record(&self, now: Duration, reading: &Interpretation) -> OrderRow<'_> {
         let request = &self.request;
+        let priced = |price: Option<Decimal>| price.filter(|_| reading.prices == Prices::Present).map(number);
         OrderRow {
             order_id: &self.order_id,
             sym_id: request.sym_id().as_str(),
             side: request.side().as_str(),
-            qty: number(request.qty()),
+            qty: reading.quantity(number(request.qty())),
             order_type: request.order_type().as_str(),
             product: request.product().as_str(),
             validity: request.validity().as_str(),
             status: self.status(now).as_str(),
             leg_type: self.leg.as_str(),
-            limit_price: request.limit_price().map(number),
-            trig_price: request.trig_price().map(number),
+            limit_price: priced(request.limit_price()),
+            trig_price: priced(request.trig_price()),
         }
     }
 }
@@ -190,6 +211,12 @@ pub(crate) struct OrderRow<'a> {
     limit_price: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trig_price: Option<Value>,
+}
+
+/// Thirty-two of the digits in the form of a random UUID.
+fn uuid(digits: &str) -> String {
+    let [a, b, c, d, e] = [0..8, 8..12, 13..16, 17..20, 20..32].map(|range| &digits[range]);
+    format!("{a}-{b}-4{c}-a{d}-{e}")
 }
 
 /// A decimal as a JSON number where that is exact, else as a text.
@@ -281,8 +308,10 @@ mod tests {
     fn a_record_loses_no_digit() {
         let mut book = OrderBook::default();
         let id = book.apply(&owner(), &order("delivery", "limit"), Duration::ZERO, Draw::new(1));
-        let record =
-            book.find(&id).map(|order| serde_json::json!(order.record(Duration::ZERO))).unwrap_or_default();
+        let record = book
+            .find(&id)
+            .map(|order| serde_json::json!(order.record(Duration::ZERO, &Interpretation::default())));
+        let record = record.unwrap_or_default();
         assert_eq!((record["qty"].as_str(), record["limitPrice"].as_str()), (Some("10.50"), Some("100.10")));
     }
 }

@@ -8,11 +8,10 @@ use steadfast_spec::{Paths, WallClock, Zone};
 use crate::{
     enforce::{GatewayClock, Kind},
     engine::Engine,
+    interpretation::{Interpretation, IpRefusal, JsonBody, ListOrder, ListScope, RetryAfter},
     plan::{FaultEntry, InvalidFault, Plan, read_script},
     sandbox::Sandbox,
-    settings::{
-        EleventhSession, IpRefusal, JsonBody, ListOrder, ListScope, LoginAnswer, RetryAfter, Settings,
-    },
+    settings::{EleventhSession, LoginAnswer, Settings},
 };
 
 /// Collects the choices of a sandbox; made by [`Sandbox::builder`].
@@ -45,15 +44,21 @@ impl SandboxBuilder {
         self
     }
 
+    /// How all that the specification leaves open is read; replaces what was set for an axis before.
+    pub fn interpretation(mut self, reading: Interpretation) -> Self {
+        self.settings.interpretation = reading;
+        self
+    }
+
     /// How JSON bodies are refused.
     pub fn json_body(mut self, refusal: JsonBody) -> Self {
-        self.settings.json_body = refusal;
+        self.settings.interpretation.json_body = refusal;
         self
     }
 
     /// How addresses that are not on the whitelist are refused.
     pub fn ip_refusal(mut self, refusal: IpRefusal) -> Self {
-        self.settings.ip_refusal = refusal;
+        self.settings.interpretation.ip_refusal = refusal;
         self
     }
 
@@ -71,19 +76,19 @@ impl SandboxBuilder {
 
     /// Which orders the order list holds.
     pub fn list_scope(mut self, scope: ListScope) -> Self {
-        self.settings.list_scope = scope;
+        self.settings.interpretation.list_scope = scope;
         self
     }
 
     /// In which order the order list is.
     pub fn list_order(mut self, order: ListOrder) -> Self {
-        self.settings.list_order = order;
+        self.settings.interpretation.list_order = order;
         self
     }
 
     /// Whether a 429 says when to come back.
     pub fn retry_after(mut self, choice: RetryAfter) -> Self {
-        self.settings.retry_after = choice;
+        self.settings.interpretation.retry_after = choice;
         self
     }
 
@@ -173,14 +178,18 @@ impl SandboxBuilder {
         Ok(self)
     }
 
-    /// Adds the exact faults of a TOML script.
+    /// Adds the exact faults of a TOML script, and sets the axes of its `[interpretation]`.
     ///
     /// # Errors
     ///
     /// [`InvalidFault`] naming what cannot be read or injected.
     pub fn script(mut self, toml: &str) -> Result<Self, InvalidFault> {
-        for entry in read_script(toml)? {
+        let script = read_script(toml)?;
+        for entry in script.fault {
             self.plan.add(entry)?;
+        }
+        for (axis, value) in &script.interpretation {
+            self.settings.interpretation.set(axis, value).map_err(InvalidFault::Axis)?;
         }
         Ok(self)
     }

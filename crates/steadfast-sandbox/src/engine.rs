@@ -1,19 +1,26 @@
-use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use steadfast_spec::{AuthKind, Endpoint, Form, OrderRequest, Route, Routes, Scope, Zone};
 
 use crate::{
-    arrival::{Action, Arrival, Hint, Page, Reply, UnreadBody, refusal},
+    arrival::{Action, Arrival, Hint, LAST_DATE, Page, Reply, Spoiled, UnreadBody, refusal},
     book::{OrderBook, Owner},
     directory::{Directory, UserIndex},
     draw::Draw,
     fault::{Fault, Stage},
+    interpretation::{IpRefusal, JsonBody, ListZone, OrderZone, RetryAfter},
+    latency,
     plan::{Plan, Strike, Target},
     quota::{Key, OverQuota, Quotas},
     session::{Session, Sessions},
-    settings::{IpRefusal, JsonBody, RetryAfter, Settings},
+    settings::Settings,
+    spoil::spoil,
     truth::{ArrivalTruth, Record},
 };
 
@@ -39,6 +46,11 @@ pub(crate) struct Engine {
     /// Orders that come to exist later than they were answered.
     pub(crate) late: BTreeMap<(Duration, u64), (Owner, OrderRequest)>,
     attempts: BTreeMap<String, u32>,
+    /// How many requests were sent, and how many connections opened.
+    announced: u64,
+    connections: u64,
+    /// Until then every request is refused with 429.
+    storm_until: Duration,
     /// The wall clock when the sandbox was started, since the Unix epoch.
     pub(crate) epoch: Duration,
 }
@@ -49,6 +61,16 @@ pub(crate) struct Caller {
     pub(crate) user: UserIndex,
     /// Absent where the endpoint takes an API key only.
     pub(crate) session: Option<Session>,
+}
+
+/// What is known of a request as soon as it is sent.
+pub(crate) struct Ticket {
+    attempt: u32,
+    key: String,
+    endpoint: Option<Endpoint>,
+    /// How long it is on its way, and the fault that decided it.
+    pub(crate) delay: Duration,
+    fault: Option<&'static str>,
 }
 
 /// A request on its way through the gateway.
@@ -66,6 +88,8 @@ pub(crate) struct Passage<'a> {
     pub(crate) faults: Vec<&'static str>,
     /// How long the answer takes, where a script says so.
     answer_after: Option<Duration>,
+    /// True if the gateway's clock for authenticators is off.
+    pub(crate) totp_skewed: bool,
 }
 
 impl Engine {
@@ -76,10 +100,13 @@ impl Engine {
             directory: Directory::new(draw),
             sessions: Sessions::default(),
             quotas: Quotas::new(&settings),
-            book: OrderBook::default(),
+            book: OrderBook::new(settings.interpretation.order_ids),
             record: Record::default(),
             late: BTreeMap::new(),
             attempts: BTreeMap::new(),
+            announced: 0,
+            connections: 0,
+            storm_until: Duration::ZERO,
             draw,
             plan,
             settings,
@@ -100,11 +127,22 @@ impl Engine {
         }
     }
 
-    /// Answers a request that arrives at `now`.
-    pub(crate) fn receive(&mut self, now: Duration, arrival: &Arrival) -> Reply {
-        self.settle(now);
-        self.record.requests += 1;
-        let number = self.record.requests;
+    /// A connection was opened; the fault that strikes it, if one does.
+    pub(crate) fn accept(&mut self) -> Option<(Strike, u64)> {
+        self.connections += 1;
+        if self.plan.is_empty() {
+            return None;
+        }
+        let key = format!("connection {}", self.connections);
+        let target = Target { endpoint: None, intent: None, attempt: 1, key: &key };
+        let strike = self.plan.strike(Stage::Accept, target, self.draw)?;
+        self.record.count(strike.fault.as_str());
+        Some((strike, self.draw.below("at-byte", &key, u64::MAX)))
+    }
+
+    /// Takes note of a request that is sent: how long it is on its way.
+    pub(crate) fn announce(&mut self, arrival: &Arrival) -> Ticket {
+        self.announced += 1;
         let attempt = arrival.intent.as_ref().map_or(1, |intent| {
             let attempt = self.attempts.entry(intent.clone()).or_default();
             *attempt += 1;
@@ -113,32 +151,61 @@ impl Engine {
         let key = match &arrival.intent {
             Some(intent) => format!("{intent}/{attempt}"),
             None if self.plan.is_empty() => String::new(),
-            None => number.to_string(),
+            None => self.announced.to_string(),
         };
+        let mut ticket = Ticket { attempt, key, endpoint: None, delay: Duration::ZERO, fault: None };
+        if !self.plan.is_empty() {
+            // A script may select by endpoint what the gateway itself never looks at.
+            let path = arrival.path.strip_prefix(BASE_PATH).unwrap_or_default();
+            ticket.endpoint = self.routes.find(&arrival.method, path).and_then(|route| route.endpoint);
+            let intent = arrival.intent.as_deref();
+            let target = Target { endpoint: ticket.endpoint, intent, attempt, key: &ticket.key };
+            if let Some(strike) = self.plan.strike(Stage::Up, target, self.draw) {
+                ticket.delay = latency::delay(strike.fault, self.draw, &ticket.key);
+                ticket.fault = Some(strike.fault.as_str());
+            }
+        }
+        ticket
+    }
+
+    /// Answers a request that arrives at `now`.
+    pub(crate) fn receive(&mut self, now: Duration, arrival: &Arrival, ticket: Ticket) -> Reply {
+        self.settle(now);
+        self.record.requests += 1;
         let mut passage = Passage {
             now,
             arrival,
-            attempt,
-            key,
-            endpoint: None,
+            attempt: ticket.attempt,
+            key: ticket.key,
+            endpoint: ticket.endpoint,
             query: Form::new(),
             caller: None,
             zones: Vec::new(),
             accounted: now,
             refused_by: None,
-            faults: Vec::new(),
+            faults: ticket.fault.into_iter().collect(),
             answer_after: None,
+            totp_skewed: false,
         };
-        let mut reply = if self.strike_connection(&mut passage) {
+        let mut reply = if self.strike(Stage::Connection, &mut passage).is_some() {
             Reply { after: Duration::ZERO, action: Action::Reset }
         } else {
             let reply = match self.admit(&mut passage) {
                 Ok(form) => self.execute(&mut passage, &form),
                 Err(page) => page.into(),
             };
+            let reply = match reply.action {
+                Action::Respond(page) => {
+                    Reply { action: Action::Respond(self.settings.interpretation.dress(page)), ..reply }
+                }
+                Action::Reset | Action::Spoil(_) => reply,
+            };
             self.spoil(reply, &mut passage)
         };
         reply.after = passage.answer_after.unwrap_or(reply.after);
+        if let Some(strike) = self.strike(Stage::Down, &mut passage) {
+            reply.after = reply.after.saturating_add(latency::delay(strike.fault, self.draw, &passage.key));
+        }
         self.write_down(passage, &reply);
         reply
     }
@@ -162,11 +229,11 @@ impl Engine {
             return Err(refusal::method_not_allowed());
         }
         if route.auth != AuthKind::None {
-            self.spoil_credentials(passage);
+            self.spoil_credentials(passage)?;
             let caller = self.authenticate(route.auth, arrival, passage.now)?;
             passage.caller = Some(caller);
             if !self.directory.user(caller.user).app.admits(arrival.peer) {
-                return Err(match self.settings.ip_refusal {
+                return Err(match self.settings.interpretation.ip_refusal {
                     IpRefusal::Unauthorized => refusal::unauthorized(),
                     IpRefusal::Forbidden => refusal::forbidden(),
                 });
@@ -174,9 +241,20 @@ impl Engine {
         }
         // The key of a token exchange stands in its form, which therefore is read before it is counted.
         let form = self.read_form(passage);
-        passage.zones = route.zones;
+        passage.zones = self.zones(route.endpoint, route.zones);
         self.count(passage, form.as_ref().ok())?;
         form
+    }
+
+    /// Axes 1 and 2: the zones of two endpoints have several readings.
+    fn zones(&self, endpoint: Option<Endpoint>, shown: Vec<Zone>) -> Vec<Zone> {
+        let reading = &self.settings.interpretation;
+        match (endpoint, reading.list_zone, reading.order_zone) {
+            (Some(Endpoint::Orders), ListZone::Data, _) => vec![Zone::DATA],
+            (Some(Endpoint::Orders), ListZone::Both, _) => vec![Zone::GENERAL, Zone::DATA],
+            (Some(Endpoint::PlaceOrder), _, OrderZone::AlsoGeneral) => vec![Zone::PLACE_ORDER, Zone::GENERAL],
+            _ => shown,
+        }
     }
 
     fn route(&self, method: &Method, path: &str) -> Result<Route, Page> {
@@ -216,7 +294,7 @@ impl Engine {
         let content_type = arrival.content_type.as_deref().unwrap_or_default();
         let kind = content_type.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-            return Err(match self.settings.json_body {
+            return Err(match self.settings.interpretation.json_body {
                 JsonBody::BadRequest => refusal::bad_request(),
                 JsonBody::UnsupportedMediaType => refusal::unsupported_media_type(),
             });
@@ -240,6 +318,9 @@ impl Engine {
             .iter()
             .filter_map(|&zone| self.holder(zone, passage, form).map(|holder| Key { zone, holder }))
             .collect();
+        if passage.now < self.storm_until {
+            return Err(refusal::too_many_requests());
+        }
         let strike = self.strike(Stage::Quota, passage);
         match strike.map(|strike| strike.fault) {
             Some(Fault::QuotaForeign) => {
@@ -254,6 +335,17 @@ impl Engine {
             }
             Some(Fault::QuotaStormAbsurd) => {
                 return Err(come_back_after(ABSURD.into()));
+            }
+            Some(Fault::QuotaStormRetryAfterZero) => return Err(come_back_after("0".into())),
+            Some(Fault::QuotaStormRetryAfter60) => return Err(come_back_after("60".into())),
+            Some(Fault::QuotaStormRetryAfterDate) => {
+                let date = UNIX_EPOCH + self.wall(passage.now + Duration::from_secs(2)).min(LAST_DATE);
+                return Err(come_back_after(httpdate::fmt_http_date(date).into()));
+            }
+            Some(Fault::QuotaStormRetryAfterGarbage) => return Err(come_back_after(GARBAGE.into())),
+            Some(Fault::QuotaStormMinute) => {
+                self.storm_until = passage.now.saturating_add(Duration::from_secs(60));
+                return Err(refusal::too_many_requests());
             }
             _ => {}
         }
@@ -289,18 +381,24 @@ impl Engine {
     }
 
     fn retry_after(&self, over: OverQuota) -> Option<Cow<'static, str>> {
-        match self.settings.retry_after {
+        match self.settings.interpretation.retry_after {
             RetryAfter::Absent => None,
             RetryAfter::Seconds => {
                 let seconds = over.retry_after.as_secs() + u64::from(over.retry_after.subsec_nanos() > 0);
                 Some(seconds.to_string().into())
             }
             RetryAfter::Absurd => Some(ABSURD.into()),
+            RetryAfter::Garbage => Some(GARBAGE.into()),
         }
     }
 
     fn execute(&mut self, passage: &mut Passage<'_>, form: &Form) -> Reply {
         let caller = passage.caller;
+        if matches!(passage.endpoint, None | Some(Endpoint::Token | Endpoint::IndividualToken))
+            && let Some(reply) = self.spoil_login(passage)
+        {
+            return reply;
+        }
         match (passage.endpoint, caller) {
             (None, _) => self.submit_login(passage, form).into(),
             (Some(Endpoint::Authorize), _) => self.login_page(&passage.query).into(),
@@ -322,24 +420,17 @@ impl Engine {
         }
     }
 
-    /// True if the connection is to be reset before the request is looked at.
-    fn strike_connection(&mut self, passage: &mut Passage<'_>) -> bool {
-        if !self.plan.is_empty() {
-            // A script may select by endpoint what the gateway itself never looks at.
-            let path = passage.arrival.path.strip_prefix(BASE_PATH).unwrap_or_default();
-            let route = self.routes.find(&passage.arrival.method, path);
-            passage.endpoint = route.and_then(|route| route.endpoint);
-        }
-        self.strike(Stage::Connection, passage).is_some()
-    }
-
-    fn spoil_credentials(&mut self, passage: &mut Passage<'_>) {
+    fn spoil_credentials(&mut self, passage: &mut Passage<'_>) -> Result<(), Page> {
         if self.plan.is_empty() {
-            return;
+            return Ok(());
         }
-        let Ok(caller) = self.authenticate(AuthKind::Full, passage.arrival, passage.now) else { return };
-        let Some(strike) = self.strike(Stage::Credentials, passage) else { return };
+        let Ok(caller) = self.authenticate(AuthKind::Full, passage.arrival, passage.now) else {
+            return Ok(());
+        };
+        let Some(strike) = self.strike(Stage::Credentials, passage) else { return Ok(()) };
         match strike.fault {
+            Fault::Auth401 => return Err(refusal::unauthorized()),
+            Fault::Auth403 => return Err(refusal::forbidden()),
             Fault::AuthAllTokensRevoked => self.sessions.revoke_all(),
             Fault::AuthSessionEvicted => self.sessions.evict_oldest(caller.user),
             Fault::AuthIpRemoved => {
@@ -354,6 +445,7 @@ impl Engine {
                 }
             }
         }
+        Ok(())
     }
 
     /// What goes wrong after a request was executed.
@@ -366,6 +458,11 @@ impl Engine {
             // A body that does not exist cannot break off: the connection does.
             Some(Fault::ConnectionResetMidBody) if page.is_empty() => Action::Reset,
             Some(Fault::ConnectionResetMidBody) => Action::Respond(page.cut_in_half()),
+            Some(fault) if fault.group() == "answer" => Action::Respond(spoil(fault, page)),
+            Some(fault) if fault.group() == "transport" => {
+                let Some(strike) = strike else { return Reply { after, action: Action::Respond(page) } };
+                return Reply { after, ..self.spoiled(strike, page, passage) };
+            }
             Some(_) => {
                 // From ten seconds behind to ten ahead.
                 let skew = i8::try_from(self.draw.below("date-skew", &passage.key, 21)).unwrap_or_default();
@@ -373,6 +470,13 @@ impl Engine {
             }
         };
         Reply { after, action }
+    }
+
+    /// An answer whose bytes are the fault's.
+    pub(crate) fn spoiled(&self, strike: Strike, page: Page, passage: &Passage<'_>) -> Reply {
+        let chance = self.draw.below("at-byte", &passage.key, u64::MAX);
+        let spoiled = Spoiled { fault: strike.fault, page, at_byte: strike.at_byte, chance };
+        Reply { after: Duration::ZERO, action: Action::Spoil(spoiled) }
     }
 
     /// The fault that strikes the request at this stage, if one does.
@@ -401,6 +505,7 @@ impl Engine {
             path: path.chars().take(200).collect(),
             status: match &reply.action {
                 Action::Respond(page) => page.status.as_u16(),
+                Action::Spoil(spoiled) => spoiled.shown_status(),
                 Action::Reset => 0,
             },
             zones: passage.zones.iter().map(|zone| zone.as_str()).collect(),
@@ -421,6 +526,7 @@ impl Engine {
         self.record = Record::default();
         self.late.clear();
         self.attempts.clear();
+        (self.announced, self.connections, self.storm_until) = (0, 0, Duration::ZERO);
         for user in self.directory.users_mut() {
             (user.failed_logins, user.locked, user.last_step, user.otp) = (0, false, None, None);
             user.app.whitelist.clone_from(&user.app.registered_addresses);
@@ -432,6 +538,8 @@ impl Engine {
 const LONGEST_KEY: usize = 64;
 /// A waiting time that nobody can mean: eleven days.
 const ABSURD: &str = "999999";
+/// A waiting time that is neither a number nor a date.
+const GARBAGE: &str = "soon";
 
 fn come_back_after(wait: Cow<'static, str>) -> Page {
     Page { hint: Some(Hint::RetryAfter(wait)), ..refusal::too_many_requests() }
@@ -462,6 +570,7 @@ pub(crate) fn fault_page(fault: Fault) -> Option<Page> {
         Some("500") => (StatusCode::INTERNAL_SERVER_ERROR, msg::INTERNAL_SERVER_ERROR),
         Some("503") => (StatusCode::SERVICE_UNAVAILABLE, msg::SERVICE_UNAVAILABLE),
         Some("429") => (StatusCode::TOO_MANY_REQUESTS, msg::TOO_MANY_REQUESTS),
+        Some("403") => (StatusCode::FORBIDDEN, msg::FORBIDDEN),
         Some("401") => (StatusCode::UNAUTHORIZED, msg::UNAUTHORIZED),
         Some("400") => (StatusCode::BAD_REQUEST, msg::INTERNAL_ERROR),
         _ => return None,

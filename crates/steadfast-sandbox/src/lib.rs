@@ -71,6 +71,8 @@ mod draw;
 pub mod enforce;
 mod engine;
 mod fault;
+mod interpretation;
+mod latency;
 mod market;
 mod oauth;
 mod orders;
@@ -81,16 +83,23 @@ mod server;
 mod service;
 mod session;
 mod settings;
+mod spoil;
 mod totp;
 mod truth;
+pub mod wire;
 
 pub use crate::{
-    body::{Body, BrokenOff, ConnectionReset},
+    body::{Body, BrokenOff, NoAnswer},
     builder::{InvalidSandbox, SandboxBuilder},
-    fault::{Fault, UnknownFault},
+    fault::{CatalogueRow, Cover, Fault, Place, Seen, UnknownFault, catalogue},
+    interpretation::{
+        Axis, Counting, ErrorText, ExpiresIn, ExtraFields, Interpretation, InvalidAxis, IpRefusal, JsonBody,
+        ListOrder, ListScope, ListShows, ListZone, NoDataStatus, OldToken, OrderIds, OrderZone, Prices,
+        Quantity, Refused, RejectedOrders, RetryAfter, VisibilityLag,
+    },
     plan::{FaultEntry, InvalidFault},
     sandbox::{BookEdit, Credentials, OrderNotOpen, Sandbox},
     service::{Gateway, PeerIp},
-    settings::{EleventhSession, IpRefusal, JsonBody, ListOrder, ListScope, LoginAnswer, RetryAfter},
+    settings::{EleventhSession, LoginAnswer},
     truth::{ArrivalTruth, Logins, OrderTruth, State},
 };

@@ -1,13 +1,16 @@
+use std::time::Duration;
+
 use http::StatusCode;
 use serde_json::json;
 use steadfast_spec::{Form, msg};
 
 use crate::{
-    arrival::{Page, refusal},
+    arrival::{Page, Reply, refusal},
     directory::UserIndex,
     engine::{BASE_PATH, Caller, Engine, LOGIN_PATH, Passage},
     fault::{Fault, Stage},
-    session::{TOKEN_LIFE, TooManySessions},
+    interpretation::OldToken,
+    session::TooManySessions,
     settings::LoginAnswer,
     totp,
 };
@@ -16,6 +19,25 @@ use crate::{
 const HANDED_ON: [&str; 3] = ["client_id", "redirect_uri", "state"];
 
 impl Engine {
+    /// What a fault answers to a login in place of looking at it.
+    pub(crate) fn spoil_login(&mut self, passage: &mut Passage<'_>) -> Option<Reply> {
+        let strike = self.strike(Stage::BeforeLogin, passage)?;
+        let page = match strike.fault {
+            Fault::AuthLogin429 => refusal::too_many_requests(),
+            Fault::AuthLogin500 => Page::error(StatusCode::INTERNAL_SERVER_ERROR, msg::INTERNAL_SERVER_ERROR),
+            Fault::AuthLogin504 => {
+                let page = Page::error(StatusCode::GATEWAY_TIMEOUT, msg::GATEWAY_TIMED_OUT);
+                return Some(Reply { after: self.settings.gateway_timeout, ..page.into() });
+            }
+            Fault::AuthLoginHang => return Some(self.spoiled(strike, Page::no_data(), passage)),
+            _ => {
+                passage.totp_skewed = true;
+                return None;
+            }
+        };
+        Some(page.into())
+    }
+
     /// §4.1: "user logs in and is redirected with a `code`". The page itself is not shown.
     pub(crate) fn login_page(&self, query: &Form) -> Page {
         let app = query.get("client_id").and_then(|key| self.directory.by_api_key(key));
@@ -115,7 +137,14 @@ impl Engine {
             self.directory.user_mut(user).locked = true;
             return self.refuse_login(Some(user));
         }
-        let opened = self.sessions.open(user, passage.now, self.settings.eleventh_session, self.draw);
+        let same = self.sessions.latest(user, passage.now).filter(|_| strike == Some(Fault::AuthSameToken));
+        if same.is_none() && self.settings.interpretation.old_token == OldToken::Dies {
+            self.sessions.revoke_user(user);
+        }
+        let opened = match same {
+            Some(token) => Ok(token),
+            None => self.sessions.open(user, passage.now, self.settings.eleventh_session, self.draw),
+        };
         let token = match opened {
             Ok(token) => token,
             Err(TooManySessions) => return refusal::forbidden(),
@@ -125,10 +154,17 @@ impl Engine {
         if strike == Some(Fault::AuthLogin5xx) {
             return Page::error(StatusCode::INTERNAL_SERVER_ERROR, msg::INTERNAL_SERVER_ERROR);
         }
+        let expires_in = match strike {
+            Some(Fault::AuthExpiresZero) => json!(0),
+            Some(Fault::AuthExpiresNegative) => json!(-1),
+            Some(Fault::AuthExpiresHuge) => json!(u64::MAX),
+            Some(Fault::AuthExpiresText) => json!("soon"),
+            _ => self.settings.interpretation.expires_in(),
+        };
         let record = json!({
             "access_token": token,
             "token_type": "bearer",
-            "expires_in": TOKEN_LIFE.as_secs(),
+            "expires_in": expires_in,
             "scope": "general",
         });
         match answer {
@@ -139,7 +175,9 @@ impl Engine {
 
     /// Password and two-factor code; a right code is used up even if the password is wrong.
     fn credentials_hold(&mut self, passage: &Passage<'_>, user: UserIndex, form: &Form, kind: &str) -> bool {
-        let step = totp::step_at(self.wall(passage.now));
+        // Two minutes ahead is beyond the window of every authenticator.
+        let ahead = if passage.totp_skewed { Duration::from_secs(120) } else { Duration::ZERO };
+        let step = totp::step_at(self.wall(passage.now) + ahead);
         let window = self.settings.totp_window;
         let user = self.directory.user_mut(user);
         let given = form.get("twoFa").unwrap_or_default();

@@ -9,8 +9,8 @@ use crate::{
     book::{BookedOrder, Owner},
     engine::{Caller, Engine, Passage, fault_page},
     fault::{Fault, Stage},
+    interpretation::{Interpretation, ListOrder, ListScope, ListShows, RejectedOrders},
     plan::Strike,
-    settings::{ListOrder, ListScope},
 };
 
 /// What a placement fault does to the order itself.
@@ -42,6 +42,7 @@ impl Engine {
         };
         let strike = self.strike(Stage::Placement, passage);
         let application = strike.map_or(Application::Now, |strike| application(strike.fault));
+        let booked = strike.and_then(|strike| booked_as(strike.fault));
         let order_id = match application {
             Application::Now => Some(self.book.apply(&owner, &order, passage.now, self.draw)),
             Application::Twice => {
@@ -56,6 +57,9 @@ impl Engine {
             }
             Application::Never => None,
         };
+        if let (Some(order_id), Some(status)) = (&order_id, booked) {
+            self.book.settle_as(order_id, status, passage.now);
+        }
         match strike {
             None => placed(order_id).into(),
             Some(strike) => self.placement_reply(strike, order_id),
@@ -76,6 +80,11 @@ impl Engine {
                 &json!({"s": "error", "msg": "Order could not be placed"}),
             )),
             Fault::PlacementResetApplied | Fault::PlacementResetNotApplied => Action::Reset,
+            Fault::Placement400BadRequest => Action::Respond(refusal::bad_request()),
+            Fault::Placement400Validation => Action::Respond(refusal::input_validation()),
+            Fault::Placement400UnknownApplied | Fault::Placement400UnknownNotApplied => {
+                Action::Respond(Page::error(StatusCode::BAD_REQUEST, "Order could not be processed now"))
+            }
             fault => Action::Respond(fault_page(fault).unwrap_or_else(|| placed(order_id))),
         };
         Reply { after, action }
@@ -97,12 +106,18 @@ impl Engine {
         let age = if fault == Some(Fault::ListStale) { self.settings.stale_by } else { Duration::ZERO };
         let Some(now) = passage.now.checked_sub(age) else { return Page::no_data() };
         let session = caller.session.map(|session| session.number);
+        let reading = self.settings.interpretation;
+        let open_only = fault == Some(Fault::ListOpenOnly) || reading.list_shows == ListShows::OpenOnly;
         let mut orders: Vec<&BookedOrder> = self
             .book
             .iter()
             .filter(|order| order.user == caller.user && order.applied <= now)
-            .filter(|order| self.settings.list_scope == ListScope::User || Some(order.session) == session)
-            .filter(|order| fault != Some(Fault::ListOpenOnly) || order.status(now) == OrderStatus::Open)
+            .filter(|order| reading.list_scope == ListScope::User || Some(order.session) == session)
+            .filter(|order| !open_only || order.status(now) == OrderStatus::Open)
+            .filter(|order| {
+                reading.rejected == RejectedOrders::Kept || order.status(now) != OrderStatus::Rejected
+            })
+            .filter(|order| order.applied.saturating_add(self.unseen_for(order)) <= now)
             .collect();
         match fault {
             Some(Fault::ListEmpty) => orders.clear(),
@@ -112,7 +127,7 @@ impl Engine {
             }
             _ => {}
         }
-        match self.settings.list_order {
+        match reading.list_order {
             ListOrder::OldestFirst => {}
             ListOrder::NewestFirst => orders.reverse(),
             ListOrder::Shuffled => {
@@ -121,19 +136,29 @@ impl Engine {
             }
         }
         let page = match fault {
+            Some(Fault::ListHuge) => huge(&orders, now, &reading),
             _ if orders.is_empty() => Page::no_data(),
-            None => rows(orders, now),
-            Some(fault) => {
-                Page::ok(orders.into_iter().map(|order| listed(order, fault, now)).collect::<Vec<Value>>())
-            }
+            None => rows(orders, now, &reading),
+            Some(fault) => Page::ok(
+                orders.into_iter().map(|order| listed(order, fault, now, &reading)).collect::<Vec<Value>>(),
+            ),
         };
         if fault == Some(Fault::ListTruncated) { page.cut_in_half() } else { page }
+    }
+
+    /// How long after it was applied an order is not listed.
+    fn unseen_for(&self, order: &BookedOrder) -> Duration {
+        let most = self.settings.interpretation.visibility_lag.most();
+        if most.is_zero() {
+            return most;
+        }
+        most.mul_f64(self.draw.fraction("visibility-lag", &order.order_id))
     }
 
     /// §4.5: request and response are not shown; here all of the user's orders, whatever the session.
     pub(crate) fn history(&self, caller: Caller, now: Duration) -> Page {
         let orders: Vec<&BookedOrder> = self.book.iter().filter(|order| order.user == caller.user).collect();
-        if orders.is_empty() { Page::no_data() } else { rows(orders, now) }
+        if orders.is_empty() { Page::no_data() } else { rows(orders, now, &self.settings.interpretation) }
     }
 
     /// §4.5. What an order that is not open answers is not shown; here the input-validation error.
@@ -187,7 +212,9 @@ fn placed(order_id: Option<String>) -> Page {
 fn application(fault: Fault) -> Application {
     match fault {
         Fault::PlacementDoubleForward => Application::Twice,
-        Fault::Placement200Error => Application::Never,
+        Fault::Placement200Error | Fault::Placement400BadRequest | Fault::Placement400Validation => {
+            Application::Never
+        }
         Fault::Placement200Truncated | Fault::Placement200NoOrderId => Application::Now,
         fault if fault.as_str().ends_with("-not-applied") => Application::Never,
         fault if fault.as_str().ends_with("-late") => Application::Late,
@@ -195,13 +222,35 @@ fn application(fault: Fault) -> Application {
     }
 }
 
-fn rows(orders: Vec<&BookedOrder>, now: Duration) -> Page {
-    Page::ok(orders.into_iter().map(|order| order.record(now)).collect::<Vec<_>>())
+/// The status in which a fault books an order.
+fn booked_as(fault: Fault) -> Option<OrderStatus> {
+    match fault {
+        Fault::PlacementBookedCompleted => Some(OrderStatus::Completed),
+        Fault::PlacementBookedRejected => Some(OrderStatus::Rejected),
+        Fault::PlacementBookedCancelled => Some(OrderStatus::Cancelled),
+        _ => None,
+    }
+}
+
+fn rows(orders: Vec<&BookedOrder>, now: Duration, reading: &Interpretation) -> Page {
+    Page::ok(orders.into_iter().map(|order| order.record(now, reading)).collect::<Vec<_>>())
+}
+
+/// The real orders, and fifty thousand of nobody: some 10 MB.
+fn huge(orders: &[&BookedOrder], now: Duration, reading: &Interpretation) -> Page {
+    let real = orders.iter().map(|order| json!(order.record(now, reading)).to_string());
+    let nobodys = (0..50_000).map(|number| {
+        format!(
+            r#"{{"orderId":"99{number:010}","symId":"EQT_NOBODY_EQ_NSE","side":"sell","qty":1,"type":"market","product":"intraday","validity":"day","status":"completed","legType":"main"}}"#
+        )
+    });
+    let records: Vec<String> = real.chain(nobodys).collect();
+    Page::json(StatusCode::OK, &Value::Null).with_body(format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(",")))
 }
 
 /// An order as the list shows it under a fault.
-fn listed(order: &BookedOrder, fault: Fault, now: Duration) -> Value {
-    let mut record = json!(order.record(now));
+fn listed(order: &BookedOrder, fault: Fault, now: Duration, reading: &Interpretation) -> Value {
+    let mut record = json!(order.record(now, reading));
     let Some(fields) = record.as_object_mut() else { return record };
     match fault {
         Fault::ListNumericIds => {

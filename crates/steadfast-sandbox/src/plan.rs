@@ -1,11 +1,12 @@
-use std::{error::Error, fmt, time::Duration};
+use std::{collections::BTreeMap, error::Error, fmt, time::Duration};
 
 use serde::Deserialize;
 use steadfast_spec::Endpoint;
 
 use crate::{
     draw::Draw,
-    fault::{Fault, Stage, UnknownFault},
+    fault::{Fault, Place, Stage, UnknownFault},
+    interpretation::InvalidAxis,
 };
 
 /// Which faults strike which requests.
@@ -26,6 +27,7 @@ struct Scripted {
     times: Option<u32>,
     late_by: Option<Duration>,
     answer_after: Option<Duration>,
+    at_byte: Option<u64>,
 }
 
 /// A fault that strikes, with what its script says about it.
@@ -34,6 +36,7 @@ pub(crate) struct Strike {
     pub(crate) fault: Fault,
     pub(crate) late_by: Option<Duration>,
     pub(crate) answer_after: Option<Duration>,
+    pub(crate) at_byte: Option<u64>,
 }
 
 /// What a plan may know about the request that it decides on.
@@ -50,6 +53,13 @@ pub(crate) struct Target<'a> {
 impl Plan {
     pub(crate) fn is_empty(&self) -> bool {
         self.rates.is_empty() && self.scripted.is_empty()
+    }
+
+    /// A fault that strikes connections, if one is planned.
+    pub(crate) fn connection_fault(&self) -> Option<Fault> {
+        let rates = self.rates.iter().map(|(fault, _)| *fault);
+        let mut planned = rates.chain(self.scripted.iter().map(|entry| entry.fault));
+        planned.find(|fault| fault.place() == Place::Connection)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -86,6 +96,10 @@ impl Plan {
         if entry.late_by_ms.is_some() && !fault.as_str().ends_with("-late") {
             return Err(InvalidFault::NotLate(fault));
         }
+        let at_bytes = [Fault::TransportResetAtByte, Fault::ConnectionResetMidRequest];
+        if entry.at_byte.is_some() && !at_bytes.contains(&fault) {
+            return Err(InvalidFault::NoByte(fault));
+        }
         if let Some(endpoint) = &entry.endpoint
             && !Endpoint::ALL.iter().any(|known| known.as_str() == endpoint)
         {
@@ -101,6 +115,7 @@ impl Plan {
             times: entry.times.or(exact.then_some(1)),
             late_by: entry.late_by_ms.map(Duration::from_millis),
             answer_after: entry.answer_after_ms.map(Duration::from_millis),
+            at_byte: entry.at_byte,
         });
         Ok(())
     }
@@ -132,7 +147,8 @@ impl Plan {
             Some(entry)
         })?;
         entry.times = entry.times.map(|times| times - 1);
-        Some(Strike { fault: entry.fault, late_by: entry.late_by, answer_after: entry.answer_after })
+        let Scripted { fault, late_by, answer_after, at_byte, .. } = *entry;
+        Some(Strike { fault, late_by, answer_after, at_byte })
     }
 
     /// The rates of a stage share one draw, so that at most one of them strikes and each keeps its own share.
@@ -144,21 +160,7 @@ impl Plan {
             left -= rate;
             left < 0.0
         })?;
-        Some(Strike { fault: *fault, late_by: None, answer_after: None })
-    }
-}
-
-impl Stage {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Connection => "connection",
-            Self::Credentials => "credentials",
-            Self::Quota => "quota",
-            Self::Placement => "placement",
-            Self::List => "list",
-            Self::Login => "login",
-            Self::Answer => "answer",
-        }
+        Some(Strike { fault: *fault, late_by: None, answer_after: None, at_byte: None })
     }
 }
 
@@ -188,6 +190,8 @@ pub struct FaultEntry {
     pub late_by_ms: Option<u64>,
     /// How long the client waits for the answer, in milliseconds.
     pub answer_after_ms: Option<u64>,
+    /// For a reset in the middle: after how many bytes.
+    pub at_byte: Option<u64>,
 }
 
 impl FaultEntry {
@@ -201,24 +205,25 @@ impl FaultEntry {
             ("times", self.times.is_some()),
             ("late_by_ms", self.late_by_ms.is_some()),
             ("answer_after_ms", self.answer_after_ms.is_some()),
+            ("at_byte", self.at_byte.is_some()),
         ];
         given.into_iter().find_map(|(field, given)| given.then_some(field))
     }
 }
 
-/// A script: `[[fault]]` tables of [`FaultEntry`].
+/// A script: `[[fault]]` tables of [`FaultEntry`], and an `[interpretation]` of axes and their values.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Script {
+pub(crate) struct Script {
     #[serde(default)]
-    fault: Vec<FaultEntry>,
+    pub(crate) fault: Vec<FaultEntry>,
+    #[serde(default)]
+    pub(crate) interpretation: BTreeMap<String, String>,
 }
 
 /// Reads a script file.
-pub(crate) fn read_script(text: &str) -> Result<Vec<FaultEntry>, InvalidFault> {
-    let script: Script =
-        toml::from_str(text).map_err(|error| InvalidFault::Script(error.message().to_owned()))?;
-    Ok(script.fault)
+pub(crate) fn read_script(text: &str) -> Result<Script, InvalidFault> {
+    toml::from_str(text).map_err(|error| InvalidFault::Script(error.message().to_owned()))
 }
 
 /// A fault that cannot be injected as asked.
@@ -237,8 +242,12 @@ pub enum InvalidFault {
     NotLate(Fault),
     /// A rate beside a field that selects exact requests.
     BesideRate(Fault, &'static str),
+    /// `at_byte` of a fault that does not strike at a byte.
+    NoByte(Fault),
     /// There is no such endpoint.
     Endpoint(Fault),
+    /// A script's interpretation has no such axis or value.
+    Axis(InvalidAxis),
     /// The script is not TOML of the form that is asked for.
     Script(String),
 }
@@ -251,6 +260,8 @@ impl fmt::Display for InvalidFault {
             Self::Nth(fault) => write!(f, "nth of {fault} counts from 1"),
             Self::Attempt(fault) => write!(f, "attempt of {fault} counts from 1"),
             Self::NotLate(fault) => write!(f, "late_by_ms of {fault} means nothing: it makes no order late"),
+            Self::NoByte(fault) => write!(f, "at_byte of {fault} means nothing: it strikes at no byte"),
+            Self::Axis(error) => write!(f, "interpretation: {error}"),
             Self::BesideRate(fault, field) => write!(f, "{field} of {fault} cannot stand beside rate"),
             Self::Endpoint(fault) => write!(f, "endpoint of {fault} is unknown"),
             Self::Script(message) => write!(f, "fault script: {message}"),
@@ -270,7 +281,7 @@ mod tests {
 
     fn plan(script: &str) -> Plan {
         let mut plan = Plan::default();
-        for entry in read_script(script).unwrap() {
+        for entry in read_script(script).unwrap().fault {
             plan.add(entry).unwrap();
         }
         plan
@@ -322,11 +333,11 @@ mod tests {
     #[test]
     fn what_cannot_be_injected_is_named() {
         let mut plan = Plan::default();
-        let entry = |text: &str| read_script(text).map(|mut entries| entries.remove(0));
+        let entry = |text: &str| read_script(text).map(|mut script| script.fault.remove(0));
         for (text, message) in [
             (
                 "[[fault]]\nname = 'x.y'",
-                "no fault is named \"x.y\"; the groups are placement, list, auth, quota, connection",
+                "no fault is named \"x.y\"; the groups are placement, list, auth, quota, connection, answer, transport, time",
             ),
             ("[[fault]]\nname = 'list.empty'\nrate = 1.5", "rate of list.empty is not between 0 and 1"),
             ("[[fault]]\nname = 'list.empty'\nrate = nan", "rate of list.empty is not between 0 and 1"),

@@ -4,6 +4,7 @@ use steadfast_spec::{Scope, Zone, zones};
 
 use crate::{
     enforce::{Enforcer, GatewayClock, Kind, Window, decide},
+    interpretation::Refused,
     settings::Settings,
 };
 
@@ -18,6 +19,9 @@ pub(crate) struct Key {
 #[derive(Debug)]
 pub(crate) struct Quotas {
     kinds: BTreeMap<Zone, Kind>,
+    /// How zones count that have no kind of their own.
+    other: Kind,
+    refused: Refused,
     clock: GatewayClock,
     lag: Duration,
     halved: bool,
@@ -50,6 +54,8 @@ impl Quotas {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             kinds: settings.enforcers.clone(),
+            other: settings.interpretation.counting.kind(),
+            refused: settings.interpretation.refused,
             clock: settings.clock,
             lag: settings.accounting_lag,
             halved: false,
@@ -122,10 +128,14 @@ impl Quotas {
     }
 
     fn hold(&mut self, key: &Key, now: Duration) {
-        let (kinds, clock, halved) = (&self.kinds, self.clock, self.halved);
+        let (kinds, clock, halved, refused) = (&self.kinds, self.clock, self.halved, self.refused);
         let held = self.held.entry(key.clone()).or_insert_with(|| {
-            let kind = kinds.get(&key.zone).copied().unwrap_or(Kind::SlidingLog);
-            Held { windows: enforcers(key.zone, kind, clock, halved), uncounted: Vec::new(), last: now }
+            let kind = kinds.get(&key.zone).copied().unwrap_or(self.other);
+            Held {
+                windows: enforcers(key.zone, kind, clock, halved, refused),
+                uncounted: Vec::new(),
+                last: now,
+            }
         });
         held.last = held.last.max(now);
         // What has become due is counted at the instant at which it became due.
@@ -159,7 +169,7 @@ impl Quotas {
     }
 }
 
-fn enforcers(zone: Zone, kind: Kind, clock: GatewayClock, halved: bool) -> Vec<Enforcer> {
+fn enforcers(zone: Zone, kind: Kind, clock: GatewayClock, halved: bool, refused: Refused) -> Vec<Enforcer> {
     let spec = zones().into_iter().find(|spec| spec.zone == zone);
     let windows = spec.map(|spec| spec.windows).unwrap_or_default();
     windows
@@ -170,6 +180,10 @@ fn enforcers(zone: Zone, kind: Kind, clock: GatewayClock, halved: bool) -> Vec<E
             Window::new(limit.max(1), window.period()).ok()
         })
         .map(|window| Enforcer::new(kind, window).clock(clock))
+        .map(|enforcer| match refused {
+            Refused::Free => enforcer,
+            Refused::Counted => enforcer.counting_rejects(),
+        })
         .collect()
 }
 

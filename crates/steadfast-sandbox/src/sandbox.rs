@@ -1,4 +1,4 @@
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use crate::{
     settings::EleventhSession,
     totp,
     truth::{Logins, OrderTruth, State},
+    wire::Hub,
 };
 
 /// A sandbox: one gateway with its users, its order book and its ground truth.
@@ -31,6 +32,8 @@ pub struct Sandbox {
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) engine: Mutex<Engine>,
+    /// Every connection that is open.
+    pub(crate) hub: Hub,
     tokens: Mutex<[String; 2]>,
 }
 
@@ -88,6 +91,7 @@ impl Sandbox {
         let shared = Shared {
             clock: Clock::new(),
             engine: Mutex::new(engine),
+            hub: Hub::default(),
             tokens: Mutex::new([String::new(), String::new()]),
         };
         let sandbox = Self { shared: Arc::new(shared) };
@@ -184,9 +188,15 @@ impl Sandbox {
             requests: record.requests,
             refusals: record.refusals.clone(),
             injected_429s: record.injected_429s,
-            faults: record.faults.clone(),
+            faults: record.faults.iter().map(|(fault, times)| ((*fault).to_owned(), *times)).collect(),
             logins: Logins { active_sessions: engine.sessions.active(now), ..record.logins },
         }
+    }
+
+    /// How often each fault struck so far; a fault that never did is absent.
+    #[must_use]
+    pub fn fault_counts(&self) -> BTreeMap<&'static str, u64> {
+        self.shared.engine.lock().record.faults.clone()
     }
 
     /// The first user's authenticator code, as of the gateway's clock.

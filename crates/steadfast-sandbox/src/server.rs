@@ -1,39 +1,28 @@
 use std::{
+    convert::Infallible,
     future::Future,
     io,
-    net::SocketAddr,
-    pin::{Pin, pin},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll},
+    net::{IpAddr, SocketAddr},
+    pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
-use bytes::Bytes;
-use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{Semaphore, watch},
     task::JoinSet,
 };
 use tower_service::Service;
 
-use crate::{PeerIp, admin::Admin, body::ConnectionReset, sandbox::Sandbox};
+use crate::{
+    admin::Admin,
+    sandbox::Sandbox,
+    wire::{self, Answer, Hub, Line},
+};
 
 /// Connections served at once; further ones wait in the listener's backlog.
 const MOST_CONNECTIONS: usize = 1_024;
-/// How long a client may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take from a request's head to its answer's head.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long open requests may take to end once the server is told to stop.
 const DRAIN: Duration = Duration::from_secs(2);
 
@@ -44,7 +33,37 @@ impl Sandbox {
     ///
     /// The listener's, if it fails for good.
     pub async fn serve(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        serve(listener, self.gateway(), shutdown).await
+        let shared = self.shared.clone();
+        listen(listener, shutdown, move |stream, peer, stop| {
+            wire::serve(shared.clone(), stream, peer.ip(), stop)
+        })
+        .await
+    }
+
+    /// Serves the gateway on one connection of any kind until it ends, for a client at `peer`.
+    ///
+    /// This is how a test puts a real HTTP client before the gateway without a socket:
+    ///
+    /// ```
+    /// use steadfast_sandbox::Sandbox;
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let sandbox = Sandbox::builder().fault("transport.status-line-cut", 1.0)?.build()?;
+    /// let (mut client, server) = duplex(4_096);
+    /// tokio::spawn(async move { sandbox.serve_line(server, [127, 0, 0, 1].into()).await });
+    ///
+    /// client.write_all(b"GET /v2/api/oms/orders HTTP/1.1\r\nhost: sandbox\r\n\r\n").await?;
+    /// let mut answer = String::new();
+    /// client.read_to_string(&mut answer).await?;
+    /// assert_eq!(answer, "HTTP/1.1 20");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn serve_line(&self, line: impl Line, peer: IpAddr) {
+        let (_running, stop) = watch::channel(());
+        wire::serve(self.shared.clone(), line, peer, stop).await;
     }
 
     /// Serves the admin API on `listener` until `shutdown` completes.
@@ -57,18 +76,25 @@ impl Sandbox {
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        serve(listener, Admin::new(self.clone()), shutdown).await
+        let admin = Admin::new(self.clone());
+        listen(listener, shutdown, move |stream, _, stop| {
+            let admin = admin.clone();
+            let service = move |request| {
+                let answer = admin.clone().call(request);
+                async move { answer.await.map_or_else(|never: Infallible| match never {}, Answer::Response) }
+            };
+            async move { wire::converse(stream, service, stop, &Hub::default()).await }
+        })
+        .await
     }
 }
 
-async fn serve<S, B>(listener: TcpListener, service: S, shutdown: impl Future<Output = ()>) -> io::Result<()>
+async fn listen<C, F>(listener: TcpListener, shutdown: impl Future<Output = ()>, serve: C) -> io::Result<()>
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = ConnectionReset> + Clone + Send + 'static,
-    S::Future: Send,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: std::error::Error + Send + Sync,
+    C: Fn(TcpStream, SocketAddr, watch::Receiver<()>) -> F,
+    F: Future<Output = ()> + Send + 'static,
 {
-    let graceful = GracefulShutdown::new();
+    let (running, stop) = watch::channel(());
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     // Dropped with this future, and every connection with it.
     let mut connections = JoinSet::new();
@@ -78,38 +104,35 @@ where
             biased;
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => {
-                if let Err(error) = ended {
-                    tracing::error!(%error, "connection failed");
-                }
+                report(ended);
                 continue;
             }
             accepted = accept(&listener, &places) => accepted?,
         };
-        let reset = Arc::new(AtomicBool::new(false));
-        let io = TokioIo::new(Resettable { stream, reset: reset.clone() });
-        let service = Connection { service: service.clone(), peer, reset };
-        let connection = hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .max_headers(64)
-            .max_buf_size(64 * 1024)
-            .auto_date_header(false)
-            .serve_connection(io, service);
-        let connection = graceful.watch(connection);
+        let connection = serve(stream, peer, stop.clone());
         connections.spawn(async move {
-            // A client that went away, or one that was reset on purpose, is not the server's failure.
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "connection ended");
-            }
+            connection.await;
             drop(place);
         });
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+    running.send_replace(());
+    let ended = async {
+        while let Some(ended) = connections.join_next().await {
+            report(ended);
+        }
+    };
+    if tokio::time::timeout(DRAIN, ended).await.is_err() {
         tracing::warn!("connections were still open at the end");
     }
     connections.shutdown().await;
     Ok(())
+}
+
+fn report(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "connection failed");
+    }
 }
 
 type Place = tokio::sync::OwnedSemaphorePermit;
@@ -143,79 +166,4 @@ fn is_passing(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
     ) || matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
-}
-
-/// One connection's way to the service: knows the peer, and notes when the connection is to be reset.
-#[derive(Clone)]
-struct Connection<S> {
-    service: S,
-    peer: SocketAddr,
-    reset: Arc<AtomicBool>,
-}
-
-impl<S, B> hyper::service::Service<Request<Incoming>> for Connection<S>
-where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = ConnectionReset> + Clone + Send + 'static,
-    S::Future: Send,
-    B: 'static,
-{
-    type Response = Response<B>;
-    type Error = ConnectionReset;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, ConnectionReset>> + Send>>;
-
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(PeerIp(self.peer.ip()));
-        let reset = self.reset.clone();
-        let answer = self.service.clone().call(request);
-        Box::pin(async move {
-            let answer = tokio::time::timeout(REQUEST_TIMEOUT, answer).await.unwrap_or(Err(ConnectionReset));
-            if answer.is_err() {
-                reset.store(true, Ordering::Release);
-            }
-            answer
-        })
-    }
-}
-
-/// A stream that ends with a TCP reset instead of a regular close once it is told to.
-struct Resettable {
-    stream: TcpStream,
-    reset: Arc<AtomicBool>,
-}
-
-impl Drop for Resettable {
-    fn drop(&mut self) {
-        if self.reset.load(Ordering::Acquire) {
-            // A lingering time of zero makes the close a reset. Should it fail, the client sees a close: also lost.
-            let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
-        }
-    }
-}
-
-impl AsyncRead for Resettable {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Resettable {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.reset.load(Ordering::Acquire) {
-            // A regular close must not overtake the reset.
-            return Poll::Ready(Ok(()));
-        }
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
 }

@@ -4,7 +4,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -13,9 +13,10 @@ use http_body_util::BodyExt;
 use tower_service::Service;
 
 use crate::{
-    arrival::{Action, Arrival, Hint, Page, UnreadBody},
-    body::{Body, ConnectionReset},
+    arrival::{Action, Arrival, Page, UnreadBody},
+    body::{Body, NoAnswer},
     sandbox::Shared,
+    wire::{Answer, Script},
 };
 
 /// How much of a request's body is read; an order's form is a few hundred bytes.
@@ -23,12 +24,11 @@ const BODY_LIMIT: usize = 64 * 1024;
 
 /// How long the name of an intent may be; the ground truth keeps a million of them.
 const LONGEST_INTENT: usize = 200;
-/// The end of the year 9999, behind which HTTP has no dates.
-const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 
 /// The gateway as a tower service, without sockets: what the TCP server puts behind each connection.
 ///
-/// Its error is a connection that was reset without an answer.
+/// Its error is a request without an answer. Of faults whose bytes are no HTTP it gives what an HTTP client makes of
+/// them ([`Seen`](crate::Seen)); faults that strike connections it refuses by name.
 ///
 /// # Clone
 ///
@@ -47,10 +47,49 @@ impl Gateway {
         Self { shared }
     }
 
-    async fn answer<B>(shared: Arc<Shared>, request: Request<B>) -> Result<Response<Body>, ConnectionReset>
+    /// Answers a request that came over a connection, by bytes where they are the fault.
+    ///
+    /// This is for servers of one's own, such as [`serve_answers`](crate::wire::serve_answers); the tower service
+    /// does the same with what an HTTP client would make of the bytes.
+    pub async fn answer<B>(&self, request: Request<B>) -> Answer<Body>
     where
         B: http_body::Body<Data = Bytes>,
     {
+        let (action, wall) = self.act(request).await;
+        match action {
+            Action::Respond(page) => Answer::Response(response(page, wall)),
+            Action::Reset => Answer::Reset,
+            Action::Spoil(spoiled) => Answer::Script(Script::of(spoiled, wall)),
+        }
+    }
+
+    /// Answers a request without a connection.
+    async fn answer_in_process<B>(self, request: Request<B>) -> Result<Response<Body>, NoAnswer>
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        if let Some(fault) = self.shared.engine.lock().plan.connection_fault() {
+            return Err(NoAnswer::NeedsConnection(fault));
+        }
+        let (action, wall) = self.act(request).await;
+        let page = match action {
+            Action::Respond(page) => page,
+            Action::Reset => return Err(NoAnswer::Reset),
+            Action::Spoil(spoiled) => {
+                let (after, page) = spoiled.as_seen(wall);
+                tokio::time::sleep(after).await;
+                page.ok_or(NoAnswer::Reset)?
+            }
+        };
+        Ok(response(page, wall))
+    }
+
+    /// What the gateway does about a request, once it does it, and its wall clock then.
+    async fn act<B>(&self, request: Request<B>) -> (Action, Duration)
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        let shared = &self.shared;
         let (parts, body) = request.into_parts();
         let text = |name: header::HeaderName| {
             // Two values contradict each other; none of them is believed.
@@ -69,18 +108,19 @@ impl Gateway {
             method: parts.method,
             body: read(body).await,
         };
+        let ticket = shared.engine.lock().announce(&arrival);
+        if !ticket.delay.is_zero() {
+            tokio::time::sleep(ticket.delay).await;
+        }
         let (reply, wall) = {
             let now = shared.clock.now();
             let mut engine = shared.engine.lock();
-            (engine.receive(now, &arrival), engine.wall(now))
+            (engine.receive(now, &arrival, ticket), engine.wall(now))
         };
         if !reply.after.is_zero() {
             tokio::time::sleep(reply.after).await;
         }
-        match reply.action {
-            Action::Respond(page) => Ok(response(page, wall.saturating_add(reply.after))),
-            Action::Reset => Err(ConnectionReset),
-        }
+        (reply.action, wall.saturating_add(reply.after))
     }
 }
 
@@ -89,16 +129,16 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
 {
     type Response = Response<Body>;
-    type Error = ConnectionReset;
+    type Error = NoAnswer;
     // Boxed: this is the far end of a connection, not a layer on its way.
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, ConnectionReset>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, NoAnswer>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionReset>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), NoAnswer>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        Box::pin(Self::answer(self.shared.clone(), request))
+        Box::pin(self.clone().answer_in_process(request))
     }
 }
 
@@ -119,16 +159,8 @@ async fn read<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes, Unread
 
 fn response(page: Page, wall: Duration) -> Response<Body> {
     let mut headers = HeaderMap::with_capacity(4);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.content_type));
-    let skew = Duration::from_secs(page.date_skew.unsigned_abs().into());
-    let shown = if page.date_skew < 0 { wall.saturating_sub(skew) } else { wall.saturating_add(skew) };
-    let date = httpdate::fmt_http_date(UNIX_EPOCH + shown.min(LAST_DATE));
-    let hint = page.hint.as_ref().map(|hint| match hint {
-        Hint::Location(address) => (header::LOCATION, address.as_str()),
-        Hint::RetryAfter(wait) => (header::RETRY_AFTER, wait.as_ref()),
-    });
-    for (name, text) in [Some((header::DATE, date.as_str())), hint].into_iter().flatten() {
-        if let Ok(value) = HeaderValue::from_str(text) {
+    for (name, text) in page.headers(wall) {
+        if let Ok(value) = HeaderValue::from_str(&text) {
             headers.insert(name, value);
         }
     }

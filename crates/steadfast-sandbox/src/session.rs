@@ -71,6 +71,17 @@ impl Sessions {
         self.by_token.clear();
     }
 
+    /// Kills every token of a user.
+    pub(crate) fn revoke_user(&mut self, user: UserIndex) {
+        self.by_token.retain(|_, session| session.user != user);
+    }
+
+    /// The token of a user's latest session that is alive.
+    pub(crate) fn latest(&self, user: UserIndex, now: Duration) -> Option<String> {
+        let alive = self.of(user).filter(|(_, session)| now < session.issued + TOKEN_LIFE);
+        alive.max_by_key(|(_, session)| session.number).map(|(token, _)| token.clone())
+    }
+
     pub(crate) fn evict_oldest(&mut self, user: UserIndex) {
         let oldest = self.of(user).min_by_key(|(_, session)| session.number).map(|(token, _)| token.clone());
         if let Some(token) = oldest {

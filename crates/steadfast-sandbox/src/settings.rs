@@ -2,29 +2,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use steadfast_spec::{Paths, Zone};
 
-use crate::enforce::{GatewayClock, Kind};
-
-/// How a POST or PUT with a JSON body, or without a `Content-Type`, is refused: §7 names both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum JsonBody {
-    /// 400 `Bad request`, from the gateway.
-    #[default]
-    BadRequest,
-    /// 415, from the application.
-    UnsupportedMediaType,
-}
-
-/// How a request from an address that is not on the app's whitelist is refused: §5.6 names both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum IpRefusal {
-    /// 401 with no detail.
-    #[default]
-    Unauthorized,
-    /// 403.
-    Forbidden,
-}
+use crate::{
+    enforce::{GatewayClock, Kind},
+    interpretation::Interpretation,
+};
 
 /// What happens to a user's eleventh login session: §8 says only that there are at most ten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,43 +16,6 @@ pub enum EleventhSession {
     EvictOldest,
     /// The login is refused with 403.
     Refuse,
-}
-
-/// Which orders `GET /api/oms/orders` lists: "the session's orders" (§4.5) has two readings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ListScope {
-    /// Those placed with the same access token.
-    #[default]
-    LoginSession,
-    /// All of the user's.
-    User,
-}
-
-/// In which order `GET /api/oms/orders` lists.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ListOrder {
-    /// Oldest first.
-    #[default]
-    OldestFirst,
-    /// Newest first.
-    NewestFirst,
-    /// In a new order for each read.
-    Shuffled,
-}
-
-/// Whether a 429 says when to come back; the specification is silent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RetryAfter {
-    /// No `Retry-After` header.
-    #[default]
-    Absent,
-    /// The whole seconds until a request would be admitted.
-    Seconds,
-    /// A number that nobody can mean.
-    Absurd,
 }
 
 /// The body of a successful individual login, which §4.3 does not show.
@@ -90,12 +34,8 @@ pub enum LoginAnswer {
 pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) paths: Paths,
-    pub(crate) json_body: JsonBody,
-    pub(crate) ip_refusal: IpRefusal,
+    pub(crate) interpretation: Interpretation,
     pub(crate) eleventh_session: EleventhSession,
-    pub(crate) list_scope: ListScope,
-    pub(crate) list_order: ListOrder,
-    pub(crate) retry_after: RetryAfter,
     pub(crate) login_answer: LoginAnswer,
     pub(crate) totp_window: u64,
     pub(crate) lock_out_after: Option<u32>,
@@ -115,12 +55,8 @@ impl Default for Settings {
         Self {
             seed: 0,
             paths: Paths::public(),
-            json_body: JsonBody::default(),
-            ip_refusal: IpRefusal::default(),
+            interpretation: Interpretation::default(),
             eleventh_session: EleventhSession::default(),
-            list_scope: ListScope::default(),
-            list_order: ListOrder::default(),
-            retry_after: RetryAfter::default(),
             login_answer: LoginAnswer::default(),
             totp_window: 1,
             lock_out_after: None,

@@ -68,7 +68,7 @@ pub struct ArrivalTruth {
     pub method: String,
     /// The path below the base address.
     pub path: String,
-    /// The status of the answer; 0 if the connection was reset.
+    /// The status of the answer; 0 if a client sees none.
     pub status: u16,
     /// The zones that it falls under.
     pub zones: Vec<&'static str>,
@@ -101,11 +101,16 @@ pub(crate) struct Record {
     pub(crate) requests: u64,
     pub(crate) refusals: BTreeMap<String, u64>,
     pub(crate) injected_429s: u64,
-    pub(crate) faults: BTreeMap<String, u64>,
+    pub(crate) faults: BTreeMap<&'static str, u64>,
     pub(crate) logins: Logins,
 }
 
 impl Record {
+    /// A fault struck.
+    pub(crate) fn count(&mut self, fault: &'static str) {
+        *self.faults.entry(fault).or_default() += 1;
+    }
+
     pub(crate) fn push(&mut self, arrival: ArrivalTruth, most: usize) {
         if let Some(zone) = arrival.zone_refused {
             *self.refusals.entry(zone.to_owned()).or_default() += 1;
@@ -113,7 +118,7 @@ impl Record {
             self.injected_429s += 1;
         }
         for &fault in &arrival.faults {
-            *self.faults.entry(fault.to_owned()).or_default() += 1;
+            self.count(fault);
         }
         if self.arrivals.len() >= most {
             self.arrivals.pop_front();

@@ -1,5 +1,6 @@
 //! The only source of chance in a simulation.
 
+mod scripts;
 mod shrink;
 mod site;
 mod tape;
@@ -10,6 +11,7 @@ use std::{
 };
 
 pub use self::{
+    scripts::Scripts,
     shrink::shrink,
     site::Site,
     tape::{Tape, UnreadableTape},
@@ -38,8 +40,15 @@ pub use self::{
 pub struct Chooser {
     source: Source,
     without: Vec<String>,
+    fixed: Vec<Fixed>,
     record: Option<Mutex<BTreeMap<Site, u32>>>,
+    /// Sites of these names are written down when they are asked, with how many choices they had.
+    heard: &'static [&'static str],
+    asked: Mutex<Vec<(Site, u32)>>,
 }
+
+/// A choice that is not left to chance: at every site of this name, or only for this thing.
+pub type Fixed = (&'static str, Option<u64>, u32);
 
 #[derive(Debug)]
 enum Source {
@@ -51,19 +60,43 @@ impl Chooser {
     /// Draws from `seed`.
     #[must_use]
     pub const fn rng(seed: u64) -> Self {
-        Self { source: Source::Rng(seed), without: Vec::new(), record: None }
+        Self::from(Source::Rng(seed))
     }
 
     /// Answers what stands on `tape`, and 0 where nothing does.
     #[must_use]
     pub const fn tape(tape: Tape) -> Self {
-        Self { source: Source::Tape(tape), without: Vec::new(), record: None }
+        Self::from(Source::Tape(tape))
+    }
+
+    const fn from(source: Source) -> Self {
+        Self {
+            source,
+            without: Vec::new(),
+            fixed: Vec::new(),
+            record: None,
+            heard: &[],
+            asked: Mutex::new(Vec::new()),
+        }
     }
 
     /// Answers 0 at every site of one of these names.
     #[must_use]
     pub fn without(self, names: &[String]) -> Self {
         Self { without: names.to_vec(), ..self }
+    }
+
+    /// Answers this where it is asked; of two that fit the first counts.
+    #[must_use]
+    pub fn fixing(self, fixed: &[Fixed]) -> Self {
+        Self { fixed: fixed.to_vec(), ..self }
+    }
+
+    /// Writes down at which sites of these names it is asked.
+    #[must_use]
+    pub const fn hearing(mut self, names: &'static [&'static str]) -> Self {
+        self.heard = names;
+        self
     }
 
     /// Writes down what it answers from now on.
@@ -74,42 +107,63 @@ impl Chooser {
 
     /// One of `n` equally likely choices, from 0.
     pub fn choose(&self, site: Site, n: u32) -> u32 {
-        if self.leaves_out(site) {
-            return 0;
-        }
-        let choice = match &self.source {
-            // The high half of the product: evenly spread to within 2^-32 of each other.
-            Source::Rng(seed) => ((site.mixed(*seed) >> 32) * u64::from(n)) >> 32,
-            Source::Tape(tape) => u64::from(tape.get(site).min(n.saturating_sub(1))),
-        };
-        let choice = u32::try_from(choice).unwrap_or_default();
-        self.write_down(site, choice);
-        choice
+        // The high half of the product: evenly spread to within 2^-32 of each other.
+        self.answer(site, n, |bits| u32::try_from(((bits >> 32) * u64::from(n)) >> 32).unwrap_or_default())
     }
 
     /// One of as many choices as there are weights, each as likely as its weight is heavy.
     ///
     /// A tape may hold a choice that its seed would never have drawn.
     pub fn weigh(&self, site: Site, weights: &[u32]) -> u32 {
+        let n = u32::try_from(weights.len()).unwrap_or(u32::MAX);
+        self.answer(site, n, |bits| {
+            let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
+            let mut left = ((u128::from(bits) * u128::from(total)) >> 64) as u64;
+            let heavier = weights.iter().position(|&weight| {
+                let hit = left < u64::from(weight);
+                left = left.saturating_sub(u64::from(weight));
+                hit
+            });
+            heavier.map_or(0, |index| u32::try_from(index).unwrap_or_default())
+        })
+    }
+
+    fn answer(&self, site: Site, n: u32, draw: impl FnOnce(u64) -> u32) -> u32 {
         if self.leaves_out(site) {
             return 0;
         }
-        let last = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let choice = match &self.source {
-            Source::Rng(seed) => {
-                let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
-                let mut left = ((u128::from(site.mixed(*seed)) * u128::from(total)) >> 64) as u64;
-                let heavier = weights.iter().position(|&weight| {
-                    let hit = left < u64::from(weight);
-                    left = left.saturating_sub(u64::from(weight));
-                    hit
-                });
-                heavier.map_or(0, |index| u32::try_from(index).unwrap_or_default())
-            }
-            Source::Tape(tape) => tape.get(site).min(last),
+        self.hear(site, n);
+        let fits = |(what, of, _): &&Fixed| *what == site.what() && of.is_none_or(|of| of == site.thing());
+        let choice = match (self.fixed.iter().find(fits), &self.source) {
+            (Some((_, _, choice)), _) => (*choice).min(n.saturating_sub(1)),
+            (None, Source::Rng(seed)) => draw(site.mixed(*seed)),
+            (None, Source::Tape(tape)) => tape.get(site).min(n.saturating_sub(1)),
         };
         self.write_down(site, choice);
         choice
+    }
+
+    /// Every site that was heard, in the order in which they were first asked, and how many choices it had.
+    fn asked(&self) -> Vec<(Site, u32)> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn hear(&self, site: Site, n: u32) {
+        if self.heard.contains(&site.what()) {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            if !asked.iter().any(|(earlier, _)| *earlier == site) {
+                asked.push((site, n));
+            }
+        }
+    }
+
+    /// The tape that it answers from, if it does.
+    #[must_use]
+    pub const fn on_tape(&self) -> Option<&Tape> {
+        match &self.source {
+            Source::Rng(_) => None,
+            Source::Tape(tape) => Some(tape),
+        }
     }
 
     /// What was answered since [`recording`](Self::recording); an empty tape without it.

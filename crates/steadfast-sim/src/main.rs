@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use steadfast_sim::{limits, orders};
+use steadfast_sim::{
+    limits,
+    orders::{self, requests, scripts},
+};
 
 /// Simulates trading days in virtual time, and judges the clients by the gateway's books.
 #[derive(Debug, Parser)]
@@ -13,11 +16,17 @@ enum Command {
     Limits(limits::Args),
     /// Orders placed twice, lost or wrongly claimed while answers get lost.
     Orders(orders::Args),
+    /// Every script of a few faults over one order.
+    Scripts(scripts::Args),
+    /// Requests on the wire for each call, in calm and in storm.
+    Requests(requests::Args),
 }
 
 fn main() -> ExitCode {
     match Command::parse() {
         Command::Limits(args) => limits::run(&args),
         Command::Orders(args) => orders::run(&args),
+        Command::Scripts(args) => scripts::run(&args),
+        Command::Requests(args) => requests::run(&args),
     }
 }

@@ -1,25 +1,34 @@
 //! The `orders` simulation: trading sessions in which answers get lost, judged by the gateway's books.
 //!
-//! Each seed is a session of 50 to 500 orders at about ten a second from 1 to 50 callers, three in ten of them
-//! identical to the one before. Every seed draws its own subset of all faults, each at its own rate, its own latency
+//! Each seed is a session of 1 to 500 orders, mostly few, at about ten a second from 1 to 50 callers, three in ten of
+//! them identical to the one before. Every seed draws its own subset of all faults, each at its own rate, its own latency
 //! and its own reading of what the specification leaves open; over all seeds, three in ten attempts are in doubt or
-//! more. When the callers have been told, nothing goes wrong any more, and nothing may stay in doubt.
+//! more. In some seeds the process dies and another one takes its place, or somebody else trades on the same account.
+//! When the callers have been told, nothing goes wrong any more, and nothing may stay in doubt.
 //!
 //! What a client is judged by is the gateway's own book, in which every order bears the name of who wanted it.
 
 mod campaign;
+mod canary;
+mod counts;
 mod crash;
+mod existence;
 mod failure;
+mod foreign;
 mod oracle;
 mod ours;
+mod reading;
 mod report;
+pub mod requests;
 mod rivals;
 mod script;
+pub mod scripts;
 mod session;
+mod state;
 mod trader;
 mod workload;
 
-pub use self::ours::Medium;
+pub use self::{canary::Canary, ours::Medium};
 
 use std::{fs, ops::Range, path::PathBuf, process::ExitCode, str::FromStr, time::Duration};
 
@@ -28,9 +37,10 @@ use steadfast::{BoxError, dedup::Settings};
 use crate::{
     chooser::{Chooser, Tape},
     orders::{
-        campaign::{Campaign, Failure, Outcome},
+        campaign::{Campaign, Failure, MOST_FAILURES, Outcome},
         oracle::Expected,
         session::World,
+        state::{Run, StateFile},
     },
 };
 
@@ -49,9 +59,19 @@ pub struct Args {
     /// Replays a tape, such as a failure leaves behind.
     #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
     pub tape: Option<PathBuf>,
-    /// Ends with the seed that completes so many orders.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    pub orders: u64,
+    /// Ends with the seed that completes so many orders: a million, and with `--state` never.
+    #[arg(long, value_name = "N")]
+    pub orders: Option<u64>,
+    /// Goes on with the campaign in this file, or begins it; it is written every few seconds, so that a campaign can be
+    /// run in slices and killed at any time.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "tape"])]
+    pub state: Option<PathBuf>,
+    /// The commit that the sums of a campaign are kept for.
+    #[arg(long, value_name = "HASH", env = "STEADFAST_COMMIT", default_value = "", hide_env = true)]
+    pub commit: String,
+    /// Ends with the first seed that breaks a promise, and only names it.
+    #[arg(long)]
+    pub first: bool,
     /// Begins no new seed after so many minutes.
     #[arg(long, value_name = "M")]
     pub minutes: Option<u64>,
@@ -81,6 +101,12 @@ pub struct Args {
     /// The rivals trade one seed out of so many; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rivals_every: u64,
+    /// Fails unless every fault has struck a hundred times, and every outcome and state of the journal was met.
+    #[arg(long)]
+    pub demand_existence: bool,
+    /// Makes the client wrong on purpose: then the run must fail.
+    #[arg(long, value_enum, conflicts_with = "crashes")]
+    pub canary: Option<Canary>,
     /// Leaves a choice at its plain value, by the name that it has on tapes, such as `list.form`; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub without: Vec<String>,
@@ -148,15 +174,33 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
         }
         return Ok(replay.broken.is_empty());
     }
-    let outcome = campaign.run()?;
-    report::print(args, &outcome);
-    if let Some(first) = outcome.failures.first() {
+    if args.canary.is_none() {
+        campaign.canaries()?;
+    }
+    let run = match &args.state {
+        None => campaign.run(Run::from(&args.commit, "", campaign.seeds.start), |_| Ok::<_, BoxError>(()))?,
+        Some(path) => {
+            let mut file = StateFile::open(path)?;
+            let run = file.resume(&args.commit, &failure::modes(args), campaign.seeds.start);
+            let run = campaign.run(run, |run| file.keep(run))?;
+            report::history(file.runs());
+            run
+        }
+    };
+    report::print(args, &run);
+    let failures = &run.outcome.failures;
+    if args.first {
+        for Failure { seed, broken } in failures {
+            report::complain(format_args!("failed: seed {seed} {broken:?}"));
+        }
+    } else if let Some(first) = failures.first() {
         failure::explain(args, &campaign, first)?;
-        for other in &outcome.failures[1..] {
+        for other in &failures[1..] {
             report::complain(format_args!("also failed: seed {} {:?}", other.seed, other.broken));
         }
     }
-    Ok(outcome.failures.is_empty())
+    let enough = !args.demand_existence || existence::demand(&run.outcome);
+    Ok(failures.is_empty() && enough)
 }
 
 fn campaign(args: &Args) -> Campaign {
@@ -167,11 +211,13 @@ fn campaign(args: &Args) -> Campaign {
         campaign.world.settings = settings.lateness(Duration::from_secs(seconds));
     }
     campaign.seeds = args.seed.map_or_else(|| args.seeds.0.clone(), |seed| seed..seed + 1);
-    campaign.orders = args.orders;
+    campaign.orders = args.orders.unwrap_or(if args.state.is_some() { u64::MAX } else { 1_000_000 });
     campaign.time = args.minutes.map(|minutes| minutes * 60).or(args.seconds).map(Duration::from_secs);
     campaign.world.medium = args.wire;
+    campaign.most_failures = if args.first { 1 } else { MOST_FAILURES };
     campaign.without.clone_from(&args.without);
     campaign.world.crashes = args.crashes;
+    campaign.world.canary = args.canary;
     if args.plain {
         campaign.world.plain = true;
         campaign.without.extend(OPEN_QUESTIONS.map(str::to_owned));
@@ -197,6 +243,8 @@ fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
             medium: Medium::Direct,
             plain: false,
             crashes: false,
+            aftermath: false,
+            canary: None,
             lateness,
             watched: watched + SPARE,
         },
@@ -204,6 +252,8 @@ fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
         orders: u64::MAX,
         time: None,
         rivals_every: 0,
+        most_failures: MOST_FAILURES,
         without: Vec::new(),
+        fixed: Vec::new(),
     }
 }

@@ -31,7 +31,7 @@ use self::acks::{Acks, Told};
 pub(crate) use self::{
     body::Body,
     broken::Broken,
-    fault::{Fault, Kind, Way, catalogue},
+    fault::{FORMS, Fault, Kind, Way, catalogue},
     pipe::Pipe,
     weather::{Lateness, Weather},
 };

@@ -36,6 +36,8 @@ const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 #[must_use]
 pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>) -> Outcome {
     match status.as_u16() {
+        502 if crate::Planted::BadGatewayIsRefusal.is_on() => Outcome::Rejected,
+        429 if crate::Planted::TooManyIsDoubt.is_on() => AFTER_ABSENCE,
         429 | 401 => Outcome::NotExecuted,
         403 | 404 | 405 | 415 => Outcome::Rejected,
         400 => bad_request(body),
@@ -63,6 +65,7 @@ fn bad_request(body: Peek<'_>) -> Outcome {
             Outcome::Rejected
         }
         Ok(Envelope::Error { msg }) if msg == msg::INTERNAL_ERROR => AFTER_ABSENCE,
+        _ if crate::Planted::EveryBadRequestIsRefusal.is_on() => Outcome::Rejected,
         _ => NEVER,
     }
 }

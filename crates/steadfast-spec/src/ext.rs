@@ -15,7 +15,7 @@ use std::{
     time::Instant,
 };
 
-pub use crate::{Fate, Lane, Outcome};
+pub use crate::{Fate, Lane, Outcome, Place};
 
 /// What is known of a request from its method and path, shared by every send of it. Set by the route layer.
 pub type Route = Arc<crate::Route>;
@@ -111,6 +111,13 @@ impl Default for Account {
 /// Marks an answer that nothing further out may repeat: either the repeats are spent, or repeating is not safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoNotRetry;
+
+/// Marks an answer of 200 to a place-order whose envelope says `error` (§1).
+///
+/// Its outcome is unknown, as that of every 200 without an order id; but here the service itself says that it took no
+/// order, and a list that lacks the order agrees with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorEnvelope;
 
 /// Marks a request that repeats one already admitted once: it waits at the head of its lane, not at the tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

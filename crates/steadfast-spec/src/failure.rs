@@ -65,6 +65,7 @@ impl Failure {
     pub fn outcome(&self) -> Outcome {
         match self.fate {
             Fate::NeverLeft => Outcome::NotSent,
+            Fate::Lost if crate::Planted::LostIsNotSent.is_on() => Outcome::NotSent,
             Fate::Answered | Fate::Lost => Outcome::Unknown { resend: Resend::AfterAbsence },
         }
     }

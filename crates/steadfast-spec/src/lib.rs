@@ -62,6 +62,8 @@ mod operation;
 mod order;
 mod order_change;
 mod outcome;
+mod place;
+mod planted;
 mod record;
 mod retry_after;
 mod route;
@@ -71,6 +73,9 @@ mod token;
 mod zone;
 
 pub use rust_decimal::Decimal;
+
+#[doc(hidden)]
+pub use crate::planted::Planted;
 
 pub use crate::{
     base_url::{BaseUrl, InvalidBaseUrl},
@@ -87,6 +92,7 @@ pub use crate::{
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},
     order_change::OrderChange,
     outcome::{Fate, Outcome, Resend},
+    place::Place,
     record::{Code, FieldNames, OrderRecord, UnreadableRecord, parse_order_list},
     retry_after::RetryAfter,
     route::{Paths, Route, Routes},

@@ -199,6 +199,12 @@ impl Routes {
         self.entries.iter().find(|(t, ..)| template_matches(t, path)).map(|(t, ..)| t.as_str())
     }
 
+    /// How an endpoint is reached: by which method, under which template, and what that says of a request.
+    pub fn of_endpoint(&self, endpoint: Endpoint) -> impl Iterator<Item = (&Method, &str, &Route)> {
+        let entries = self.entries.iter().filter(move |(_, route, _)| route.endpoint == Some(endpoint));
+        entries.map(|(template, route, method)| (method, template.as_str(), &**route))
+    }
+
     /// The methods that the table knows for a path.
     pub fn methods<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Method> + 'a {
         self.entries.iter().filter(move |(t, ..)| template_matches(t, path)).map(|(_, _, m)| m)
@@ -213,6 +219,13 @@ impl Default for Routes {
 
 /// True if `path` has the template's segments; paths are case-sensitive (§7, 404).
 fn template_matches(template: &str, path: &str) -> bool {
+    if template == path {
+        return true;
+    }
+    // Most have no parameter, and then nothing else matches.
+    if !template.contains('{') {
+        return false;
+    }
     let mut wanted = template.split('/');
     let mut given = path.split('/');
     loop {

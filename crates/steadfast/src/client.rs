@@ -1,34 +1,34 @@
 mod builder;
 mod changes;
 mod events;
+mod halting;
 mod lists;
+mod placing;
 mod record;
 mod records;
 mod splitter;
 
-use std::{error::Error as StdError, fmt};
+use std::{error::Error as StdError, fmt, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::BoxStream};
 use http::{HeaderValue, Request, Response, StatusCode, header, response::Parts};
 use http_body_util::{BodyExt, Full, Limited, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
-use steadfast_dedup::{Ledger, OrderEvent, Recover, RecoveredOrder, Resolution, Verdict};
+use steadfast_dedup::{Ledger, OrderEvent, Recover, RecoveredOrder, Verdict};
 use steadfast_limit::ZoneLimiter;
-use steadfast_spec::{
-    BaseUrl, BoxError, Class, Envelope, EnvelopeError, Operation, OrderRequest, Outcome, Paths, PlacedOrder,
-    Resend, ext,
-};
+use steadfast_spec::{BaseUrl, BoxError, Class, Envelope, EnvelopeError, Operation, Outcome, Paths, Resend};
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
 pub use self::{
     builder::{ClientBuilder, InvalidClient},
     changes::Cancellation,
     events::MissedEvents,
+    placing::Placed,
     record::Record,
     records::Records,
 };
-use crate::{access::Access, error::Error};
+use crate::{access::Access, description::Description, error::Error};
 
 /// How much of an answer is held in memory, an order list included.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
@@ -53,68 +53,17 @@ pub type Body = UnsyncBoxBody<Bytes, BrokenBody>;
 pub struct Client {
     service: BoxCloneSyncService<Request<Full<Bytes>>, Response<Body>, BoxError>,
     base: BaseUrl,
+    description: Arc<Description>,
     paths: Paths,
     ledger: Ledger,
     limiter: ZoneLimiter,
     tokens: TokenSource,
 }
 
-/// An order that the service accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Placed {
-    /// The order's identifier.
-    pub order_id: String,
-    /// The text beside it; empty if there was none.
-    pub msg: String,
-    /// How the order came to its answer, if that was not simply the answer to its first send.
-    pub resolution: Option<Resolution>,
-}
-
 impl Client {
     /// Starts a client for the service at `base`.
     pub fn builder(base: BaseUrl, access: Access) -> ClientBuilder {
         ClientBuilder::new(base, access)
-    }
-
-    /// Places an order (§4.4), at most once as long as an order that is applied is listed within the lateness bound.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows whether it was placed,
-    /// [`ErrorKind::NotObserved`](crate::ErrorKind::NotObserved) if it was not found beyond the lateness bound; every
-    /// other kind says that it was not placed.
-    pub async fn place_order(&self, order: &OrderRequest) -> Result<Placed, Error> {
-        self.place(order, None).await
-    }
-
-    /// Places an order under a name of the caller's: within a trading day, and among its last 100,000 orders, calls with
-    /// one name place at most one order between them.
-    ///
-    /// # Errors
-    ///
-    /// As [`place_order`](Self::place_order).
-    pub async fn place_order_as(&self, order: &OrderRequest, intent: ext::IntentId) -> Result<Placed, Error> {
-        self.place(order, Some(intent)).await
-    }
-
-    async fn place(&self, order: &OrderRequest, intent: Option<ext::IntentId>) -> Result<Placed, Error> {
-        let mut request = self.request(&Operation::place_order(order))?;
-        if let Some(intent) = intent {
-            request.extensions_mut().insert(intent);
-        }
-        self.placed(request).await.map_err(Error::in_doubt_if_unknown)
-    }
-
-    async fn placed(&self, request: Request<Full<Bytes>>) -> Result<Placed, Error> {
-        let (parts, body) = self.answer(request).await?;
-        let resolution = parts.extensions.get().cloned();
-        match PlacedOrder::parse(&body) {
-            Ok(placed) if parts.status == StatusCode::OK => {
-                Ok(Placed { order_id: placed.order_id, msg: placed.msg, resolution })
-            }
-            _ => Err(Error::of_answer(&parts, self.text_of(&body))),
-        }
     }
 
     /// Calls any operation whose answer is in the envelope; its payload as JSON, `None` for `no-data`. Logins are not
@@ -231,6 +180,12 @@ impl Client {
     /// Dropping the stream stops listening; the oldest events are dropped where nobody takes them in time.
     pub fn events(&self) -> BoxStream<'static, Result<OrderEvent, MissedEvents>> {
         events::stream_of(self.ledger.events()).boxed()
+    }
+
+    /// What the client will do, layer by layer, with the settings that take effect; for a start-up log.
+    #[must_use]
+    pub fn describe(&self) -> &Description {
+        &self.description
     }
 
     /// What is known of orders: events, and the count of those in doubt.

@@ -5,7 +5,7 @@
 //!
 //! # Order
 //!
-//! Outside of everything that waits.
+//! Outside of everything that waits. A debug build panics at a wrong [order](ext::Place).
 //!
 //! # Clone
 //!
@@ -72,6 +72,14 @@ impl DeadlineLayer {
     }
 }
 
+impl DeadlineLayer {
+    /// By when a call must be answered, and by when it must have left.
+    #[must_use]
+    pub fn limits(&self) -> (Duration, Option<Duration>) {
+        (self.deadline, self.send_by)
+    }
+}
+
 impl<S> Layer<S> for DeadlineLayer {
     type Service = Deadline<S>;
 
@@ -100,6 +108,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> S::Future {
+        ext::Place::Deadline.pass(request.extensions_mut());
         let now = Instant::now().into_std();
         let extensions = request.extensions_mut();
         // A duration beyond what an instant can hold is no deadline.

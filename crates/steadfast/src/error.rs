@@ -5,7 +5,7 @@ use steadfast_auth::AuthError;
 use steadfast_dedup::{OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
-use steadfast_spec::{BoxError, Failure, Outcome, Resend, find_cause};
+use steadfast_spec::{BoxError, Failure, Outcome, Resend, RetryAfter, find_cause};
 use tokio::time::Instant;
 
 /// Why a call of the [`Client`](crate::Client) did not succeed.
@@ -38,6 +38,8 @@ pub enum ErrorKind {
     /// The order could not be written down before it was sent, so it was not sent, and no other will be until the journal
     /// is opened anew.
     JournalFailed,
+    /// Orders and changes are [halted](crate::Client::halt), or were since this was asked for. Nothing was sent.
+    Halted,
     /// There is no usable token, or the service refused it (401).
     Unauthorized,
     /// The service refused the request for good (400, 403, 404, 405, 415).
@@ -112,6 +114,11 @@ impl Error {
         error.0.message = message;
         error.0.unresolved = unresolved;
         error.0.trail = parts.extensions.get().cloned();
+        if parts.status == StatusCode::TOO_MANY_REQUESTS {
+            // A delay beyond what an instant can hold is no instant.
+            error.0.ready_at = RetryAfter::parse(&parts.headers)
+                .and_then(|RetryAfter(delay)| Instant::now().checked_add(delay));
+        }
         error
     }
 
@@ -134,6 +141,7 @@ impl Error {
                 | OrderRefused::NewSession
                 | OrderRefused::KeyBusy
                 | OrderRefused::JournalSlow => ErrorKind::Refused,
+                OrderRefused::Halted => ErrorKind::Halted,
                 OrderRefused::JournalFailed { .. } => ErrorKind::JournalFailed,
                 _ => ErrorKind::InvalidRequest,
             }
@@ -237,7 +245,7 @@ impl Error {
     }
 
     /// When the zone could admit the request at the earliest, if it was refused because that is too late for its
-    /// deadline.
+    /// deadline; or when the service wants to be asked again, if it said so with its 429.
     #[must_use]
     pub fn ready_at(&self) -> Option<Instant> {
         self.0.ready_at
@@ -275,6 +283,7 @@ impl fmt::Display for Error {
         f.write_str(match self.0.kind {
             ErrorKind::InvalidRequest => "request is invalid",
             ErrorKind::Refused => "request could not be sent in time",
+            ErrorKind::Halted => "orders are halted",
             ErrorKind::JournalFailed => "journal cannot be written, nothing is sent",
             ErrorKind::Unauthorized => "no token that the service accepts",
             ErrorKind::Rejected => "request rejected",
@@ -329,5 +338,16 @@ mod tests {
             assert_eq!((error.kind(), error.outcome()), (ErrorKind::Refused, &Outcome::NotSent));
             assert!(error.is_retryable());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_429_says_when_to_ask_again_if_the_service_did() {
+        let ready_at = |status: u16| {
+            let answer =
+                http::Response::builder().status(status).header("retry-after", "7").body(()).unwrap();
+            Error::of_answer(&answer.into_parts().0, None).ready_at()
+        };
+        assert_eq!(ready_at(429), Some(Instant::now() + std::time::Duration::from_secs(7)));
+        assert_eq!(ready_at(403), None);
     }
 }

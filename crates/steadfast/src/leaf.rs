@@ -12,11 +12,20 @@
 //!
 //! Dropping the future closes or abandons its connection; the request's [`ext::SendStamp`] still tells whether any of
 //! it may have left.
+//!
+//! # HTTP/2
+//!
+//! With the feature `http2` and [`Transport::http2`](crate::Transport::http2), or over a client of the caller's own that
+//! speaks it. hyper queues a request's head and then polls its body as soon as the service's window has room for a byte, so
+//! an order's form leaves with that poll at the earliest, as under HTTP/1.1. Only a stream that the service refused
+//! (`REFUSED_STREAM`) is known not to have been processed after that; every other reset, a `GOAWAY` and a lost connection
+//! leave it unknown.
 
 #[cfg(feature = "reqwest")]
 mod reqwest;
 
 use std::{
+    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -132,6 +141,23 @@ impl Evidence {
     }
 }
 
+/// True if the service says that it has not processed the request, although some of it had left (RFC 9113, 8.7).
+///
+/// No other error of HTTP/2 says so. A `GOAWAY` does for the streams above its last one, but their error and that of the
+/// streams below, which may have been processed, are the same.
+#[cfg(feature = "http2")]
+fn is_refused_stream(error: &legacy::Error) -> bool {
+    let refused = |error: &h2::Error| {
+        error.is_reset() && error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM)
+    };
+    steadfast_spec::find_cause(error).is_some_and(refused)
+}
+
+#[cfg(not(feature = "http2"))]
+fn is_refused_stream(_: &legacy::Error) -> bool {
+    false
+}
+
 pin_project! {
     /// Response future of [`Leaf`].
     #[derive(Debug)]
@@ -152,6 +178,14 @@ impl Future for ResponseFuture {
                 response.extensions_mut().insert(Fate::Answered);
                 Ok(response)
             }
+            Err(error)
+                if steadfast_spec::Planted::IncompleteIsNotSent.is_on()
+                    && steadfast_spec::find_cause(&error)
+                        .is_some_and(hyper::Error::is_incomplete_message) =>
+            {
+                Err(Failure::new(Fate::NeverLeft, error).into())
+            }
+            Err(error) if is_refused_stream(&error) => Err(Failure::new(Fate::NeverLeft, error).into()),
             Err(error) => Err(Failure::new(this.evidence.fate(), error).into()),
         })
     }
@@ -159,11 +193,26 @@ impl Future for ResponseFuture {
 
 pin_project! {
     /// A request's body that stamps its first poll: the send.
-    #[derive(Clone, Debug, Default)]
+    #[derive(Clone, Default)]
     pub struct StampedBody<B> {
         #[pin]
         body: B,
         stamp: ext::SendStamp,
+    }
+}
+
+impl<B> StampedBody<B> {
+    /// A body with a stamp of its own.
+    #[must_use]
+    pub fn new(body: B) -> Self {
+        Self { body, stamp: ext::SendStamp::new() }
+    }
+}
+
+// A form may hold a password, and the bytes of a body would show it.
+impl<B> fmt::Debug for StampedBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StampedBody").field("stamp", &self.stamp).finish_non_exhaustive()
     }
 }
 

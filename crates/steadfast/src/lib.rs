@@ -54,12 +54,15 @@
 //!   Leaf            hyper
 //! ```
 //!
-//! What can send more than once stands outside; what must hold for every send stands inside.
+//! What can send more than once stands outside; what must hold for every send stands inside. [`Stack::describe`] and
+//! [`Client::describe`] say what each layer is set to. Where layers are put together by hand, a debug build panics at the
+//! first request that passes two of them in the wrong order ([`Place`](ext::Place)).
 //!
 //! # Features
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `http2` | `Transport::http2`: HTTP/2 with a service that offers it |
 //! | `metrics` | `metrics`: durations, rates and gauges through the `metrics` facade, and `Client::record_metrics` |
 //! | `reqwest` | `leaf::ReqwestLeaf`: the stack over a `reqwest` client |
 //!
@@ -74,6 +77,7 @@
 mod access;
 mod client;
 pub mod deadline;
+mod description;
 mod error;
 mod gate;
 pub mod guide;
@@ -103,9 +107,10 @@ pub use crate::{
         Body, BrokenBody, Cancellation, Client, ClientBuilder, InvalidClient, MissedEvents, Placed, Record,
         Records,
     },
+    description::{Description, LayerDescription, Setting},
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},
-    stack::{RequestBody, ResponseBody, Stack},
+    stack::{BoxedStack, RequestBody, ResponseBody, Stack},
     transport::{
         Connecting, Connector, InvalidCertificates, InvalidProxy, Proxy, Tcp, TlsUnavailable, Transport,
     },

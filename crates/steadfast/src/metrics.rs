@@ -40,7 +40,7 @@
 //!
 //! # Cancellation
 //!
-//! A call or a send that is dropped is recorded as `dropped`, with the time until then.
+//! A call, a send or a wait for permits that is dropped is recorded as `dropped`, with the time until then.
 
 mod attempt;
 mod call;
@@ -54,7 +54,10 @@ mod reason;
 pub mod future {
     //! The futures of the services.
 
-    pub use super::{attempt::ResponseFuture as AttemptFuture, call::ResponseFuture as CallFuture};
+    pub use super::{
+        attempt::ResponseFuture as AttemptFuture, call::ResponseFuture as CallFuture,
+        permit::ResponseFuture as QueuedFuture,
+    };
 }
 
 pub use self::{

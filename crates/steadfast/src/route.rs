@@ -2,7 +2,8 @@
 //!
 //! # Order
 //!
-//! Outside of everything that reads [`ext::Route`]: deduplication, retry, refresh, rate limit and header.
+//! Outside of everything that reads [`ext::Route`]: deduplication, retry, refresh, rate limit and header. A debug build
+//! panics at a wrong [order](ext::Place).
 //!
 //! # Clone
 //!
@@ -16,6 +17,7 @@ use std::{
     error::Error,
     fmt,
     future::Future,
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -86,7 +88,8 @@ impl RouteLayer {
     /// Names the account of each request that does not name its own.
     #[must_use]
     pub fn account(mut self, account: ext::Account) -> Self {
-        Arc::make_mut(&mut self.table).account = Some(account);
+        // A request without one belongs to the unnamed account anyhow.
+        Arc::make_mut(&mut self.table).account = (!account.as_str().is_empty()).then_some(account);
         self
     }
 
@@ -118,8 +121,10 @@ impl Table {
         let path = self.base.strip(request.uri()).ok_or(InvalidRequest::OutsideBase)?;
         let route = self.routes.find(request.method(), path).cloned();
         let route = route.unwrap_or_else(|| Arc::new(RouteFacts::unknown(request.method())));
-        let query = request.uri().query().unwrap_or_default();
-        let query = Form::parse(query.as_bytes()).map_err(|_| InvalidRequest::Query)?;
+        let query = match request.uri().query() {
+            Some(query) => Form::parse(query.as_bytes()).map_err(|_| InvalidRequest::Query)?,
+            None => Form::new(),
+        };
         if route.endpoint == Some(Endpoint::CancelOrder) && query.get("orderId").is_none_or(str::is_empty) {
             return Err(InvalidRequest::CancelWithoutOrder);
         }
@@ -151,7 +156,7 @@ fn is_json(content_type: &HeaderValue) -> bool {
 
 impl<S, B> Service<Request<B>> for Route<S>
 where
-    S: Service<Request<B>>,
+    S: Service<Request<B>> + Clone,
     S::Error: Into<BoxError>,
 {
     type Response = S::Response;
@@ -163,9 +168,16 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        ext::Place::Route.pass(request.extensions_mut());
         match self.table.route(&mut request) {
             Ok(()) => ResponseFuture { state: State::Routed { future: self.inner.call(request) } },
-            Err(invalid) => ResponseFuture { state: State::Refused { invalid: Some(invalid) } },
+            Err(invalid) => {
+                // The service that was polled ready is not called, and may hold a slot for the call: an unreserved clone
+                // takes its place.
+                let clone = self.inner.clone();
+                drop(mem::replace(&mut self.inner, clone));
+                ResponseFuture { state: State::Refused { invalid: Some(invalid) } }
+            }
         }
     }
 }

@@ -1,7 +1,12 @@
+mod describe;
+
 use std::{net::IpAddr, time::Duration};
 
 use bytes::Bytes;
-use http::{Extensions, Method, Request, Response, header::AUTHORIZATION};
+use http::{
+    Extensions, Method, Request, Response,
+    header::{AUTHORIZATION, Entry},
+};
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
 use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Settings};
@@ -9,8 +14,7 @@ use steadfast_limit::{Account, ApiKeyName, RateLimitLayer, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, RetryPolicy, TimedBody};
 use steadfast_spec::{BaseUrl, BoxError, Routes, ext};
 use tokio::time::Instant;
-use tower::{Service, ServiceBuilder};
-use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
+use tower::{Service, ServiceBuilder, util::BoxCloneSyncService};
 
 use crate::{
     deadline::DeadlineLayer,
@@ -83,6 +87,24 @@ pub struct Stack {
     attempt_timeout: AttemptTimeoutLayer,
 }
 
+/// Marks a caller's own credentials as what they are.
+///
+/// tower-http's layer for this makes a header map for every request that has none.
+fn sensitive<B>(mut request: Request<B>) -> Request<B> {
+    if request.headers().contains_key(AUTHORIZATION)
+        && let Entry::Occupied(mut own) = request.headers_mut().entry(AUTHORIZATION)
+    {
+        own.iter_mut().for_each(|value| value.set_sensitive(true));
+    }
+    request
+}
+
+/// Ends the stack for a request: what is further in has an order of its own.
+fn left<B>(mut request: Request<B>) -> Request<B> {
+    ext::Place::leave(request.extensions_mut());
+    request
+}
+
 /// The order list, which orders in doubt are looked up in.
 const ORDERS: &str = "/api/oms/orders";
 
@@ -91,6 +113,9 @@ pub type RequestBody = GuardedBody<Full<Bytes>>;
 
 /// The body of a stack's responses, over a transport's body `B`.
 pub type ResponseBody<B> = TracedBody<steadfast_dedup::ResponseBody<PeekedBody<TimedBody<B>>>>;
+
+/// A [`Stack`] around a transport whose bodies are `B`, made by [`Stack::boxed`].
+pub type BoxedStack<B> = BoxCloneSyncService<Request<Full<Bytes>>, Response<ResponseBody<B>>, BoxError>;
 
 impl Stack {
     /// The default stack for requests below `base`, with tokens from `tokens`.
@@ -213,7 +238,7 @@ impl Stack {
         };
         ServiceBuilder::new()
             // Once for each call:
-            .layer(SetSensitiveRequestHeadersLayer::new([AUTHORIZATION])) // a caller's own header is never shown
+            .map_request(sensitive) // a caller's own header is never shown
             .layer(trace::call_spans(self.base.clone(), self.routes.clone())) // sees everything that becomes of the call
             .map_request(trace::counted_sends(self.base.clone(), self.routes.clone())) // for the spans of its sends
             .layer(self.deadline) // stamps what all waits below honour
@@ -231,8 +256,21 @@ impl Stack {
             .layer(AttemptMetricsLayer::default()) // with the metrics: how long the send took, and what it follows
             .layer(ClassifyLayer::new()) // what the answer proves, for everybody above
             .layer(self.attempt_timeout) // its end is an answer that the layers above see
+            .map_request(left) // a transport may be a stack of its own
             .map_err(Into::<BoxError>::into)
             .service(transport)
+    }
+
+    /// The stack around `transport`, as a type that can be named: for a field, or a signature.
+    pub fn boxed<S, B>(&self, transport: S) -> BoxedStack<B>
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError> + Send,
+    {
+        BoxCloneSyncService::new(self.service(transport))
     }
 
     /// When the limiter would admit a request: a repeat that would come too late anyhow is not waited for.
@@ -247,23 +285,5 @@ impl Stack {
             let keys = name.as_ref().map_or(keys, |name| keys.api_key(name));
             limiter.earliest(&route.zones, keys, lane).ok()
         }
-    }
-
-    /// What is known of orders.
-    #[must_use]
-    pub fn known_orders(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    /// The rate limits.
-    #[must_use]
-    pub fn rate_limits(&self) -> &ZoneLimiter {
-        &self.limiter
-    }
-
-    /// The tokens.
-    #[must_use]
-    pub fn tokens(&self) -> &TokenSource {
-        &self.tokens
     }
 }

@@ -31,12 +31,12 @@ use std::{
 
 use http::{Request, Response, StatusCode, Uri};
 use steadfast_retry::{Sends, error_type};
-use steadfast_spec::{BaseUrl, BoxError, Endpoint, Failure, Outcome, Routes};
+use steadfast_spec::{BaseUrl, BoxError, Endpoint, Failure, Outcome, Routes, ext::Place};
 use tower_http::{
     classify::{ClassifiedResponse, ClassifyResponse, NeverClassifyEos, SharedClassifier},
     trace::{MakeSpan, OnFailure, OnResponse, ResponseBody, TraceLayer},
 };
-use tracing::{Span, field};
+use tracing::{Span, field, level_filters::LevelFilter};
 
 /// The layer of call spans.
 pub type CallSpanLayer =
@@ -75,7 +75,7 @@ pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<CallFailure>, (), (), 
 ///
 /// # Order
 ///
-/// Outermost, so that it sees everything that becomes of a call.
+/// Outermost, so that it sees everything that becomes of a call. A debug build panics at a wrong [order](Place).
 ///
 /// # Clone
 ///
@@ -97,12 +97,18 @@ pub fn call_spans(base: BaseUrl, routes: Routes) -> CallSpanLayer {
 }
 
 /// Gives each request the [`Sends`] that the spans of its sends are counted by, and that knows its path's template.
+///
+/// While nobody listens to spans there is none: a call that is under way when somebody begins to counts the repeats of
+/// the policy only.
 pub(crate) fn counted_sends<B>(
     base: BaseUrl,
     routes: Routes,
 ) -> impl Fn(Request<B>) -> Request<B> + Clone + Send + Sync + 'static {
     let table = Arc::new(Table { base, routes });
     move |mut request| {
+        if LevelFilter::current() < LevelFilter::INFO {
+            return request;
+        }
         // An own one each time: a request that a caller sends anew is a new call.
         let sends = Sends::new(table.template(request.uri()));
         request.extensions_mut().insert(sends);
@@ -138,16 +144,17 @@ impl Table {
 
 impl<B> MakeSpan<B> for CallSpan {
     fn make_span(&mut self, request: &Request<B>) -> Span {
-        let endpoint = self.table.endpoint(request);
+        Place::CallSpan.check(request.extensions());
+        // The table is asked only if somebody looks at the span.
         tracing::info_span!(
             "call",
-            otel.name = endpoint,
+            otel.name = self.table.endpoint(request),
             otel.kind = "internal",
             otel.status_code = field::Empty,
             http.request.method = request.method().as_str(),
             url.template = self.table.template(request.uri()),
             server.address = request.uri().host(),
-            steadfast.endpoint = endpoint,
+            steadfast.endpoint = self.table.endpoint(request),
             http.response.status_code = field::Empty,
             error.type = field::Empty,
             steadfast.outcome = field::Empty,
@@ -217,6 +224,9 @@ pub struct RecordOutcome;
 
 impl<B> OnResponse<B> for RecordOutcome {
     fn on_response(self, response: &Response<B>, _: Duration, span: &Span) {
+        if span.is_disabled() {
+            return;
+        }
         span.record("http.response.status_code", response.status().as_u16());
         if let Some(outcome) = response.extensions().get::<Outcome>() {
             span.record("steadfast.outcome", field::display(outcome));

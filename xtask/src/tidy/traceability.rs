@@ -53,7 +53,7 @@ pub(super) fn check(files: &Repository) -> Vec<Finding> {
 }
 
 /// Counts how much of the spec is held by tests, if there is a table.
-pub(super) fn coverage(files: &Repository) -> Option<Coverage> {
+pub(crate) fn coverage(files: &Repository) -> Option<Coverage> {
     let sentences: Vec<Sentence> =
         rows(files).ok()?.iter().filter_map(|row| Sentence::read(row).ok()).collect();
     let count = |keep: fn(&Sentence) -> bool| sentences.iter().filter(|sentence| keep(sentence)).count();
@@ -62,24 +62,37 @@ pub(super) fn coverage(files: &Repository) -> Option<Coverage> {
         gateway: count(|sentence| !sentence.gateway.is_empty()),
         client: count(|sentence| !sentence.client.is_empty()),
         neither: count(|sentence| sentence.gateway.is_empty() && sentence.client.is_empty()),
+        unexplained: count(|sentence| {
+            (sentence.gateway.is_empty() || sentence.client.is_empty()) && sentence.note.is_empty()
+        }),
     })
 }
 
 /// How many sentences of the spec are held by tests.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Coverage {
+pub(crate) struct Coverage {
     sentences: usize,
     gateway: usize,
     client: usize,
     neither: usize,
+    /// Without a gateway or a client test, and without a note that says why.
+    unexplained: usize,
+}
+
+impl Coverage {
+    /// Tells whether every sentence is held by both a gateway test and a client test, or by a note that says why not.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.unexplained == 0
+    }
 }
 
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sentences, gateway, client, neither } = self;
+        let Self { sentences, gateway, client, neither, unexplained } = self;
         write!(
             f,
-            "spec: {sentences} sentences, {gateway} held by gateway tests, {client} by client tests, {neither} by neither"
+            "{sentences} sentences, {gateway} held by gateway tests, {client} by client tests, {neither} by neither; \
+             {unexplained} without a reason"
         )
     }
 }
@@ -151,7 +164,7 @@ mod tests {
         assert_eq!(found(&table), [""; 0]);
         assert_eq!(
             coverage(&repository(&table)).unwrap().to_string(),
-            "spec: 2 sentences, 1 held by gateway tests, 1 by client tests, 1 by neither"
+            "2 sentences, 1 held by gateway tests, 1 by client tests, 1 by neither; 0 without a reason"
         );
     }
 

@@ -52,7 +52,8 @@ use crate::{AuthHeader, TokenSource};
 /// # Order
 ///
 /// Inside everything that waits or repeats, so that each send carries the token of its own moment: a header attached
-/// further out would be stale after a renewal.
+/// further out would be stale after a renewal. A debug build panics at a wrong
+/// [order](steadfast_spec::ext::Place).
 ///
 /// # Clone
 ///

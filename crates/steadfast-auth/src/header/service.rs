@@ -1,10 +1,14 @@
 use std::{
     mem,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use http::{Request, Response, header::AUTHORIZATION};
-use steadfast_spec::{AuthKind, BoxError, Failure, Routes, ext::TokenGeneration};
+use steadfast_spec::{
+    AuthKind, BoxError, Failure, Planted, Routes,
+    ext::{HeadOfLane, Place, TokenGeneration},
+};
 use tower_service::Service;
 
 use super::{future::ResponseFuture, layer::Rules};
@@ -15,18 +19,22 @@ use crate::{CallersHeader, RefusedHeader, TokenSource, destination};
 pub struct AuthHeader<S> {
     inner: S,
     source: TokenSource,
-    rules: Rules,
+    // Shared, because services are cloned for every call.
+    rules: Arc<Rules>,
 }
 
 impl<S> AuthHeader<S> {
     pub(super) fn new(inner: S, source: TokenSource, rules: Rules) -> Self {
-        Self { inner, source, rules }
+        Self { inner, source, rules: Arc::new(rules) }
     }
 
     /// Attaches what the route needs. Returns the generation of the token that was attached, if one was.
     fn attach<B>(&self, request: &mut Request<B>) -> Result<Option<TokenGeneration>, RefusedHeader> {
         let own = request.headers().contains_key(AUTHORIZATION);
         let kind = Routes::of(request).auth;
+        if Planted::OldHeaderAgain.is_on() && own && request.extensions().get::<HeadOfLane>().is_some() {
+            return Ok(None);
+        }
         if own && self.rules.callers == CallersHeader::Respect {
             self.check_destination(request)?;
             return Ok(None);
@@ -76,6 +84,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        Place::AuthHeader.pass(request.extensions_mut());
         match self.attach(&mut request) {
             Ok(generation) => {
                 let sample = generation.and_then(|_| self.source.sample());

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use steadfast_spec::Planted;
+
 use super::{BETWEEN_PROBES, Breaker, Held, Life, Now};
 use crate::LoginMode;
 
@@ -30,7 +32,7 @@ impl Life {
 
     fn judge_refusal(&mut self, generation: u64, resent: bool, now: Now) -> AfterRefusal {
         let Some(held) = &mut self.held else { return AfterRefusal::Surface };
-        if generation < held.generation {
+        if generation < held.generation && !Planted::LateRefusalCounts.is_on() {
             return AfterRefusal::Resend;
         }
         if generation > held.generation {

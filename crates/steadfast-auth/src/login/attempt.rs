@@ -6,7 +6,7 @@ use std::{
 
 use http::HeaderMap;
 use parking_lot::Mutex;
-use steadfast_spec::WallClock;
+use steadfast_spec::{Planted, WallClock};
 
 use crate::{
     LoginFailure,
@@ -52,6 +52,14 @@ impl Attempt {
         }
     }
 
+    /// Waits until a request to the OTP zone may leave this machine's address, which other accounts and processes share
+    /// (§8). Before the code is made, so that it is fresh.
+    pub(crate) async fn queue_for_otp_zone(&self) {
+        if let Some(docket) = &self.docket {
+            tokio::time::sleep(docket.otp_place().await).await;
+        }
+    }
+
     /// The time steps that were submitted for this account, by whichever process.
     pub(crate) fn used_steps(&self) -> Vec<u64> {
         self.docket.as_ref().map(|docket| docket.steps()).unwrap_or_default()
@@ -68,7 +76,8 @@ impl Attempt {
     #[must_use]
     pub fn code_time_ms(&self) -> i64 {
         let now = unix_ms(self.clock.now());
-        if self.corrected { now + self.skew.lock().offset().unwrap_or_default() } else { now }
+        let corrected = self.corrected && !Planted::SkewIgnored.is_on();
+        if corrected { now + self.skew.lock().offset().unwrap_or_default() } else { now }
     }
 
     /// How far [`code_time_ms`](Attempt::code_time_ms) may be off the service's time, in milliseconds; zero where

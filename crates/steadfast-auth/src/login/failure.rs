@@ -25,7 +25,8 @@ pub enum LoginFailure {
     },
     /// Nothing left this machine.
     NotSent(BoxError),
-    /// The answer is lost, cut, or of a kind that proves nothing: the code is spent, and a session may be open.
+    /// The answer is lost, cut, or of a kind that proves nothing: the code is spent, and a session may be open. Spends
+    /// budget only after a refusal, because it may then have been the next wrong one.
     Unknown(BoxError),
     /// There was no one-time code to send.
     NoCode(BoxError),

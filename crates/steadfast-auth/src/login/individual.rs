@@ -203,16 +203,18 @@ impl Totp {
         used.usable(attempt.code_time_ms(), attempt.code_time_margin_ms())
     }
 
-    /// Takes the code of the current step, which nobody gets again.
+    /// Takes the code of the current step, which nobody gets again, when it may leave at once.
     async fn claim(&self, attempt: &Attempt) -> (u64, SecretString) {
         loop {
+            attempt.queue_for_otp_zone().await;
             let claimed = {
                 let mut used = self.used.lock();
                 Self::usable(&used, attempt).inspect(|&step| used.claim(step))
             };
             match claimed {
                 Ok(step) => return (step, self.secret.code(step)),
-                Err(wait) => tokio::time::sleep(wait.min(Attempt::NAP)).await,
+                // The place has passed with the step; the next one is taken when the next step begins.
+                Err(_) => self.wait(attempt).await,
             }
         }
     }
@@ -280,6 +282,7 @@ where
         };
         let result = match self.exchange.permit().await {
             Ok(permit) => {
+                attempt.queue_for_otp_zone().await;
                 let form = self.form(code.expose(), "otp");
                 self.exchange.send(permit, &form, Some(self.api_key.header()), attempt, None).await
             }

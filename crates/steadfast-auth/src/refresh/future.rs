@@ -5,10 +5,10 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, header::AUTHORIZATION};
 use pin_project_lite::pin_project;
 use steadfast_spec::{
-    BoxError, Failure,
+    BoxError, Failure, Planted,
     ext::{Deadline, DoNotRetry, HeadOfLane, SendBy, TokenGeneration},
 };
 use tokio::{
@@ -138,7 +138,13 @@ where
                     };
                     // A given token has no successor that the request could be sent again with.
                     if call.needs_token && !call.resent && !call.source.is_given() {
-                        call.spare = Some(request.clone());
+                        let mut spare = request.clone();
+                        if Planted::OldHeaderAgain.is_on()
+                            && let Some(token) = call.source.token()
+                        {
+                            spare.headers_mut().insert(AUTHORIZATION, token.header());
+                        }
+                        call.spare = Some(spare);
                     }
                     State::Calling { future: call.inner.call(request) }
                 }
@@ -170,7 +176,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         let ended = ended.unwrap_or_else(|_| Err(AuthError::new(AuthErrorKind::Unavailable)));
         if let Some((_, sent)) = &self.refused {
             // A 401 is repeated only with a token that is newer than the one it refused.
-            if self.source.is_newer_than(*sent) {
+            if self.source.is_newer_than(*sent) || Planted::SameTokenAgain.is_on() {
                 return Ok(self.send_again());
             }
             return Err(self.surface(ended.err()));

@@ -49,7 +49,8 @@ use crate::{Refresh, TokenSource};
 ///
 /// Outside the rate limiter, because a resend takes permits of its own, and outside
 /// [`AuthHeaderLayer`](crate::AuthHeaderLayer) of the same source, so that a resend carries the new token. Inside
-/// retry. The login's own requests never pass through it.
+/// retry. The login's own requests never pass through it. A debug build panics at a wrong
+/// [order](steadfast_spec::ext::Place).
 ///
 /// # Clone
 ///

@@ -1,7 +1,7 @@
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use steadfast_spec::{AuthKind, BoxError, Routes};
+use steadfast_spec::{AuthKind, BoxError, Routes, ext::Place};
 use tower_service::Service;
 
 use super::future::ResponseFuture;
@@ -35,7 +35,8 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        Place::Refresh.pass(request.extensions_mut());
         let needs_token = Routes::of(&request).auth == AuthKind::Full;
         ResponseFuture::new(self.inner.clone(), self.source.clone(), request, needs_token)
     }

@@ -1,6 +1,7 @@
 use std::{fmt, sync::Arc};
 
-use steadfast_spec::WallClock;
+use steadfast_spec::{Planted, WallClock};
+use tokio::time::Instant;
 
 use super::{TokenSource, shared::Shared};
 use crate::{ApiKey, HumanNeeded, Renewal, TokenStore, login::AnyLogin, store::AnyStore};
@@ -63,7 +64,11 @@ impl TokenSourceBuilder {
 
     /// Builds the source. Nothing is fetched before a request needs it.
     #[must_use]
-    pub fn build(self) -> TokenSource {
+    pub fn build(mut self) -> TokenSource {
+        if Planted::AgeByMonotonicClock.is_on() {
+            let (wall, start) = (self.clock.now(), Instant::now());
+            self.clock = WallClock::new(move || wall + start.elapsed());
+        }
         TokenSource { shared: Arc::new(Shared::new(self)) }
     }
 }

@@ -1,22 +1,26 @@
 use std::sync::Arc;
 
+use steadfast_spec::Planted;
 use tokio::runtime::Handle;
 
-use super::{shared::Shared, stored::unusable};
+use super::{
+    landing::{Landing, interrupted},
+    shared::Shared,
+    single_flight::Ended,
+    stored::unusable,
+};
 use crate::{Attempt, AuthError, AuthErrorKind, LoginFailure, login::AnyLogin, policy::Next};
-
-/// How a login ended; the same for everybody who waited for it.
-pub(crate) type Ended = Result<(), AuthError>;
 
 impl Shared {
     /// Runs the login in a task of its own. The caller has just marked it as under way.
     pub(super) fn launch(self: &Arc<Self>) {
-        // Whatever happens to the task, nobody waits for ever.
-        let mut landing = Landing { shared: Arc::clone(self), ended: None };
+        let clock = Arc::clone(self);
+        let landing = Landing::new(Arc::clone(&self.flight), move || clock.now());
+        let shared = Arc::clone(self);
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(landing.fly())),
+            Ok(runtime) => drop(runtime.spawn(landing.fly(async move { shared.log_in().await }))),
             Err(error) => {
-                landing.ended = Some(Err(AuthError::new(AuthErrorKind::Unavailable).with_source(error)));
+                landing.cancel(AuthError::new(AuthErrorKind::Unavailable).with_source(error));
             }
         }
     }
@@ -37,7 +41,6 @@ impl Shared {
         let before = docket.record().serial();
         let mut corrected = self.skew.lock().offset().is_some();
         loop {
-            self.space_out(&docket).await;
             let attempt = Attempt::of_docket(
                 self.clock.clone(),
                 Arc::clone(&self.skew),
@@ -47,6 +50,9 @@ impl Shared {
             let by = self.correction(corrected);
             tracing::debug!(corrected, "logging in");
             let failure = match login.attempt(&attempt).await {
+                Ok(_) if Planted::DroppedCallerStopsLogin.is_on() && self.flight.lock().is_deserted() => {
+                    return Err(interrupted());
+                }
                 Ok(grant) => match self.keep(&docket, grant, before).await {
                     Ok(()) => return Ok(()),
                     // The same login would bring the like of it again.
@@ -54,8 +60,8 @@ impl Shared {
                 },
                 Err(failure) => failure,
             };
-            let next = self.judge(&failure, &*login);
-            self.write_down(&docket, &failure).await;
+            let (next, spent) = self.judge(&failure, &*login);
+            self.write_down(&docket, &failure, spent).await;
             tracing::warn!(failure = failure.as_str(), ?next, "login attempt failed");
             match next {
                 Next::Again { at, other_clock } => {
@@ -81,44 +87,18 @@ impl Shared {
         was_set || !corrected
     }
 
-    fn judge(&self, failure: &LoginFailure, login: &dyn AnyLogin) -> Next {
+    /// What follows the failure, and whether it has spent budget.
+    fn judge(&self, failure: &LoginFailure, login: &dyn AnyLogin) -> (Next, bool) {
         self.with_life(|life, now| {
             if let LoginFailure::Unknown(_) = failure {
                 life.note_session(now.wall);
             }
-            life.policy.failed(failure, login.mode(), now.elapsed)
+            let before = life.policy.refusals();
+            let next = life.policy.failed(failure, login.mode(), now.elapsed);
+            (next, life.policy.refusals() > before)
         })
     }
 }
 
 /// Estimates of the same offset differ by less.
 const CLOCK_SET_MS: i64 = 2_000;
-
-/// Tells the waiters how the login ended, even when its task panics or the runtime goes away.
-struct Landing {
-    shared: Arc<Shared>,
-    ended: Option<Ended>,
-}
-
-impl Landing {
-    async fn fly(mut self) {
-        self.ended = Some(self.shared.log_in().await);
-    }
-}
-
-impl Drop for Landing {
-    fn drop(&mut self) {
-        let ended = self.ended.take().unwrap_or_else(|| {
-            self.shared.with_life(|life, now| life.policy.interrupted(now.elapsed));
-            Err(interrupted())
-        });
-        // A success has been told already, with its token.
-        if let Err(error) = ended {
-            self.shared.land(error);
-        }
-    }
-}
-
-pub(super) fn interrupted() -> AuthError {
-    AuthError::new(AuthErrorKind::Unavailable).with_source("login interrupted")
-}

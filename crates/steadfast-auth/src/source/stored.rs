@@ -1,9 +1,12 @@
-use std::{collections::VecDeque, mem, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc};
 
-use steadfast_spec::ext::TokenGeneration;
+use steadfast_spec::{Planted, ext::TokenGeneration};
 use tokio::runtime::Handle;
 
-use super::shared::{Shared, State, tell};
+use super::{
+    shared::Shared,
+    single_flight::{State, tell},
+};
 use crate::{
     AuthError, AuthErrorKind, Grant, InvalidSecret, LoginFailure, Record, StoreError, Token,
     docket::Docket,
@@ -12,19 +15,16 @@ use crate::{
     store::{Failures, StoredToken},
 };
 
-/// The OTP zone admits three a second from one address (§8), and other processes' logins leave from it too.
-const BETWEEN_LOGINS: Duration = Duration::from_millis(400);
-
 /// What a source shares with others through its store.
 impl Shared {
     /// Takes over what the store knows: a newer token, failures, sessions. True if there was a newer token.
     pub(super) async fn look(&self) -> Result<bool, StoreError> {
         // A login under way reads and writes the record itself.
-        if !self.shares || self.state.lock().life.is_logging_in() {
+        if !self.shares || self.flight.lock().life.is_logging_in() {
             return Ok(false);
         }
         let record = self.books.read().await?;
-        if self.state.lock().life.is_logging_in() {
+        if self.flight.lock().life.is_logging_in() {
             return Ok(false);
         }
         Ok(self.take_over(&record))
@@ -40,12 +40,12 @@ impl Shared {
             return Ok(true);
         }
         let now = self.now();
-        let mut state = self.state.lock();
+        let mut state = self.flight.lock();
         let Err(refusal) = state.life.looked(now) else { return Ok(false) };
         // Under the same lock: whoever comes now belongs to the next flight.
         let error = self.explain(refusal, &state);
-        let waiting = mem::take(&mut state.waiting);
-        self.publish(state);
+        let waiting = state.disembark();
+        self.flight.publish(state);
         tell(waiting, &Err(error));
         Ok(true)
     }
@@ -57,20 +57,11 @@ impl Shared {
             return Ok(true);
         }
         let now = self.now();
-        let state = self.state.lock();
+        let state = self.flight.lock();
         match state.life.policy.may_be_asked(now.elapsed) {
-            Ok(()) => Ok(false),
-            Err(refusal) => Err(self.explain(refusal, &state)),
+            Err(refusal) if !Planted::FailedLoginPerWaiter.is_on() => Err(self.explain(refusal, &state)),
+            _ => Ok(false),
         }
-    }
-
-    /// Keeps away from what another process has just sent to the OTP zone.
-    pub(super) async fn space_out(&self, docket: &Docket) {
-        let Some(last) = docket.record().last_login.filter(|_| self.shares) else { return };
-        let passed = u64::try_from(self.now().wall.saturating_sub(last)).map(Duration::from_millis);
-        // A stamp that lies ahead is of another clock.
-        let rest = passed.ok().and_then(|passed| BETWEEN_LOGINS.checked_sub(passed));
-        tokio::time::sleep(rest.unwrap_or_default()).await;
     }
 
     /// Stores the token of an own login, then holds it. `before` is the serial that the login began with: if
@@ -82,14 +73,14 @@ impl Shared {
         let now = self.now();
         let issued = unix_ms(grant.sent) + self.skew.lock().offset().unwrap_or_default();
         let suspected = self.with_life(|life, now| life.suspected().map(|at| now.wall_at(at)));
-        let resets = self.state.lock().resets;
+        let resets = self.flight.lock().resets;
         let kept = docket.amend_failures(|record| {
             record.suspected = record.suspected.max(suspected);
             record.failures.spent = 0;
             record.failures.latched = false;
             record.sessions.retain(|&at| now.wall - at < DAY_MS);
             record.sessions.push(now.wall);
-            if record.serial() > before {
+            if record.serial() > before && !Planted::StaleLoginOverwrites.is_on() {
                 return record.token.clone();
             }
             record.token = Some(StoredToken {
@@ -103,7 +94,7 @@ impl Shared {
         });
         let kept = kept.await;
         if kept.is_ok() {
-            self.state.lock().told(resets);
+            self.flight.lock().told(resets);
         }
         match kept {
             Ok(Some(theirs)) if self.adopt(&theirs) => Ok(()),
@@ -111,16 +102,15 @@ impl Shared {
             Err(error) => {
                 tracing::warn!(error = %error, "token cannot be stored: it ends with this process");
                 // Nor does the store know that the attempt it has counted went well.
-                self.state.lock().resets += 1;
+                self.flight.lock().resets += 1;
                 self.granted(grant, before + 1)
             }
         }
     }
 
-    /// Writes down how an attempt failed.
-    pub(super) async fn write_down(&self, docket: &Docket, failure: &LoginFailure) {
+    /// Writes down how an attempt failed, and whether it has spent budget.
+    pub(super) async fn write_down(&self, docket: &Docket, failure: &LoginFailure, spent: bool) {
         let counted = docket.settle();
-        let refused = matches!(failure, LoginFailure::Refused);
         let unsent = matches!(failure, LoginFailure::NotSent(_) | LoginFailure::Store(_));
         let (latched, unknown, sessions, suspected) = self.with_life(|life, now| {
             let unknown: Vec<i64> = life.policy.unknown().map(|at| now.wall_at(at)).collect();
@@ -128,12 +118,12 @@ impl Shared {
             (life.policy.is_latched(), unknown, life.session_times(), suspected)
         });
         let (own, resets, forgiven, unsaved) = {
-            let state = self.state.lock();
+            let state = self.flight.lock();
             (state.life.policy.refusals(), state.resets, state.is_forgiven(), state.unsaved)
         };
         let written = docket.amend_failures(|record| {
             let failures = &mut record.failures;
-            match (refused, counted.is_some()) {
+            match (spent, counted.is_some()) {
                 (true, false) => failures.spent = failures.spent.saturating_add(1),
                 (false, true) => failures.spent = failures.spent.saturating_sub(1),
                 _ => {}
@@ -153,10 +143,10 @@ impl Shared {
             record.suspected = record.suspected.max(suspected);
         });
         match written.await {
-            Ok(()) => self.state.lock().told(resets),
+            Ok(()) => self.flight.lock().told(resets),
             Err(error) => {
                 tracing::warn!(error = %error, "failed login cannot be written down");
-                self.state.lock().unsaved = true;
+                self.flight.lock().unsaved = true;
             }
         }
     }
@@ -191,12 +181,12 @@ impl Shared {
     /// Tells the store of a reset that it does not know of yet. A login that was under way may have told it already.
     async fn forgive(&self, docket: &Docket) -> Result<(), StoreError> {
         let (resets, forgiven) = {
-            let state = self.state.lock();
+            let state = self.flight.lock();
             (state.resets, state.is_forgiven())
         };
         if forgiven {
             docket.amend(Record::forgive).await?;
-            self.state.lock().told(resets);
+            self.flight.lock().told(resets);
         }
         Ok(())
     }
@@ -215,11 +205,11 @@ impl Shared {
     /// Takes over what a record says. True if its token is newer than the held one.
     fn take_over(&self, record: &Record) -> bool {
         let now = self.now();
-        let mut state = self.state.lock();
+        let mut state = self.flight.lock();
         state.restore(record, &self.books.failures(record), now);
         let newer = record.token.as_ref().filter(|token| state.is_newer(token));
         let newer = newer.filter(|token| state.life.is_worth(token.issued, token.expires(), now)).cloned();
-        self.publish(state);
+        self.flight.publish(state);
         newer.is_some_and(|token| self.adopt(&token))
     }
 
@@ -227,12 +217,11 @@ impl Shared {
     fn adopt(&self, token: &StoredToken) -> bool {
         let Ok(header) = self.api_key.header_with(&token.secret) else { return false };
         let now = self.now();
-        let mut state = self.state.lock();
+        let mut state = self.flight.lock();
         if !state.is_newer(token) {
             return false;
         }
-        let same =
-            self.token.load().as_ref().is_some_and(|held| held.is(&token.secret)) && state.life.holds();
+        let same = self.flight.holds(&token.secret, &state);
         let adopted = Adopted { issued: token.issued, expires: token.expires(), worked: token.worked };
         let generation = TokenGeneration(state.life.adopted(&adopted, same, now));
         if !same {
@@ -240,10 +229,10 @@ impl Shared {
             if token.worked {
                 fresh.note_worked();
             }
-            self.token.store(Some(Arc::new(fresh)));
+            self.flight.hold(fresh);
         }
         state.serial = token.serial;
-        self.landed(state);
+        self.flight.landed(state);
         tracing::info!(generation = generation.0, same, "token taken over from the store");
         true
     }

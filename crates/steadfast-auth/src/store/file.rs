@@ -20,6 +20,8 @@ use super::{Record, StoreError, StoreLease, TokenStore};
 ///    sees the old record or the new one.
 /// 2. A file that others may read, a symbolic link, and a directory in which others may write are refused by name.
 /// 3. The lock ends with its process, however that ends; the file of the lock stays.
+/// 4. All stores of a directory share `otp.place`, by which logins of several accounts keep their distance in the OTP
+///    zone, which counts by address (§8).
 ///
 /// It must lie on a local file system whose locks work.
 ///
@@ -49,6 +51,8 @@ struct Paths {
     record: PathBuf,
     lock: PathBuf,
     new_record: PathBuf,
+    // Of all accounts of the directory.
+    otp_place: PathBuf,
 }
 
 /// The lease of a [`FileStore`]: its file lock.
@@ -75,7 +79,12 @@ impl FileStore {
             name.push(suffix);
             PathBuf::from(name)
         };
-        let paths = Paths { lock: beside(".lock"), new_record: beside(".new"), record };
+        let paths = Paths {
+            lock: beside(".lock"),
+            new_record: beside(".new"),
+            otp_place: record.with_file_name("otp.place"),
+            record,
+        };
         disk::prepare_directory(&paths.record)?;
         drop(disk::open(&paths.record)?);
         Ok(Self { paths: Arc::new(paths) })
@@ -134,6 +143,19 @@ impl StoreLease for FileLease {
             disk::replace(&paths.record, &paths.new_record, bytes.expose_secret())
         })
         .await
+    }
+
+    async fn otp_place(&mut self, now: i64) -> Result<Duration, StoreError> {
+        // A place is taken in microseconds; whoever was stopped while he took his is not waited for.
+        for tried in 0..50 {
+            let paths = Arc::clone(&self.paths);
+            let now = now + tried * 10;
+            match blocking(move || disk::take_place(&paths.otp_place, now)).await? {
+                Some(wait) => return Ok(wait),
+                None => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+        Ok(Duration::ZERO)
     }
 }
 

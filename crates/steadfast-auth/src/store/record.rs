@@ -26,8 +26,6 @@ pub struct Record {
     pub(crate) sessions: Vec<i64>,
     /// The last login because a young token was refused.
     pub(crate) suspected: Option<i64>,
-    /// The last request in the OTP zone, which counts by address.
-    pub(crate) last_login: Option<i64>,
 }
 
 /// A token that any process of the account may use.
@@ -88,7 +86,6 @@ struct Wire {
     totp_steps: Vec<u64>,
     sessions_ms: Vec<i64>,
     suspected_ms: Option<i64>,
-    last_login_ms: Option<i64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -133,7 +130,6 @@ impl Record {
             totp_steps: self.steps.clone(),
             sessions_ms: self.sessions.clone(),
             suspected_ms: self.suspected,
-            last_login_ms: self.last_login,
         };
         // Numbers and texts: nothing in it can fail to be written.
         serde_json::to_vec(&wire).unwrap_or_default().into()
@@ -167,7 +163,6 @@ impl Record {
             steps: wire.totp_steps,
             sessions: wire.sessions_ms,
             suspected: wire.suspected_ms,
-            last_login: wire.last_login_ms,
         })
     }
 

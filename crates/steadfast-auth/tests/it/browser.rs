@@ -100,27 +100,6 @@ async fn t19_forged_and_stray_hits_do_not_end_the_login() {
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err(), "nobody listens any more");
 }
 
-/// The planted defect of t19: a listener that believes the first callback.
-#[tokio::test]
-async fn t19_a_listener_that_believes_the_first_callback_is_seen() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let naive = tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut head = [0; 1024];
-            let read = stream.read(&mut head).await.unwrap();
-            let line = String::from_utf8_lossy(&head[..read]).into_owned();
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
-            if let Some(code) = line.split(['?', '&', ' ']).find_map(|part| part.strip_prefix("code=")) {
-                return code.to_owned();
-            }
-        }
-    });
-    get(port, "/callback?code=forged&state=forged").await;
-    assert_eq!(naive.await.unwrap(), "forged", "what the test is made for");
-}
-
 /// The code as the exchange submits it: nothing else shows it.
 async fn submitted(code: OneTimeCode) -> String {
     let clock = Clock::new();

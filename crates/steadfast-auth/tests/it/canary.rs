@@ -13,7 +13,7 @@ use steadfast_auth::{
     MemoryStore, OneTimeCode, RefreshLayer, Static, Stored, TokenSource, TokenStore, TotpSecret, Unrenewed,
 };
 use steadfast_spec::BoxError;
-use tower::{Layer, ServiceExt};
+use tower::{Layer, Service, ServiceExt};
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::support::{Answer, Clock, Script, base, orders, secs};
@@ -157,7 +157,8 @@ async fn scenario(sink: Sink, script: Vec<Answer>, api_script: Vec<Answer>) {
             let refresh = RefreshLayer::new(source.clone());
             let service = refresh.layer(header.layer(api.clone()));
             sink.add((&header, &refresh, source.token(), source.status(), &source));
-            let call = service.oneshot(orders());
+            let call = service.clone().oneshot(orders());
+            sink.add((&service, &call, Service::call(&mut service.clone(), orders())));
             match tokio::time::timeout(secs(200), call).await {
                 Ok(Ok(response)) => {
                     sink.add(response.extensions().get::<Unrenewed>());
@@ -181,6 +182,12 @@ async fn no_piece_of_any_secret_is_shown_anywhere() {
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(sink.clone()).finish();
     // For this thread, which also runs the tasks of the logins.
     let _captured = tracing::subscriber::set_default(subscriber);
+    let (hook, panics) = (Arc::new(std::panic::take_hook()), sink.clone());
+    let others = Arc::clone(&hook);
+    std::panic::set_hook(Box::new(move |info| {
+        panics.add((info.to_string(), std::backtrace::Backtrace::force_capture()));
+        others(info);
+    }));
     let good = vec![Answer::Token(TOKENS[0]), Answer::Token(TOKENS[1]), Answer::Token(TOKENS[2])];
     let torn = Answer::Body(r#"{"access_token":"Ta5Qe9Wr2Ty7Ui3Op"#);
     let logins = [
@@ -203,7 +210,9 @@ async fn no_piece_of_any_secret_is_shown_anywhere() {
             scenario(sink.clone(), login.clone(), call.clone()).await;
         }
     }
+    std::panic::set_hook(Box::new(move |info| hook(info)));
     let text = sink.text();
+    assert!(text.contains("scripted panic"), "panics were captured");
     assert!(text.contains("logged in") && text.contains("login attempt failed"), "the log was captured");
     assert_eq!(find_canary(&text), None);
 }

@@ -54,7 +54,7 @@ async fn everything_it_makes_is_its_owners_alone_and_nothing_is_left_behind() {
         names.push(entry.file_name().into_string().unwrap());
     }
     names.sort();
-    assert_eq!(names, ["auth.json", "auth.json.lock"]);
+    assert_eq!(names, ["auth.json", "auth.json.lock", "otp.place"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,6 +126,30 @@ async fn a_record_of_another_version_or_account_is_refused_and_left_as_it_is() {
     assert!(matches!(store.load().await, Err(StoreError::UnknownVersion { version: 2, .. })));
     assert!(store.reset().await.is_err());
     assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
+}
+
+/// The OTP zone counts by address, and all accounts of a machine share one (§8).
+#[tokio::test(start_paused = true)]
+async fn logins_of_eight_accounts_at_once_keep_their_distance_in_the_otp_zone() {
+    let (directory, clock) = (tempdir().unwrap(), Clock::new());
+    let logins = Script::new(&clock, [Answer::Token("one")]);
+    let account = |number: usize| {
+        let store = FileStore::open(directory.path().join(format!("state/{number}.json"))).unwrap();
+        let credentials = Credentials::new(format!("U{number}"), "hunter2");
+        let secret = TotpSecret::new(TOTP_SECRET).unwrap();
+        let login = IndividualLogin::totp(logins.clone(), &base(), api_key(), credentials, secret).unwrap();
+        TokenSource::builder(api_key(), login).clock(clock.wall()).store(store).build()
+    };
+    let accounts: Vec<_> = (0..8).map(account).collect();
+    let tasks: Vec<_> =
+        accounts.iter().cloned().map(|source| tokio::spawn(async move { source.login().await })).collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    let mut sent: Vec<_> = logins.seen().iter().map(|seen| seen.at).collect();
+    sent.sort();
+    assert_eq!(sent.len(), 8);
+    assert!(sent.windows(4).all(|four| four[3] - four[0] >= secs(1)), "more than three a second");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,6 @@ mod file_store;
 mod header;
 mod login;
 mod month;
-mod planted;
 mod recovery;
 mod refresh;
 mod renewal;

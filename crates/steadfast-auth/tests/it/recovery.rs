@@ -275,3 +275,31 @@ async fn a_stopped_holder_of_the_lease_stops_neither_a_valid_token_nor_the_end_o
     assert_eq!(get(&source, &api).await, 200);
     assert_eq!(logins.count(), 2);
 }
+
+/// A service may count what it answers with 504: after one wrong login that would be the next.
+#[tokio::test(start_paused = true)]
+async fn a_login_in_doubt_after_a_wrong_one_spends_the_rest_of_the_budget_for_all_processes() {
+    for doubt in [Answer::Status(504), Answer::Lost, Answer::Body("{")] {
+        let (clock, store) = (Clock::new(), MemoryStore::new());
+        let logins = Script::new(&clock, [Answer::Status(401), doubt, Answer::Token("one")]);
+        for _ in 0..3 {
+            let source = process(&clock, &logins, store.clone());
+            assert_eq!(source.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
+            tokio::time::sleep(hours(2)).await;
+        }
+        assert_eq!(logins.count(), 2);
+        assert_eq!(store.summary().await.unwrap().unwrap().failures, 2);
+        // Whoever has looked after it allows the next.
+        store.reset().await.unwrap();
+        process(&clock, &logins, store).login().await.unwrap();
+    }
+}
+
+/// By itself it says nothing of the credentials.
+#[tokio::test(start_paused = true)]
+async fn a_login_in_doubt_before_a_wrong_one_spends_nothing() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Status(504), Answer::Status(401), Answer::Token("one")]);
+    process(&clock, &logins, store).login().await.unwrap();
+    assert_eq!(logins.count(), 3);
+}

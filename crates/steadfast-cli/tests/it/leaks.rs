@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::account::User;
+use crate::{
+    account::User,
+    command::{RunningSandbox, steadfast},
+};
 
 /// Every eight characters of a secret and of its usual disguises.
 fn pieces(secret: &str) -> Vec<String> {
@@ -81,5 +84,40 @@ async fn no_piece_of_a_secret_is_printed_logged_or_handed_to_a_child() {
         assert!(!seen.contains(&piece), "the token is printed or logged");
         assert!(!handed_on.contains(&piece), "the token reaches a child");
         assert!(!kept.contains(&piece), "a token that was forgotten is still stored");
+    }
+}
+
+/// What outlives the process beside the token: the journal of orders, and the limiter's.
+#[tokio::test]
+async fn the_journals_hold_no_piece_of_a_secret() {
+    let sandbox = RunningSandbox::start(&[]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (orders, journal) = (folder.path().join("orders.csv"), folder.path().join("orders.journal"));
+    let row = "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,";
+    let header = "symId,qty,side,type,product,validity,limitPrice,trigPrice";
+    std::fs::write(&orders, format!("{header}\n{row}\n")).unwrap();
+    let mut command = steadfast(&["replay", orders.to_str().unwrap()]);
+    command.args(["--base-url", sandbox.fact("base_url"), "--journal", journal.to_str().unwrap()]);
+    command.env("STEADFAST_API_KEY", sandbox.fact("api_key"));
+    let output = command.env("STEADFAST_ACCESS_TOKEN", sandbox.fact("access_token")).output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let mut kept = Vec::new();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path != orders {
+            kept.push((
+                path.display().to_string(),
+                String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned(),
+            ));
+        }
+    }
+    assert!(kept.iter().any(|(_, text)| text.contains("EQT_INFY_EQ_NSE")), "the order was written down");
+    for name in ["api_key", "access_token"] {
+        for piece in pieces(sandbox.fact(name)) {
+            for (path, text) in &kept {
+                assert!(!text.contains(&piece), "{name} is in {path}");
+            }
+        }
     }
 }

@@ -38,6 +38,9 @@ async fn bad_values_are_named_and_end_with_the_code_for_usage() {
         (&["sandbox", "--enforcer", "otp"], "an enforcer is ZONE=KIND"),
         (&["sandbox", "--enforcer", "opt=fixed"], "no zone is named \"opt\""),
         (&["sandbox", "--enforcer", "otp=fix"], "unknown enforcement \"fix\""),
+        (&["sandbox", "--interpret", "refused"], "a reading is AXIS=VALUE"),
+        (&["sandbox", "--interpret", "colour=red"], "no axis is named \"colour\""),
+        (&["sandbox", "--interpret", "refused=maybe"], "refused is one of free, counted"),
         (&["sandbox", "--script", "no-such-file.toml"], "no-such-file.toml"),
         (&["sandbox", "--port", "99999"], "--port"),
         (&["sandbxo"], "sandbox"),
@@ -48,4 +51,34 @@ async fn bad_values_are_named_and_end_with_the_code_for_usage() {
         assert!(said.contains(named), "{args:?}: {said}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
+}
+
+#[tokio::test]
+async fn every_fault_and_axis_is_listed_for_people_and_for_programs() {
+    let text = output(&["sandbox", "--list-faults"]).await;
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let json = output(&["sandbox", "--list-faults", "--json"]).await;
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("one line of JSON");
+    let faults = json["faults"].as_array().expect("a list");
+    assert!(faults.len() > 150, "{}", faults.len());
+    for fault in faults {
+        let name = fault["name"].as_str().expect("a name");
+        assert!(text.contains(&format!("  {name} ")), "{name}");
+    }
+    assert_eq!(json["axes"].as_array().map(Vec::len), Some(20));
+    assert!(json["catalogue"].as_array().is_some_and(|items| {
+        items.iter().all(|item| item["covered"].as_array().is_some_and(|covers| !covers.is_empty()))
+    }));
+}
+
+#[tokio::test]
+async fn a_reading_is_in_force_from_the_start() {
+    let sandbox = RunningSandbox::start(&["--interpret", "no-data=404"]).await;
+    let url = format!("{}/api/oms/orders", sandbox.fact("base_url"));
+    let bearer = format!("Bearer {}:{}", sandbox.fact("api_key"), sandbox.fact("access_token"));
+    let request = http::Request::get(url).header("authorization", bearer);
+    let request = request.body(http_body_util::Empty::<bytes::Bytes>::new()).expect("a request");
+    let client =
+        hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http();
+    assert_eq!(client.request(request).await.expect("an answer").status(), 404);
 }

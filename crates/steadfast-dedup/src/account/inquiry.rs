@@ -7,6 +7,7 @@ use steadfast_spec::OrderRecord;
 use super::Account;
 use crate::{
     event::Event,
+    monitor::About,
     ruling::{InvalidRuling, Ruling},
     stamp::{Epoch, IntentNo, Session},
     tally::Tally,
@@ -15,11 +16,11 @@ use crate::{
 
 impl Account {
     pub(crate) fn tally(&self) -> Tally {
-        self.state.lock().registry.tally.clone()
+        self.monitor.look(|state| state.registry.tally.clone())
     }
 
     pub(crate) fn trace(&self) -> Vec<Step> {
-        self.state.lock().registry.steps.clone().unwrap_or_default()
+        self.monitor.look(|state| state.registry.steps.clone()).unwrap_or_default()
     }
 
     pub(crate) fn rule(self: &Arc<Self>, intent: IntentNo, ruling: Ruling) -> Result<(), InvalidRuling> {
@@ -29,6 +30,11 @@ impl Account {
             effects.extend(state.registry.step(now, ruled));
             Ok(())
         })
+    }
+
+    /// Waits until whoever is deciding about a send has written it down.
+    pub(crate) fn pass_lock(&self) {
+        self.monitor.look(|_| ());
     }
 
     /// What a caller's own list holds, if the day on which it was asked for goes on.
@@ -45,21 +51,7 @@ impl Account {
 
     /// Waits until an intent may be sent as far as others of its instrument and side go.
     pub(crate) async fn turn(&self, intent: IntentNo) {
-        loop {
-            let waiter = {
-                let mut state = self.state.lock();
-                if state.registry.has_turn(intent) {
-                    return;
-                }
-                state.waiters.entry(intent).or_default().clone()
-            };
-            let mut notified = std::pin::pin!(waiter.notified());
-            // Enabled before the second look, so that no turn falls between.
-            notified.as_mut().enable();
-            if self.state.lock().registry.has_turn(intent) {
-                return;
-            }
-            notified.await;
-        }
+        let about = About::Intent(intent);
+        self.monitor.wait(about, |state| state.registry.has_turn(intent).then_some(())).await;
     }
 }

@@ -25,9 +25,9 @@ impl Account {
         recorder: Recorder,
         entries: impl IntoIterator<Item = &'a Entry>,
     ) -> (Vec<RecoveredOrder>, Vec<RecoveredOrder>) {
-        let now = self.now();
+        let now = self.monitor.clock().now();
         let replay = Replay::of(entries, self.settings.epoch());
-        let state = self.state.get_mut();
+        let state = self.monitor.get_mut();
         state.next_intent = replay.next_intent;
         for event in replay.events {
             // Nobody listens yet, and what they report is written down already.

@@ -119,6 +119,8 @@ enum Written {
         status: Option<u16>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        denied: bool,
     },
     Seen {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,7 +180,11 @@ impl Written {
                     // What is not known here is not known.
                     _ => (WrittenOutcome::Unknown, None),
                 };
-                let status = if let Answer::Status(status) = answer { Some(status) } else { None };
+                let status = match answer {
+                    Answer::Status(status) => Some(status),
+                    Answer::Denied => Some(200),
+                    Answer::Cut | Answer::None => None,
+                };
                 Self::Closed {
                     intent: attempt.intent.0,
                     attempt: attempt.index,
@@ -186,6 +192,7 @@ impl Written {
                     id,
                     status,
                     cut: answer == Answer::Cut,
+                    denied: answer == Answer::Denied,
                 }
             }
             Record::Seen { session, day, order_ids, complete } => {
@@ -212,7 +219,7 @@ impl Written {
                     order: Arc::new(OrderRequest::from_fields(form.iter()).ok()?),
                 }
             }
-            Self::Closed { intent, attempt, outcome, id, status, cut } => Record::Closed {
+            Self::Closed { intent, attempt, outcome, id, status, cut, denied } => Record::Closed {
                 attempt: AttemptNo { intent: IntentNo(intent), index: attempt },
                 outcome: match outcome {
                     WrittenOutcome::NotSent => Outcome::NotSent,
@@ -223,6 +230,7 @@ impl Written {
                     WrittenOutcome::Unknown => Outcome::Unknown { resend: Resend::Never },
                 },
                 answer: match (status, cut) {
+                    _ if denied => Answer::Denied,
                     (Some(status), _) => Answer::Status(status),
                     (None, true) => Answer::Cut,
                     (None, false) => Answer::None,
@@ -282,7 +290,7 @@ mod tests {
             Outcome::Unknown { resend: Resend::Never },
             Outcome::Unknown { resend: Resend::AfterAbsence },
         ] {
-            for answer in [Answer::Status(504), Answer::Cut, Answer::None] {
+            for answer in [Answer::Status(504), Answer::Denied, Answer::Cut, Answer::None] {
                 records.push(Record::Closed { attempt, outcome: outcome.clone(), answer });
             }
         }

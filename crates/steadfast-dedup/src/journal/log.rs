@@ -144,7 +144,9 @@ impl<D: Disk> Log<D> {
         }
         write_all(&mut self.file, &self.buffer).map_err(JournalError::io("write", &self.path))?;
         self.size += self.buffer.len() as u64;
-        if durably {
+        if durably && steadfast_spec::Planted::JournalNotSynced.is_on() {
+            self.durable = self.next;
+        } else if durably {
             self.file.sync().map_err(JournalError::io("sync", &self.path))?;
             self.durable = self.next;
         }
@@ -246,6 +248,7 @@ fn write_anew<D: Disk>(disk: &D, path: &Path, salt: Salt, fold: &Fold) -> Result
 // What must be durable is written twice, so that no single flipped bit at the end of the file can pass for a torn write.
 fn put(out: &mut Vec<u8>, seed: u32, number: u64, durable: u64, entry: &Entry, twice: bool) {
     let payload = entry.encode();
+    let twice = twice && !steadfast_spec::Planted::JournalWrittenOnce.is_on();
     for _ in 0..if twice { 2 } else { 1 } {
         frame::write(out, seed, number, durable, &payload);
     }

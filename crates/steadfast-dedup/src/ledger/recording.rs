@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use parking_lot::Mutex;
 use steadfast_spec::ext;
 use tokio::sync::broadcast;
 
@@ -13,9 +12,11 @@ use super::{EVENTS, Ledger, Shared};
 use crate::{
     account::Account,
     event::OrderEvent,
+    halt::Halt,
     journal::{Entry, Journal, Recorder},
     recovery::RecoveredOrder,
     settings::Settings,
+    sync::Mutex,
 };
 
 /// What outlives the process.
@@ -55,13 +56,14 @@ impl Ledger {
         let journal: Arc<dyn Journal> = Arc::new(journal);
         let settings = Arc::new(settings);
         let events = broadcast::channel(EVENTS).0;
+        let halt = Arc::<Halt>::default();
         let mut entries: BTreeMap<ext::Account, Vec<Entry>> = BTreeMap::new();
         for entry in journal.recover() {
             entries.entry(entry.account.clone()).or_default().push(entry);
         }
         let (mut accounts, mut in_doubt, mut left) = (HashMap::new(), Vec::new(), Vec::new());
         for (name, entries) in entries {
-            let mut account = Account::new(name.clone(), settings.clone(), events.clone());
+            let mut account = Account::new(name.clone(), settings.clone(), halt.clone(), events.clone());
             let recorder = Recorder::new(journal.clone(), name.clone());
             let (doubts, lost) = account.replay(recorder, &entries);
             let account = Arc::new(account);
@@ -69,7 +71,8 @@ impl Ledger {
             left.extend(lost);
             accounts.insert(name, account);
         }
-        Self::with((*settings).clone(), accounts, Some(Written { journal, in_doubt, left }), events)
+        let written = Some(Written { journal, in_doubt, left });
+        Self::with((*settings).clone(), accounts, written, events, halt)
     }
 
     pub(super) fn with(
@@ -77,12 +80,14 @@ impl Ledger {
         accounts: HashMap<ext::Account, Arc<Account>>,
         written: Option<Written>,
         events: broadcast::Sender<OrderEvent>,
+        halt: Arc<Halt>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 settings: Arc::new(settings),
                 accounts: Mutex::new(accounts),
                 guarded: AtomicBool::new(false),
+                halt,
                 events,
                 written,
             }),

@@ -13,7 +13,7 @@ fn assert_safe(model: Model) -> Found {
     let found = explore(model, false);
     assert_eq!((found.duplicates, found.double_claims, found.wrong_claims), (0, 0, 0), "{found:?}");
     assert_eq!(found.undetected, 0, "{found:?}");
-    println!("{} states", found.states);
+    println!("figures: states={}", found.states);
     found
 }
 
@@ -29,7 +29,7 @@ fn assert_safe_up_to(most: usize, model: Model) -> Found {
     let found = explore_up_to(if deep { most } else { 20_000 }, model, false);
     assert_eq!((found.duplicates, found.double_claims, found.wrong_claims), (0, 0, 0), "{found:?}");
     assert_eq!(found.undetected, 0, "{found:?}");
-    println!("{} states", found.states);
+    println!("figures: states={}", found.states);
     found
 }
 
@@ -101,6 +101,20 @@ fn one_after_the_other_needs_none_of_the_three_rules() {
     let found = assert_safe(serial);
     assert_eq!(found.lost, 0);
     assert_safe_up_to(DEEP, Model { intents: 3, ..serial });
+}
+
+/// What is said in a 200 that says `error` is believed no more and no less than a 504: its order may exist, be late, or
+/// be taken for a twin's, and where it is absent beyond the bound, later orders are reasoned about as before.
+#[test]
+fn answers_that_forbid_a_resend_place_nothing_twice_and_hide_nothing() {
+    let nevers = Model { nevers: true, ..SMALL };
+    assert_safe(Model { intents: 1, ..nevers });
+    assert_safe(Model { attempts: 1, ..nevers });
+    assert_safe_in_depth(nevers);
+    assert_safe_up_to(DEEP, Model { intents: 3, attempts: 1, ..nevers });
+    let found = explore(Model { bounded: false, intents: 1, ..nevers }, false);
+    assert!(found.duplicates > 0, "without a bound there is no safe resend: {found:?}");
+    assert_eq!((found.double_claims, found.undetected), (0, 0), "{found:?}");
 }
 
 /// Two orders that no record tells apart: neither is the other's, and neither is sent again in its place.

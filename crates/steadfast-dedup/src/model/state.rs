@@ -60,8 +60,10 @@ impl World {
                         text.push(3);
                         stamp(sent.seq, &mut text);
                     }
-                    AttemptState::Doubt { sent, settled, .. } => {
-                        text.push(4);
+                    AttemptState::Doubt { sent, settled, never } => {
+                        // Whoever has ended is not sent again anyway.
+                        let never = never.filter(|_| intent.finding().is_none());
+                        text.push(never.map_or(4, |never| 5 + never as u8));
                         stamp(sent.seq, &mut text);
                         stamp(settled.unwrap_or_default(), &mut text);
                     }

@@ -206,6 +206,10 @@ impl World {
         &self.registry.intents[&IntentNo(n)]
     }
 
+    fn close_for_good(&mut self, attempt: AttemptNo, answer: Answer) {
+        self.step(Event::Closed { attempt, outcome: Outcome::Unknown { resend: Resend::Never }, answer });
+    }
+
     fn close(&mut self, attempt: AttemptNo, outcome: Outcome) {
         self.step(Event::Closed { attempt, outcome, answer: Answer::Status(504) });
     }
@@ -260,6 +264,12 @@ impl World {
         match attempt.state {
             AttemptState::InFlight(_) => {
                 out.push(Move::Doubt(n, k));
+                if model.nevers {
+                    out.push(Move::Deny(n, k));
+                    if served != Served::Dropped {
+                        out.push(Move::Mumble(n, k));
+                    }
+                }
                 match served {
                     Served::Applied(_) => out.push(Move::Acknowledge(n, k)),
                     Served::Dropped if model.refusals => out.extend([Move::Refuse(n, k), Move::Limit(n, k)]),
@@ -295,6 +305,8 @@ impl World {
                 self.close(number(n, k), Outcome::Accepted { order_id: Some(order.to_string()) });
             }
             Move::Doubt(n, k) => self.close(number(n, k), Outcome::Unknown { resend: Resend::AfterAbsence }),
+            Move::Deny(n, k) => self.close_for_good(number(n, k), Answer::Denied),
+            Move::Mumble(n, k) => self.close_for_good(number(n, k), Answer::Status(200)),
             Move::Refuse(n, k) => {
                 self.journal.push(Record::Refused(n, k));
                 self.close(number(n, k), Outcome::Rejected);
@@ -365,6 +377,6 @@ fn registry(model: &Model) -> Registry {
     let settings =
         Settings::default().resend(ResendPolicy::AtMost(model.attempts - 1)).key_policy(model.key_policy);
     let mut registry = Registry::new(Arc::new(settings), Epoch(0));
-    registry.rules = model.rules;
+    registry.rules = model.rules.but_planted();
     registry
 }

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use steadfast_dedup::GuardedBody;
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Form, Outcome, Peek, outcome_of};
+use steadfast_spec::{BoxError, Endpoint, Envelope, Failure, Fate, Form, Outcome, Peek, ext, outcome_of};
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
@@ -273,7 +273,12 @@ impl Book {
 fn respond(endpoint: Option<Endpoint>, status: u16, body: String) -> Response<Body> {
     let status = StatusCode::from_u16(status).unwrap();
     let outcome: Outcome = outcome_of(endpoint, status, Peek::Whole(body.as_bytes()));
+    let denied =
+        status == StatusCode::OK && matches!(Envelope::parse(body.as_bytes()), Ok(Envelope::Error { .. }));
     let mut response = Response::new(Full::from(body));
+    if denied {
+        response.extensions_mut().insert(ext::ErrorEnvelope);
+    }
     *response.status_mut() = status;
     response.extensions_mut().insert(outcome);
     response

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use steadfast_dedup::{OrderEvent, OrdersScope, Settings};
+use steadfast_spec::Fate;
 use tokio::time::sleep;
 
 use crate::{
     gateway::{Reply, ack, gw504, http},
-    rig::{ORDER, Rig, Told, order},
+    rig::{ORDER, Rig, Told, market, order},
 };
 
 const fn s(secs: u64) -> Duration {
@@ -39,6 +40,74 @@ async fn a_late_duplicate_is_flagged_while_a_similar_order_is_in_doubt() {
         assert_eq!(late, Some(("o1".into(), Some("o2".into()))));
         rig.audit();
     }
+}
+
+/// Two sends in doubt and one order: it is told to the caller whose order nothing sends again.
+#[tokio::test(start_paused = true)]
+async fn of_twins_the_one_that_is_not_sent_again_is_served_first() {
+    let rig = Rig::new();
+    rig.gateway.will([http(500, "x"), ack().reply(Reply::Cut)]);
+    let (a, b) = (rig.start("a", ORDER), rig.start("b", ORDER));
+    assert_eq!(b.await.unwrap(), Told::Recovered("o1".into()), "its absence would contradict the 200");
+    assert_eq!(a.await.unwrap(), Told::Resent("o2".into()));
+    rig.audit();
+}
+
+/// Neither is sent again, but only one of them leaves a contradiction behind.
+#[tokio::test(start_paused = true)]
+async fn of_twins_that_are_not_sent_again_the_one_that_was_accepted_is_served_first() {
+    let rig = Rig::new();
+    rig.gateway.will([
+        http(0, "x").reply(Reply::Lost(Fate::Lost)),
+        ack().reply(Reply::Cut),
+        gw504().placed(),
+    ]);
+    let (a, b) = (rig.start("a", &market()), rig.start("b", &market()));
+    assert_eq!(b.await.unwrap(), Told::Recovered("o1".into()));
+    let a = a.await.unwrap();
+    assert!(matches!(a, Told::Unresolved("not_observed", ..)), "too old for a market order: {a:?}");
+    assert_eq!(rig.place("c", &market()).await, Told::Recovered("o2".into()), "the key is not barred");
+    rig.audit();
+}
+
+/// Each takes the oldest order that it could own, whoever goes first: what the later one cannot own is left to the
+/// earlier one.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_served_first_takes_no_order_that_was_seen_before_it_was_sent() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed().answered_after(s(4)), ack().reply(Reply::Cut)]);
+    let a = rig.start("a", ORDER);
+    // Somebody's doubt has the list read while the first order is in flight: its order is known before the second leaves.
+    rig.gateway.will([gw504()]);
+    sleep(Duration::from_millis(10)).await;
+    rig.gateway.0.lock().places.swap(0, 1);
+    let other = rig.start("other", &ORDER.replace("side=buy", "side=sell"));
+    sleep(s(3)).await;
+    let b = rig.start("b", ORDER);
+    assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
+    assert_eq!(b.await.unwrap(), Told::Recovered("o2".into()));
+    assert!(matches!(other.await.unwrap(), Told::Resent(_)));
+    rig.audit();
+}
+
+/// In a list of all sessions what is late of an earlier one may look like an order of this one, changed. Its caller is
+/// told so; that it is late is told all the same.
+#[tokio::test(start_paused = true)]
+async fn a_late_duplicate_that_another_caller_was_told_of_as_a_candidate_is_flagged() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(100))]);
+    assert_eq!(rig.place("a", &order(75)).await, Told::Resent("o2".into()));
+    sleep(s(50)).await;
+    rig.between.token(1);
+    rig.gateway.will([gw504()]);
+    let b = rig.start("b", ORDER);
+    sleep(s(10)).await;
+    // What the new session's list holds from the start is no news of it.
+    let told = b.await.unwrap();
+    assert!(matches!(&told, Told::Resent(_) | Told::Unresolved("near_match", ..)), "{told:?}");
+    sleep(s(2_000)).await;
+    assert_eq!(rig.flagged(), ["o1"]);
+    rig.audit();
 }
 
 /// A list without prices shows two orders of different price alike: it shows neither.

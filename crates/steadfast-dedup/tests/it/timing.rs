@@ -161,8 +161,36 @@ async fn s13_body_cut_absent() {
 async fn s14_ok200_s_error() {
     let rig = Rig::new();
     rig.gateway.will([http(200, "who knows")]);
-    assert_eq!(rig.place("a", ORDER).await, unresolved("accepted_unknown_id", 200));
+    assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 200));
     assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+
+    let rig = Rig::new();
+    rig.gateway.will([http(200, "who knows").placed_after(s(14))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.audit();
+}
+
+/// By the service's own word and by its list no order of it exists: nothing is in the way of the next one.
+#[tokio::test(start_paused = true)]
+async fn a_200_that_says_error_bars_no_later_order_of_its_key() {
+    let rig = Rig::new();
+    rig.gateway.will([http(200, "who knows"), gw504().placed(), gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 200));
+    assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.place("c", ORDER).await, Told::Resent("o2".into()));
+    rig.audit();
+}
+
+/// It said that it took the order, and its list says that it did not: nothing is concluded of that key any more.
+#[tokio::test(start_paused = true)]
+async fn a_200_without_an_id_that_is_never_listed_bars_later_orders_of_its_key() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().reply(Reply::Cut), gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("accepted_unknown_id", 200));
+    assert_eq!(rig.place("b", ORDER).await, unresolved("not_observed", 504));
+    assert_eq!(rig.gateway.posts(), 2);
 }
 
 #[tokio::test(start_paused = true)]

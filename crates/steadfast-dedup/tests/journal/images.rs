@@ -237,7 +237,7 @@ fn no_crash_loses_a_durable_send_or_invents_one() {
         images += crash_everywhere(&random_script(&mut rng), true);
         seed += 1;
     }
-    println!("{images} images, {seed} random scripts");
+    println!("figures: crash_images={images} random_scripts={seed}");
     assert!(images > 5_000, "{images} images");
 }
 
@@ -276,6 +276,6 @@ fn no_flipped_bit_loses_a_durable_send_silently() {
             }
         }
     }
-    println!("{} flips, {} refused", flips.0, flips.1);
+    println!("figures: flips={} flips_refused={}", flips.0, flips.1);
     assert!(flips.1 > 0, "damage before what is durable is noticed");
 }

@@ -235,7 +235,9 @@ impl Limiter {
         let entry = self.waiters.vacant_entry();
         let waiter = WaiterId { slot: entry.key() as u32, turn: self.arrivals };
         let turn = if ask.head_of_lane { -self.arrivals } else { self.arrivals };
-        let place = Place { lane: ask.lane, turn, waiter };
+        let swapped = steadfast_spec::Planted::LanesSwapped.is_on();
+        let lane = if swapped { Lane::ALL[Lane::ALL.len() - 1 - ask.lane as usize] } else { ask.lane };
+        let place = Place { lane, turn, waiter };
         entry.insert(Waiter { ledgers, place, deadline: ask.deadline, outcome: None });
         for id in ledgers.iter() {
             self.ledgers[id].queue.get_or_insert_default().insert(place);

@@ -1,5 +1,7 @@
 //! Every fault strikes by its name, and does exactly what its documentation says: on the wire, and in the truth.
 
+mod accept;
+mod answer;
 mod auth;
 mod connection;
 mod list;
@@ -7,6 +9,8 @@ mod placement;
 mod quota;
 mod rates;
 mod scripts;
+mod time;
+mod transport;
 
 use std::collections::BTreeSet;
 
@@ -14,7 +18,17 @@ use steadfast_sandbox::Fault;
 
 /// The faults that the tables of this folder hold, each of which a test goes through row by row.
 fn tested() -> Vec<Fault> {
-    let tables = [placement::faults(), list::faults(), auth::faults(), quota::faults(), connection::faults()];
+    let tables = [
+        placement::faults(),
+        list::faults(),
+        auth::faults(),
+        quota::faults(),
+        connection::faults(),
+        accept::faults(),
+        answer::faults(),
+        transport::faults(),
+        time::faults(),
+    ];
     tables.concat()
 }
 

@@ -7,6 +7,7 @@ mod wire;
 mod world;
 
 mod admin;
+mod axes;
 mod faults;
 mod interpretations;
 mod robustness;

@@ -17,6 +17,12 @@ impl Tape {
         self.choices.get(&site).copied().unwrap_or_default()
     }
 
+    /// The same tape with another choice at `site`.
+    #[must_use]
+    pub fn with(&self, site: Site, choice: u32) -> Self {
+        self.iter().filter(|(other, _)| *other != site).chain([(site, choice)]).collect()
+    }
+
     /// Every choice, things in order.
     pub fn iter(&self) -> impl Iterator<Item = (Site, u32)> {
         self.choices.iter().map(|(&site, &choice)| (site, choice))

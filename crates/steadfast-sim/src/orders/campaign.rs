@@ -1,5 +1,4 @@
 use std::{
-    collections::BTreeMap,
     ops::Range,
     sync::{
         Arc, Mutex, PoisonError,
@@ -9,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use serde::{Deserialize, Serialize};
 use steadfast::BoxError;
 use steadfast_sandbox::State;
 use steadfast_spec::Zone;
@@ -16,11 +16,14 @@ use steadfast_testkit::{accountings, densest_window};
 use tokio::time::Instant;
 
 use crate::{
-    chooser::Chooser,
+    chooser::{Chooser, Fixed},
     orders::{
-        oracle::Judgement,
+        canary::Canary,
+        counts::Counts,
+        oracle::{Expected, Judgement},
         rivals::Policy,
         session::{self, Client, Session, World},
+        state::Run,
         trader::Told,
         workload::Workload,
     },
@@ -37,57 +40,78 @@ pub(crate) struct Campaign {
     pub(crate) time: Option<Duration>,
     /// One in so many seeds is traded by the rivals, too; 0 for none.
     pub(crate) rivals_every: u64,
+    /// It ends after so many failures.
+    pub(crate) most_failures: usize,
     /// What is not left to chance, by the names of its sites.
     pub(crate) without: Vec<String>,
+    /// What it is instead.
+    pub(crate) fixed: Vec<Fixed>,
 }
 
 /// What came of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Outcome {
     pub(crate) seeds: u64,
-    pub(crate) end_seed: u64,
     pub(crate) ours: Judgement,
     pub(crate) naive: Judgement,
     pub(crate) checks_once: Judgement,
     pub(crate) attempts: u64,
     pub(crate) attempts_in_doubt: u64,
     pub(crate) requests: u64,
+    /// Cancels that reached the gateway.
+    pub(crate) cancels: u64,
     pub(crate) simulated: Duration,
     pub(crate) elapsed: Duration,
     pub(crate) run_twice: u64,
     /// How often each fault struck our client.
-    pub(crate) faults: BTreeMap<&'static str, u64>,
+    pub(crate) faults: Counts,
+    /// How many records of each kind stood in the journals.
+    pub(crate) written: Counts,
     /// Why orders of our client stayed unresolved.
-    pub(crate) reasons: BTreeMap<&'static str, u64>,
+    pub(crate) reasons: Counts,
     /// The seeds that broke a promise, the first of them at the least.
     pub(crate) failures: Vec<Failure>,
 }
 
 /// A seed that broke a promise.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) seed: u64,
-    pub(crate) broken: Vec<(&'static str, u64)>,
+    pub(crate) broken: Vec<(String, u64)>,
 }
 
 /// One seed in a hundred is run twice, and its windows are recounted.
 const CHECKED_EVERY: u64 = 100;
+/// Among so many seeds one shows each canary.
+const CANARY_SEEDS: u64 = 40;
 /// After so many failures a campaign ends: the first is shrunk, the rest are counted.
-const MOST_FAILURES: usize = 20;
+pub(crate) const MOST_FAILURES: usize = 20;
+/// A campaign that is killed loses what it did since it last wrote down how far it is.
+const KEPT_EVERY: Duration = Duration::from_secs(5);
 
 impl Campaign {
-    /// Runs all of it on as many threads as there are processors.
+    /// Goes on with `run` on as many threads as there are processors. `keep` writes down how far it is every few
+    /// seconds, and at the end.
     ///
     /// # Errors
     ///
-    /// What keeps a simulation from being set up.
-    pub(crate) fn run(&self) -> Result<Outcome, BoxError> {
+    /// What keeps a simulation from being set up, or its state from being written.
+    pub(crate) fn run<E>(
+        &self,
+        run: Run,
+        keep: impl FnMut(&Run) -> Result<(), E> + Send,
+    ) -> Result<Run, BoxError>
+    where
+        E: Into<BoxError>,
+    {
         let start = Instant::now();
-        let next = AtomicU64::new(self.seeds.start);
-        let stop = AtomicBool::new(false);
-        let total = Mutex::new(Outcome::default());
+        let (before, earlier) = (run.outcome.elapsed, run.clone());
+        let next = AtomicU64::new(run.next_seed);
+        let stop = AtomicBool::new(run.outcome.ours.orders >= self.orders);
+        let shared = Mutex::new((run, keep, start));
         let threads = thread::available_parallelism().map_or(1, usize::from);
-        let work = || -> Result<(), String> {
+        let work = || -> Result<(), BoxError> {
             loop {
                 let late = self.time.is_some_and(|time| start.elapsed() >= time);
                 if late || stop.load(Ordering::Relaxed) {
@@ -97,11 +121,21 @@ impl Campaign {
                 if seed >= self.seeds.end {
                     return Ok(());
                 }
+                if earlier.is_done(seed) {
+                    continue;
+                }
                 let outcome = self.seed(seed).map_err(|error| format!("seed {seed}: {error}"))?;
-                let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
-                total.add(outcome);
-                if total.ours.orders >= self.orders || total.failures.len() >= MOST_FAILURES {
+                let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let (run, keep, kept) = &mut *shared;
+                run.finish(seed, outcome);
+                let failures = run.outcome.failures.len() - earlier.outcome.failures.len();
+                if run.outcome.ours.orders >= self.orders || failures >= self.most_failures {
                     stop.store(true, Ordering::Relaxed);
+                }
+                if kept.elapsed() >= KEPT_EVERY {
+                    *kept = Instant::now();
+                    run.outcome.elapsed = before + start.elapsed();
+                    keep(run).map_err(Into::into)?;
                 }
             }
         };
@@ -109,17 +143,45 @@ impl Campaign {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             let ends = workers.into_iter().map(|worker| worker.join());
             ends.map(|end| end.unwrap_or_else(|_| Err("a simulation panicked".into())))
-                .collect::<Result<Vec<()>, String>>()
+                .collect::<Result<Vec<()>, BoxError>>()
         })?;
-        let mut total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
-        total.elapsed = start.elapsed();
-        total.failures.sort_by_key(|failure| failure.seed);
-        Ok(total)
+        let (mut run, mut keep, _) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        run.outcome.elapsed = before + start.elapsed();
+        run.outcome.failures.sort_by_key(|failure| failure.seed);
+        keep(&run).map_err(Into::into)?;
+        Ok(run)
+    }
+
+    /// Makes sure that the harness notices a client that is wrong: each kind of wrong, by the promise that it breaks.
+    ///
+    /// # Errors
+    ///
+    /// A canary that lives.
+    pub(crate) fn canaries(&self) -> Result<(), BoxError> {
+        for canary in Canary::ALL {
+            let mut campaign = self.clone();
+            campaign.world.canary = Some(canary);
+            campaign.world.crashes = false;
+            let expected = match self.world.expected {
+                // Whoever promises to report what is too many does not promise that there is nothing too many.
+                Expected::Later if matches!(canary, Canary::SendsTwice | Canary::Denies) => continue,
+                _ => (self.seeds.start..self.seeds.start.saturating_add(CANARY_SEEDS)).any(|seed| {
+                    let replay = campaign.replay(campaign.chooser(seed));
+                    replay.is_ok_and(|replay| {
+                        replay.broken.iter().any(|(promise, _)| *promise == canary.breaks())
+                    })
+                }),
+            };
+            if !expected {
+                return Err(format!("the harness does not notice a client that {canary:?}").into());
+            }
+        }
+        Ok(())
     }
 
     /// The choices of a seed.
     pub(crate) fn chooser(&self, seed: u64) -> Chooser {
-        Chooser::rng(seed).without(&self.without)
+        Chooser::rng(seed).without(&self.without).fixing(&self.fixed)
     }
 
     /// Runs one seed with every client.
@@ -131,11 +193,15 @@ impl Campaign {
         let mut broken = ours.broken(&self.world);
         let checked = seed.is_multiple_of(CHECKED_EVERY);
         if checked {
-            let again = session::run(&chooser, &self.world, &workload, Client::Ours)?;
+            let world = World { aftermath: true, ..self.world.clone() };
+            let again = session::run(&chooser, &world, &workload, Client::Ours)?;
+            if again.tasks > 0 {
+                broken.push(("tasks", again.tasks as u64));
+            }
             if again.seen.trace != session.seen.trace || again.told != session.told {
                 broken.push(("deterministic", 1));
             }
-            let overfull = overfull_windows(&session.truth);
+            let overfull = if session.counts_as_documented { overfull_windows(&session.truth) } else { 0 };
             if overfull > 0 {
                 broken.push(("windows", overfull));
             }
@@ -147,38 +213,44 @@ impl Campaign {
             let session = session::run(&chooser, &self.world, &workload, Client::Rival(policy))?;
             Ok(Judgement::of(&workload, &session))
         };
-        let Session { seen, truth, told, .. } = session;
-        let mut reasons = BTreeMap::new();
+        let Session { seen, truth, told, written, .. } = session;
+        let mut reasons = Counts::default();
         for told in told.into_iter().flatten() {
             if let Told::Unresolved(reason) = told {
-                *reasons.entry(reason).or_default() += 1;
+                reasons.add(reason, 1);
             }
         }
         Ok(Outcome {
             seeds: 1,
-            end_seed: seed + 1,
             naive: rival(Policy::Naive)?,
             checks_once: rival(Policy::ChecksOnce)?,
             ours,
             attempts: seen.attempts,
             attempts_in_doubt: seen.attempts_in_doubt,
             requests: truth.requests,
+            cancels: truth.arrivals.iter().filter(|arrival| arrival.method == "DELETE").count() as u64,
             simulated: Duration::from_nanos(truth.now_ns),
             elapsed: Duration::ZERO,
             run_twice: u64::from(checked),
+            written,
             faults: seen.struck.into_iter().collect(),
             reasons,
-            failures: if broken.is_empty() { Vec::new() } else { vec![Failure { seed, broken }] },
+            failures: Failure::of(seed, broken).into_iter().collect(),
         })
     }
 
     /// One run of our client, without anything beside it, and what it breaks.
     pub(crate) fn replay(&self, chooser: Chooser) -> Result<Replay, BoxError> {
-        let chooser = Arc::new(chooser);
-        let workload = Workload::of(&chooser);
-        let session = session::run(&chooser, &self.world, &workload, Client::Ours)?;
-        let broken = Judgement::of(&workload, &session).broken(&self.world);
-        Ok(Replay { workload, session, broken })
+        self.played(&Arc::new(chooser))
+    }
+
+    /// The same, for those who still ask what was chosen.
+    pub(crate) fn played(&self, chooser: &Arc<Chooser>) -> Result<Replay, BoxError> {
+        let workload = Workload::of(chooser);
+        let session = session::run(chooser, &self.world, &workload, Client::Ours)?;
+        let judgement = Judgement::of(&workload, &session);
+        let broken = judgement.broken(&self.world);
+        Ok(Replay { workload, session, judgement, broken })
     }
 }
 
@@ -187,27 +259,32 @@ impl Campaign {
 pub(crate) struct Replay {
     pub(crate) workload: Workload,
     pub(crate) session: Session,
+    pub(crate) judgement: Judgement,
     pub(crate) broken: Vec<(&'static str, u64)>,
 }
 
+impl Failure {
+    fn of(seed: u64, broken: Vec<(&'static str, u64)>) -> Option<Self> {
+        let broken: Vec<_> = broken.into_iter().map(|(promise, count)| (promise.to_owned(), count)).collect();
+        (!broken.is_empty()).then_some(Self { seed, broken })
+    }
+}
+
 impl Outcome {
-    fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.seeds += other.seeds;
-        self.end_seed = self.end_seed.max(other.end_seed);
         self.ours.add(&other.ours);
         self.naive.add(&other.naive);
         self.checks_once.add(&other.checks_once);
         self.attempts += other.attempts;
         self.attempts_in_doubt += other.attempts_in_doubt;
         self.requests += other.requests;
+        self.cancels += other.cancels;
         self.simulated += other.simulated;
         self.run_twice += other.run_twice;
-        for (fault, times) in other.faults {
-            *self.faults.entry(fault).or_default() += times;
-        }
-        for (reason, times) in other.reasons {
-            *self.reasons.entry(reason).or_default() += times;
-        }
+        self.faults.merge(other.faults);
+        self.reasons.merge(other.reasons);
+        self.written.merge(other.written);
         self.failures.extend(other.failures);
     }
 }

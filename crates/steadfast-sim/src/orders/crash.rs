@@ -6,10 +6,16 @@ use std::{
     time::Duration,
 };
 
-use steadfast::dedup::journal::{Durable, Entry, Journal};
+use steadfast::{
+    dedup::journal::{Durable, Entry, Journal, Record},
+    spec::{Outcome, Resend},
+};
 use tokio::time::Instant;
 
-use crate::chooser::{Chooser, Site};
+use crate::{
+    chooser::{Chooser, Site},
+    orders::counts::Counts,
+};
 
 /// A journal in memory, of which a crash keeps what was durable and perhaps a little more.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +55,11 @@ impl MemoryJournal {
         Self { written: Arc::new(Mutex::new(Written { entries, durable: kept, ended: false })) }
     }
 
+    /// How many records of each kind it holds, and of each outcome.
+    pub(crate) fn counts(&self) -> Counts {
+        self.written().entries.iter().map(|entry| (name(&entry.record), 1)).collect()
+    }
+
     fn written(&self) -> MutexGuard<'_, Written> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,6 +74,38 @@ impl MemoryJournal {
             written.durable = written.entries.len();
         }
     }
+}
+
+/// Every name that [`MemoryJournal::counts`] knows.
+pub(crate) const WRITTEN: [&str; 11] = [
+    "journal.begun",
+    "journal.closed-not-sent",
+    "journal.closed-not-executed",
+    "journal.closed-rejected",
+    "journal.closed-accepted",
+    "journal.closed-unknown-until-absent",
+    "journal.closed-unknown",
+    "journal.seen",
+    "journal.found",
+    "journal.ruled",
+    "journal.unresolved",
+];
+
+const fn name(record: &Record) -> &'static str {
+    WRITTEN[match record {
+        Record::Begun { .. } => 0,
+        Record::Closed { outcome: Outcome::NotSent, .. } => 1,
+        Record::Closed { outcome: Outcome::NotExecuted, .. } => 2,
+        Record::Closed { outcome: Outcome::Rejected, .. } => 3,
+        Record::Closed { outcome: Outcome::Accepted { .. }, .. } => 4,
+        Record::Closed { outcome: Outcome::Unknown { resend: Resend::AfterAbsence }, .. } => 5,
+        Record::Closed { .. } => 6,
+        Record::Seen { .. } => 7,
+        Record::Found { .. } => 8,
+        Record::Ruled { .. } => 9,
+        // What a later version may write counts as what it writes last.
+        _ => 10,
+    }]
 }
 
 impl Journal for MemoryJournal {

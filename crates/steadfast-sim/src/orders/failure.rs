@@ -1,5 +1,6 @@
 use std::{env, fs, sync::Arc};
 
+use clap::ValueEnum;
 use steadfast::BoxError;
 
 use crate::{
@@ -62,7 +63,7 @@ fn without_rates(tape: &Tape) -> Tape {
 }
 
 /// The words of the command line that change what is promised or assumed.
-fn modes(args: &Args) -> String {
+pub(crate) fn modes(args: &Args) -> String {
     let mut modes = String::new();
     if args.unbounded {
         modes += " --unbounded";
@@ -78,6 +79,9 @@ fn modes(args: &Args) -> String {
     }
     if args.crashes {
         modes += " --crashes";
+    }
+    if let Some(canary) = args.canary.and_then(|canary| canary.to_possible_value()) {
+        modes += &format!(" --canary {}", canary.get_name());
     }
     if args.plain {
         modes += " --plain";

@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     orders::{
         session::{Session, World},
@@ -13,7 +15,8 @@ use crate::{
 ///
 /// Identical orders are interchangeable (`orders.md` §2.4): the service has no notion of which of two twins an order
 /// is, so they are counted together, and what counts is how many there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Judgement {
     /// Orders that were wanted.
     pub(crate) orders: u64,
@@ -27,6 +30,9 @@ pub(crate) struct Judgement {
     pub(crate) lost: u64,
     /// Callers who were told of somebody else's order: one of other terms, or one that another caller was told of.
     pub(crate) wrongly_claimed: u64,
+    /// Callers who were told of an order like theirs that somebody else on the account has placed: what an account that
+    /// is not exclusive costs.
+    pub(crate) adopted: u64,
     /// Orders that exist although their caller was told that they do not.
     pub(crate) denied: u64,
     /// Callers who were told neither that an order is placed nor that this is not known.
@@ -43,6 +49,8 @@ pub(crate) struct Judgement {
     /// Orders beyond those that callers know of or were told to be unsure of, and that nobody reported.
     pub(crate) unflagged: u64,
     pub(crate) http_429: u64,
+    /// Requests that the gateway passed on twice.
+    pub(crate) doubled: u64,
     /// Processes that died.
     pub(crate) crashes: u64,
     /// Orders that they had sent, and of which no caller knew the end.
@@ -52,6 +60,9 @@ pub(crate) struct Judgement {
     /// Sends that a recovery made, and later ones of orders that an earlier process had sent.
     pub(crate) sent_after_crash: u64,
 }
+
+/// The fault with which the gateway passes one request on twice.
+const DOUBLED: &str = "placement.double-forward";
 
 /// Identical orders, together.
 #[derive(Debug, Default)]
@@ -78,12 +89,15 @@ impl Judgement {
         let exists: BTreeSet<&str> =
             session.truth.orders.iter().map(|order| order.order_id.as_str()).collect();
         let crash = session.crash.clone().unwrap_or_default();
+        // Nobody can keep to quotas that are counted in another way than they are written down.
+        let refused = if session.counts_as_documented { session.truth.refusals.values().sum() } else { 0 };
         let mut judged = Self {
             orders: workload.wanted.len() as u64,
             went_in_doubt: session.seen.doubted.len() as u64,
             stuck: session.left_in_doubt as u64,
             flagged: session.flagged.len() as u64,
-            http_429: session.truth.refusals.values().sum(),
+            http_429: refused,
+            doubled: session.seen.struck.iter().filter(|(name, _)| *name == DOUBLED).map(|(_, n)| n).sum(),
             crashes: u64::from(session.crash.is_some()),
             left_behind: crash.left,
             reported: crash.reported,
@@ -98,6 +112,9 @@ impl Judgement {
                 Some(Told::Placed(order_id)) => {
                     if !exists.contains(order_id.as_str()) {
                         judged.lost += 1;
+                    } else if session.foreign.get(order_id) == Some(&wanted.shape) && claimed.insert(order_id)
+                    {
+                        judged.adopted += 1;
                     } else if shape_of.get(order_id.as_str()) != Some(&wanted.shape)
                         || !claimed.insert(order_id)
                     {
@@ -147,8 +164,9 @@ impl Judgement {
         let bounded = [("duplicated", self.duplicated), ("denied", self.denied)];
         let unbounded = [("unflagged", self.unflagged)];
         let more: &[_] = match world.expected {
-            Expected::WithinTheBound => &bounded,
-            Expected::Later => &unbounded,
+            // Nobody can keep a gateway from placing one request twice, but every order too many is reported.
+            Expected::WithinTheBound if self.doubled == 0 => &bounded,
+            Expected::WithinTheBound | Expected::Later => &unbounded,
         };
         let plain = [("unresolved", self.unresolved)];
         let plain: &[_] = if world.plain { &plain } else { &[] };
@@ -163,6 +181,7 @@ impl Judgement {
             duplicated,
             lost,
             wrongly_claimed,
+            adopted,
             denied,
             undecided,
             rejected,
@@ -173,6 +192,7 @@ impl Judgement {
             flagged,
             unflagged,
             http_429,
+            doubled,
             crashes,
             left_behind,
             reported,
@@ -185,6 +205,7 @@ impl Judgement {
             (&mut self.duplicated, duplicated),
             (&mut self.lost, lost),
             (&mut self.wrongly_claimed, wrongly_claimed),
+            (&mut self.adopted, adopted),
             (&mut self.denied, denied),
             (&mut self.undecided, undecided),
             (&mut self.rejected, rejected),
@@ -195,6 +216,7 @@ impl Judgement {
             (&mut self.flagged, flagged),
             (&mut self.unflagged, unflagged),
             (&mut self.http_429, http_429),
+            (&mut self.doubled, doubled),
             (&mut self.crashes, crashes),
             (&mut self.left_behind, left_behind),
             (&mut self.reported, reported),

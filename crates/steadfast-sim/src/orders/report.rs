@@ -1,17 +1,17 @@
 use std::{
-    collections::BTreeMap,
     fmt,
     io::{self, Write},
 };
 
 use serde::Serialize;
 
-use crate::orders::{Args, Outcome, oracle::Judgement};
+use crate::orders::{Args, counts::Counts, oracle::Judgement, state::Run};
 
 /// What `sim orders --json` prints.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     schema_version: u32,
+    commit: &'a str,
     first_seed: u64,
     end_seed: u64,
     seeds: u64,
@@ -46,20 +46,26 @@ struct Report<'a> {
     elapsed_s: f64,
     orders_per_s: f64,
     seeds_run_twice: u64,
-    faults: &'a BTreeMap<&'static str, u64>,
-    unresolved_for: &'a BTreeMap<&'static str, u64>,
+    faults: &'a Counts,
+    unresolved_for: &'a Counts,
+    written: &'a Counts,
+    adopted: u64,
+    doubled: u64,
+    cancels: u64,
     failures: usize,
 }
 
 impl<'a> Report<'a> {
-    fn of(args: &Args, outcome: &'a Outcome) -> Self {
+    fn of(run: &'a Run) -> Self {
+        let outcome = &run.outcome;
         let Judgement { orders, went_in_doubt, duplicated, lost, wrongly_claimed, .. } = outcome.ours;
         let ours = &outcome.ours;
         let seconds = outcome.elapsed.as_secs_f64();
         Self {
             schema_version: 1,
-            first_seed: args.seed.unwrap_or(args.seeds.0.start),
-            end_seed: outcome.end_seed,
+            commit: &run.commit,
+            first_seed: run.first_seed,
+            end_seed: run.next_seed,
             seeds: outcome.seeds,
             orders,
             went_in_doubt,
@@ -95,14 +101,18 @@ impl<'a> Report<'a> {
             seeds_run_twice: outcome.run_twice,
             faults: &outcome.faults,
             unresolved_for: &outcome.reasons,
+            written: &outcome.written,
+            adopted: ours.adopted,
+            doubled: ours.doubled,
+            cancels: outcome.cancels,
             failures: outcome.failures.len(),
         }
     }
 }
 
 /// Prints the outcome on standard output: a table, or JSON.
-pub(crate) fn print(args: &Args, outcome: &Outcome) {
-    let report = Report::of(args, outcome);
+pub(crate) fn print(args: &Args, run: &Run) {
+    let report = Report::of(run);
     let text = if args.json {
         // Proof: texts and finite numbers under text keys are always JSON.
         serde_json::to_string(&report).unwrap_or_default()
@@ -111,6 +121,34 @@ pub(crate) fn print(args: &Args, outcome: &Outcome) {
     };
     // Whoever closes standard output does not want it.
     let _ = writeln!(io::stdout().lock(), "{text}");
+    figures(&report);
+}
+
+/// Every figure that counts something, on a line that programs read.
+fn figures(report: &Report<'_>) {
+    // Proof: see above.
+    let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(report) else { return };
+    let numbers =
+        fields.iter().filter(|(name, value)| value.is_number() && name.as_str() != "schema_version");
+    let words: String = numbers.map(|(name, value)| format!(" {name}={value}")).collect();
+    complain(format_args!("figures:{words} seed_range={}..{}", report.first_seed, report.end_seed));
+}
+
+/// Says on standard error what each commit and mode of a campaign has done so far.
+pub(crate) fn history(runs: &[Run]) {
+    for Run { commit, modes, first_seed, next_seed, outcome, .. } in runs {
+        let (ours, failures) = (&outcome.ours, outcome.failures.len());
+        complain(format_args!(
+            "campaign {commit}{modes}: seeds {first_seed}..{next_seed}, {} orders, {} in doubt, {} duplicated, {} \
+             lost, {} wrongly claimed, {failures} failures, {} h",
+            ours.orders,
+            ours.went_in_doubt,
+            ours.duplicated,
+            ours.lost,
+            ours.wrongly_claimed,
+            rounded(outcome.simulated.as_secs_f64() / 3_600.0),
+        ));
+    }
 }
 
 /// Prints a line on standard error.
@@ -136,7 +174,7 @@ impl fmt::Display for Report<'_> {
             "{} sends of orders, {} % of them in doubt; {} faults; {} seeds run twice\n",
             self.attempts,
             self.attempts_in_doubt_pct,
-            self.faults.values().sum::<u64>(),
+            self.faults.sum(),
             self.seeds_run_twice
         )?;
         let rows = [
@@ -148,6 +186,7 @@ impl fmt::Display for Report<'_> {
             ("wrongly_claimed", self.wrongly_claimed, "told of, and are somebody else's"),
             ("denied", self.denied, "exist, and their caller was told that they do not"),
             ("undecided", self.undecided, "their caller was told neither that nor anything else that helps"),
+            ("adopted", self.adopted, "told of, and placed alike by somebody else on the account"),
             ("unresolved", self.unresolved, "their caller was told that nobody knows"),
             ("not_observed", self.not_observed, "looked for beyond the bound, not there, not sent again"),
             ("rejected", self.rejected, "refused for certain, or never sent"),
@@ -163,7 +202,7 @@ impl fmt::Display for Report<'_> {
         for (name, count, meaning) in rows {
             writeln!(f, "{name:<18}{count:>12}  {meaning}")?;
         }
-        for (reason, times) in self.unresolved_for {
+        for (reason, times) in self.unresolved_for.iter() {
             writeln!(f, "  unresolved: {reason:<22}{times:>6}")?;
         }
         write!(

@@ -10,7 +10,7 @@ use steadfast::{
 };
 use steadfast_sandbox::{ListOrder, ListScope, RetryAfter, Sandbox, State};
 use tokio::{
-    runtime::Builder,
+    runtime::{Builder, Handle},
     sync::broadcast::{Receiver, error::RecvError},
     task::JoinSet,
     time::{Instant, sleep, sleep_until, timeout, timeout_at},
@@ -19,12 +19,16 @@ use tokio::{
 use crate::{
     chooser::{Chooser, Site},
     orders::{
+        canary::{Canary, Planted},
+        counts::Counts,
         crash::{self, Crash, MemoryJournal},
+        foreign,
         oracle::Expected,
         ours::{Choices, Medium, Ours, wall_clock},
+        reading::Reading,
         rivals::{Policy, Rival},
         trader::{Told, Trader},
-        workload::{Wanted, Workload},
+        workload::{Shape, Wanted, Workload},
     },
     wire::{Lateness, Seen, Weather, Wire},
 };
@@ -40,6 +44,10 @@ pub(crate) struct World {
     pub(crate) plain: bool,
     /// True if the stack's process dies once and another one takes its place.
     pub(crate) crashes: bool,
+    /// True if it is counted in the end what outlived the client.
+    pub(crate) aftermath: bool,
+    /// What is wrong with the client on purpose.
+    pub(crate) canary: Option<Canary>,
     /// How late an order really may be.
     pub(crate) lateness: Duration,
     /// How long the stack is watched after all is healed.
@@ -68,6 +76,14 @@ pub(crate) struct Session {
     pub(crate) left_in_doubt: usize,
     /// What the process left to its successor, if it died.
     pub(crate) crash: Option<Crash>,
+    /// What has been written into a journal, if there was one.
+    pub(crate) written: Counts,
+    /// The orders of somebody else on the same account, and what they are like.
+    pub(crate) foreign: BTreeMap<String, Shape>,
+    /// True if the gateway counts as its table of zones says.
+    pub(crate) counts_as_documented: bool,
+    /// Tasks that still ran when the trading day was over and everything long dropped.
+    pub(crate) tasks: usize,
 }
 
 /// The longest that the gateway works on a request that nobody waits for any more.
@@ -76,6 +92,9 @@ const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST_CALL: Duration = Duration::from_secs(400);
 /// Within this time of the healing nothing may be in doubt any more.
 const LONGEST_DOUBT: Duration = Duration::from_secs(600);
+
+/// By then the trading day is over, until which a client looks for orders that come too late.
+const AFTERMATH: Duration = Duration::from_secs(13 * 3_600);
 
 /// Takes a client through one seed, on a runtime of its own.
 ///
@@ -89,7 +108,14 @@ pub(crate) fn run(
     client: Client,
 ) -> Result<Session, BoxError> {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    runtime.block_on(trade(chooser, world, workload, client))
+    runtime.block_on(async {
+        let mut session = trade(chooser, world, workload, client).await?;
+        if world.aftermath {
+            sleep(AFTERMATH).await;
+            session.tasks = Handle::current().metrics().num_alive_tasks();
+        }
+        Ok(session)
+    })
 }
 
 async fn trade(
@@ -111,9 +137,11 @@ async fn trade(
     }
     let clock = wall_clock();
     let scope = scope(chooser, world.expected, logs_in);
-    let sandbox = sandbox(chooser, &weather, scope, &clock)?;
+    let strict = world.is_strict() || client != Client::Ours;
+    let reading = if strict { Reading::default() } else { Reading::of(chooser, weather.list_lag) };
+    let sandbox = sandbox(chooser, &weather, scope, reading, &clock)?;
     let wire = Wire::new(sandbox.clone(), chooser.clone(), weather);
-    let session = match client {
+    let mut session = match client {
         Client::Rival(policy) => {
             let rival = Arc::new(Rival::new(policy, &sandbox, &wire)?);
             let told = Answers::of(workload);
@@ -128,10 +156,16 @@ async fn trade(
                 events: Vec::new(),
                 left_in_doubt: 0,
                 crash: None,
+                written: Counts::default(),
+                foreign: BTreeMap::new(),
+                counts_as_documented: true,
+                tasks: 0,
             }
         }
         Client::Ours => {
-            let journal = world.crashes.then(MemoryJournal::default);
+            let dies = world.dies(chooser);
+            let journal = (dies || world.writes(chooser)).then(MemoryJournal::default);
+            let (mut written, foreign) = (journal.clone(), foreign::Orders::default());
             let choices = |journal| Choices {
                 settings: world.settings.clone(),
                 attempt_timeout: patience,
@@ -145,12 +179,15 @@ async fn trade(
             listeners.spawn(listen(ours.ledger().events(), events.clone()));
             let death = workload.token_dies.map(|at| tokio::spawn(kill_tokens(sandbox.clone(), at)));
             let (start, told, mut crash) = (Instant::now(), Answers::of(workload), None);
-            if let Some(journal) = journal {
+            let others = world.meets_others().then(|| foreign.place(chooser, &sandbox, workload, start));
+            let planted = |ours: &Arc<Ours>| Arc::new(Planted::new(ours.clone(), world.canary));
+            if let Some(journal) = journal.filter(|_| dies) {
                 let (at, down) = crash::moments(chooser, start, workload.wanted.len());
-                if timeout_at(at, drive(ours.clone(), workload, start, &told)).await.is_err() {
+                if timeout_at(at, drive(planted(&ours), workload, start, &told)).await.is_err() {
                     let (end, stood) = wire.cut();
                     let left = told.untold(workload, &stood);
                     let journal = journal.crash(chooser);
+                    written = Some(journal.clone());
                     sleep(down).await;
                     ours = Arc::new(Ours::new(&sandbox, &end, choices(Some(journal)), &clock)?);
                     listeners.spawn(listen(ours.ledger().events(), events.clone()));
@@ -163,7 +200,7 @@ async fn trade(
                     crash = Some(found);
                 }
             }
-            drive(ours.clone(), workload, start, &told).await;
+            drive(planted(&ours), workload, start, &told).await;
             if let Some(crash) = &mut crash {
                 (_, crash.sent_again) = wire.sends();
             }
@@ -171,6 +208,7 @@ async fn trade(
             if let Some(death) = death {
                 death.abort();
             }
+            drop(others);
             // The second phase: nothing goes wrong any more, and all must come to an end.
             wire.heal();
             let drained = timeout(LONGEST_DOUBT, ours.ledger().shutdown()).await.is_ok();
@@ -180,30 +218,66 @@ async fn trade(
             drop(listeners);
             let events = std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
             let flagged = events.iter().flat_map(flagged).collect();
-            Session { told, truth, seen: wire.seen(), flagged, events, left_in_doubt, crash }
+            Session {
+                told,
+                truth,
+                seen: wire.seen(),
+                flagged,
+                events,
+                left_in_doubt,
+                crash,
+                written: written.map(|journal| journal.counts()).unwrap_or_default(),
+                foreign: foreign.take(),
+                counts_as_documented: true,
+                tasks: 0,
+            }
         }
     };
+    session.counts_as_documented = reading.axes.counts_as_documented();
     Ok(session)
+}
+
+impl World {
+    /// True if only what keeps an order resolvable may happen beside the faults on the wire.
+    fn is_strict(&self) -> bool {
+        self.plain || self.canary.is_some() || self.expected == Expected::Later
+    }
+
+    fn dies(&self, chooser: &Chooser) -> bool {
+        let chosen = chooser.weigh(Site::new("crash"), &[92, 8]) == 1;
+        self.crashes || (chosen && !self.is_strict())
+    }
+
+    fn writes(&self, chooser: &Chooser) -> bool {
+        chooser.weigh(Site::new("journal"), &[70, 30]) == 1 && self.canary.is_none()
+    }
+
+    fn meets_others(&self) -> bool {
+        !self.is_strict()
+    }
 }
 
 fn sandbox(
     chooser: &Chooser,
     weather: &Weather,
     scope: ListScope,
+    reading: Reading,
     clock: &steadfast_spec::WallClock,
 ) -> Result<Sandbox, BoxError> {
     let choose = |what, weights: &[u32]| chooser.weigh(Site::new(what), weights) as usize;
     let timeout = [200, 1_000, 5_000, 29_000][choose("gateway.timeout", &[60, 20, 15, 5])];
     let orders = [ListOrder::OldestFirst, ListOrder::NewestFirst, ListOrder::Shuffled];
-    let waits = [RetryAfter::Absent, RetryAfter::Seconds, RetryAfter::Absurd];
+    let waits = [RetryAfter::Absent, RetryAfter::Seconds, RetryAfter::Absurd, RetryAfter::Garbage];
     let sandbox = Sandbox::builder()
         .seed(u64::from(chooser.choose(Site::new("sandbox.seed"), 65_536)))
         .wall_clock(clock.clone())
         .gateway_timeout(Duration::from_millis(timeout))
-        .stale_by(weather.list_lag)
+        .interpretation(reading.axes)
+        // An order that is listed late in a list that is old is listed no later than the bound.
+        .stale_by(weather.list_lag.saturating_sub(reading.visible_after))
         .list_scope(scope)
         .list_order(orders[choose("list.order", &[60, 25, 15])])
-        .retry_after(waits[choose("retry-after", &[60, 30, 10])])
+        .retry_after(waits[choose("retry-after", &[55, 30, 10, 5])])
         .build()?;
     Ok(sandbox)
 }

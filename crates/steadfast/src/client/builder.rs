@@ -1,24 +1,25 @@
-use std::{error::Error as StdError, fmt, path::PathBuf};
+mod invalid;
+
+use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
-use steadfast_dedup::{
-    Ledger, Settings,
-    journal::{FileJournal, JournalError},
-};
-use steadfast_limit::{Account, ApiKeyName, InvalidLimiter, ZoneLimiter};
+use steadfast_dedup::{Ledger, Settings, journal::FileJournal};
+use steadfast_limit::{Account, ApiKeyName, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
-use steadfast_spec::{BaseUrl, BoxError, InvalidBaseUrl, Paths, Routes};
+use steadfast_spec::{BaseUrl, BoxError, Paths, Routes};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
+pub use self::invalid::InvalidClient;
 use super::{Body, BrokenBody, Client};
 use crate::{
     access::Access,
     deadline::DeadlineLayer,
+    description::LayerDescription,
     gate::LimiterGate,
     stack::{RequestBody, Stack},
-    transport::{TlsUnavailable, Transport},
+    transport::Transport,
 };
 
 /// What the layers and the connection write themselves.
@@ -38,6 +39,7 @@ pub struct ClientBuilder {
     access: Access,
     account: Account,
     headers: HeaderMap,
+    pass_json: bool,
     paths: Paths,
     routes: Option<Routes>,
     transport: Transport,
@@ -58,6 +60,7 @@ impl ClientBuilder {
             access,
             account: Account::default(),
             headers: HeaderMap::new(),
+            pass_json: false,
             paths: Paths::default(),
             routes: None,
             transport: Transport::new(),
@@ -83,6 +86,12 @@ impl ClientBuilder {
     /// [`build`](Self::build).
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
+        self
+    }
+
+    /// Passes JSON bodies of [raw](Client::raw) requests on, for the service to refuse, instead of refusing them here.
+    pub fn pass_json(mut self) -> Self {
+        self.pass_json = true;
         self
     }
 
@@ -169,7 +178,8 @@ impl ClientBuilder {
     /// [`InvalidClient`] naming what contradicts itself.
     pub fn build(self) -> Result<Client, InvalidClient> {
         let leaf = self.transport.leaf().map_err(InvalidClient::Tls)?;
-        self.build_over(leaf)
+        let described = self.transport.describe();
+        self.build_with(leaf, Some(described))
     }
 
     /// The client over a transport of the caller's own; logins still make connections of their own.
@@ -178,6 +188,21 @@ impl ClientBuilder {
     ///
     /// [`InvalidClient`] naming what contradicts itself.
     pub fn build_over<S, B>(self, transport: S) -> Result<Client, InvalidClient>
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<BoxError> + Send,
+    {
+        self.build_with(transport, None)
+    }
+
+    fn build_with<S, B>(
+        self,
+        transport: S,
+        described: Option<LayerDescription>,
+    ) -> Result<Client, InvalidClient>
     where
         S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
@@ -230,8 +255,21 @@ impl ClientBuilder {
         if let Some(address) = self.transport.source() {
             stack = stack.local_address(address);
         }
+        if self.pass_json {
+            stack = stack.pass_json();
+        }
+        let mut description = stack.describe();
+        if let Some(described) = described
+            && let Some(leaf) = description.layers.last_mut()
+        {
+            *leaf = described;
+        }
         let service = stack.service(transport);
         let headers = self.headers;
+        if !headers.is_empty() {
+            let names: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+            description.layers.insert(0, LayerDescription::new("Client").with("sends", names.join(", ")));
+        }
         let service = service
             .map_request(move |mut request: Request<_>| {
                 for (name, value) in &headers {
@@ -246,51 +284,11 @@ impl ClientBuilder {
         Ok(Client {
             service: BoxCloneSyncService::new(service),
             base: self.base,
+            description: Arc::new(description),
             paths: self.paths,
             ledger,
             limiter,
             tokens,
         })
-    }
-}
-
-/// Settings that no client can have.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum InvalidClient {
-    /// The base address is clear-text http to another machine: the token would travel in the open.
-    ClearText,
-    /// A header for all requests is one that the layers write themselves.
-    OwnHeader(HeaderName),
-    /// The base address cannot hold the login's path.
-    BaseUrl(InvalidBaseUrl),
-    /// TLS connections cannot be made.
-    Tls(TlsUnavailable),
-    /// The journal cannot be used.
-    Journal(JournalError),
-    /// What was spent cannot be kept beside the stored token.
-    Limits(InvalidLimiter),
-}
-
-impl fmt::Display for InvalidClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClearText => f.write_str("base url is clear-text http to another machine"),
-            Self::OwnHeader(name) => write!(f, "header {name} is not for the caller to set"),
-            Self::BaseUrl(error) => error.fmt(f),
-            Self::Tls(error) => error.fmt(f),
-            Self::Journal(error) => error.fmt(f),
-            Self::Limits(error) => error.fmt(f),
-        }
-    }
-}
-
-impl StdError for InvalidClient {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        // Shown in its place, so that its own source comes next.
-        match self {
-            Self::Journal(error) => error.source(),
-            _ => None,
-        }
     }
 }

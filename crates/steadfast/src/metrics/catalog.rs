@@ -12,6 +12,8 @@ pub const CALL_DURATION: &str = "steadfast_call_duration_seconds";
 pub const ATTEMPT_DURATION: &str = "steadfast_attempt_duration_seconds";
 /// How long requests waited for their permits.
 pub const PERMIT_WAIT: &str = "steadfast_permit_wait_seconds";
+/// How long requests waited for permits that they did not get, by the end of the wait.
+pub const PERMIT_MISSED: &str = "steadfast_permit_missed_seconds";
 /// Sends that followed another one of the same call, by how that one had ended.
 pub const RETRIES: &str = "steadfast_retries_total";
 /// Attempts to log in, by their results.
@@ -139,6 +141,8 @@ pub(super) const LOGIN_RESULTS: [&str; 10] = [
     "store",
 ];
 
+pub(super) const MISSES: [&str; 5] = ["deadline", "queue_full", "not_ready", "other", "dropped"];
+
 pub(super) const VERDICTS: [&str; 4] = ["found", "resent", "not_observed", "unresolved"];
 
 /// The edges of [`LagHistogram`](steadfast_dedup::LagHistogram), in seconds.
@@ -158,6 +162,11 @@ pub const METRICS: &[Metric] = &[
         "how long single sends took",
     ),
     seconds(PERMIT_WAIT, &[ZONE, LANE], "how long requests waited for their permits"),
+    seconds(
+        PERMIT_MISSED,
+        &[ZONE, LANE, label("end", || MISSES.to_vec())],
+        "how long requests waited for permits that they did not get",
+    ),
     counter(
         RETRIES,
         &[label("reason", || Reason::ALL.map(Reason::as_str).to_vec())],

@@ -95,6 +95,12 @@ pub(super) fn observe_permit(zone: Zone, lane: Lane, waited: Duration) {
     }
 }
 
+/// A wait that ended without permits; too rare for keys that are made ahead.
+pub(super) fn observe_missed(zone: Zone, lane: Lane, end: &'static str, waited: Duration) {
+    let labels = [("zone", zone.as_str()), ("lane", lane.as_str()), ("end", end)];
+    observe(&key(catalog::PERMIT_MISSED, labels), waited);
+}
+
 /// The first row is that of requests in no table.
 fn row_of(endpoint: Option<Endpoint>) -> usize {
     endpoint.and_then(|endpoint| Endpoint::ALL.iter().position(|e| *e == endpoint)).map_or(0, |at| at + 1)

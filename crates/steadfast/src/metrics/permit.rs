@@ -1,22 +1,32 @@
-use std::task::{Context, Poll};
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
 
 use http::Request;
-use steadfast_spec::{Lane, Routes};
+use pin_project_lite::pin_project;
+use steadfast_limit::Refusal;
+use steadfast_spec::{BoxError, Lane, Routes, ext, find_cause};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::keys::observe_permit;
+use super::{
+    keys::{observe_missed, observe_permit},
+    reason::Earlier,
+};
 
-/// Notes when a request begins to wait for its permits; right outside of the rate limit.
+/// Notes when a request begins to wait for its permits, and records a wait that ends without them; right outside of the
+/// rate limit.
+///
+/// A wait that is refused is recorded for the zone that refused it, where one did; one that is dropped, for each zone that
+/// the request falls under.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct QueuedLayer;
 
-/// Records how long a request has waited for its permits; right inside of the rate limit.
-///
-/// The wait is recorded for each zone that the request falls under. One that is refused or dropped while it waits is
-/// not among them: its end is that of the call.
+/// Records how long a request has waited for its permits, for each zone that it falls under; right inside of the rate
+/// limit.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct AdmittedLayer;
@@ -55,19 +65,91 @@ pub struct Admitted<S> {
 
 impl<S, B> Service<Request<B>> for Queued<S>
 where
-    S: Service<Request<B>>,
+    S: Service<Request<B>, Error = BoxError>,
 {
     type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request<B>) -> S::Future {
-        request.extensions_mut().insert(QueuedAt(Instant::now()));
-        self.inner.call(request)
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let since = Instant::now();
+        let route = Routes::of(&request);
+        let lane = lane_of(&request, &route);
+        let extensions = request.extensions_mut();
+        extensions.insert(QueuedAt(since));
+        // A read that nobody called for, such as one that looks for an order, has no call to share this with.
+        let earlier = extensions.get_or_insert_default::<Earlier>().clone();
+        earlier.wait();
+        ResponseFuture {
+            inner: self.inner.call(request),
+            wait: Wait { since, route, lane, earlier, ended: false },
+        }
+    }
+}
+
+pin_project! {
+    /// The future of a [`Queued`] service.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<F> {
+        #[pin]
+        inner: F,
+        wait: Wait,
+    }
+}
+
+impl<F, R> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<R, BoxError>>,
+{
+    type Output = Result<R, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let result = ready!(this.inner.poll(cx));
+        let refusal = result.as_ref().err().and_then(|error| find_cause::<Refusal>(&**error));
+        this.wait.end(refusal, "other");
+        Poll::Ready(result)
+    }
+}
+
+/// Records a wait once, if it ended without permits.
+#[derive(Debug)]
+struct Wait {
+    since: Instant,
+    route: ext::Route,
+    lane: Lane,
+    earlier: Earlier,
+    ended: bool,
+}
+
+impl Wait {
+    fn end(&mut self, refusal: Option<&Refusal>, otherwise: &'static str) {
+        if std::mem::replace(&mut self.ended, true) || !self.earlier.admit() {
+            return;
+        }
+        let end = match refusal {
+            Some(Refusal::WouldMissDeadline { .. }) => "deadline",
+            Some(Refusal::QueueFull { .. }) => "queue_full",
+            Some(Refusal::NotReadyInTime) => "not_ready",
+            Some(_) => "other",
+            None => otherwise,
+        };
+        let waited = self.since.elapsed();
+        match refusal.and_then(Refusal::zone) {
+            Some(zone) => observe_missed(zone, self.lane, end, waited),
+            None => self.route.zones.iter().for_each(|zone| observe_missed(*zone, self.lane, end, waited)),
+        }
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.end(None, "dropped");
     }
 }
 
@@ -86,11 +168,18 @@ where
     fn call(&mut self, request: Request<B>) -> S::Future {
         if let Some(QueuedAt(since)) = request.extensions().get() {
             let (route, waited) = (Routes::of(&request), since.elapsed());
-            let lane = request.extensions().get::<Lane>().copied().unwrap_or(route.lane);
+            let lane = lane_of(&request, &route);
             for zone in &route.zones {
                 observe_permit(*zone, lane, waited);
             }
         }
+        if let Some(earlier) = request.extensions().get::<Earlier>() {
+            earlier.admit();
+        }
         self.inner.call(request)
     }
+}
+
+fn lane_of<B>(request: &Request<B>, route: &ext::Route) -> Lane {
+    request.extensions().get().copied().unwrap_or(route.lane)
 }

@@ -25,6 +25,11 @@ pub struct Proxy {
 }
 
 impl Proxy {
+    /// Its host and port, without the user.
+    pub(super) fn host(&self) -> &str {
+        self.address.authority().map_or("", http::uri::Authority::as_str)
+    }
+
     pub(super) fn around(&self, connector: HttpConnector) -> Tunnel<HttpConnector> {
         let tunnel = Tunnel::new(self.address.clone(), connector);
         match &self.authorization {
@@ -70,7 +75,7 @@ impl FromStr for Proxy {
 // Its user and password are nobody's business.
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Proxy({})", self.address.authority().map(http::uri::Authority::as_str).unwrap_or_default())
+        write!(f, "Proxy({})", self.host())
     }
 }
 

@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod client;
+mod describe;
 mod dropping;
+mod http2;
 mod kept_limits;
+mod order;
 mod permits;
 mod probes;
 mod renewal;
@@ -15,6 +18,8 @@ mod stored;
 mod storm;
 mod tcp;
 mod transport;
+mod traps;
 mod typed;
 mod virtual_time;
+mod wire_faults;
 mod world;

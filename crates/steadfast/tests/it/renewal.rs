@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use crate::world::{SECOND, World};
 
-/// A world whose stack logs in by itself, with a wall clock that follows the paused one.
-fn world_that_logs_in(script: &str) -> World {
+/// A sandbox and a stack that logs in by itself, with a wall clock that follows the paused one.
+pub(crate) fn stack_that_logs_in(script: &str) -> (Sandbox, Stack) {
     let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
     let clock = WallClock::new(move || noon + start.elapsed());
     let sandbox =
@@ -26,7 +26,12 @@ fn world_that_logs_in(script: &str) -> World {
     let secret = TotpSecret::new(facts.totp_secret).unwrap();
     let login = IndividualLogin::totp(sandbox.gateway(), &base, key.clone(), credentials, secret).unwrap();
     let tokens = TokenSource::builder(key, login).clock(clock).build();
-    World::around(sandbox, Stack::new(base, tokens).routes(Routes::new(&Paths::public())))
+    (sandbox, Stack::new(base, tokens).routes(Routes::new(&Paths::public())))
+}
+
+fn world_that_logs_in(script: &str) -> World {
+    let (sandbox, stack) = stack_that_logs_in(script);
+    World::around(sandbox, stack)
 }
 
 #[tokio::test(start_paused = true)]

@@ -221,7 +221,7 @@ async fn a_process_killed_at_any_touch_of_its_journal_places_nothing_twice() {
         killed += usize::from(!lived);
         in_doubt += doubts;
     }
-    println!("{cases} cases, {killed} killed, {in_doubt} orders in doubt");
+    println!("figures: cases={cases} killed={killed} in_doubt={in_doubt}");
     assert!(killed > 4 && in_doubt > 0, "some died in the middle of a send");
 }
 

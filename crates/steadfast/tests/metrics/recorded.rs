@@ -3,16 +3,21 @@ use std::{
     time::Duration,
 };
 
+use http::Request;
+use http_body_util::Full;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use steadfast::{
     Operation,
     auth::{Attempt, Grant, Login, LoginFailure, LoginMode},
+    ext,
+    limit::{Builder, Lane, Zone, ZoneLimiter},
     metrics::{self, Kind, METRICS, MeteredLogin},
     spec::WallClock,
 };
 use steadfast_sandbox::Sandbox;
+use tokio::time::{Instant, sleep, timeout};
 
-use crate::world::{World, script};
+use crate::world::{SECOND, World, script};
 
 type Key = (String, BTreeMap<String, String>);
 
@@ -78,9 +83,9 @@ async fn a_storm_records_nothing_beside_the_catalogue() {
         }
         names.insert(name.as_str());
     }
-    // Tokens that were given log nobody in, and tell nothing of the service's clock before its first sample.
+    // Tokens that were given log nobody in, and whoever waits here gets his permits.
     let absent: Vec<_> = METRICS.iter().map(|m| m.name).filter(|name| !names.contains(name)).collect();
-    assert_eq!(absent, [metrics::LOGINS], "{names:?}");
+    assert_eq!(absent, [metrics::PERMIT_MISSED, metrics::LOGINS], "{names:?}");
     assert!(value(&recorded, key(metrics::RECOVERED, [("confidence", "exact")])) > 0.0);
 }
 
@@ -146,6 +151,48 @@ async fn a_wait_for_permits_is_recorded_under_its_zone_and_lane() {
     tokio::time::sleep(Duration::from_secs(7_200)).await;
     metrics::record(&world.stack);
     assert_eq!(value(&taken(&snapshotter), key(metrics::ZONE_USED, minute)), 0.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_ends_without_permits_is_recorded_by_its_end() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _local = ::metrics::set_default_local_recorder(&recorder);
+    let one_in_20_s = Builder::preset(ZoneLimiter::builder())
+        .adjust(Zone::GENERAL, |quota| quota.clear_limits().limit(1, 20 * SECOND))
+        .queue_bound(Lane::Normal, 1)
+        .build()
+        .unwrap();
+    let world = World::with(Sandbox::builder(), |stack| stack.limiter(one_in_20_s));
+    let orders = Operation::orders();
+    world.send(&orders, None).await.unwrap();
+
+    // One waits in line and is dropped after 5 s; the next finds no room in line, and one of another lane has no time.
+    let waits = timeout(5 * SECOND, world.send(&orders, None));
+    let finds_no_room = async {
+        sleep(SECOND).await;
+        world.send(&orders, None).await.unwrap_err();
+        let base = world.sandbox.credentials().base_url;
+        let mut late = Request::get(format!("{base}/api/oms/orders")).body(Full::default()).unwrap();
+        late.extensions_mut().insert(Lane::Critical);
+        late.extensions_mut().insert(ext::Deadline((Instant::now() + SECOND).into_std()));
+        world.call(late).await.unwrap_err();
+    };
+    let (waited, ()) = tokio::join!(waits, finds_no_room);
+    waited.unwrap_err();
+
+    let taken = taken(&snapshotter);
+    let missed = |lane, end| {
+        let labels = [("zone", "general"), ("lane", lane), ("end", end)];
+        let (_, seconds, count) = taken[&key(metrics::PERMIT_MISSED, labels)];
+        (seconds, count)
+    };
+    assert_eq!(missed("normal", "dropped"), (5.0, 1));
+    assert_eq!(missed("normal", "queue_full"), (0.0, 1));
+    assert_eq!(missed("critical", "deadline"), (0.0, 1));
+    assert_eq!(taken[&key(metrics::PERMIT_WAIT, [("zone", "general"), ("lane", "normal")])].2, 1);
+    let missed = taken.keys().filter(|(name, _)| name == metrics::PERMIT_MISSED).count();
+    assert_eq!(missed, 3, "{:?}", taken.keys());
 }
 
 #[tokio::test(start_paused = true)]

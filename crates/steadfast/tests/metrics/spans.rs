@@ -1,8 +1,9 @@
 use std::{cell::RefCell, fmt, sync::Once};
 
-use steadfast::Operation;
+use steadfast::{Access, Client, Operation, OrderRequest};
+use steadfast_sandbox::Sandbox;
 use tracing::{
-    Event, Metadata, Subscriber,
+    Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
 };
@@ -13,9 +14,10 @@ type Fields = Vec<(&'static str, String)>;
 
 thread_local! {
     static SPANS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
+    static WARNINGS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps everything that is recorded on the two spans, for each thread apart.
+/// Keeps everything that is recorded on the two spans, and every warning, for each thread apart.
 struct Spans;
 
 struct Line<'a>(&'a mut Fields);
@@ -28,7 +30,8 @@ impl Visit for Line<'_> {
 
 impl Subscriber for Spans {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_span() && matches!(metadata.name(), "call" | "send")
+        let is_ours = metadata.is_span() && matches!(metadata.name(), "call" | "send");
+        is_ours || metadata.is_event() && *metadata.level() == Level::WARN
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
@@ -45,7 +48,11 @@ impl Subscriber for Spans {
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn event(&self, _: &Event<'_>) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Fields::new();
+        event.record(&mut Line(&mut line));
+        WARNINGS.with_borrow_mut(|warnings| warnings.push(line));
+    }
     fn enter(&self, _: &Id) {}
     fn exit(&self, _: &Id) {}
 }
@@ -113,4 +120,25 @@ async fn a_send_after_a_401_is_a_resend() {
     assert_eq!(sends.len(), 2, "{sends:?}");
     assert!(sends[0].contains(" http.response.status_code=401 ") && !sends[0].contains("resend_count"));
     assert!(sends[1].contains(" http.request.resend_count=1 http.response.status_code=200 "), "{sends:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_validity_that_only_bse_has_is_warned_of_and_sent() {
+    subscribe();
+    let sandbox = Sandbox::builder().build().unwrap();
+    let facts = sandbox.credentials();
+    let access = Access::token(facts.api_key, facts.access_token).unwrap();
+    let client =
+        Client::builder(facts.base_url.parse().unwrap(), access).build_over(sandbox.gateway()).unwrap();
+    for (sym_id, warned) in [("EQT_INFY_EQ_BSE", 0), ("EQT_INFY_EQ_NSE", 1)] {
+        let fields = [("qty", "1"), ("side", "buy"), ("type", "market"), ("product", "delivery")];
+        let fields = fields.into_iter().chain([("validity", "eos"), ("symId", sym_id)]);
+        let _ = client.place_order(&OrderRequest::from_fields(fields).unwrap()).await;
+        let warnings = WARNINGS.take();
+        let of_eos =
+            warnings.iter().flatten().filter(|(_, text)| text.contains("eos is for BSE only")).count();
+        assert_eq!(of_eos, warned, "{sym_id}: {warnings:?}");
+        assert!(!format!("{warnings:?}").contains("INFY"), "{warnings:?}");
+    }
+    assert_eq!(sandbox.state().requests, 3, "two orders and the list that was read before them");
 }

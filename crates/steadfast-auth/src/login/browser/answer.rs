@@ -1,4 +1,4 @@
-use steadfast_spec::Form;
+use steadfast_spec::{Form, Planted};
 
 use super::LoginRefused;
 use crate::OneTimeCode;
@@ -22,7 +22,8 @@ impl Answer {
     pub(super) fn of_query(query: &str, state: &str) -> Self {
         let Ok(form) = Form::parse(query.as_bytes()) else { return Self::Foreign("not a form") };
         // Before anything else is believed: only the page that was asked for knows the state.
-        if !form.get("state").is_some_and(|given| is_same(given, state)) {
+        let ours = form.get("state").is_some_and(|given| is_same(given, state));
+        if !ours && !Planted::ForgedCallbackBelieved.is_on() {
             return Self::Foreign("another login's state");
         }
         match (form.get("code"), form.get("error")) {

@@ -1,13 +1,18 @@
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Read, Seek, Write},
     path::Path,
+    time::Duration,
 };
 
 use super::StoreError;
 
 /// A record is a few kilobytes.
 const LARGEST: u64 = 1024 * 1024;
+/// The OTP zone admits three a second (§8).
+const BETWEEN_PLACES_MS: i64 = 400;
+/// A queue is never this long; a place that lies further ahead was taken before the clock was set back.
+const FARTHEST_PLACE_MS: i64 = 10_000;
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     move |error| StoreError::io(path.display(), error)
@@ -81,11 +86,35 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 
 /// Opens the file whose lock is taken, and makes it if it is missing.
 pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
+    open_plain(path, &mut owner_only())
+}
+
+fn open_plain(path: &Path, options: &mut OpenOptions) -> Result<File, StoreError> {
     if fs::symlink_metadata(path).is_ok_and(|named| !named.file_type().is_file()) {
         return Err(StoreError::NotAFile { place: path.display().to_string() });
     }
-    let mut options = owner_only();
     options.create(true).truncate(false).open(path).map_err(failed(path))
+}
+
+/// Takes the next place of those that the file at `path` hands out, `now` at the earliest; returns how far it is, or
+/// `None` while somebody else takes his.
+pub(super) fn take_place(path: &Path, now: i64) -> Result<Option<Duration>, StoreError> {
+    let mut options = owner_only();
+    let mut file = open_plain(path, options.read(true))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(failed(path)(error)),
+    }
+    let mut text = Vec::new();
+    (&file).take(LARGEST).read_to_end(&mut text).map_err(failed(path))?;
+    let last: Option<i64> = String::from_utf8_lossy(&text).trim().parse().ok();
+    let next = last.map_or(now, |last| last.saturating_add(BETWEEN_PLACES_MS).max(now));
+    let place = if next > now.saturating_add(FARTHEST_PLACE_MS) { now } else { next };
+    // Torn it is no number, and the next one waits for nobody.
+    let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{place}"));
+    written.map_err(failed(path))?;
+    Ok(Some(Duration::from_millis((place - now).unsigned_abs())))
 }
 
 /// Writes the file `fresh` beside `path`, to the disk, and renames it into place.

@@ -12,6 +12,18 @@ const TABLE: &[(Fault, &str)] = &[
     (Fault::AuthDateSkew, "auth.date-skew"),
     (Fault::AuthLogin5xx, "auth.login-5xx"),
     (Fault::AuthLockOut, "auth.lock-out"),
+    (Fault::Auth401, "auth.401"),
+    (Fault::Auth403, "auth.403"),
+    (Fault::AuthExpiresZero, "auth.expires-zero"),
+    (Fault::AuthExpiresNegative, "auth.expires-negative"),
+    (Fault::AuthExpiresHuge, "auth.expires-huge"),
+    (Fault::AuthExpiresText, "auth.expires-text"),
+    (Fault::AuthSameToken, "auth.same-token"),
+    (Fault::AuthLogin429, "auth.login-429"),
+    (Fault::AuthLogin500, "auth.login-500"),
+    (Fault::AuthLogin504, "auth.login-504"),
+    (Fault::AuthLoginHang, "auth.login-hang"),
+    (Fault::AuthTotpSkew, "auth.totp-skew"),
 ];
 
 pub(super) fn faults() -> Vec<Fault> {
@@ -28,6 +40,32 @@ async fn an_authorization_fault_does_to_wire_and_sessions_what_it_says() {
         match fault {
             Fault::AuthDateSkew => dates_are_off(&world).await,
             Fault::AuthLogin5xx => the_session_of_a_failed_login_is_there(&world).await,
+            Fault::Auth401 => one_request_is_refused(&world, 401).await,
+            Fault::Auth403 => one_request_is_refused(&world, 403).await,
+            Fault::AuthExpiresZero => expires_in(&world, &0.into()).await,
+            Fault::AuthExpiresNegative => expires_in(&world, &(-1).into()).await,
+            Fault::AuthExpiresHuge => expires_in(&world, &u64::MAX.into()).await,
+            Fault::AuthExpiresText => expires_in(&world, &"soon".into()).await,
+            Fault::AuthSameToken => {
+                let sessions = world.truth().logins.active_sessions;
+                assert_eq!((world.log_in(1).await, world.log_in(1).await), (second.clone(), second.clone()));
+                assert_eq!(world.truth().logins.active_sessions, sessions);
+            }
+            Fault::AuthLogin429 => a_login_is_not_looked_at(&world, 429).await,
+            Fault::AuthLogin500 => a_login_is_not_looked_at(&world, 500).await,
+            Fault::AuthLogin504 => a_login_is_not_looked_at(&world, 504).await,
+            Fault::AuthLoginHang => {
+                let sent = tokio::time::Instant::now();
+                a_login_is_not_looked_at(&world, 0).await;
+                assert!(sent.elapsed() > Duration::from_secs(500), "nobody waits for it");
+            }
+            Fault::AuthTotpSkew => {
+                world.pass(Duration::from_secs(30));
+                assert_eq!(world.login().send().await.status(), 401);
+                world.sandbox.heal();
+                world.pass(Duration::from_secs(30));
+                assert_eq!(world.login().send().await.status(), 200);
+            }
             Fault::AuthLockOut => every_login_is_refused(&world).await,
             _ => the_request_is_refused(&world, fault, &second).await,
         }
@@ -60,6 +98,33 @@ async fn the_request_is_refused(world: &World, fault: Fault, second: &str) {
         }
         other => panic!("{other} refuses no request"),
     }
+}
+
+async fn one_request_is_refused(world: &World, status: u16) {
+    assert_eq!(world.place(MARKET).await.error().0, status);
+    assert_eq!(world.orders(), 0);
+    world.sandbox.heal();
+    assert_eq!(world.place(MARKET).await.status(), 200, "the token is good");
+}
+
+async fn expires_in(world: &World, written: &serde_json::Value) {
+    world.pass(Duration::from_secs(30));
+    let answer = world.login().send().await;
+    assert_eq!(&answer.json()["d"]["expires_in"], written);
+    let token = answer.json()["d"]["access_token"].as_str().expect("a token").to_owned();
+    world.pass(Duration::from_secs(86_399));
+    let call = world.get("/api/oms/orders").bearer(&world.user.api_key, &token);
+    assert_eq!(call.send().await.status(), 200, "it lives for a day all the same");
+}
+
+async fn a_login_is_not_looked_at(world: &World, status: u16) {
+    let before = world.truth().logins;
+    world.pass(Duration::from_secs(30));
+    let login = world.login();
+    assert_eq!(login.send().await.status(), status);
+    assert_eq!(world.truth().logins, before);
+    world.sandbox.heal();
+    assert_eq!(world.login().send().await.status(), 200, "the code was not used up");
 }
 
 async fn dates_are_off(world: &World) {

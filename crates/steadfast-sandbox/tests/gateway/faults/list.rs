@@ -89,6 +89,19 @@ const TABLE: &[(Fault, &str, Check)] = &[
     }),
     (Fault::List504, "list.504", |list, _| assert_eq!(list.error(), (504, "Gateway timedout".to_owned()))),
     (Fault::List429, "list.429", |list, _| assert_eq!(list.error(), (429, "Too many requests".to_owned()))),
+    (Fault::List403, "list.403", |list, _| assert_eq!(list.error(), (403, "Forbidden".to_owned()))),
+    (Fault::List500, "list.500", |list, _| {
+        assert_eq!(list.error(), (500, "Internal server error".to_owned()));
+    }),
+    (Fault::List502, "list.502", |list, _| assert_eq!(list.error(), (502, "Bad gateway".to_owned()))),
+    (Fault::List503, "list.503", |list, _| {
+        assert_eq!(list.error(), (503, "Service unavailable".to_owned()));
+    }),
+    (Fault::ListHuge, "list.huge", |list, whole| {
+        let records = list.records();
+        assert_eq!((&records[..whole.len()], records.len()), (whole, whole.len() + 50_000));
+        assert!(list.body().len() > 8 << 20, "{}", list.body().len());
+    }),
     (Fault::List401, "list.401", |list, _| assert_eq!(list.error(), (401, "Unauthorized".to_owned()))),
 ];
 

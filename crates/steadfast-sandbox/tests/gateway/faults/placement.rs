@@ -32,6 +32,9 @@ const BAD_GATEWAY: Wire = Wire::Error(502, "Bad gateway");
 const INTERNAL_SERVER_ERROR: Wire = Wire::Error(500, "Internal server error");
 const SERVICE_UNAVAILABLE: Wire = Wire::Error(503, "Service unavailable");
 const INTERNAL_ERROR_OCCURRED: Wire = Wire::Error(400, "Internal Error occurred. Kindly try again.");
+const UNKNOWN_TEXT: Wire = Wire::Error(400, "Order could not be processed now");
+const BAD_REQUEST: Wire = Wire::Error(400, "Bad request");
+const INPUT_VALIDATION: Wire = Wire::Error(400, steadfast_spec::msg::INPUT_VALIDATION);
 
 const TABLE: &[(Fault, &str, Wire, Book)] = &[
     (Fault::Placement504Applied, "placement.504-applied", GATEWAY_TIMED_OUT, Book::Once),
@@ -64,6 +67,13 @@ const TABLE: &[(Fault, &str, Wire, Book)] = &[
     (Fault::Placement200Error, "placement.200-error", Wire::ErrorWith200, Book::Never),
     (Fault::PlacementResetApplied, "placement.reset-applied", Wire::Reset, Book::Once),
     (Fault::PlacementResetNotApplied, "placement.reset-not-applied", Wire::Reset, Book::Never),
+    (Fault::Placement400UnknownApplied, "placement.400-unknown-applied", UNKNOWN_TEXT, Book::Once),
+    (Fault::Placement400UnknownNotApplied, "placement.400-unknown-not-applied", UNKNOWN_TEXT, Book::Never),
+    (Fault::Placement400BadRequest, "placement.400-bad-request", BAD_REQUEST, Book::Never),
+    (Fault::Placement400Validation, "placement.400-validation", INPUT_VALIDATION, Book::Never),
+    (Fault::PlacementBookedCompleted, "placement.booked-completed", Wire::Placed, Book::Once),
+    (Fault::PlacementBookedRejected, "placement.booked-rejected", Wire::Placed, Book::Once),
+    (Fault::PlacementBookedCancelled, "placement.booked-cancelled", Wire::Placed, Book::Once),
     (Fault::PlacementDoubleForward, "placement.double-forward", Wire::Placed, Book::Twice),
 ];
 
@@ -164,4 +174,20 @@ async fn a_double_forward_answers_with_the_first_of_two_equal_orders() {
     assert_eq!(answer.order_id(), orders[0].order_id);
     assert_ne!(orders[0].order_id, orders[1].order_id);
     assert_eq!(world.records().await.len(), 2, "the client can see both");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_is_booked_in_the_status_that_the_fault_names_and_stays_in_it() {
+    for (name, status) in [
+        ("placement.booked-completed", "completed"),
+        ("placement.booked-rejected", "rejected"),
+        ("placement.booked-cancelled", "cancelled"),
+    ] {
+        let world = World::with_fault(name, 1.0);
+        assert_eq!(world.place(crate::world::LIMIT).await.status(), 200, "{name}");
+        for _ in 0..2 {
+            assert_eq!(world.records().await[0]["status"], status, "{name}");
+            world.pass(Duration::from_secs(120));
+        }
+    }
 }

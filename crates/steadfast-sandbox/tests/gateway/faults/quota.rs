@@ -10,6 +10,11 @@ const TABLE: &[(Fault, &str)] = &[
     (Fault::QuotaStorm, "quota.storm"),
     (Fault::QuotaStormRetryAfter, "quota.storm-retry-after"),
     (Fault::QuotaStormAbsurd, "quota.storm-absurd"),
+    (Fault::QuotaStormRetryAfterZero, "quota.storm-retry-after-zero"),
+    (Fault::QuotaStormRetryAfter60, "quota.storm-retry-after-60"),
+    (Fault::QuotaStormRetryAfterDate, "quota.storm-retry-after-date"),
+    (Fault::QuotaStormRetryAfterGarbage, "quota.storm-retry-after-garbage"),
+    (Fault::QuotaStormMinute, "quota.storm-minute"),
 ];
 
 pub(super) fn faults() -> Vec<Fault> {
@@ -26,6 +31,14 @@ async fn a_quota_fault_refuses_what_it_says_and_the_truth_tells_whose_429_it_was
             Fault::QuotaHalved => limits_are_half(&world).await,
             Fault::QuotaStormRetryAfter => refused_without_reason(&world, Some("2")).await,
             Fault::QuotaStormAbsurd => refused_without_reason(&world, Some("999999")).await,
+            Fault::QuotaStormRetryAfterZero => refused_without_reason(&world, Some("0")).await,
+            Fault::QuotaStormRetryAfter60 => refused_without_reason(&world, Some("60")).await,
+            // Two seconds after the start of the world.
+            Fault::QuotaStormRetryAfterDate => {
+                refused_without_reason(&world, Some("Mon, 21 Sep 2026 14:13:22 GMT")).await;
+            }
+            Fault::QuotaStormRetryAfterGarbage => refused_without_reason(&world, Some("soon")).await,
+            Fault::QuotaStormMinute => a_minute_is_refused(&world).await,
             _ => refused_without_reason(&world, None).await,
         }
         assert_eq!(world.struck(name), 1, "{name}");
@@ -49,6 +62,14 @@ async fn somebody_else_used_the_quota(world: &World) {
     assert_eq!((truth.injected_429s, truth.arrivals[0].zone_refused), (0, Some("general")));
     world.pass(Duration::from_secs(1));
     assert_eq!(admitted(world, ORDERS, 12).await, 10, "the next second is whole");
+}
+
+async fn a_minute_is_refused(world: &World) {
+    for (seconds, status) in [(0, 429), (1, 429), (58, 429), (1, 200), (1, 200)] {
+        world.pass(Duration::from_secs(seconds));
+        assert_eq!(world.list().await.status(), status);
+    }
+    assert_eq!(world.truth().injected_429s, 3);
 }
 
 async fn limits_are_half(world: &World) {

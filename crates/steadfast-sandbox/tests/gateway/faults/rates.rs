@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use steadfast_sandbox::{Fault, Sandbox};
+use steadfast_sandbox::{Fault, Place, Sandbox};
 
 use crate::world::{MARKET, ORDERS, PLACE_ORDER, World};
 
@@ -68,7 +68,9 @@ async fn several_clients_meet_the_same_faults_for_the_same_intents_whatever_else
 async fn a_run_with_the_same_seed_and_requests_is_the_same_run() {
     let run = async |seed: u64| {
         let mut builder = Sandbox::builder().seed(seed).wall_clock(fixed_clock());
-        for fault in Fault::ALL {
+        // Those that strike connections, and those whose bodies are too large to be kept, are not for this.
+        let large = [Fault::AnswerEndless, Fault::Answer50MibError, Fault::ListHuge];
+        for fault in Fault::ALL.iter().filter(|f| f.place() == Place::Anywhere && !large.contains(f)) {
             builder = builder.fault(fault.as_str(), 0.02).expect("a fault");
         }
         let world = World::of(builder);

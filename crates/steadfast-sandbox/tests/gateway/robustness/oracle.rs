@@ -120,7 +120,8 @@ fn envelope(request: &str, answer: &Answer) -> &'static str {
             let is_known =
                 ERRORS.iter().any(|row| row.status == status && row.msg.is_none_or(|known| known == msg));
             // `placement.200-error` is the one error that comes with a 200.
-            let is_fault = status == 200 && request.contains("/place-order");
+            // `placement.400-unknown-*` are the ones whose text is nobody's.
+            let is_fault = matches!(status, 200 | 400) && request.contains("/place-order");
             assert!(is_known || is_fault, "{request}: {answer}");
             "error"
         }
@@ -136,7 +137,7 @@ fn is_placement(arrival: &ArrivalTruth) -> bool {
 fn placed_by(arrival: &ArrivalTruth) -> (usize, usize) {
     match arrival.faults.iter().find(|fault| fault.starts_with("placement.")) {
         Some(&"placement.double-forward") => (2, 2),
-        Some(&"placement.200-error") => (0, 0),
+        Some(&("placement.200-error" | "placement.400-bad-request" | "placement.400-validation")) => (0, 0),
         Some(fault) if fault.ends_with("-not-applied") => (0, 0),
         Some(_) => (1, 1),
         None if arrival.status == 200 => (1, 1),

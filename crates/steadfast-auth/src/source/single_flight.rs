@@ -1,0 +1,281 @@
+#[cfg(all(test, shuttle))]
+mod schedules;
+
+use std::{
+    mem,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use http::HeaderValue;
+use secrecy::SecretString;
+use steadfast_spec::{Planted, ext::TokenGeneration};
+use tokio::sync::oneshot::Receiver;
+
+use crate::{
+    AuthError, AuthErrorKind, SkewEstimator, Token,
+    life::{Admission, AfterRefusal, Life, Now, Tick},
+    policy::Refusal,
+    sync::{ArcSwapOption, AtomicI64, Guard, Mutex, MutexGuard, Sender, channel},
+};
+
+/// How a login ended; the same for everybody who waited for it.
+pub(crate) type Ended = Result<(), AuthError>;
+
+/// The life of the tokens behind its one lock, the token as everybody reads it, and those who wait for a login.
+///
+/// Whoever is told to launch a login is the only one who is told so until it has landed. It has no clock, no timer and
+/// no task: they come in with each call, which is what lets a model checker run it through every order of threads.
+pub(crate) struct SingleFlight {
+    state: Mutex<State>,
+    // The hot read.
+    token: ArcSwapOption<Token>,
+    // Until then, by this machine's clock, requests pass without asking for the lock.
+    carefree_until: AtomicI64,
+    skew: Arc<parking_lot::Mutex<SkewEstimator>>,
+    most_waiting: usize,
+}
+
+pub(super) struct State {
+    pub(super) life: Life,
+    waiting: Vec<Sender<Ended>>,
+    // The last login's end, for those who come while the next may not start yet.
+    pub(super) last: Option<AuthError>,
+    // Which of the account's logins the held token is of.
+    pub(super) serial: u64,
+    // How often somebody has reset the failures, and of how many of these the store knows.
+    pub(super) resets: u64,
+    pub(super) resets_told: u64,
+    // The store does not know of the last failure.
+    pub(super) unsaved: bool,
+}
+
+/// What a request has to do before it is sent.
+pub(super) enum Step {
+    Go { launch: bool },
+    Wait { ended: Result<Receiver<Ended>, AuthError>, launch: bool },
+    Refuse(Refusal),
+}
+
+/// A token as a login brought it.
+pub(super) struct Fetched {
+    pub(super) secret: SecretString,
+    pub(super) header: HeaderValue,
+    /// By the service's clock.
+    pub(super) issued: i64,
+    pub(super) life: Option<Duration>,
+    /// Which of the account's logins it is of.
+    pub(super) serial: u64,
+}
+
+/// What has become of a token that a login brought.
+pub(super) struct Holding {
+    pub(super) generation: TokenGeneration,
+    /// The service has handed out the held token again.
+    pub(super) same: bool,
+    pub(super) sessions: usize,
+}
+
+impl SingleFlight {
+    pub(super) fn new(
+        life: Life,
+        most_waiting: usize,
+        skew: Arc<parking_lot::Mutex<SkewEstimator>>,
+    ) -> Self {
+        let state = State {
+            life,
+            waiting: Vec::new(),
+            last: None,
+            serial: 0,
+            resets: 0,
+            resets_told: 0,
+            unsaved: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            token: ArcSwapOption::empty(),
+            carefree_until: AtomicI64::new(i64::MIN),
+            skew,
+            most_waiting,
+        }
+    }
+
+    pub(super) fn load(&self) -> Guard<Option<Arc<Token>>> {
+        self.token.load()
+    }
+
+    pub(super) fn load_full(&self) -> Option<Arc<Token>> {
+        self.token.load_full()
+    }
+
+    /// True while requests need not ask: nothing is wrong and no renewal is due at `ms` of this machine's clock.
+    pub(super) fn is_carefree(&self, ms: i64) -> bool {
+        ms < self.carefree_until.load(Ordering::Acquire)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// A request asks for a usable token.
+    pub(super) fn admit(&self, now: Now, may_renew: bool) -> Step {
+        let mut state = self.lock();
+        match state.life.admit(now, may_renew) {
+            Admission::Go => Step::Go { launch: false },
+            Admission::GoAndRenew => {
+                self.publish(state);
+                Step::Go { launch: true }
+            }
+            Admission::Wait { start } => {
+                let ended = state.join(self.most_waiting);
+                self.publish(state);
+                Step::Wait { ended, launch: start }
+            }
+            Admission::Refuse(refusal) => Step::Refuse(refusal),
+        }
+    }
+
+    /// Somebody asks for a login: what he waits for, and whether he launches it.
+    pub(super) fn ask(&self, now: Now) -> Result<(Receiver<Ended>, bool), Refusal> {
+        let mut state = self.lock();
+        let launch = state.life.ask(now)?;
+        let ended = state.wait();
+        self.publish(state);
+        Ok((ended, launch))
+    }
+
+    /// The service answered 401 to a request that was sent with token `generation`; what is waited for stands beside
+    /// [`AfterRefusal::Join`] alone.
+    pub(super) fn refused(
+        &self,
+        generation: TokenGeneration,
+        resent: bool,
+        now: Now,
+    ) -> (AfterRefusal, Option<Result<Receiver<Ended>, AuthError>>) {
+        let mut state = self.lock();
+        let decision = state.life.refused(generation.0, resent, now);
+        let joins = matches!(decision, AfterRefusal::Join { .. });
+        let ended = joins.then(|| state.join(self.most_waiting));
+        self.publish(state);
+        (decision, ended)
+    }
+
+    /// The service accepted the token. Returns which of the account's logins it is of.
+    pub(super) fn accepted(&self, generation: TokenGeneration) -> u64 {
+        let mut state = self.lock();
+        state.life.accepted(generation.0);
+        let serial = state.serial;
+        self.publish(state);
+        serial
+    }
+
+    pub(super) fn tick(&self, now: Now, may_renew: bool) -> Tick {
+        let mut state = self.lock();
+        let tick = state.life.tick(now, may_renew);
+        self.publish(state);
+        tick
+    }
+
+    pub(super) fn reset(&self) {
+        let mut state = self.lock();
+        state.life.reset();
+        state.last = None;
+        state.resets += 1;
+        self.publish(state);
+    }
+
+    /// Holds the token of an own login and tells everybody who waits for it.
+    pub(super) fn granted(&self, fetched: Fetched, now: Now) -> Holding {
+        let mut state = self.lock();
+        let same = self.holds(&fetched.secret, &state);
+        let generation = TokenGeneration(state.life.granted(fetched.issued, fetched.life, same, now));
+        if !same {
+            self.hold(Token::new(fetched.secret, fetched.header, generation));
+        }
+        let sessions = state.life.sessions();
+        state.serial = fetched.serial;
+        self.landed(state);
+        Holding { generation, same, sessions }
+    }
+
+    /// True if that is the token that is held.
+    pub(super) fn holds(&self, secret: &SecretString, state: &State) -> bool {
+        self.token.load().as_ref().is_some_and(|held| held.is(secret)) && state.life.holds()
+    }
+
+    /// Shows a new token to everybody. Under the lock, so that no older one comes after it.
+    pub(super) fn hold(&self, token: Token) {
+        if !(Planted::RollOverMissed.is_on() && token.generation().0 > 1) {
+            self.token.store(Some(Arc::new(token)));
+        }
+    }
+
+    /// Tells everybody who waits that there is a token.
+    pub(super) fn landed(&self, mut state: MutexGuard<'_, State>) {
+        state.last = None;
+        // Under the same lock: whoever comes now finds the token, and belongs to no earlier login.
+        let waiting = state.disembark();
+        self.publish(state);
+        tell(waiting, &Ok(()));
+    }
+
+    /// Ends a failed login for everybody who waits for it.
+    pub(super) fn land(&self, error: AuthError) {
+        let mut state = self.lock();
+        state.life.failed();
+        state.last = Some(error.clone());
+        let waiting = state.disembark();
+        self.publish(state);
+        tell(waiting, &Err(error));
+    }
+
+    /// Shows what has changed to those who read without the lock.
+    pub(super) fn publish(&self, state: MutexGuard<'_, State>) {
+        let life = &state.life;
+        let offset = self.skew.lock().offset().unwrap_or_default();
+        self.carefree_until.store(life.carefree_until().saturating_sub(offset), Ordering::Release);
+        if !life.holds() {
+            self.token.store(None);
+        }
+        if let Some(token) = &*self.token.load() {
+            token.set_withdrawn(life.withdrawn() == Some(token.generation().0));
+        }
+    }
+}
+
+impl State {
+    /// Joins those who wait, unless there are too many.
+    fn join(&mut self, most: usize) -> Result<Receiver<Ended>, AuthError> {
+        if self.waiting.len() >= most {
+            // Those who were dropped make room.
+            self.waiting.retain(|waiter| !waiter.is_closed());
+            if self.waiting.len() >= most {
+                return Err(AuthError::new(AuthErrorKind::Overloaded));
+            }
+        }
+        Ok(self.wait())
+    }
+
+    fn wait(&mut self) -> Receiver<Ended> {
+        let (waiter, ended) = channel();
+        self.waiting.push(waiter);
+        ended
+    }
+
+    /// Those who wait for the flight that ends under this lock.
+    pub(super) fn disembark(&mut self) -> Vec<Sender<Ended>> {
+        mem::take(&mut self.waiting)
+    }
+
+    /// True if whoever waited for the login has gone.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.waiting.iter().all(Sender::is_closed)
+    }
+}
+
+pub(super) fn tell(waiting: Vec<Sender<Ended>>, ended: &Ended) {
+    for waiter in waiting {
+        // Whoever has gone need not be told.
+        let _ = waiter.send(ended.clone());
+    }
+}

@@ -1,0 +1,108 @@
+//! The reads of the list, as an account sees them.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_spec::OrderRecord;
+
+use super::Account;
+use crate::{
+    error::ReadFault,
+    event::Event,
+    monitor::Plan,
+    registry::Purpose,
+    stamp::{ReadNo, Session},
+};
+
+impl Account {
+    /// Waits, for at most a second, until the list is known before the first order of a day or session.
+    pub(crate) async fn baseline(self: &Arc<Self>) {
+        let wanted = self.with(|state, now, effects| {
+            if state.registry.needs_baseline(now) {
+                effects.extend(state.registry.step(now, Event::BaselineWanted));
+            }
+            state.registry.baseline_wanted()
+        });
+        if let Some(since) = wanted {
+            let tried = self.until(|registry| registry.has_tried(since));
+            if self.within(Duration::from_secs(1), tried).await.is_none() {
+                tracing::warn!(account = self.name.as_str(), "order list not known before the first order");
+            }
+        }
+    }
+
+    /// What the poller does next.
+    pub(crate) fn plan(&self) -> Plan {
+        self.monitor.plan(|| self.settings.epoch_left())
+    }
+
+    /// Sleeps until `at`, or until something else is due.
+    pub(crate) async fn sleep_until(&self, at: Duration) {
+        self.monitor.sleep_until(at).await;
+    }
+
+    /// The poller was dropped. If nobody else goes on, the next step of any kind starts another one.
+    pub(crate) fn poller_gone(&self) {
+        self.monitor.poller_gone();
+    }
+
+    pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> ReadNo {
+        let epoch = self.settings.epoch();
+        self.with(|state, now, effects| {
+            effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
+            let read = ReadNo(state.next_read);
+            state.next_read += 1;
+            effects.extend(state.registry.step(now, Event::ReadOpened { read, purpose }));
+            read
+        })
+    }
+
+    pub(crate) fn start_read(self: &Arc<Self>, read: ReadNo, session: Session) {
+        self.step(Event::ReadStarted { read, session });
+    }
+
+    pub(crate) fn end_read(
+        self: &Arc<Self>,
+        read: ReadNo,
+        purpose: Purpose,
+        list: Result<Vec<OrderRecord>, ReadFault>,
+    ) {
+        match &list {
+            Ok(records) => tracing::debug!(?purpose, records = records.len(), "order list read"),
+            Err(fault) => tracing::debug!(?purpose, ?fault, "order list not read"),
+        }
+        let today = Event::EpochBegan(self.settings.epoch());
+        self.with(|state, now, effects| {
+            // A list that was asked for on the day before may be that day's, or start anew: it must be known as such.
+            effects.extend(state.registry.step(now, today));
+            effects.extend(state.registry.step(now, Event::ReadEnded { read, list }));
+        });
+    }
+
+    pub(crate) fn tick(self: &Arc<Self>) {
+        self.step(Event::Tick);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::ext;
+    use tokio::sync::broadcast;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sleep_beyond_the_clock_lasts_until_something_is_due() {
+        let (events, _) = broadcast::channel(1);
+        let account = Arc::new(Account::new(ext::Account::default(), Arc::default(), Arc::default(), events));
+        // Somebody shows the way to the list, and starts nothing: the test is the poller.
+        account.start_with(|| Some(Arc::new(|_| true)));
+        account.step(Event::BaselineWanted);
+        let Plan::Read(purpose) = account.plan() else { panic!("a read is due") };
+        let read = account.open_read(purpose);
+        account.end_read(read, purpose, Ok(Vec::new()));
+        assert_eq!(account.plan(), Plan::End);
+        let mut sleep = std::pin::pin!(account.sleep_until(Duration::MAX));
+        // Nothing sleeps any more: a plan that is out of date is no reason to.
+        sleep.as_mut().await;
+    }
+}

@@ -1,0 +1,56 @@
+use crate::{
+    Settings,
+    policy::{AccountMode, Baseline, KeyPolicy, OrdersScope, ResendPolicy, VerifyOn},
+};
+
+impl Settings {
+    /// Every setting that decides what becomes of an order, by name, as it takes effect.
+    #[must_use]
+    pub fn effective(&self) -> Vec<(&'static str, String)> {
+        let resends = match self.resend {
+            ResendPolicy::Never => "none".to_owned(),
+            ResendPolicy::AtMost(most) => format!(
+                "at most {most}; until {:?} after the call, market orders {:?}",
+                self.max_resend_age, self.max_resend_age_market
+            ),
+        };
+        let mode = match self.account_mode {
+            AccountMode::Exclusive => "nobody else trades on the account",
+            AccountMode::Shared => "others trade on the account too",
+        };
+        let scope = match self.orders_scope {
+            OrdersScope::Session => "the session's orders",
+            OrdersScope::Account => "the account's orders",
+        };
+        let verified = match self.verify_on {
+            VerifyOn::Default => "every unknown outcome",
+            VerifyOn::SpecMinimal => "504 only",
+        };
+        let alike = match self.key_policy {
+            KeyPolicy::Concurrent => "at the same time",
+            KeyPolicy::Serialize => "one after the other",
+        };
+        let list = match self.baseline {
+            Baseline::Cold => "before the first order".to_owned(),
+            Baseline::MaxAge(age) => format!("no older than {age:?} before an order"),
+            Baseline::Always => "before every order".to_owned(),
+        };
+        let absent =
+            if self.positive_control { "a list that shows another order" } else { "a list that was read" };
+        let offset = self.utc_offset / 60;
+        vec![
+            ("lateness bound", format!("{:?}", self.lateness)),
+            ("gateway's own timeout", format!("{:?}", self.gateway_timeout)),
+            ("verification budget", format!("{:?}", self.budget())),
+            ("verified", verified.to_owned()),
+            ("resends", resends),
+            ("account", mode.to_owned()),
+            ("the list holds", scope.to_owned()),
+            ("the list is known", list),
+            ("absence is shown by", absent.to_owned()),
+            ("reads", format!("at most one in {:?}, up to {} bytes", self.read_spacing, self.list_body_cap)),
+            ("orders alike", alike.to_owned()),
+            ("trading day", format!("{:+03}:{:02}", offset / 60, (offset % 60).abs())),
+        ]
+    }
+}

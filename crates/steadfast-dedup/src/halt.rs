@@ -1,0 +1,59 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whether orders and changes may leave: the kill switch of a ledger.
+///
+/// A number that is even while they may, and grows with every turn of the switch. Whatever is asked for belongs to the
+/// run in which it was asked for, and leaves in no other: an order that waited in a queue while everything was halted
+/// does not leave when it is resumed.
+#[derive(Debug, Default)]
+pub(crate) struct Halt(AtomicU64);
+
+/// A time between two halts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run(u64);
+
+impl Halt {
+    pub(crate) fn halt(&self) {
+        self.turn(|turns| turns.is_multiple_of(2));
+    }
+
+    pub(crate) fn resume(&self) {
+        self.turn(|turns| !turns.is_multiple_of(2));
+    }
+
+    /// The run that anything asked for now belongs to; `None` while everything is halted.
+    pub(crate) fn run(&self) -> Option<Run> {
+        let turns = self.0.load(Ordering::SeqCst);
+        turns.is_multiple_of(2).then_some(Run(turns))
+    }
+
+    /// True if what was asked for in this run may leave.
+    pub(crate) fn permits(&self, run: Run) -> bool {
+        self.run() == Some(run)
+    }
+
+    fn turn(&self, due: impl Fn(u64) -> bool) {
+        // Twice halted is halted once.
+        let _ =
+            self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |turns| due(turns).then(|| turns + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_before_a_halt_is_not_permitted_after_it() {
+        let halt = Halt::default();
+        let before = halt.run().unwrap();
+        assert!(halt.permits(before));
+        halt.halt();
+        halt.halt();
+        assert!(!halt.permits(before) && halt.run().is_none());
+        halt.resume();
+        halt.resume();
+        let after = halt.run().unwrap();
+        assert!(!halt.permits(before) && halt.permits(after));
+    }
+}

@@ -1,0 +1,262 @@
+#[cfg(all(test, shuttle))]
+mod schedules;
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use crate::{
+    account::Starter,
+    event::{Effect, OrderEvent},
+    registry::{Purpose, Registry, Wake},
+    stamp::IntentNo,
+    sync::{Clock, Mutex},
+};
+
+/// An account's registry behind its one lock, with those who wait for it to change, the poller among them.
+///
+/// Whoever waits looks and leaves his waker under one lock; whoever steps the registry takes the wakers of those whom it
+/// concerns under the same lock. So no change falls between a look and the wait for the next one, and a wait that is
+/// dropped leaves nothing. Whether a poller must be started, or woken, is decided there, too. It starts nothing and
+/// reports nothing itself: that is done without the lock, and is what lets a model checker run it through every order
+/// of threads.
+pub(crate) struct Monitor {
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+/// What the lock guards.
+pub(crate) struct State {
+    pub(crate) registry: Registry,
+    pub(crate) next_intent: u64,
+    pub(crate) next_read: u64,
+    /// How the poller is started, once somebody has shown the way to the list.
+    pub(crate) starter: Option<Starter>,
+    poller: Poller,
+    waiting: BTreeMap<(About, u64), Waker>,
+    next_place: u64,
+}
+
+/// What the one task that reads the list is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Poller {
+    Absent,
+    /// It looks at the plan before it sleeps.
+    Awake,
+    /// Until this is due, or something else is.
+    Asleep(Wake),
+}
+
+/// What follows of one step or several, in order.
+#[derive(Default)]
+pub(crate) struct Effects(Vec<Effect>);
+
+impl Effects {
+    /// Takes what one step wants done; the list of the first one that wants anything is kept as it is.
+    pub(crate) fn extend(&mut self, more: Vec<Effect>) {
+        if self.0.is_empty() {
+            self.0 = more;
+        } else {
+            self.0.extend(more);
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Effect] {
+        &self.0
+    }
+}
+
+/// What somebody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum About {
+    /// What the poller has to do.
+    Plan,
+    /// Anything.
+    Change,
+    /// What is decided about an intent.
+    Intent(IntentNo),
+}
+
+/// What the poller does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    Read(Purpose),
+    Tick,
+    SleepUntil(Duration),
+    /// Nothing is due: it ends, and is started again when something is.
+    End,
+}
+
+/// What is left to do after a step, without the lock.
+#[must_use]
+pub(crate) struct Aftermath {
+    pub(crate) reports: Vec<OrderEvent>,
+    /// How the poller is started, if it is to be; whoever gets this starts it.
+    pub(crate) start: Option<Starter>,
+}
+
+impl Monitor {
+    pub(crate) fn new(registry: Registry) -> Self {
+        let state = State {
+            registry,
+            next_intent: 0,
+            next_read: 0,
+            starter: None,
+            poller: Poller::Absent,
+            waiting: BTreeMap::new(),
+            next_place: 0,
+        };
+        Self { clock: Clock::start(), state: Mutex::new(state) }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut State {
+        self.state.get_mut()
+    }
+
+    /// Looks at what is known, changing nothing that anybody waits for.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.state.lock())
+    }
+
+    /// Runs `action` under the lock, and wakes those whom its effects concern.
+    pub(crate) fn enter<T>(
+        &self,
+        action: impl FnOnce(&mut State, Duration, &mut Effects) -> T,
+    ) -> (T, Aftermath) {
+        let (mut effects, mut reports, mut woken) = (Effects::default(), Vec::new(), Vec::new());
+        let mut state = self.state.lock();
+        // Read under the lock, so that instants enter the registry in order.
+        let now = self.clock.now();
+        let result = action(&mut state, now, &mut effects);
+        for effect in effects.0 {
+            match effect {
+                Effect::Decided(intent) => state.take(About::Intent(intent), &mut woken),
+                Effect::Report(event) => reports.push(event),
+                Effect::Seen { .. } => {}
+            }
+        }
+        state.take(About::Change, &mut woken);
+        let start = state.rouse(&mut woken);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        (result, Aftermath { reports, start })
+    }
+
+    /// What the poller does next. `day_left` says how much of the trading day is left.
+    pub(crate) fn plan(&self, day_left: impl FnOnce() -> Duration) -> Plan {
+        let mut state = self.state.lock();
+        let now = self.clock.now();
+        if state.registry.is_watching() {
+            // Asked anew each time: a wall clock may be set.
+            state.registry.end_day_at(now.saturating_add(day_left()));
+        }
+        let (poller, plan) = match state.registry.next_wake() {
+            // Under the lock: what becomes due from here on starts another one.
+            None => (Poller::Absent, Plan::End),
+            Some(Wake::Read(at, purpose)) if at <= now => (Poller::Awake, Plan::Read(purpose)),
+            Some(Wake::Tick(at)) if at <= now => (Poller::Awake, Plan::Tick),
+            Some(wake @ (Wake::Read(at, _) | Wake::Tick(at))) => (Poller::Asleep(wake), Plan::SleepUntil(at)),
+        };
+        state.poller = poller;
+        plan
+    }
+
+    /// Sleeps until `at`, or until something else is due. A change since the plan was made is one.
+    pub(crate) async fn sleep_until(&self, at: Duration) {
+        let due = |state: &mut State| (!matches!(state.poller, Poller::Asleep(_))).then_some(());
+        // Either way the plan is made anew.
+        let _ = self.clock.until(at, self.wait(About::Plan, due)).await;
+    }
+
+    /// The poller is gone, with or without work left.
+    pub(crate) fn poller_gone(&self) {
+        self.state.lock().poller = Poller::Absent;
+    }
+
+    /// Waits until `look` finds something; it is asked again after each step that is about this.
+    pub(crate) fn wait<T, F>(&self, about: About, look: F) -> Wait<'_, F>
+    where
+        F: FnMut(&mut State) -> Option<T> + Unpin,
+    {
+        Wait { monitor: self, about, look, place: None }
+    }
+}
+
+impl State {
+    fn take(&mut self, about: About, woken: &mut Vec<Waker>) {
+        while let Some((&place, _)) = self.waiting.range((about, 0)..=(about, u64::MAX)).next() {
+            woken.extend(self.waiting.remove(&place));
+        }
+    }
+
+    /// Sees to it that what is due is done.
+    fn rouse(&mut self, woken: &mut Vec<Waker>) -> Option<Starter> {
+        let next = self.registry.next_wake();
+        match self.poller {
+            // ## Absent => Awake
+            //
+            // Under the lock, so that it is started once.
+            Poller::Absent if next.is_some() => {
+                let starter = self.starter.clone()?;
+                self.poller = Poller::Awake;
+                return Some(starter);
+            }
+            // ## Asleep => Awake
+            //
+            // Not only when it has to rise earlier: it ends when nothing is due any more.
+            Poller::Asleep(until) if next != Some(until) => {
+                self.poller = Poller::Awake;
+                self.take(About::Plan, woken);
+            }
+            Poller::Absent | Poller::Asleep(_) | Poller::Awake => {}
+        }
+        None
+    }
+}
+
+/// A wait for something about the registry; dropped, it leaves nothing.
+pub(crate) struct Wait<'a, F> {
+    monitor: &'a Monitor,
+    about: About,
+    look: F,
+    place: Option<u64>,
+}
+
+impl<T, F> Future for Wait<'_, F>
+where
+    F: FnMut(&mut State) -> Option<T> + Unpin,
+{
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let this = &mut *self;
+        let mut state = this.monitor.state.lock();
+        if let Some(found) = (this.look)(&mut state) {
+            return Poll::Ready(found);
+        }
+        let place = *this.place.get_or_insert_with(|| {
+            state.next_place += 1;
+            state.next_place
+        });
+        let waker = state.waiting.entry((this.about, place)).or_insert_with(|| cx.waker().clone());
+        waker.clone_from(cx.waker());
+        Poll::Pending
+    }
+}
+
+impl<F> Drop for Wait<'_, F> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            let kept = self.monitor.state.lock().waiting.remove(&(self.about, place));
+            // Without the lock: a waker may be the last that keeps a task.
+            drop(kept);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Mistakes in the monitor that the checker must find: what shows that it would find another one.
+
+use super::*;
+
+/// How a monitor could be written wrongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mistake {
+    None,
+    /// Whoever waits is told before there is anything to see.
+    WakesBeforeItSteps,
+    /// A look, and then, in another step, the wait.
+    LooksBeforeItWaits,
+    /// Whether a poller is needed is decided in one step, and that there is one written down in another.
+    StartsByHearsay,
+    /// The poller sees that nothing is due in one step, and says that it is gone in another.
+    EndsByHearsay,
+    /// The poller sleeps though its plan is out of date.
+    SleepsByAnOldPlan,
+}
+
+impl World {
+    pub(super) fn step_after_waking(&self, event: Event) -> Aftermath {
+        let is_call = |about: &About| matches!(about, About::Intent(_));
+        let waiting = self.monitor.look(|state| {
+            let calls: Vec<_> = state.waiting.iter().filter(|((about, _), _)| is_call(about)).collect();
+            calls.into_iter().map(|(_, waker)| waker.clone()).collect::<Vec<_>>()
+        });
+        waiting.into_iter().for_each(Waker::wake);
+        let mut aside = BTreeMap::new();
+        let (_, after) = self.monitor.enter(|state, now, out| {
+            aside = std::mem::take(&mut state.waiting);
+            state.waiting = aside.extract_if(.., |(about, _), _| !is_call(about)).collect();
+            self.take(state, now, event, out);
+        });
+        self.monitor.look(|state| state.waiting.append(&mut aside));
+        after
+    }
+
+    pub(super) fn step_and_start_later(&self, event: Event) -> Aftermath {
+        let (before, after) = self.monitor.enter(|state, now, out| {
+            self.take(state, now, event, out);
+            // As if somebody were awake: nothing is started here.
+            std::mem::replace(&mut state.poller, Poller::Awake)
+        });
+        let needed = self.monitor.look(|state| {
+            state.poller = before;
+            before == Poller::Absent && state.registry.next_wake().is_some()
+        });
+        if needed {
+            self.monitor.look(|state| state.poller = Poller::Awake);
+        }
+        Aftermath { start: needed.then(|| -> Starter { Arc::new(|_| true) }), ..after }
+    }
+}
+
+/// The checker finds what it is there for.
+fn find(mistake: Mistake) {
+    shuttle::check_random(move || from_zero(|| storm(mistake)), 20_000);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_wake_up_before_the_change_is_found() {
+    find(Mistake::WakesBeforeItSteps);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_look_before_the_wait_is_found() {
+    find(Mistake::LooksBeforeItWaits);
+}
+
+#[test]
+#[should_panic(expected = "two pollers")]
+fn a_poller_that_is_started_twice_is_found() {
+    find(Mistake::StartsByHearsay);
+}
+
+#[test]
+#[should_panic(expected = "nobody to do it")]
+fn a_poller_that_ends_with_work_left_is_found() {
+    find(Mistake::EndsByHearsay);
+}
+
+#[test]
+#[should_panic(expected = "sleeps by an old plan")]
+fn a_poller_that_sleeps_by_an_old_plan_is_found() {
+    find(Mistake::SleepsByAnOldPlan);
+}

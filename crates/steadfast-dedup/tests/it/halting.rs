@@ -1,0 +1,151 @@
+//! The kill switch.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, OrderRefused, SendGuardLayer};
+use steadfast_spec::{BoxError, Endpoint, Failure, Route, find_cause};
+use tokio::time::sleep;
+use tower::{Layer, ServiceExt, service_fn};
+
+use crate::{
+    gateway::gw504,
+    rig::{ORDER, Rig, Told},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn halted() -> Told {
+    Told::NotSent("orders are halted".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_halted_an_order_is_refused_and_nothing_of_it_is_sent() {
+    let rig = Rig::new();
+    rig.ledger.halt();
+    assert_eq!(rig.place("a", ORDER).await, halted());
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (0, 0));
+    assert!(rig.ledger.is_halted());
+    rig.ledger.resume();
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_waits_in_a_queue_does_not_leave_after_a_halt() {
+    for resumed in [false, true] {
+        let rig = Rig::new();
+        rig.between.queue(s(5), Duration::ZERO);
+        let a = rig.start("a", ORDER);
+        sleep(s(1)).await;
+        rig.ledger.halt();
+        if resumed {
+            sleep(s(1)).await;
+            rig.ledger.resume();
+        }
+        assert_eq!(a.await.unwrap(), halted());
+        assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (0, 0), "resumed {resumed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_whose_connection_is_being_made_does_not_leave_after_a_halt() {
+    let ledger = Ledger::default();
+    let (held, go) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let gateway = {
+        let (held, go) = (held.clone(), go.clone());
+        service_fn(move |request: Request<GuardedBody<Full<Bytes>>>| {
+            let (held, go) = (held.clone(), go.clone());
+            async move {
+                if request.method() == Method::POST {
+                    held.notify_one();
+                    go.notified().await;
+                }
+                // The first poll of the body, when the connection is there.
+                request.into_body().collect().await?;
+                Ok::<_, BoxError>(Response::new(Full::<Bytes>::from("{}")))
+            }
+        })
+    };
+    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
+    let request =
+        Request::post("https://gateway.example/v2/api/oms/place-order").body(Full::from(ORDER)).unwrap();
+    let service = tower::util::BoxCloneService::new(service.map_future(Box::pin));
+    let call = tokio::spawn(service.oneshot(request));
+    held.notified().await;
+    ledger.halt();
+    go.notify_one();
+    let error = call.await.unwrap().err().unwrap();
+    assert!(matches!(find_cause(&*error), Some(OrderRefused::Halted)), "{error:?}");
+    assert!(Failure::find(&*error).is_some_and(Failure::is_refusal));
+    assert_eq!(ledger.in_doubt(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resend_does_not_leave_while_halted_and_is_not_made_up_for() {
+    // Halted while it is looked for, and while its resend waits in a queue.
+    for at in [s(3), s(25)] {
+        let rig = Rig::new();
+        rig.between.queue(Duration::ZERO, s(20));
+        rig.gateway.will([gw504()]);
+        let a = rig.start("a", ORDER);
+        sleep(at).await;
+        rig.ledger.halt();
+        let reads = rig.gateway.gets();
+        let told = a.await.unwrap();
+        assert!(matches!(told, Told::Unresolved("not_observed", _, 504)), "{told:?}");
+        rig.ledger.resume();
+        sleep(s(100)).await;
+        assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 0));
+        assert!(rig.gateway.gets() > reads, "it is looked for all the same");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_doubt_is_found_while_halted() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed_after(s(9))]);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    rig.ledger.halt();
+    assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
+}
+
+/// A request that a layer above has said to be of this endpoint.
+fn routed(method: Method, endpoint: Endpoint) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::from("orderId=o1&qty=5"));
+    (*request.method_mut(), *request.uri_mut()) = (method, "https://gateway.example/v2/x".parse().unwrap());
+    request.extensions_mut().insert(Arc::new(Route::new(endpoint)));
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_halted_a_change_is_refused_and_a_cancel_leaves() {
+    let ledger = Ledger::default();
+    let gateway = service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
+        // The connection takes a while.
+        sleep(s(1)).await;
+        let body = request.into_body().collect().await?.to_bytes();
+        Ok::<_, BoxError>(Response::new(Full::from(body)))
+    });
+    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
+    let service = tower::util::BoxCloneService::new(service.map_future(Box::pin));
+    let change = || routed(Method::PUT, Endpoint::ModifyOrder);
+    assert!(service.clone().oneshot(change()).await.is_ok());
+    // Let in before the halt, and not gone when it comes.
+    let waiting = tokio::spawn(service.clone().oneshot(change()));
+    sleep(Duration::from_millis(500)).await;
+    ledger.halt();
+    for late in [waiting.await.unwrap(), service.clone().oneshot(change()).await] {
+        let error = late.err().unwrap();
+        assert!(matches!(find_cause(&*error), Some(OrderRefused::Halted)), "{error:?}");
+        assert!(Failure::find(&*error).is_some_and(Failure::is_refusal), "nobody repeats it");
+    }
+    let out = service.clone().oneshot(routed(Method::DELETE, Endpoint::CancelOrder)).await;
+    assert!(out.is_ok());
+    ledger.resume();
+    assert!(service.oneshot(change()).await.is_ok());
+}

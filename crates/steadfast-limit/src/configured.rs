@@ -1,0 +1,92 @@
+use std::{fmt, time::Duration};
+
+use steadfast_spec::{Lane, Scope, Zone};
+
+use crate::{Profile, ZoneLimiter, ceilings::LANES};
+
+/// One zone as a limiter keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ZoneSettings {
+    /// The zone.
+    pub zone: Zone,
+    /// Whom it counts together.
+    pub scope: Scope,
+    /// What kind of gateway it is safe against.
+    pub profile: Profile,
+    /// Its windows, the shortest first.
+    pub windows: Vec<WindowSettings>,
+    /// How much later than its answer the gateway may still count a request.
+    pub settle: Duration,
+}
+
+/// One window of a zone as a limiter keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WindowSettings {
+    /// How many requests it allows, without the headroom.
+    pub limit: u32,
+    /// In any stretch of this length.
+    pub period: Duration,
+    /// How many slots each lane may fill, in the order of [`Lane::ALL`].
+    pub ceilings: [u32; LANES],
+}
+
+impl ZoneLimiter {
+    /// The zones as they are kept, in the order of their configuration.
+    #[must_use]
+    pub fn settings(&self) -> Vec<ZoneSettings> {
+        let of = |rules: &crate::rules::Rules| ZoneSettings {
+            zone: rules.zone,
+            scope: rules.scope,
+            profile: rules.profile,
+            windows: rules.bounds.iter().map(WindowSettings::of).collect(),
+            settle: Duration::from_nanos(rules.settle),
+        };
+        self.with(|core, _| core.rules().iter().map(of).collect())
+    }
+
+    /// How many requests may wait in each lane, in the order of [`Lane::ALL`].
+    #[must_use]
+    pub fn queue_bounds(&self) -> [u32; LANES] {
+        self.with(|core, _| core.queue_bounds())
+    }
+}
+
+impl WindowSettings {
+    fn of(bound: &crate::rules::Bound) -> Self {
+        let period = Duration::from_nanos(bound.nominal);
+        Self { limit: bound.limit, period, ceilings: bound.ceilings }
+    }
+}
+
+impl fmt::Display for ZoneSettings {
+    /// `10 in 1s, 400 in 60s per auth_token; universal; critical 10/400, …`, lanes only where they differ.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let windows: Vec<_> = self.windows.iter().map(|w| format!("{} in {:?}", w.limit, w.period)).collect();
+        write!(f, "{} per {}; {}", windows.join(", "), self.scope, self.profile)?;
+        if !self.settle.is_zero() {
+            write!(f, "; counted up to {:?} late", self.settle)?;
+        }
+        if self.windows.iter().all(|window| window.ceilings == [window.limit; LANES]) {
+            return Ok(());
+        }
+        let lanes = Lane::ALL.into_iter().enumerate().map(|(at, lane)| {
+            let ceilings: Vec<_> =
+                self.windows.iter().map(|window| window.ceilings[at].to_string()).collect();
+            format!("{lane} {}", ceilings.join("/"))
+        });
+        write!(f, "; {}", lanes.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Universal => f.write_str("universal"),
+            Self::WindowLog => f.write_str("window log"),
+            Self::Paced { burst } => write!(f, "paced, bursts of {burst}"),
+            Self::Adaptive { burst } => write!(f, "adaptive, bursts of {burst} at worst"),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+use super::{Answer, End, GIVE_UP, Line, Script, connection::converse};
+use crate::{Body, Gateway, PeerIp, fault::Fault, plan::Strike, sandbox::Shared};
+
+/// How long nobody reads from a connection that is accepted slowly.
+const SLOW: Duration = Duration::from_secs(5);
+/// The answer behind which a connection ends without a word.
+const LAST_ANSWER: u32 = 3;
+/// Within so many bytes a request is broken off; no order is shorter.
+const SHORTEST_REQUEST: u64 = 200;
+/// What a server says that nobody has asked.
+const UNASKED: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// Serves the gateway on one connection, under the fault that strikes it, if one does.
+pub(crate) async fn serve<I: Line>(shared: Arc<Shared>, mut io: I, peer: IpAddr, stop: watch::Receiver<()>) {
+    let struck = shared.engine.lock().accept();
+    let most = match struck {
+        None => None,
+        Some((Strike { fault, at_byte, .. }, chance)) => match fault {
+            Fault::ConnectionAcceptReset => return io.reset(),
+            Fault::ConnectionAcceptClose => return drop(io.shutdown().await),
+            Fault::ConnectionBlackHole => return sleep(GIVE_UP).await,
+            Fault::ConnectionEarlyAnswer => {
+                drop(io.write_all(UNASKED).await);
+                return drop(io.shutdown().await);
+            }
+            Fault::ConnectionResetMidRequest => {
+                let mut left = at_byte.unwrap_or(chance % SHORTEST_REQUEST);
+                while left > 0 {
+                    let mut bytes = [0; 256];
+                    let most = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                    match timeout(GIVE_UP, io.read(&mut bytes[..most])).await {
+                        Ok(Ok(read)) if read > 0 => left -= read as u64,
+                        _ => return,
+                    }
+                }
+                return io.reset();
+            }
+            Fault::ConnectionAcceptSlow => {
+                sleep(SLOW).await;
+                None
+            }
+            _ => Some(LAST_ANSWER),
+        },
+    };
+    let gateway = Gateway::new(shared.clone());
+    let answers = Arc::new(AtomicU32::new(0));
+    let service = move |mut request: Request<Incoming>| {
+        let (gateway, answers) = (gateway.clone(), answers.clone());
+        request.extensions_mut().insert(PeerIp(peer));
+        async move {
+            let answer = gateway.answer(request).await;
+            let count = answers.fetch_add(1, Ordering::Relaxed) + 1;
+            match answer {
+                Answer::Response(response) if most == Some(count) => last(response).await,
+                answer => answer,
+            }
+        }
+    };
+    converse(io, service, stop, &shared.hub).await;
+}
+
+/// An answer that does not say that it is the last one.
+async fn last(response: Response<Body>) -> Answer<Body> {
+    let (head, body) = response.into_parts();
+    let Ok(body) = body.collect().await else { return Answer::Reset };
+    let body: Bytes = body.to_bytes();
+    let mut bytes = format!("HTTP/1.1 {}\r\ncontent-length: {}\r\n", head.status, body.len()).into_bytes();
+    for (name, value) in &head.headers {
+        bytes.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(&body);
+    Answer::Script(Script::sends(bytes, End::Close))
+}

@@ -1,0 +1,79 @@
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::{End, GIVE_UP, Line, Script, Step};
+
+/// What is left of a connection behind a script.
+pub(crate) enum Rest<I> {
+    /// It serves the next request.
+    Kept(I),
+    /// It is over.
+    Over,
+    /// It is over, and so is every other one of the server.
+    AllReset,
+}
+
+/// Writes a script to a connection.
+pub(crate) async fn play<I: Line>(mut io: I, script: Script) -> Rest<I> {
+    for step in script.steps {
+        let goes_on = match step {
+            Step::Send(bytes) => write(&mut io, &bytes).await,
+            Step::Trickle(bytes, pause) => {
+                let mut goes_on = true;
+                for byte in bytes {
+                    goes_on = goes_on && linger(&mut io, pause).await && write(&mut io, &[byte]).await;
+                }
+                goes_on
+            }
+        };
+        if !goes_on {
+            return Rest::Over;
+        }
+    }
+    match script.end {
+        End::Keep => return Rest::Kept(io),
+        End::Reset => io.reset(),
+        End::ResetAll => {
+            // The answer is to arrive before the connection goes, or nobody could tell it from the others.
+            sleep(Duration::from_millis(20)).await;
+            io.reset();
+            return Rest::AllReset;
+        }
+        End::Close => drop(io.shutdown().await),
+        End::HalfClose => {
+            drop(io.shutdown().await);
+            linger(&mut io, GIVE_UP).await;
+        }
+        End::Hang => {
+            linger(&mut io, GIVE_UP).await;
+        }
+        End::CloseOnRequest => {
+            // One byte of the request is taken, so that a client can have written it.
+            let _ = timeout_at(Instant::now() + GIVE_UP, io.read_u8()).await;
+            drop(io.shutdown().await);
+        }
+    }
+    Rest::Over
+}
+
+/// Writes all of it; false if the client is gone.
+async fn write<I: Line>(io: &mut I, bytes: &[u8]) -> bool {
+    io.write_all(bytes).await.is_ok() && io.flush().await.is_ok()
+}
+
+/// Lets time pass, and throws away what the client sends meanwhile; false if it went away.
+async fn linger<I: Line>(io: &mut I, time: Duration) -> bool {
+    let until = Instant::now() + time;
+    let mut unread = [0; 1_024];
+    loop {
+        match timeout_at(until, io.read(&mut unread)).await {
+            Err(_) => return true,
+            Ok(Ok(0) | Err(_)) => return false,
+            Ok(Ok(_)) => {}
+        }
+    }
+}

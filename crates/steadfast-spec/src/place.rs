@@ -1,0 +1,168 @@
+use std::fmt;
+
+use http::Extensions;
+
+/// A layer's place in the stack, outermost first.
+///
+/// The order is not a matter of taste: what may send a request more than once stands outside of what must hold for
+/// every send. Where layers are put together by hand, each marks the request with its place, and a debug build panics
+/// at the first request that passes two of them in the wrong order. A release build marks and checks nothing.
+///
+/// One layer alone, any selection of them, and the same layer twice are fine. Layers of other people are not looked at.
+///
+/// # Example
+///
+/// ```
+/// use std::panic::AssertUnwindSafe;
+///
+/// use http::Extensions;
+/// use steadfast_spec::ext::Place;
+///
+/// let mut request = Extensions::new();
+/// Place::Retry.pass(&mut request);
+/// Place::RateLimit.pass(&mut request);
+/// // What would stand inside of the rate limiter, so that a repeat would take no permit of its own:
+/// let repeated = std::panic::catch_unwind(AssertUnwindSafe(|| Place::Retry.pass(&mut request)));
+/// assert_eq!(repeated.is_err(), cfg!(debug_assertions));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Place {
+    /// Sees everything that becomes of a call.
+    CallSpan,
+    /// Stamps what all waits further in honour.
+    Deadline,
+    /// Says what the request is to everybody further in.
+    Route,
+    /// Resolves orders in doubt: the outermost of those that send again.
+    Dedup,
+    /// Repeats what certainly was not executed, or only reads.
+    Retry,
+    /// Waits for a usable token; may send again once.
+    Refresh,
+    /// Every send takes a permit.
+    RateLimit,
+    /// Every send carries the token of its own moment.
+    AuthHeader,
+    /// Decides whether an order leaves.
+    SendGuard,
+    /// Says what an answer proves.
+    Classify,
+    /// Ends one send that takes too long.
+    AttemptTimeout,
+}
+
+impl Place {
+    /// All places, outermost first.
+    pub const ALL: [Self; 11] = [
+        Self::CallSpan,
+        Self::Deadline,
+        Self::Route,
+        Self::Dedup,
+        Self::Retry,
+        Self::Refresh,
+        Self::RateLimit,
+        Self::AuthHeader,
+        Self::SendGuard,
+        Self::Classify,
+        Self::AttemptTimeout,
+    ];
+
+    /// The layer's name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CallSpan => "CallSpan",
+            Self::Deadline => "Deadline",
+            Self::Route => "Route",
+            Self::Dedup => "Dedup",
+            Self::Retry => "Retry",
+            Self::Refresh => "Refresh",
+            Self::RateLimit => "RateLimit",
+            Self::AuthHeader => "AuthHeader",
+            Self::SendGuard => "SendGuard",
+            Self::Classify => "Classify",
+            Self::AttemptTimeout => "AttemptTimeout",
+        }
+    }
+
+    /// Marks a request as having passed this place. In a release build it does nothing.
+    ///
+    /// # Panics
+    ///
+    /// In a debug build, if the request has passed a place further in already.
+    #[inline]
+    pub fn pass(self, request: &mut Extensions) {
+        if cfg!(debug_assertions) {
+            self.check(request);
+            let passed = request.get::<Passed>().map_or(0, |passed| passed.0);
+            request.insert(Passed(passed | self.bit()));
+        }
+    }
+
+    /// Checks a request that must not be changed, and leaves it unmarked. In a release build it does nothing.
+    ///
+    /// # Panics
+    ///
+    /// In a debug build, if the request has passed a place further in already.
+    #[inline]
+    pub fn check(self, request: &Extensions) {
+        if cfg!(debug_assertions) {
+            let passed = request.get::<Passed>().map_or(0, |passed| passed.0);
+            let wrong = Self::ALL.into_iter().find(|place| *place > self && passed & place.bit() != 0);
+            if let Some(outer) = wrong {
+                panic!(
+                    "{self} stands inside of {outer}: {self} must stand outside of {outer} (outer to inner: {})",
+                    Self::ALL.map(Self::as_str).join(", ")
+                );
+            }
+        }
+    }
+
+    /// Ends the stack: what the transport hands the request on to may be a stack of its own.
+    #[inline]
+    pub fn leave(request: &mut Extensions) {
+        if cfg!(debug_assertions) {
+            request.remove::<Passed>();
+        }
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The places that a request has passed on its way in. A clone carries what was passed until then, so a repeat knows
+/// only who stands outside of whoever repeats.
+#[derive(Clone, Copy, Debug)]
+struct Passed(u16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_listed_as_they_are_ordered() {
+        assert!(Place::ALL.is_sorted());
+        assert_eq!(Place::ALL.map(|place| place as usize), std::array::from_fn(|at| at));
+    }
+
+    #[test]
+    fn a_repeat_passes_again_what_stands_inside_of_whoever_repeats() {
+        let mut request = Extensions::new();
+        Place::Dedup.pass(&mut request);
+        Place::Retry.pass(&mut request);
+        let mut repeat = request.clone();
+        Place::Classify.pass(&mut request);
+        Place::Retry.pass(&mut repeat);
+        Place::RateLimit.pass(&mut repeat);
+        Place::leave(&mut request);
+        Place::CallSpan.pass(&mut request);
+    }
+}

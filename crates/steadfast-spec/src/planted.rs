@@ -1,0 +1,231 @@
+//! Bugs that can be planted on purpose, to see whether the tests and simulations find them.
+//!
+//! Only a build with `--cfg planted` knows them: there `STEADFAST_PLANTED=NAME` plants one. In every other build
+//! [`Planted::is_on`] is a constant `false`, and nothing is left of the places that ask it. `cargo xtask planted`
+//! plants one after the other and says what found it.
+
+macro_rules! planted {
+    ($($(#[doc = $what:literal])+ $bug:ident = $name:literal,)+) => {
+        /// A bug that can be planted. Its name says what is wrong with the build that has it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Planted {
+            $($(#[doc = $what])+ $bug,)+
+        }
+
+        impl Planted {
+            /// All of them, with the names that `STEADFAST_PLANTED` takes.
+            #[cfg(planted)]
+            const NAMED: &[(Self, &str)] = &[$((Self::$bug, $name),)+];
+        }
+    };
+}
+
+planted! {
+    // Orders: what is known of them, and when one is sent again.
+    /// An order in doubt is sent again without a look at the list.
+    ResendWithoutCheck = "resend-without-check",
+    /// One look at the list, right after the outcome was lost, is enough.
+    OneImmediateCheck = "one-immediate-check",
+    /// Nobody waits until no order can appear any more.
+    NoSettle = "no-settle",
+    /// What is lost by our own timeout settles from there, although the gateway may still be at work.
+    SettledFromOurTimeout = "settled-from-our-timeout",
+    /// What could not be resolved within its budget is sent again.
+    UnresolvedResent = "unresolved-resent",
+    /// What may never be sent again is, once its order was found absent.
+    OpaqueResent = "opaque-resent",
+    /// Resends have no end.
+    EndlessResends = "endless-resends",
+    /// A market order is sent again however old it is.
+    OldOrderResent = "old-order-resent",
+    /// The caller who is gone is sent for all the same.
+    ResentForNobody = "resent-for-nobody",
+    /// A process that takes over no longer knows the names of the orders in doubt, and sends them again.
+    ResentAfterRestart = "resent-after-restart",
+    /// A resend that was granted is not judged anew when it leaves.
+    GrantNotJudgedAgain = "grant-not-judged-again",
+    /// The last instant for leaving is not looked at when an order leaves.
+    SendByIgnored = "send-by-ignored",
+    /// A send whose caller was dropped is taken for one that never left.
+    DroppedSendForgotten = "dropped-send-forgotten",
+    /// Orders that appear late are reported to nobody.
+    LateOrdersUnreported = "late-orders-unreported",
+    // Orders: what a list proves.
+    /// An empty list proves an absence, whatever the list before it held.
+    NoDataIsAbsence = "no-data-is-absence",
+    /// A list that cannot be read counts as empty.
+    UnreadableListIsClean = "unreadable-list-is-clean",
+    /// A list that could not be had counts as empty.
+    FailedListIsClean = "failed-list-is-clean",
+    /// A list from a cache counts.
+    CachedListIsClean = "cached-list-is-clean",
+    /// A list that lacks what it held before still proves absences.
+    PartialListIsAbsence = "partial-list-is-absence",
+    /// A list that lacks what was acknowledged long ago still proves absences.
+    StaleListIsAbsence = "stale-list-is-absence",
+    /// A list must hold what was acknowledged a moment ago.
+    YoungAcksInCanary = "young-acks-in-canary",
+    /// The list of a new session is taken for that of the old one.
+    SessionIgnored = "session-ignored",
+    // Orders: whose a listed order is.
+    /// An order is claimed while another's answer may still name it.
+    NoOwnerWait = "no-owner-wait",
+    /// An order is absent although others of its key are not settled.
+    NoCohort = "no-cohort",
+    /// The newest order that fits is claimed.
+    NewestFirst = "newest-first",
+    /// What a list shows counts as seen when it was asked for.
+    BaselineAtReadStart = "baseline-at-read-start",
+    /// What a list lacks counts as lacking when it was complete.
+    EvidenceAtReadEnd = "evidence-at-read-end",
+    /// An order listed in one session is claimed for one that was sent in another.
+    SessionsShareLists = "sessions-share-lists",
+    /// A record that shows two different orders alike is claimed.
+    LookAlikesTaken = "look-alikes-taken",
+    /// An order of other terms is claimed.
+    LooseMatchClaims = "loose-match-claims",
+    /// An order that was changed on its way is no reason not to send it again.
+    NoLooseVeto = "no-loose-veto",
+    // The journal.
+    /// An order leaves before it is written down.
+    SentBeforeJournal = "sent-before-journal",
+    /// An order leaves although it could not be written down.
+    JournalFailsOpen = "journal-fails-open",
+    /// What is reported durable is only written.
+    JournalNotSynced = "journal-not-synced",
+    /// What must be durable is written once.
+    JournalWrittenOnce = "journal-written-once",
+    /// A record's checksum is not looked at.
+    ChecksumUnchecked = "checksum-unchecked",
+    /// What is missing in the middle of the journal is taken for a torn end.
+    DamageIsATornEnd = "damage-is-a-torn-end",
+    // What an answer proves.
+    /// A 502 is taken for a refusal.
+    BadGatewayIsRefusal = "502-is-refusal",
+    /// A 429 is counted among the 5xx.
+    TooManyIsDoubt = "429-is-doubt",
+    /// Every 400 is taken for a refusal.
+    EveryBadRequestIsRefusal = "every-400-is-refusal",
+    /// A request whose connection broke is taken for one that never left.
+    LostIsNotSent = "lost-is-not-sent",
+    /// hyper's `IncompleteMessage` is taken for "not sent".
+    IncompleteIsNotSent = "incomplete-is-not-sent",
+    /// A send that timed out is taken for one that never left.
+    TimeoutIsNotSent = "timeout-is-not-sent",
+    // Retry.
+    /// An order in doubt is repeated like any other request.
+    DoubtRepeated = "doubt-repeated",
+    /// What was refused for good is repeated.
+    RefusalRepeated = "refusal-repeated",
+    /// There is one repeat too many.
+    SixthSend = "sixth-send",
+    /// Repeats follow at once.
+    NoBackoff = "no-backoff",
+    /// The answer's `Retry-After` is ignored.
+    RetryAfterIgnored = "retry-after-ignored",
+    /// A repeat is waited for that the deadline does not leave time for.
+    DeadlineSleptThrough = "deadline-slept-through",
+    /// Two policies in one stack repeat each other's repeats.
+    RepeatsMultiply = "repeats-multiply",
+    // Limits.
+    /// Answers are logged at the instant of the send.
+    LoggedAtSend = "logged-at-send",
+    /// The clock's error is not allowed for.
+    NoMargin = "no-margin",
+    /// The interpolated count is worked out in floating point.
+    FloatStamps = "float-stamps",
+    /// Of a zone's windows only the shortest is kept.
+    OneWindowOnly = "one-window-only",
+    /// Of several zones only the first is asked.
+    OneZoneOnly = "one-zone-only",
+    /// Repeats take their permit where nobody counts.
+    RepeatsUncounted = "repeats-uncounted",
+    /// A request whose answer is lost is no longer counted.
+    LostSlotsFreed = "lost-slots-freed",
+    /// A request that is dropped after it left is no longer counted.
+    DroppedSendRefunded = "dropped-send-refunded",
+    /// A permit that was granted to somebody who is gone is lost.
+    DroppedGrantLeaks = "dropped-grant-leaks",
+    /// Cancels are held back by lost requests for as long as polls are.
+    CancelsHeldByLostSlots = "cancels-held-by-lost-slots",
+    /// Nothing is left over for cancels.
+    NoReserve = "no-reserve",
+    /// Polls come before cancels.
+    LanesSwapped = "lanes-swapped",
+    /// After a pause everybody tries at once.
+    NoProbe = "no-probe",
+    /// A zone pauses for less than the service asked for.
+    PauseShorterThanAsked = "pause-shorter-than-asked",
+    /// All tokens are counted together.
+    TokensMixed = "tokens-mixed",
+    /// What is counted for an address is counted for each account.
+    AddressPerAccount = "address-per-account",
+    // Tokens and logins.
+    /// A request is sent again with the header that was refused.
+    OldHeaderAgain = "old-header-again",
+    /// A request is sent again although there is no newer token.
+    SameTokenAgain = "same-token-again",
+    /// Everybody who waits for a token logs in.
+    LoginPerWaiter = "login-per-waiter",
+    /// A failed renewal displaces a token that is still good.
+    FailedRenewalDisplaces = "failed-renewal-displaces",
+    /// A late 401 for an old token casts doubt on the newer one.
+    LateRefusalCounts = "late-refusal-counts",
+    /// An error of the past is told for ever.
+    ErrorRemembered = "error-remembered",
+    /// The same one-time code is submitted twice.
+    StepUsedTwice = "step-used-twice",
+    /// Codes go by this machine's clock, whatever the service's says.
+    SkewIgnored = "skew-ignored",
+    /// The count of wrong logins is not stored.
+    BudgetNotStored = "budget-not-stored",
+    /// A login that took too long overwrites a newer one's token.
+    StaleLoginOverwrites = "stale-login-overwrites",
+    /// The `Authorization` header is logged.
+    TokenLogged = "token-logged",
+    /// Each waiter repeats the login that has just failed.
+    FailedLoginPerWaiter = "failed-login-per-waiter",
+    /// A login whose caller was dropped brings no token.
+    DroppedCallerStopsLogin = "dropped-caller-stops-login",
+    /// The age of a token is told by a clock that stands still in a suspended machine.
+    AgeByMonotonicClock = "age-by-monotonic-clock",
+    /// A request that is sent again has lost its body.
+    BodyLostOnResend = "body-lost-on-resend",
+    /// Whoever has read a token does not see its successor.
+    RollOverMissed = "roll-over-missed",
+    /// All reasons for having no token are one error.
+    OneAuthError = "one-auth-error",
+    /// Secrets shorter than 128 bits are refused.
+    ShortSecretRefused = "short-secret-refused",
+    /// A callback with a state that was never issued ends the login.
+    ForgedCallbackBelieved = "forged-callback-believed",
+    /// A `Date` is taken for the instant, and not for the second, in which it was written.
+    DateTakenForInstant = "date-taken-for-instant",
+}
+
+impl Planted {
+    /// True if this build has the bug.
+    #[cfg(not(planted))]
+    #[inline]
+    #[must_use]
+    pub const fn is_on(self) -> bool {
+        false
+    }
+
+    /// True if this run has the bug.
+    ///
+    /// # Panics
+    ///
+    /// If `STEADFAST_PLANTED` names none.
+    #[cfg(planted)]
+    #[must_use]
+    pub fn is_on(self) -> bool {
+        static CHOSEN: std::sync::OnceLock<Option<Planted>> = std::sync::OnceLock::new();
+        let chosen = CHOSEN.get_or_init(|| {
+            let name = std::env::var("STEADFAST_PLANTED").ok().filter(|name| !name.is_empty())?;
+            let named = Self::NAMED.iter().find(|(_, its)| *its == name);
+            Some(named.unwrap_or_else(|| panic!("no bug is called {name:?}")).0)
+        });
+        *chosen == Some(self)
+    }
+}

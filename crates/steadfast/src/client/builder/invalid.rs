@@ -1,0 +1,49 @@
+use std::{error::Error as StdError, fmt};
+
+use http::HeaderName;
+use steadfast_dedup::journal::JournalError;
+use steadfast_limit::InvalidLimiter;
+use steadfast_spec::InvalidBaseUrl;
+
+use crate::transport::TlsUnavailable;
+
+/// Settings that no client can have.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum InvalidClient {
+    /// The base address is clear-text http to another machine: the token would travel in the open.
+    ClearText,
+    /// A header for all requests is one that the layers write themselves.
+    OwnHeader(HeaderName),
+    /// The base address cannot hold the login's path.
+    BaseUrl(InvalidBaseUrl),
+    /// TLS connections cannot be made.
+    Tls(TlsUnavailable),
+    /// The journal cannot be used.
+    Journal(JournalError),
+    /// What was spent cannot be kept beside the stored token.
+    Limits(InvalidLimiter),
+}
+
+impl fmt::Display for InvalidClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClearText => f.write_str("base url is clear-text http to another machine"),
+            Self::OwnHeader(name) => write!(f, "header {name} is not for the caller to set"),
+            Self::BaseUrl(error) => error.fmt(f),
+            Self::Tls(error) => error.fmt(f),
+            Self::Journal(error) => error.fmt(f),
+            Self::Limits(error) => error.fmt(f),
+        }
+    }
+}
+
+impl StdError for InvalidClient {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        // Shown in its place, so that its own source comes next.
+        match self {
+            Self::Journal(error) => error.source(),
+            _ => None,
+        }
+    }
+}

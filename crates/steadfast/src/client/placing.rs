@@ -1,0 +1,66 @@
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::Full;
+use steadfast_dedup::Resolution;
+use steadfast_spec::{Operation, OrderRequest, PlacedOrder, ext};
+
+use super::Client;
+use crate::error::Error;
+
+/// An order that the service accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Placed {
+    /// The order's identifier.
+    pub order_id: String,
+    /// The text beside it; empty if there was none.
+    pub msg: String,
+    /// How the order came to its answer, if that was not simply the answer to its first send.
+    pub resolution: Option<Resolution>,
+}
+
+/// What places orders.
+impl Client {
+    /// Places an order (§4.4), at most once as long as an order that is applied is listed within the lateness bound.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows whether it was placed,
+    /// [`ErrorKind::NotObserved`](crate::ErrorKind::NotObserved) if it was not found beyond the lateness bound; every
+    /// other kind says that it was not placed.
+    pub async fn place_order(&self, order: &OrderRequest) -> Result<Placed, Error> {
+        self.place(order, None).await
+    }
+
+    /// Places an order under a name of the caller's: within a trading day, and among its last 100,000 orders, calls with
+    /// one name place at most one order between them.
+    ///
+    /// # Errors
+    ///
+    /// As [`place_order`](Self::place_order).
+    pub async fn place_order_as(&self, order: &OrderRequest, intent: ext::IntentId) -> Result<Placed, Error> {
+        self.place(order, Some(intent)).await
+    }
+
+    async fn place(&self, order: &OrderRequest, intent: Option<ext::IntentId>) -> Result<Placed, Error> {
+        if order.is_eos_outside_bse() {
+            tracing::warn!("validity eos is for BSE only, and the service may refuse the order");
+        }
+        let mut request = self.request(&Operation::place_order(order))?;
+        if let Some(intent) = intent {
+            request.extensions_mut().insert(intent);
+        }
+        self.placed(request).await.map_err(Error::in_doubt_if_unknown)
+    }
+
+    async fn placed(&self, request: Request<Full<Bytes>>) -> Result<Placed, Error> {
+        let (parts, body) = self.answer(request).await?;
+        let resolution = parts.extensions.get().cloned();
+        match PlacedOrder::parse(&body) {
+            Ok(placed) if parts.status == StatusCode::OK => {
+                Ok(Placed { order_id: placed.order_id, msg: placed.msg, resolution })
+            }
+            _ => Err(Error::of_answer(&parts, self.text_of(&body))),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+use super::Transport;
+use crate::description::LayerDescription;
+
+impl Transport {
+    /// How connections are made; of a proxy its address alone.
+    pub(crate) fn describe(&self) -> LayerDescription {
+        let layer = LayerDescription::new("Leaf")
+            .with("sends over", self.protocol())
+            .with("connect timeout", format!("{:?}", self.connect_timeout))
+            .with("unused connections", format!("{:?}", self.idle_timeout))
+            .with("redirects", "never followed");
+        let layer = match self.local_address {
+            Some(address) => layer.with("local address", address),
+            None => layer,
+        };
+        let layer = match &self.proxy {
+            Some(proxy) => layer.with("proxy", proxy.host()),
+            None => layer,
+        };
+        let own = self.roots.len();
+        if own == 0 { layer } else { layer.with("authorities", format!("the public ones and {own} more")) }
+    }
+}

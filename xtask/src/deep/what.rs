@@ -1,0 +1,180 @@
+//! What a deep stage runs, as a command.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::metadata::Workspace;
+use crate::root::cargo;
+use crate::test_runner::TestRunner;
+use crate::tidy::{Repository, Source};
+
+/// Cases for each property; the plain tests run proptest's own default.
+const CASES: &str = "10000";
+
+/// What a deep stage runs.
+#[derive(Clone, Copy)]
+pub(crate) enum What {
+    /// Every file of every fuzz corpus.
+    Corpora,
+    /// Every property test, with more cases.
+    Properties,
+    /// Tests that do a part of their work in a plain run, and all of it here.
+    Tests(Tests),
+    /// Tests under the scheduler that tries orders of threads; it needs a build of its own.
+    Schedules { package: &'static str, names: &'static str },
+    /// The simulator, which judges itself.
+    Simulation(&'static [&'static str]),
+    /// Every planted bug, in a build of its own.
+    Planted,
+    /// A sample of mutants, which the tests have to catch.
+    Mutants,
+    /// Counts that no busy machine changes, against their ceilings.
+    Costs,
+}
+
+/// Some tests of one target.
+#[derive(Clone, Copy)]
+pub(crate) struct Tests {
+    pub(crate) package: &'static str,
+    pub(crate) target: Target,
+    /// What their names contain.
+    pub(crate) names: &'static str,
+    /// One at a time.
+    pub(crate) alone: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Target {
+    Lib,
+    Bin,
+    Test(&'static str),
+}
+
+impl Tests {
+    // With nextest all stages share one build of the whole workspace.
+    pub(super) fn command(self, workspace: &Workspace, test_runner: TestRunner) -> Command {
+        let Self { package, target, names, alone } = self;
+        let mut command = cargo(&workspace.root);
+        command.env("STEADFAST_DEEP", "1");
+        match test_runner {
+            TestRunner::Nextest => {
+                let binary = match target {
+                    Target::Lib => "kind(lib)".to_owned(),
+                    Target::Bin => "kind(bin)".to_owned(),
+                    Target::Test(test) => format!("binary(={test})"),
+                };
+                let tests = if names.is_empty() { "all()".to_owned() } else { format!("test({names})") };
+                let filter = format!("package(={package}) & {binary} & {tests}");
+                command.args([
+                    "nextest",
+                    "run",
+                    "--workspace",
+                    "--no-fail-fast",
+                    "--success-output",
+                    "final",
+                ]);
+                command.args(["--cargo-profile", "deep", "--profile", "deep", "--filterset", &filter]);
+                if alone {
+                    command.args(["--test-threads", "1"]);
+                }
+            }
+            TestRunner::Libtest => {
+                command.args(["test", "--profile", "deep", "--no-fail-fast", "--package", package]);
+                match target {
+                    Target::Lib => command.arg("--lib"),
+                    Target::Bin => command.arg("--bins"),
+                    Target::Test(test) => command.args(["--test", test]),
+                };
+                command.args([names, "--", "--nocapture"]);
+                if alone {
+                    command.args(["--test-threads", "1"]);
+                }
+            }
+        }
+        command
+    }
+}
+
+// `fuzz` is a workspace of its own, whose tests feed every file of every corpus to its target. That needs
+// neither a fuzzer nor a nightly compiler.
+pub(super) fn fuzz_corpora(workspace: &Workspace) -> Command {
+    let mut command = cargo(&workspace.root);
+    command.args(["test", "--manifest-path", "fuzz/Cargo.toml", "--no-fail-fast", "--", "--nocapture"]);
+    command
+}
+
+// Only the properties run again: a test without proptest would do the same as before, and be counted twice.
+pub(super) fn properties(workspace: &Workspace, test_runner: TestRunner) -> Result<Command> {
+    let repository = Repository::read(&workspace.root)?;
+    let names: BTreeSet<&str> = repository.rust().flat_map(|(_, source)| property_names(source)).collect();
+    let mut command = test_runner.command(&workspace.root);
+    command.env("PROPTEST_CASES", CASES);
+    match test_runner {
+        TestRunner::Nextest => {
+            let names: Vec<&str> = names.into_iter().collect();
+            let filter = format!("test(/(^|::)({})$/)", names.join("|"));
+            command.args(["--cargo-profile", "deep", "--profile", "deep", "--filterset", &filter]);
+        }
+        TestRunner::Libtest => {
+            command.args(["--profile", "deep", "--"]).args(names);
+        }
+    }
+    Ok(command)
+}
+
+// Flags of the compiler change every crate, so the other builds are kept.
+pub(super) fn schedules(workspace: &Workspace, package: &str, names: &str) -> Command {
+    let mut command = cargo(&workspace.root);
+    command.env("RUSTFLAGS", "--cfg shuttle").env("CARGO_TARGET_DIR", workspace.target.join("shuttle"));
+    command.args(["test", "--profile", "deep", "--package", package, "--lib", names, "--", "--nocapture"]);
+    command
+}
+
+pub(super) fn simulation(workspace: &Workspace, arguments: &[&str]) -> Command {
+    let mut command = cargo(&workspace.root);
+    command.args(["run", "--profile", "deep", "--quiet", "--package", "steadfast-sim", "--"]).args(arguments);
+    command
+}
+
+/// The functions inside `proptest!` blocks.
+fn property_names(source: &Source) -> Vec<&str> {
+    let code = source.code();
+    let blocks = code.match_indices("proptest!").map(|(at, _)| block(&code[at..]));
+    blocks.flat_map(Source::function_names_in).collect()
+}
+
+/// The text up to the end of the first pair of braces.
+fn block(code: &str) -> &str {
+    let mut depth = 0_usize;
+    for (at, brace) in code.match_indices(['{', '}']) {
+        depth = if brace == "{" { depth + 1 } else { depth.saturating_sub(1) };
+        if depth == 0 {
+            return &code[..at];
+        }
+    }
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_functions_inside_a_proptest_block_are_properties() {
+        let source = Source::read(
+            "fn before() {}
+            proptest! {
+                #[test]
+                fn never_more_than_the_burst(burst in 1u32..9) { if burst > 3 { fails() } }
+                #[test]
+                fn order_of_zones_does_not_matter(seed: u64) { }
+            }
+            fn after() { /* proptest! { fn in_a_comment() {} } */ }
+            proptest! { #[test] fn last(x: u8) {} }",
+        );
+        let names = ["never_more_than_the_burst", "order_of_zones_does_not_matter", "last"];
+        assert_eq!(property_names(&source), names);
+    }
+}

@@ -1,0 +1,216 @@
+//! The evidence behind each promise: what was run, how much of it, and what it came to.
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `cargo xtask evidence` | runs the stages that the rows need, and prints the table that the README shows |
+//! | `cargo xtask evidence --only F8` | one row, with the stages that it needs |
+//! | `cargo xtask evidence --json` | the same as JSON, one object a row |
+//!
+//! The deep stages of CI end with the same table. A row without its figures has failed: silence proves nothing.
+
+mod judge;
+mod row;
+mod table;
+
+use std::collections::BTreeSet;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+pub(crate) use self::judge::Judgement;
+use self::row::Row;
+use crate::console;
+use crate::deep::{self, Figures};
+use crate::metadata::Workspace;
+use crate::root;
+use crate::summary::Summary;
+use crate::tally::Tally;
+
+/// What the words after `evidence` ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Asked {
+    json: bool,
+    only: Option<String>,
+}
+
+/// Does what the words after `evidence` say. Standard output is the table or the JSON; all else is on stderr.
+pub(crate) fn run(words: &[String]) -> ExitCode {
+    match Asked::parse(words).and_then(|asked| asked.run()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            console::complain(format_args!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Asked {
+    fn parse(words: &[String]) -> Result<Self> {
+        let mut asked = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--json" => asked.json = true,
+                "--only" => match words.next() {
+                    Some(id) if table::TABLE.iter().any(|row| row.id == id) => asked.only = Some(id.clone()),
+                    id => {
+                        let id = id.map_or("nothing", String::as_str);
+                        bail!("`evidence --only`: expected F1 to F17, got {id}")
+                    }
+                },
+                other => bail!("`evidence {other}`: expected --json or --only ID"),
+            }
+        }
+        Ok(asked)
+    }
+
+    /// False if a promise does not hold.
+    fn run(&self) -> Result<bool> {
+        let workspace = Workspace::load(&root::find())?;
+        let rows: Vec<&Row> =
+            table::TABLE.iter().filter(|row| self.only.as_ref().is_none_or(|only| row.id == only)).collect();
+        let wanted: BTreeSet<&str> = rows.iter().flat_map(|row| row.stages).copied().collect();
+        let mut figures = Figures::default();
+        console::keep_stdout_for_data();
+        let stages = deep::all().filter(|stage| wanted.contains(stage.key));
+        let summary = Summary { rows: stages.map(|stage| stage.run(&workspace, &mut figures)).collect() };
+        console::say(format_args!("\n{summary}"));
+        let judged = judge_all(&rows, &workspace, &figures)?;
+        if self.json {
+            let array: Vec<Value> = judged.iter().map(Judged::json).collect();
+            console::data(Value::Array(array));
+        } else {
+            console::data(markdown(&judged));
+        }
+        Ok(summary.tally().failed == 0 && judged.iter().all(|judged| judged.judgement.pass != Some(false)))
+    }
+}
+
+/// Judges every row by what the stages measured, prints the table, and counts each row that holds or does not.
+pub(crate) fn conclude(workspace: &Workspace, figures: &Figures) -> Result<Tally> {
+    let rows: Vec<&Row> = table::TABLE.iter().collect();
+    let judged = judge_all(&rows, workspace, figures)?;
+    console::say(markdown(&judged));
+    Ok(judged.iter().map(Judged::tally).sum())
+}
+
+/// A row with what it came to.
+struct Judged {
+    row: &'static Row,
+    judgement: Judgement,
+    commit: String,
+}
+
+fn judge_all(rows: &[&'static Row], workspace: &Workspace, figures: &Figures) -> Result<Vec<Judged>> {
+    let commit = commit(workspace);
+    rows.iter()
+        .map(|&row| {
+            let judgement = row.judge(workspace, figures)?;
+            Ok(Judged { row, judgement, commit: commit.clone() })
+        })
+        .collect()
+}
+
+impl Judged {
+    fn tally(&self) -> Tally {
+        match self.judgement.pass {
+            Some(true) => Tally::SUCCESS,
+            Some(false) => Tally::FAILURE,
+            None => Tally::default(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let Judgement { value, pass, seeds, na } = &self.judgement;
+        serde_json::json!({
+            "id": self.row.id,
+            "value": value,
+            "target": self.row.target,
+            "pass": pass,
+            "command": self.row.command(),
+            "commit": self.commit,
+            "seeds": seeds,
+            "na": na,
+        })
+    }
+}
+
+/// The table as the README shows it.
+fn markdown(judged: &[Judged]) -> String {
+    let mut text = String::from("| | what | target | measured | holds |\n|---|---|---|---|---|\n");
+    for Judged { row, judgement, .. } in judged {
+        let Judgement { value, pass, seeds, na } = judgement;
+        let holds = match pass {
+            Some(true) => "yes",
+            Some(false) => "**no**",
+            None => "not yet",
+        };
+        let seeds = seeds.as_ref().map(|seeds| format!(" (seeds {seeds})")).unwrap_or_default();
+        let value = na.as_ref().unwrap_or(value);
+        text += &format!("| {} | {} | {} | {value}{seeds} | {holds} |\n", row.id, row.what, row.target);
+    }
+    if let Some(judged) = judged.first() {
+        text += &format!("\nMeasured at commit {} with `cargo xtask evidence`.", judged.commit);
+    }
+    text
+}
+
+/// Where the working tree stands; `unknown` outside a clone.
+fn commit(workspace: &Workspace) -> String {
+    let output = Command::new("git")
+        .current_dir(&workspace.root)
+        .args(["rev-parse", "--short=12", "HEAD"])
+        .output()
+        .ok()
+        .filter(|output| output.status.success());
+    output.map_or_else(
+        || "unknown".to_owned(),
+        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Asked> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Asked::parse(&words)
+    }
+
+    #[test]
+    fn one_row_and_json_can_be_asked_for() {
+        let asked = Asked { json: true, only: Some("F8".to_owned()) };
+        assert_eq!(parse("--json --only F8").unwrap(), asked);
+        assert_eq!(parse("").unwrap(), Asked::default());
+    }
+
+    #[test]
+    fn unknown_rows_and_words_are_refused_by_name() {
+        for line in ["--only", "--only F99", "F8", "--all"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        assert!(parse("--only F99").unwrap_err().to_string().contains("F99"));
+    }
+
+    #[test]
+    fn every_row_names_stages_that_exist() {
+        let keys: BTreeSet<&str> = deep::all().map(|stage| stage.key).collect();
+        for row in table::TABLE {
+            for stage in row.stages {
+                assert!(keys.contains(stage), "{} needs `{stage}`", row.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_without_figures_fails_in_every_row_that_stages_measure() {
+        let workspace = Workspace::load(&root::find()).unwrap();
+        let rows: Vec<&Row> = table::TABLE.iter().filter(|row| !row.stages.is_empty()).collect();
+        for judged in judge_all(&rows, &workspace, &Figures::default()).unwrap() {
+            assert_eq!(judged.judgement.pass, Some(false), "{}", judged.row.id);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The scoreboard of planted bugs: does what we test with find what it is there to find?
+//!
+//! One build with `--cfg planted` holds all bugs; `STEADFAST_PLANTED` plants one of them at run time. First every
+//! detector has to pass without a bug. Then each bug is planted, and its detectors have to fail.
+//!
+//! A detector proves something only by what it says: a test that failed, or a seed that broke a promise. One that hangs,
+//! dies or runs nothing has found nothing.
+
+mod binaries;
+mod catalogue;
+mod detector;
+mod scoreboard;
+mod table;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Result, bail, ensure};
+
+use self::binaries::Binaries;
+use self::catalogue::Catalogue;
+use self::detector::{Detector, Seen};
+use self::scoreboard::{Score, Scoreboard};
+use self::table::{Bug, TABLE};
+use crate::console;
+use crate::metadata::Workspace;
+use crate::report::Report;
+use crate::root;
+use crate::stopwatch::Stopwatch;
+use crate::tally::Tally;
+
+/// So many detectors run at once; most of them use more than one core themselves.
+const AT_ONCE: usize = 2;
+
+/// Plants every bug, or those named after `--only`, and says what found it; 1 if any was missed.
+pub(crate) fn run(words: &[String]) -> ExitCode {
+    let outcome = Wanted::parse(words)
+        .and_then(|wanted| Ok((play(&Workspace::load(&root::find())?, &wanted.only)?, wanted.json)));
+    match outcome {
+        Ok((scoreboard, json)) => {
+            console::data(if json { scoreboard.json() } else { scoreboard.to_string() });
+            if scoreboard.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            console::complain(format_args!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The same as a stage: every bug is a check.
+pub(crate) fn check_all(workspace: &Workspace, mut each: impl FnMut(&str)) -> Result<Report> {
+    let scoreboard = play(workspace, &[])?;
+    console::say(&scoreboard);
+    each(&format!("figures: bugs={} found={}", scoreboard.scores.len(), scoreboard.found()));
+    let (found, missed) = (scoreboard.found() as u64, scoreboard.missed() as u64);
+    let failed = missed + u64::from(!scoreboard.sober.is_empty());
+    Ok(Report::of_tests(Tally { passed: found, failed }, None))
+}
+
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    json: bool,
+    only: Vec<String>,
+}
+
+impl Wanted {
+    fn parse(words: &[String]) -> Result<Self> {
+        let mut wanted = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match (word.as_str(), words.as_slice()) {
+                ("--json", _) => wanted.json = true,
+                ("--only", [name, ..]) => {
+                    wanted.only.push(name.clone());
+                    words.next();
+                }
+                _ => bail!("usage: cargo xtask planted [--json] [--only NAME] …"),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+fn play(workspace: &Workspace, only: &[String]) -> Result<Scoreboard> {
+    Catalogue::read(&workspace.root)?.check(TABLE)?;
+    for name in only {
+        ensure!(TABLE.iter().any(|bug| bug.name == name), "no bug is called {name}");
+    }
+    let bugs: Vec<&Bug> =
+        TABLE.iter().filter(|bug| only.is_empty() || only.iter().any(|name| name == bug.name)).collect();
+    let mut detectors: Vec<&Detector> = Vec::new();
+    for detector in bugs.iter().flat_map(|bug| bug.detectors) {
+        if !detectors.contains(&detector) {
+            detectors.push(detector);
+        }
+    }
+    console::complain("building everything with --cfg planted");
+    let binaries = Binaries::build(workspace)?;
+    let clock = Stopwatch::start();
+    console::complain(format_args!("no bug: {} detectors have to pass", detectors.len()));
+    let sober = side_by_side(&detectors, |detector| match detector.run(&binaries, None) {
+        Seen::Nothing => None,
+        seen => Some(format!("{detector}: {seen}")),
+    });
+    let sober: Vec<String> = sober.into_iter().flatten().collect();
+    for failed in &sober {
+        console::complain(format_args!("no bug, and yet: {failed}"));
+    }
+    console::complain(format_args!("{} bugs", bugs.len()));
+    let scores = side_by_side(&bugs, |bug| {
+        let score = plant(bug, &binaries);
+        console::complain(&score);
+        score
+    });
+    Ok(Scoreboard { sober, scores, took: clock.elapsed() })
+}
+
+/// Plants one bug and lets its detectors look for it, until one has found it.
+fn plant(bug: &Bug, binaries: &Binaries) -> Score {
+    let clock = Stopwatch::start();
+    let mut found_by = None;
+    let mut quiet = Vec::new();
+    for detector in bug.detectors {
+        match detector.run(binaries, Some(bug.name)) {
+            Seen::Bug(what) => {
+                found_by = Some((detector.to_string(), what));
+                break;
+            }
+            seen => quiet.push(format!("{detector}: {seen}")),
+        }
+    }
+    Score { name: bug.name, found_by, quiet, took: clock.elapsed() }
+}
+
+/// Does the work for all of them, a few at a time, and keeps their order.
+fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let one_after_the_other = || {
+        let mut done = Vec::new();
+        while let Some((index, one)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            all.get(index).map(|one| (index, one))
+        } {
+            done.push((index, work(one)));
+        }
+        done
+    };
+    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(one_after_the_other)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn names_are_kept_and_leftovers_refused() {
+        let wanted = Wanted::parse(&words("--only a --json --only b")).unwrap();
+        assert_eq!(wanted, Wanted { json: true, only: words("a b") });
+        for line in ["--only", "now", "--json now"] {
+            assert!(Wanted::parse(&words(line)).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn every_piece_of_work_is_done_once_and_in_its_place() {
+        let all: Vec<usize> = (0..100).collect();
+        assert_eq!(side_by_side(&all, |one| one * 2), all.iter().map(|one| one * 2).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_table_fits_the_tree() {
+        Catalogue::read(&root::find()).unwrap().check(TABLE).unwrap();
+    }
+}

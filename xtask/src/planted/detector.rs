@@ -1,0 +1,184 @@
+use std::fmt;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::binaries::Binaries;
+use crate::process::{self, Ending};
+use crate::tally::Tally;
+use crate::test_runner::TestRunner;
+
+/// A detector that has not ended by then has found nothing.
+const TIME_BOX: Duration = Duration::from_secs(90);
+
+/// What looks for bugs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detector {
+    /// The simulator, started with these words.
+    Simulation(&'static str),
+    /// The tests of one binary whose names contain one of these.
+    Tests { package: &'static str, target: &'static str, names: &'static [&'static str] },
+}
+
+/// What a detector has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    Nothing,
+    Bug(String),
+    /// It did not get as far as saying anything.
+    Broken(String),
+}
+
+impl Detector {
+    /// Runs it with a bug planted, or with none.
+    pub(super) fn run(&self, binaries: &Binaries, bug: Option<&str>) -> Seen {
+        self.look(binaries, bug).unwrap_or_else(|error| Seen::Broken(format!("{error:#}")))
+    }
+
+    fn look(&self, binaries: &Binaries, bug: Option<&str>) -> Result<Seen> {
+        let mut command = match self {
+            Self::Simulation(words) => {
+                let mut command = binaries.simulator()?.command();
+                command.args(words.split_whitespace());
+                command
+            }
+            Self::Tests { package, target, names } => {
+                let mut command = binaries.tests(package, target)?.command();
+                command.args(*names);
+                command
+            }
+        };
+        // What proptest writes down would be a file in the tree, for a bug that is not there.
+        command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1").env("RUST_BACKTRACE", "0");
+        match bug {
+            Some(bug) => command.env("STEADFAST_PLANTED", bug),
+            None => command.env_remove("STEADFAST_PLANTED"),
+        };
+        match self {
+            Self::Simulation(_) => simulate(&mut command),
+            Self::Tests { .. } => test(&mut command),
+        }
+    }
+}
+
+impl fmt::Display for Detector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Simulation(words) => write!(f, "sim {words}"),
+            Self::Tests { package, target, names } => {
+                let package = package.trim_start_matches("steadfast-");
+                write!(f, "tests {package} {target} {}", names.join(" "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("passed"),
+            Self::Bug(what) => f.write_str(what),
+            Self::Broken(why) => write!(f, "broken, {why}"),
+        }
+    }
+}
+
+/// A simulation fails by a promise that a seed or a row broke, or by a debug assertion.
+fn simulate(command: &mut Command) -> Result<Seen> {
+    let mut evidence = None;
+    let ending = process::stream(command, Some(TIME_BOX), |_, line| {
+        if let Some(what) = line.strip_prefix("failed: ").or_else(|| broken_row(line)) {
+            evidence.get_or_insert_with(|| what.to_owned());
+        } else if line.contains(" panicked at ") {
+            evidence.get_or_insert_with(|| line.trim().to_owned());
+        }
+    })?;
+    Ok(match (ending, evidence) {
+        (Ending::Exited(status), _) if status.success() => Seen::Nothing,
+        (Ending::Exited(_), Some(what)) => Seen::Bug(what),
+        (ending, _) => Seen::Broken(ending.failure().unwrap_or_default()),
+    })
+}
+
+/// `round 1 after 2 s: 300 sends where no 429 is promised, 4 rows broken` tells of broken rows, if there are any.
+fn broken_row(line: &str) -> Option<&str> {
+    let rows = line.strip_prefix("round ")?.rsplit(", ").next()?;
+    (rows.ends_with(" rows broken") && !rows.starts_with("0 ")).then_some(rows)
+}
+
+/// Tests fail by name.
+fn test(command: &mut Command) -> Result<Seen> {
+    let (mut tally, mut failed) = (None::<Tally>, None);
+    let ending = process::stream(command, Some(TIME_BOX), |_, line| {
+        tally = TestRunner::Libtest.counts(line).or(tally);
+        if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
+            failed.get_or_insert_with(|| name.to_owned());
+        }
+    })?;
+    let (ending, over_time) = (ending.failure(), matches!(ending, Ending::OverTime(_)));
+    Ok(match (tally, failed) {
+        _ if over_time => Seen::Broken(ending.unwrap_or_default()),
+        (Some(tally), Some(name)) if tally.failed > 0 => Seen::Bug(name),
+        (Some(tally), None) if tally.passed > 0 && ending.is_none() => Seen::Nothing,
+        (Some(Tally { passed: 0, failed: 0 }), _) => Seen::Broken("no test ran".to_owned()),
+        _ => Seen::Broken(ending.unwrap_or_default()),
+    })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_failed_test_is_a_find_by_its_name() {
+        let script = "echo 'test a::b ... FAILED'; echo 'test result: FAILED. 3 passed; 1 failed'; exit 101";
+        assert_eq!(test(&mut shell(script)).unwrap(), Seen::Bug("a::b".to_owned()));
+        let script = "echo 'test a::b ... ok'; echo 'test result: ok. 1 passed; 0 failed'";
+        assert_eq!(test(&mut shell(script)).unwrap(), Seen::Nothing);
+    }
+
+    #[test]
+    fn tests_that_die_or_do_not_run_find_nothing() {
+        for script in [
+            "exit 101",
+            "echo 'test result: ok. 0 passed; 0 failed'",
+            "echo 'test a ... FAILED'; kill -9 $$",
+            "echo 'test result: ok. 1 passed; 0 failed'; exit 1",
+        ] {
+            assert!(matches!(test(&mut shell(script)).unwrap(), Seen::Broken(_)), "{script}");
+        }
+    }
+
+    #[test]
+    fn a_simulation_finds_by_its_promises_and_not_by_dying() {
+        let found = |script| simulate(&mut shell(script)).unwrap();
+        assert_eq!(
+            found("echo failed: seed 3 duplicated >&2; exit 1"),
+            Seen::Bug("seed 3 duplicated".into())
+        );
+        let rows = "echo 'round 1 after 2 s: 3 sends where no 429 is promised, 4 rows broken'; exit 1";
+        assert_eq!(found(rows), Seen::Bug("4 rows broken".into()));
+        assert_eq!(found("true"), Seen::Nothing);
+        let none = "echo 'round 1 after 2 s: 3 sends where no 429 is promised, 0 rows broken'; exit 1";
+        assert!(matches!(found(none), Seen::Broken(_)));
+        assert!(matches!(found("exit 1"), Seen::Broken(_)));
+        assert!(matches!(found("echo error: no row has such a name >&2; exit 1"), Seen::Broken(_)));
+    }
+
+    #[test]
+    fn a_detector_that_does_not_see_its_bug_is_told_from_one_that_does() {
+        // Both shells look for a bug that only one of them knows.
+        let binaries = Binaries::shell();
+        let blind = Detector::Tests { package: "steadfast-retry", target: "it", names: &["/dev/null"] };
+        assert!(matches!(blind.run(&binaries, Some("some-bug")), Seen::Broken(_)));
+        let missing = Detector::Tests { package: "steadfast-retry", target: "gone", names: &[] };
+        assert!(matches!(missing.run(&binaries, Some("some-bug")), Seen::Broken(_)));
+    }
+}
