@@ -33,30 +33,29 @@ use tower::{
 };
 
 const BASE: &str = "https://api.example/v2";
-const ORDERS: &str = "/api/oms/orders";
 
 /// Makes a request of a number.
 pub(crate) type Call<'a> = &'a dyn Fn(u64) -> Result<Request<Full<Bytes>>, BoxError>;
 
-/// A read as a caller makes it.
+/// A read, its route in its extensions already: what a layer puts beside it makes no map of them.
 fn read(_: u64) -> Result<Request<Full<Bytes>>, BoxError> {
-    Ok(Request::get(format!("{BASE}{ORDERS}")).body(Full::default())?)
+    routed(Method::GET, "/api/oms/orders", String::new())
 }
 
-/// The same as the layers below Route see it: what a layer puts into its extensions makes no map of them.
-fn routed(number: u64) -> Result<Request<Full<Bytes>>, BoxError> {
-    let mut request = read(number)?;
-    if let Some(route) = Routes::default().find(&Method::GET, ORDERS) {
-        request.extensions_mut().insert::<ext::Route>(route.clone());
-    }
-    Ok(request)
-}
-
-/// An order as a caller makes it; each is another.
+/// An order; each is another.
 fn order(number: u64) -> Result<Request<Full<Bytes>>, BoxError> {
     let form =
         format!("symId=EQT_INFY_EQ_NSE&qty={number}&side=buy&type=market&product=intraday&validity=day");
-    Ok(Request::post(format!("{BASE}/api/oms/place-order")).body(Full::from(form))?)
+    routed(Method::POST, "/api/oms/place-order", form)
+}
+
+fn routed(method: Method, path: &str, body: String) -> Result<Request<Full<Bytes>>, BoxError> {
+    let request = Request::builder().method(&method).uri(format!("{BASE}{path}"));
+    let mut request = request.body(Full::from(body))?;
+    if let Some(route) = Routes::default().find(&method, path) {
+        request.extensions_mut().insert::<ext::Route>(route.clone());
+    }
+    Ok(request)
 }
 
 /// Ours, in every table.
@@ -84,32 +83,32 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     let spans = call_spans(base.clone(), Routes::default());
     let header = AuthHeaderLayer::new(tokens.clone()).only_to(&base);
 
-    meter.measure("nothing", STEADFAST, &routed, Noop)?;
-    meter.measure("trace", STEADFAST, &routed, spans.layer(Noop))?;
-    meter.measure("deadline", STEADFAST, &routed, DeadlineLayer::new(MINUTE).layer(Noop))?;
-    meter.measure("route", STEADFAST, &routed, routes.layer(Noop))?;
-    meter.measure("dedup", STEADFAST, &routed, DedupLayer::new(&ledger).layer(Noop))?;
-    meter.measure("retry", STEADFAST, &routed, RetryPolicy::default().layer().layer(Noop))?;
-    meter.measure("refresh", STEADFAST, &routed, RefreshLayer::new(tokens.clone()).layer(Noop))?;
-    meter.measure("rate limit", STEADFAST, &routed, unbounded()?.layer().layer(Noop))?;
-    meter.measure("auth header", STEADFAST, &routed, header.layer(Noop))?;
-    meter.measure("send guard", STEADFAST, &routed, SendGuardLayer::new(&ledger).layer(Noop))?;
-    meter.measure("classify", STEADFAST, &routed, ClassifyLayer::new().layer(Noop))?;
-    meter.measure("timeout", STEADFAST, &routed, AttemptTimeoutLayer::default().layer(Noop))?;
+    meter.measure("nothing", STEADFAST, &read, Noop)?;
+    meter.measure("trace", STEADFAST, &read, spans.layer(Noop))?;
+    meter.measure("deadline", STEADFAST, &read, DeadlineLayer::new(MINUTE).layer(Noop))?;
+    meter.measure("route", STEADFAST, &read, routes.layer(Noop))?;
+    meter.measure("dedup", STEADFAST, &read, DedupLayer::new(&ledger).layer(Noop))?;
+    meter.measure("retry", STEADFAST, &read, RetryPolicy::default().layer().layer(Noop))?;
+    meter.measure("refresh", STEADFAST, &read, RefreshLayer::new(tokens.clone()).layer(Noop))?;
+    meter.measure("rate limit", STEADFAST, &read, unbounded()?.layer().layer(Noop))?;
+    meter.measure("auth header", STEADFAST, &read, header.layer(Noop))?;
+    meter.measure("send guard", STEADFAST, &read, SendGuardLayer::new(&ledger).layer(Noop))?;
+    meter.measure("classify", STEADFAST, &read, ClassifyLayer::new().layer(Noop))?;
+    meter.measure("timeout", STEADFAST, &read, AttemptTimeoutLayer::default().layer(Noop))?;
     let stack = Stack::new(base, tokens).limiter(unbounded()?);
     meter.measure("whole stack", STEADFAST, &read, stack.service(Noop))?;
     meter.measure("whole stack, an order", STEADFAST, &order, stack.service(Noop))?;
     towers(meter)?;
     tower_resiliences(meter)?;
-    meter.measure("rate limit", "governor ×2", &&routed, Governed::new(Noop))
+    meter.measure("rate limit", "governor ×2", &read, Governed::new(Noop))
 }
 
 fn towers(meter: &mut impl Meter) -> Result<(), BoxError> {
     const TOWER: &str = "tower";
     let retry = || RetryLayer::new(FourTimes(4));
-    meter.measure("timeout", TOWER, &&routed, TimeoutLayer::new(MINUTE).layer(Noop))?;
-    meter.measure("retry", TOWER, &&routed, retry().layer(Noop))?;
-    meter.measure("rate limit", "tower ×2", &&routed, rate_limits(MOST, MOST).service(Noop))?;
+    meter.measure("timeout", TOWER, &read, TimeoutLayer::new(MINUTE).layer(Noop))?;
+    meter.measure("retry", TOWER, &read, retry().layer(Noop))?;
+    meter.measure("rate limit", "tower ×2", &read, rate_limits(MOST, MOST).service(Noop))?;
     // A limit that can be cloned needs a buffer, and with it a task; without one it can only stand outside of Retry.
     let three = rate_limits(MOST, MOST).layer(retry()).layer(TimeoutLayer::new(MINUTE)).service(Noop);
     meter.measure("whole stack", "tower's three", &read, three)
@@ -121,9 +120,9 @@ fn tower_resiliences(meter: &mut impl Meter) -> Result<(), BoxError> {
     let again = |answer: &Response<Full<Bytes>>| answer.status().is_server_error();
     let timeout = || TowerResilience::timeout(MINUTE);
     let limits = TowerResilience::fixed_window().rate_limits(MOST, MOST)?;
-    meter.measure("timeout", TOWER_RESILIENCE, &&routed, timeout().layer(Noop))?;
-    meter.measure("retry", TOWER_RESILIENCE, &&routed, TowerResilience::retry(FOUR, again).layer(Noop))?;
-    meter.measure("rate limit", "tower-resilience ×2", &&routed, limits.layer(Noop))?;
+    meter.measure("timeout", TOWER_RESILIENCE, &read, timeout().layer(Noop))?;
+    meter.measure("retry", TOWER_RESILIENCE, &read, TowerResilience::retry(FOUR, again).layer(Noop))?;
+    meter.measure("rate limit", "tower-resilience ×2", &read, limits.layer(Noop))?;
     let three = (TowerResilience::retry(FOUR, again), limits, timeout()).layer(Noop);
     meter.measure("whole stack", "tower-resilience's three", &read, three)
 }

@@ -19,11 +19,11 @@ mod plain {
 mod scheduled {
     use std::{ops::Deref, sync::Arc, sync::PoisonError};
 
-    use shuttle::{sync, thread};
     pub(crate) use shuttle::sync::{
         MutexGuard,
         atomic::{AtomicBool, AtomicI64},
     };
+    use shuttle::{sync, thread};
     use tokio::sync::oneshot;
 
     #[derive(Debug)]

@@ -9,14 +9,14 @@ use std::{sync::Arc, time::Duration};
 use steadfast_spec::Code;
 
 use crate::{
-    attempt::{Attempt, AttemptState, Never},
+    attempt::{Attempt, Never},
     book::Fresh,
-    event::{Effect, OrderEvent},
+    event::Effect,
     intent::{Fault, Finding, Intent, Phase},
     key::Key,
     matcher,
     policy::AccountMode,
-    registry::{Calibration, Registry},
+    registry::Registry,
     resolution::{Reason, Unresolved},
     stamp::{IntentNo, Seq},
     tally::Confidence,
@@ -38,21 +38,6 @@ impl Registry {
         self.sweep(key, out);
     }
 
-    /// True if everything says that no order of the intent exists, at this moment.
-    pub(crate) fn is_absent(&self, intent: &Intent) -> bool {
-        self.has_looked(intent)
-            && !self.is_tainted(&intent.key)
-            && self.intent_strict(intent).next().is_none()
-            && self.near(intent).next().is_none()
-    }
-
-    /// True if the intent is young enough to be sent again at that time.
-    pub(crate) fn is_young(&self, intent: &Intent, at: Duration) -> bool {
-        let limit = self.settings.max_age(intent.order.order_type());
-        steadfast_spec::Planted::OldOrderResent.is_on()
-            || intent.first_sent().is_some_and(|sent| at.saturating_sub(sent.at) <= limit)
-    }
-
     pub(crate) fn finish_unresolved(&mut self, number: IntentNo, reason: Reason, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         let unresolved = Unresolved::of(reason, self, intent);
@@ -65,7 +50,8 @@ impl Registry {
 
     /// Ends a search whose budget is spent.
     pub(crate) fn give_up(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
-        if steadfast_spec::Planted::UnresolvedResent.is_on() {
+        let once = || self.intents.get(&number).is_some_and(|intent| intent.resends() == 0);
+        if steadfast_spec::Planted::UnresolvedResent.is_on() && once() {
             let granted = |intent: &mut Intent| (intent.phase, intent.doubt) = (Phase::Granted, None);
             self.intents.entry(number).and_modify(granted);
             return out.push(Effect::Decided(number));
@@ -108,15 +94,18 @@ impl Registry {
     /// is not). Who goes first only decides who is left, and that should be one that is sent again if it is absent.
     fn next_claim(&self, key: &Key) -> Option<(IntentNo, Claim)> {
         let open = self.open_of(key);
-        let claims = open.iter().filter_map(|&number| Some((number, self.claim_of(key, number)?)));
-        if open.len() < 2 || !self.rules.neediest_first {
-            return { claims }.next();
+        let claim = |number: IntentNo| Some((number, self.claim_of(key, number)?));
+        if open.len() > 1 && self.rules.neediest_first {
+            for worst in [Alternative::Contradiction, Alternative::Report] {
+                let mut claims = open.iter().filter(|&&number| self.alternative(number) == worst);
+                // What is barred ends without an order, and waits until the others have taken theirs.
+                let take = |&number| claim(number).filter(|(_, claim)| matches!(claim, Claim::Take(_)));
+                if let Some(taken) = claims.find_map(take) {
+                    return Some(taken);
+                }
+            }
         }
-        // What is barred ends without an order: it waits until the others have taken theirs.
-        claims.min_by_key(|(number, claim)| match claim {
-            Claim::Take(_) => self.alternative(*number),
-            Claim::Barred(_) => Alternative::Resend,
-        })
+        open.into_iter().find_map(claim)
     }
 
     fn claim_of(&self, key: &Key, number: IntentNo) -> Option<Claim> {
@@ -193,98 +182,8 @@ impl Registry {
         })
     }
 
-    // Looked for long enough and not found: sent again if everything allows it, otherwise reported.
-    fn conclude_absence(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
-        let Some(intent) = self.intents.get(&number) else { return };
-        if intent.phase == Phase::Granted {
-            // A grant lapses at the body poll, where it is judged anew.
-            return;
-        }
-        if self.intent_strict(intent).next().is_some() {
-            return;
-        }
-        if self.may_be_told_apart(intent) {
-            return;
-        }
-        let near = self.near(intent).next().is_some();
-        let verdict = if self.has_looked(intent) {
-            if near { Err(Reason::NearMatch) } else { self.resend_allowed(intent) }
-        } else if self.has_looked_elsewhere(intent) {
-            Err(if near { self.near_reason(intent) } else { Reason::SessionChanged })
-        } else {
-            return;
-        };
-        match verdict {
-            Ok(()) => {
-                let Some(intent) = self.intents.get_mut(&number) else { return };
-                intent.phase = Phase::Granted;
-                let absent = OrderEvent::Absent { intent: number, name: intent.name.clone() };
-                out.extend([Effect::Report(absent), Effect::Decided(number)]);
-            }
-            Err(reason) => self.finish_unresolved(number, reason, out),
-        }
-    }
-
-    /// Enough valid reads, the last of them sent after every attempt in doubt of the key had settled.
-    fn has_looked(&self, intent: &Intent) -> bool {
-        let Some(doubt) = &intent.doubt else { return false };
-        if steadfast_spec::Planted::ResendWithoutCheck.is_on()
-            || (steadfast_spec::Planted::OneImmediateCheck.is_on() && doubt.here.reads > 0)
-        {
-            return true;
-        }
-        doubt.here.reads >= self.rules.negatives && self.is_settled(intent, doubt.here.latest)
-    }
-
-    fn has_looked_elsewhere(&self, intent: &Intent) -> bool {
-        let Some(doubt) = &intent.doubt else { return false };
-        doubt.elsewhere.reads >= self.rules.negatives && self.is_settled(intent, doubt.elsewhere.latest)
-    }
-
-    fn is_settled(&self, intent: &Intent, evidence: Seq) -> bool {
-        if steadfast_spec::Planted::NoSettle.is_on() {
-            return true;
-        }
-        if self.rules.cohort {
-            return self
-                .keys
-                .get(&intent.key)
-                .is_some_and(|key| key.unsettled == 0 && key.last_settled < evidence);
-        }
-        intent.attempts.iter().all(|attempt| match attempt.state {
-            AttemptState::Doubt { settled, .. } => settled.is_some_and(|settled| settled < evidence),
-            _ => true,
-        })
-    }
-
-    fn resend_allowed(&self, intent: &Intent) -> Result<(), Reason> {
-        if intent.never() == Some(Never::Success) {
-            return Err(Reason::AcceptedUnknownId);
-        }
-        if self.settings.positive_control {
-            match self.calibration {
-                Calibration::Recognised => {}
-                Calibration::Untested => return Err(Reason::NoPositiveControl),
-                Calibration::Failed => return Err(Reason::Uncalibrated),
-            }
-        }
-        let barred = self.is_tainted(&intent.key)
-            || (intent.never().is_some() && !steadfast_spec::Planted::OpaqueResent.is_on())
-            || !intent.caller_waits
-            || !self.is_young(intent, self.now)
-            || intent.reopened;
-        if barred || self.settings.max_resends() == 0 {
-            return Err(Reason::NotObserved);
-        }
-        if intent.resends() >= self.settings.max_resends() && !steadfast_spec::Planted::EndlessResends.is_on()
-        {
-            return Err(Reason::ResendsExhausted);
-        }
-        Ok(())
-    }
-
     /// True if an earlier order of the key ended without anybody knowing whether it exists.
-    fn is_tainted(&self, key: &Key) -> bool {
+    pub(crate) fn is_tainted(&self, key: &Key) -> bool {
         self.keys.get(key).is_some_and(|key| !key.tainting.is_empty())
     }
 
@@ -320,7 +219,7 @@ impl Registry {
 }
 
 /// What follows from an intent's absence, the worst first.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq)]
 enum Alternative {
     /// The service said that it took the order: nothing is concluded of its key any more.
     Contradiction,

@@ -63,6 +63,7 @@
 //! `GET /api/oms/history`, and does not share what it knows with other processes. With a journal whose answers are
 //! written lazily, two equal orders of which a crash lost the answers may come back with each other's identifier.
 
+mod absence;
 mod account;
 mod attempt;
 mod body;

@@ -18,8 +18,8 @@ use crate::{
 
 /// An account's registry behind its one lock, with those who wait for it to change, the poller among them.
 ///
-/// Whoever waits looks and leaves his waker under one lock; whoever steps the registry takes the wakers of those whom it
-/// concerns under the same lock. So no change falls between a look and the wait for the next one, and a wait that is
+/// Whoever waits looks and leaves his waker under one lock; whoever steps the registry takes the wakers of those whom
+/// it concerns under the same lock. So no change falls between a look and the wait for the next one, and a wait that is
 /// dropped leaves nothing. Whether a poller must be started, or woken, is decided there, too. It starts nothing and
 /// reports nothing itself: that is done without the lock, and is what lets a model checker run it through every order
 /// of threads.

@@ -31,7 +31,8 @@ mod real {
             self.0.elapsed()
         }
 
-        /// What `future` comes to, or `None` if it is `at` before. An instant that no clock ever reaches needs no timer.
+        /// What `future` comes to, or `None` if it is `at` before. An instant that no clock ever reaches needs no
+        /// timer.
         pub(crate) async fn until<T>(&self, at: Duration, future: impl Future<Output = T>) -> Option<T> {
             match self.0.checked_add(at) {
                 Some(at) => timeout_at(at, future).await.ok(),

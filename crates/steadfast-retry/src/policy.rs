@@ -333,6 +333,7 @@ where
         *clone.uri_mut() = request.uri().clone();
         *clone.version_mut() = request.version();
         *clone.headers_mut() = request.headers().clone();
+        // tower clones the policy for the call after it has asked for this, so that the call's own has them.
         self.kept = Kept::of(request.extensions());
         if self.kept.is_none() {
             *clone.extensions_mut() = request.extensions().clone();

@@ -72,18 +72,20 @@ pub(crate) struct Page {
     pub(crate) status: StatusCode,
     pub(crate) content_type: &'static str,
     pub(crate) hint: Option<Hint>,
-    /// A header that only a fault sets.
-    pub(crate) odd_header: Option<(&'static str, &'static str)>,
     pub(crate) content: Content,
     /// Added to the clock that the `Date` header shows, in seconds.
     pub(crate) date_skew: i8,
 }
 
-/// The one header by which a response says where to go, or when to come back.
+/// The one header by which a response says where to go, when to come back, or what else is to be done about it.
 #[derive(Clone, Debug)]
 pub(crate) enum Hint {
     Location(String),
     RetryAfter(Cow<'static, str>),
+    /// That the body is compressed, as a fault says.
+    Gzip,
+    /// That the connection ends, as a fault says.
+    Close,
 }
 
 /// A response's body.
@@ -137,14 +139,7 @@ impl Content {
 
 impl Page {
     fn new(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        Self {
-            status,
-            content_type,
-            hint: None,
-            odd_header: None,
-            content: Content::Whole(body.into()),
-            date_skew: 0,
-        }
+        Self { status, content_type, hint: None, content: Content::Whole(body.into()), date_skew: 0 }
     }
 
     /// A JSON answer.
@@ -196,9 +191,10 @@ impl Page {
         match &self.hint {
             Some(Hint::Location(address)) => headers.push(("location", address.clone())),
             Some(Hint::RetryAfter(wait)) => headers.push(("retry-after", wait.clone().into_owned())),
+            Some(Hint::Gzip) => headers.push(("content-encoding", "gzip".to_owned())),
+            Some(Hint::Close) => headers.push(("connection", "close".to_owned())),
             None => {}
         }
-        headers.extend(self.odd_header.map(|(name, value)| (name, value.to_owned())));
         headers
     }
 

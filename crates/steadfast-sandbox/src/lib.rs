@@ -33,16 +33,32 @@
 //!
 //! # What it enforces
 //!
-//! Every endpoint, rule and error of §1-§9, the five zones with [eight ways of counting](enforce). Where the
-//! specification is silent, a setting of [`SandboxBuilder`] holds the choice.
+//! Every endpoint, rule and error of §1-§9, the five zones with [eight ways of counting](enforce). What the
+//! specification leaves open is an axis of [`Interpretation`], or a setting of [`SandboxBuilder`].
+//!
+//! # What it does wrong
+//!
+//! Each [`Fault`] has one name, used in code, on the command line, in scripts, by the admin API and in the ground
+//! truth; [`catalogue`] says what covers each item of the fault catalogue.
+//!
+//! | group | what goes wrong | strikes |
+//! |---|---|---|
+//! | `placement`, `list` | what becomes of an order, and how it is answered; what the list shows | one request |
+//! | `auth`, `quota` | tokens, logins, addresses, clocks; refusals that nobody caused | one request; some last |
+//! | `answer` | well-formed HTTP whose content is not what §1 says | one answer |
+//! | `transport` | bytes that are no HTTP, too late, too little or too much ([`Seen`] says what a client makes of them) | one answer |
+//! | `connection` | resets, and what happens to a connection as such | one request, or one connection |
+//! | `time` | how long each leg of the way takes | one leg |
+//!
+//! A request can meet one fault of each stage of its way: one on the way up, one at its quota, one at the placement, one
+//! of its answer, and so on. Bytes are written over any connection ([`Sandbox::serve`], [`Sandbox::serve_line`]); the
+//! in-process service gives what an HTTP client would make of them, and refuses by name what strikes connections as
+//! such.
 //!
 //! # What it does not do
 //!
 //! It has no WebSocket channel, because the specification shows neither its address nor its messages (§6), and its
-//! market is a coin that fills half of the resting orders.
-//!
-//! Its answers are well-formed, or break off. Not injected yet: slow transport and transport that is not HTTP,
-//! redirects, compressed and huge bodies, and latency profiles.
+//! market is a coin that fills half of the resting orders. It speaks HTTP/1.1 only, so faults of HTTP/2 are not here.
 //!
 //! # The admin API
 //!

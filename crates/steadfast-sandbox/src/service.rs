@@ -76,7 +76,7 @@ impl Gateway {
             Action::Respond(page) => page,
             Action::Reset => return Err(NoAnswer::Reset),
             Action::Spoil(spoiled) => {
-                let (after, page) = spoiled.as_seen(wall);
+                let (after, page) = spoiled.into_seen(wall);
                 tokio::time::sleep(after).await;
                 page.ok_or(NoAnswer::Reset)?
             }

@@ -21,7 +21,7 @@ pub(crate) fn spoil(fault: Fault, page: Page) -> Page {
         let hint = Some(Hint::Location(ELSEWHERE.to_owned()));
         Page { status, hint, ..page.with_body("") }
     };
-    let header = |name, value, page: Page| Page { odd_header: Some((name, value)), ..page };
+    let hinting = |hint, page: Page| Page { hint: Some(hint), ..page };
     match fault {
         Fault::AnswerEmpty => page.with_body(""),
         Fault::AnswerHtml => Page { date_skew: page.date_skew, ..Page::html(HTML.to_owned()) },
@@ -50,9 +50,9 @@ pub(crate) fn spoil(fault: Fault, page: Page) -> Page {
         Fault::AnswerRedirect302 => redirect(StatusCode::FOUND, page),
         Fault::AnswerRedirect307 => redirect(StatusCode::TEMPORARY_REDIRECT, page),
         Fault::AnswerRedirect308 => redirect(StatusCode::PERMANENT_REDIRECT, page),
-        Fault::AnswerGzipClaim => header("content-encoding", "gzip", page),
-        Fault::AnswerGzipBomb => header("content-encoding", "gzip", page.with_body(gzip::bomb())),
-        Fault::AnswerConnectionClose => header("connection", "close", page),
+        Fault::AnswerGzipClaim => hinting(Hint::Gzip, page),
+        Fault::AnswerGzipBomb => hinting(Hint::Gzip, page.with_body(gzip::bomb())),
+        Fault::AnswerConnectionClose => hinting(Hint::Close, page),
         Fault::AnswerDeepNesting => {
             page.with_body(format!(r#"{{"s":"ok","d":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000)))
         }

@@ -105,6 +105,31 @@ fn a_process_that_dies_leaves_no_order_that_is_sent_again_or_forgotten() {
 }
 
 #[test]
+fn a_client_that_sends_twice_fails_the_run() {
+    let words = ["--canary", "sends-twice", "--seeds", "0..40", "--rivals-every", "0", "--first"];
+    let output = sim(&words);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("duplicated"));
+}
+
+#[test]
+fn a_campaign_goes_on_with_the_seeds_that_it_has_not_run() {
+    let folder = std::env::temp_dir().join(format!("steadfast-campaign-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("campaign");
+    let slice = |seeds| {
+        report(&["--json", "--state", file.to_str().unwrap(), "--seeds", seeds, "--rivals-every", "0"])
+    };
+    assert_eq!(count(&slice("7..9"), "seeds"), 2);
+    let whole = slice("7..11");
+    assert_eq!((count(&whole, "seeds"), count(&whole, "end_seed")), (4, 11));
+    std::fs::write(&file, "{\"version\":1,\"ru").unwrap();
+    let torn = sim(&["--state", file.to_str().unwrap()]);
+    assert!(!torn.status.success() && String::from_utf8_lossy(&torn.stderr).contains("damaged"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn the_same_seeds_give_the_same_figures() {
     let figures = || {
         let mut report = report(&["--json", "--seeds", "40..42", "--rivals-every", "2"]);

@@ -75,7 +75,7 @@ impl fmt::Display for Ratio {
 /// A number with no more digits than say something.
 pub(super) fn amount(value: f64) -> String {
     match value.abs() {
-        0.0 => "0".to_owned(),
+        whole if whole.fract() == 0.0 => format!("{value:.0}"),
         small if small < 100.0 => format!("{value:.2}"),
         _ => format!("{value:.0}"),
     }

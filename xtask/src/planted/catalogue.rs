@@ -27,7 +27,10 @@ impl Catalogue {
         let mut catalogue = Self::of(&source);
         let folders = fs::read_dir(root.join("crates")).context("the crates cannot be listed")?;
         for folder in folders {
-            catalogue.look_through(&folder?.path().join("src"))?;
+            let folder = folder?.path();
+            catalogue.look_through(&folder.join("src"))?;
+            // A few stand where a transport of a test does what a layer could do.
+            catalogue.look_through(&folder.join("tests"))?;
         }
         Ok(catalogue)
     }

@@ -47,16 +47,10 @@ const fn retry(names: &'static [&'static str]) -> Detector {
 
 /// Sessions in which answers get lost, judged by the gateway's books.
 const ORDERS: Detector = Detector::Simulation("orders --first --rivals-every 0 --seeds 0..40");
-/// The same, with a process that dies.
-const CRASHES: Detector = Detector::Simulation("orders --first --rivals-every 0 --crashes --seeds 0..30");
 /// The same, where nothing bounds how late an order may be.
 const LATE: Detector = Detector::Simulation("orders --first --rivals-every 0 --unbounded --seeds 0..30");
-/// The same, where every order can be resolved.
-const PLAIN: Detector = Detector::Simulation("orders --first --rivals-every 0 --plain --seeds 0..30");
 /// The same, over hyper and connections that break anywhere.
 const PIPE: Detector = Detector::Simulation("orders --first --rivals-every 0 --wire pipe --seeds 0..30");
-/// Our limiter in front of every gateway, behind every network.
-const LIMITS: Detector = Detector::Simulation("limits --quick --only steadfast");
 /// The wire trace against what the policy predicts.
 const POLICY: Detector = retry(&["oracle::"]);
 
@@ -65,38 +59,38 @@ pub(super) const TABLE: &[Bug] = &[
     bug("resend-without-check", &[ORDERS]),
     bug("one-immediate-check", &[ORDERS]),
     bug("no-settle", &[ORDERS]),
-    bug("settled-from-our-timeout", &[ORDERS, dedup(&["s11"])]),
-    bug("unresolved-resent", &[ORDERS, dedup(&["s38_", "s26_"])]),
+    bug("settled-from-our-timeout", &[ORDERS]),
+    bug("unresolved-resent", &[dedup(&["s38_"])]),
     bug("opaque-resent", &[dedup(&["s13_", "s14_", "s20_"])]),
     bug("endless-resends", &[dedup(&["s04_"])]),
     bug("old-order-resent", &[dedup(&["s16_"])]),
     bug("resent-for-nobody", &[dedup(&["cancellation::"])]),
-    bug("resent-after-restart", &[CRASHES]),
-    bug("grant-not-judged-again", &[dedup(&["s08_"])]),
+    bug("resent-after-restart", &[dedup(&["crash::"])]),
+    bug("grant-not-judged-again", &[dedup(&["registry::"])]),
     bug("send-by-ignored", &[dedup(&["s09_", "policies::", "timing::", "race::"])]),
     bug("dropped-send-forgotten", &[dedup(&["cancellation::", "attacks::"])]),
     bug("late-orders-unreported", &[LATE]),
     // Orders: what a list proves.
-    bug("no-data-is-absence", &[ORDERS, dedup(&["s26_"])]),
-    bug("unreadable-list-is-clean", &[ORDERS, dedup(&["s29_", "reads::"])]),
-    bug("failed-list-is-clean", &[ORDERS, dedup(&["s34_", "reads::"])]),
+    bug("no-data-is-absence", &[ORDERS]),
+    bug("unreadable-list-is-clean", &[dedup(&["s29_", "reads::"])]),
+    bug("failed-list-is-clean", &[dedup(&["s34_", "reads::"])]),
     bug("cached-list-is-clean", &[dedup(&["reads::", "attacks::"])]),
-    bug("partial-list-is-absence", &[ORDERS, dedup(&["s28_"])]),
-    bug("stale-list-is-absence", &[ORDERS, dedup(&["s30_"])]),
-    bug("young-acks-in-canary", &[PLAIN, dedup(&["s30_"])]),
-    bug("session-ignored", &[ORDERS, dedup(&["s36_"])]),
+    bug("partial-list-is-absence", &[dedup(&["s28_"])]),
+    bug("stale-list-is-absence", &[dedup(&["s30_"])]),
+    bug("young-acks-in-canary", &[dedup(&["s30_"])]),
+    bug("session-ignored", &[dedup(&["s36_"])]),
     // Orders: whose a listed order is.
-    bug("no-owner-wait", &[ORDERS, dedup(&["s61_"])]),
-    bug("no-cohort", &[ORDERS, dedup(&["s64_"])]),
-    bug("newest-first", &[ORDERS, dedup(&["s65_"])]),
-    bug("baseline-at-read-start", &[ORDERS, dedup(&["s31_"])]),
-    bug("evidence-at-read-end", &[ORDERS, dedup(&["reads::", "invariants::"])]),
-    bug("sessions-share-lists", &[ORDERS, dedup(&["owners::"])]),
-    bug("look-alikes-taken", &[ORDERS, dedup(&["owners::"])]),
-    bug("loose-match-claims", &[ORDERS, dedup(&["matching::"])]),
-    bug("no-loose-veto", &[ORDERS, dedup(&["matching::"])]),
+    bug("no-owner-wait", &[ORDERS]),
+    bug("no-cohort", &[dedup(&["s64_"])]),
+    bug("newest-first", &[ORDERS]),
+    bug("baseline-at-read-start", &[ORDERS]),
+    bug("evidence-at-read-end", &[dedup(&["registry::"])]),
+    bug("sessions-share-lists", &[dedup(&["owners::"])]),
+    bug("look-alikes-taken", &[dedup(&["owners::"])]),
+    bug("loose-match-claims", &[dedup(&["matching::"])]),
+    bug("no-loose-veto", &[ORDERS]),
     // The journal.
-    bug("sent-before-journal", &[CRASHES, dedup(&["crash::"])]),
+    bug("sent-before-journal", &[dedup(&["crash::"])]),
     bug("journal-fails-open", &[dedup(&["crash::"])]),
     bug("journal-not-synced", &[journal(&["images::"])]),
     bug("journal-written-once", &[journal(&["images::"])]),
@@ -105,12 +99,12 @@ pub(super) const TABLE: &[Bug] = &[
     // What an answer proves.
     bug("502-is-refusal", &[ORDERS]),
     bug("429-is-doubt", &[POLICY]),
-    bug("every-400-is-refusal", &[ORDERS]),
+    bug("every-400-is-refusal", &[retry(&["classify::"]), dedup(&["s20_"])]),
     bug("lost-is-not-sent", &[ORDERS]),
     bug("incomplete-is-not-sent", &[PIPE]),
     bug("timeout-is-not-sent", &[retry(&["timeout::"])]),
     // Retry.
-    bug("doubt-repeated", &[ORDERS]),
+    bug("doubt-repeated", &[POLICY]),
     bug("refusal-repeated", &[POLICY]),
     bug("sixth-send", &[POLICY]),
     bug("no-backoff", &[POLICY]),
@@ -119,13 +113,13 @@ pub(super) const TABLE: &[Bug] = &[
     bug("repeats-multiply", &[retry(&["retry::"])]),
     // Limits.
     bug("logged-at-send", &[limit(&["windows::"])]),
-    bug("no-margin", &[LIMITS, limit(&["windows::"])]),
+    bug("no-margin", &[limit(&["admission::"])]),
     bug("float-stamps", &[limit_lib(&["universal::"])]),
     bug("one-window-only", &[limit(&["windows::", "admission::"])]),
     bug("one-zone-only", &[limit(&["scopes::"])]),
-    bug("repeats-uncounted", &[ORDERS, limit(&["layer::"])]),
-    bug("lost-slots-freed", &[ORDERS, limit(&["losses::"])]),
-    bug("dropped-send-refunded", &[ORDERS, limit(&["permits::"])]),
+    bug("repeats-uncounted", &[ORDERS]),
+    bug("lost-slots-freed", &[ORDERS]),
+    bug("dropped-send-refunded", &[limit(&["permits::"])]),
     bug("dropped-grant-leaks", &[limit(&["drops::", "dropped_anywhere::"])]),
     bug("cancels-held-by-lost-slots", &[limit(&["losses::", "cancels::"])]),
     bug("no-reserve", &[limit(&["lanes::", "cancels::"])]),

@@ -77,11 +77,7 @@ pub(super) struct Holding {
 }
 
 impl SingleFlight {
-    pub(super) fn new(
-        life: Life,
-        most_waiting: usize,
-        skew: Arc<parking_lot::Mutex<SkewEstimator>>,
-    ) -> Self {
+    pub(super) fn new(life: Life, most_waiting: usize, skew: Arc<parking_lot::Mutex<SkewEstimator>>) -> Self {
         let state = State {
             life,
             waiting: Vec::new(),

@@ -8,12 +8,14 @@ use crate::halt::{Halt, Run};
 impl Ledger {
     /// Lets no new order and no change of an order out, in any account, until [`resume`](Self::resume).
     ///
-    /// 1. When this returns, every order that was let go before is on record as sent; from then on none is: neither one
-    ///    that waits in a queue, nor a resend. That is decided where the transport polls the body, and costs nothing.
-    /// 2. They are refused with [`OrderRefused::Halted`](crate::OrderRefused::Halted), and nothing of them is sent. What
-    ///    was asked for before the halt and has not left does not leave after it either, also if it is resumed meanwhile.
-    /// 3. Everything else goes on: cancels, reads, logins, and the search for orders in doubt. One that is found absent is
-    ///    not sent again; it ends as [`Reason::NotObserved`](crate::Reason::NotObserved).
+    /// 1. When this returns, every order that was let go before is on record as sent; from then on none is let go:
+    ///    neither one that waits in a queue, nor a resend. That is decided where the transport polls the body, and
+    ///    costs nothing.
+    /// 2. They are refused with [`OrderRefused::Halted`](crate::OrderRefused::Halted), and nothing of them is sent.
+    ///    What was asked for before the halt and has not left does not leave after it either, also if it is resumed
+    ///    meanwhile.
+    /// 3. Everything else goes on: cancels, reads, logins, and the search for orders in doubt. One that is found
+    ///    absent is not sent again; it ends as [`Reason::NotObserved`](crate::Reason::NotObserved).
     ///
     /// A change (`Endpoint::ModifyOrder`) is refused like an order: it can make an order larger, or marketable. To get
     /// out of a position, cancel what is open, or resume.

@@ -60,7 +60,9 @@ impl World {
         let epoch = settings.epoch();
         let mut monitor = Monitor::new(Registry::new(settings.clone(), epoch));
         // The world starts what is to be started.
-        monitor.get_mut().starter = Some(Arc::new(|_| true));
+        if mistake != Mistake::StartsByHearsay {
+            monitor.get_mut().starter = Some(Arc::new(|_| true));
+        }
         let record = |id: u32| {
             format!(r#"{{"orderId":"o{id}","symId":"S","qty":1,"side":"buy","type":"limit","limitPrice":5}}"#)
         };
@@ -194,7 +196,7 @@ fn storm(mistake: Mistake) {
     callers.into_iter().for_each(|caller| caller.join().unwrap());
     assert_eq!(world.verdicts.load(SeqCst), CALLERS, "one verdict for each order");
     let left = world.monitor.look(|state| state.waiting.keys().any(|(about, _)| *about != About::Plan));
-    assert!(!left, "nobody waits any more");
+    assert!(!left || mistake != Mistake::None, "nobody waits any more");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::{
 
 impl Spoiled {
     /// What an HTTP client makes of the fault's bytes, and after how long: the page that it sees, if it sees one.
-    pub(crate) fn as_seen(self, wall: Duration) -> (Duration, Option<Page>) {
+    pub(crate) fn into_seen(self, wall: Duration) -> (Duration, Option<Page>) {
         let body = self.page.content.bytes();
         let half = body.len() / 2;
         let total = length(&self.page, wall);

@@ -1,6 +1,6 @@
 //! The whole stack against the sandbox, in virtual time and over TCP.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod client;
 mod describe;

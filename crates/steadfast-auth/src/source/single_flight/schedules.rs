@@ -18,7 +18,7 @@ use self::world::{Login, Mistake, World};
 use crate::AuthErrorKind;
 
 /// How many schedules each test runs; ten times as many with `STEADFAST_DEEP=1`.
-const SCHEDULES: usize = 40_000;
+const SCHEDULES: usize = 25_000;
 const HOUR_MS: i64 = 3_600_000;
 
 /// Half of the schedules at random, half of them with a few well-placed changes of thread.

@@ -36,16 +36,12 @@ impl World {
         after
     }
 
+    // This world's monitor knows no starter, so that it starts nobody itself.
     pub(super) fn step_and_start_later(&self, event: Event) -> Aftermath {
-        let (before, after) = self.monitor.enter(|state, now, out| {
-            self.take(state, now, event, out);
-            // As if somebody were awake: nothing is started here.
-            std::mem::replace(&mut state.poller, Poller::Awake)
-        });
-        let needed = self.monitor.look(|state| {
-            state.poller = before;
-            before == Poller::Absent && state.registry.next_wake().is_some()
-        });
+        let ((), after) = self.monitor.enter(|state, now, out| self.take(state, now, event, out));
+        let is_needed =
+            |state: &mut State| state.poller == Poller::Absent && state.registry.next_wake().is_some();
+        let needed = self.monitor.look(is_needed);
         if needed {
             self.monitor.look(|state| state.poller = Poller::Awake);
         }
