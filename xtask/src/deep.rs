@@ -4,6 +4,7 @@
 //! longer than the stage needs, so what fills it hangs.
 
 mod figures;
+mod sinks;
 mod table;
 mod what;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 pub(crate) use self::figures::Figures;
+use self::sinks::SINKS;
 use self::table::TABLE;
 use self::what::What;
 use crate::bench;
@@ -55,6 +57,12 @@ impl Deep {
             What::Corpora => self.count(TestRunner::Libtest, what::fuzz_corpora(workspace), figures),
             What::Properties => self.count(installed, what::properties(workspace, installed)?, figures),
             What::Tests(tests) => self.count(installed, tests.command(workspace, installed), figures),
+            What::Secrets => {
+                let report = self.count(installed, what::secrets(workspace, installed), figures)?;
+                let sinks = if report.tally.failed == 0 { SINKS.len() } else { 0 };
+                figures.read(self.key, &format!("figures: sinks={sinks} leaks={}", report.tally.failed));
+                Ok(report)
+            }
             What::Schedules { package, names } => {
                 self.count(TestRunner::Libtest, what::schedules(workspace, package, names), figures)
             }

@@ -158,6 +158,8 @@ fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> V
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn words(line: &str) -> Vec<String> {
@@ -177,6 +179,39 @@ mod tests {
     fn every_piece_of_work_is_done_once_and_in_its_place() {
         let all: Vec<usize> = (0..100).collect();
         assert_eq!(side_by_side(&all, |one| one * 2), all.iter().map(|one| one * 2).collect::<Vec<_>>());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_bug_that_its_detectors_do_not_see_is_missed() {
+        /// Stands for tests that fail if one bug is planted, and pass with any other.
+        const SEES_ONE: Detector = Detector::Tests {
+            package: "steadfast-retry",
+            target: "it",
+            names: &[
+                "-c",
+                "if [ \"$STEADFAST_PLANTED\" = seen ]; then
+                    echo 'test its::name ... FAILED'; echo 'test result: FAILED. 3 passed; 1 failed'; exit 101
+                else
+                    echo 'test result: ok. 4 passed; 0 failed'
+                fi",
+            ],
+        };
+        const DIES: Detector =
+            Detector::Tests { package: "steadfast-retry", target: "it", names: &["-c", "kill -9 $$"] };
+        let binaries = Binaries::shell();
+        assert_eq!(SEES_ONE.run(&binaries, None), Seen::Nothing);
+        let plant = |name, detectors| plant(&Bug { name, detectors }, &binaries);
+
+        let seen = plant("seen", &[DIES, SEES_ONE]);
+        assert_eq!(seen.found_by.as_ref().map(|(_, what)| &**what), Some("its::name"));
+        assert_eq!(seen.quiet.len(), 1, "what died has found nothing");
+        let missed = plant("unseen", &[SEES_ONE, DIES]);
+        assert_eq!((&missed.found_by, missed.quiet.len()), (&None, 2));
+
+        let board = Scoreboard { sober: Vec::new(), scores: vec![seen, missed], took: Duration::ZERO };
+        assert_eq!((board.found(), board.missed(), board.is_complete()), (1, 1, false));
+        assert!(board.to_string().contains("\nMISSED  unseen"), "{board}");
     }
 
     #[test]

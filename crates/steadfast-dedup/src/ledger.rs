@@ -65,6 +65,15 @@ struct Shared {
     written: Option<Written>,
 }
 
+// Nobody can ask any more, or be told.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        for account in self.accounts.get_mut().values() {
+            account.disown();
+        }
+    }
+}
+
 impl Ledger {
     /// An empty ledger.
     #[must_use]
@@ -106,6 +115,10 @@ impl Ledger {
     ///
     /// Every order in doubt is decided within the verification budget; new orders are not kept out.
     /// What an earlier process left in doubt stays so if nothing has shown the way to the list since.
+    ///
+    /// After that last look nothing is watched for until another order is sent, and no task is left. The same goes when
+    /// the last clone of the ledger, and the last service made of it, are dropped: what is in doubt then is still
+    /// decided.
     pub async fn shutdown(&self) {
         for account in self.accounts() {
             account.drain().await;

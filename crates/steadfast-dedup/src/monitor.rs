@@ -36,6 +36,7 @@ pub(crate) struct State {
     /// How the poller is started, once somebody has shown the way to the list.
     pub(crate) starter: Option<Starter>,
     poller: Poller,
+    audience: Audience,
     waiting: BTreeMap<(About, u64), Waker>,
     next_place: u64,
 }
@@ -48,6 +49,16 @@ enum Poller {
     Awake,
     /// Until this is due, or something else is.
     Asleep(Wake),
+}
+
+/// Who would hear of an order that appears late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    Present,
+    /// Shut down, after a last look; back with the next order that is sent.
+    Left,
+    /// The last owner of the ledger is gone.
+    Gone,
 }
 
 /// What follows of one step or several, in order.
@@ -106,6 +117,7 @@ impl Monitor {
             next_read: 0,
             starter: None,
             poller: Poller::Absent,
+            audience: Audience::Present,
             waiting: BTreeMap::new(),
             next_place: 0,
         };
@@ -157,7 +169,7 @@ impl Monitor {
             // Asked anew each time: a wall clock may be set.
             state.registry.end_day_at(now.saturating_add(day_left()));
         }
-        let (poller, plan) = match state.registry.next_wake() {
+        let (poller, plan) = match state.next_wake() {
             // Under the lock: what becomes due from here on starts another one.
             None => (Poller::Absent, Plan::End),
             Some(Wake::Read(at, purpose)) if at <= now => (Poller::Awake, Plan::Read(purpose)),
@@ -173,6 +185,31 @@ impl Monitor {
         let due = |state: &mut State| (!matches!(state.poller, Poller::Asleep(_))).then_some(());
         // Either way the plan is made anew.
         let _ = self.clock.until(at, self.wait(About::Plan, due)).await;
+    }
+
+    /// Nobody would hear of late orders until another one is sent: what is only watched for is not read for.
+    pub(crate) fn audience_left(&self) {
+        self.dismiss(|audience| if audience == Audience::Present { Audience::Left } else { audience });
+    }
+
+    /// The same, for good: what was sent is still looked for until it is decided.
+    pub(crate) fn audience_gone(&self) {
+        self.dismiss(|_| Audience::Gone);
+    }
+
+    fn dismiss(&self, change: impl FnOnce(Audience) -> Audience) {
+        let mut woken = Vec::new();
+        let mut state = self.state.lock();
+        state.audience = change(state.audience);
+        // ## Asleep => Awake
+        //
+        // What it sleeps for may be nobody's business any more. Nothing becomes due that was not, so none is started.
+        if matches!(state.poller, Poller::Asleep(_)) {
+            state.poller = Poller::Awake;
+            state.take(About::Plan, &mut woken);
+        }
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
     }
 
     /// The poller is gone, with or without work left.
@@ -196,9 +233,26 @@ impl State {
         }
     }
 
+    /// An order is sent: whoever sends it hears what becomes of it.
+    pub(crate) fn audience_back(&mut self) {
+        if self.audience == Audience::Left {
+            self.audience = Audience::Present;
+        }
+    }
+
+    /// What the poller has to do next, and when.
+    fn next_wake(&self) -> Option<Wake> {
+        let registry = &self.registry;
+        let only_watches = self.audience != Audience::Present
+            && registry.in_doubt() == 0
+            && !registry.awaits_baseline()
+            && !registry.awaits_last_look();
+        if only_watches { None } else { registry.next_wake() }
+    }
+
     /// Sees to it that what is due is done.
     fn rouse(&mut self, woken: &mut Vec<Waker>) -> Option<Starter> {
-        let next = self.registry.next_wake();
+        let next = self.next_wake();
         match self.poller {
             // ## Absent => Awake
             //

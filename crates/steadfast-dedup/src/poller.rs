@@ -184,7 +184,7 @@ impl Drop for OpenRead<'_> {
     // The service panicked, or the runtime shuts down. Nobody waits for this read for ever, and the next one keeps its
     // distance from it.
     fn drop(&mut self) {
-        if !self.ended {
+        if !self.ended && !steadfast_spec::Planted::ReadLeftOpen.is_on() {
             self.account.end_read(self.read, self.purpose, Err(ReadFault::Failed));
         }
     }
@@ -211,7 +211,8 @@ impl Drop for Running {
         self.account.poller_gone();
         // After a panic of the service somebody else goes on. A runtime that shuts down takes no task any more: there the
         // next order does, on its own runtime.
-        if self.stage == Stage::Working && std::thread::panicking() {
+        let stays_dead = steadfast_spec::Planted::PollerStaysDead.is_on();
+        if self.stage == Stage::Working && std::thread::panicking() && !stays_dead {
             self.account.tick();
         }
     }

@@ -48,6 +48,12 @@ planted! {
     SendByIgnored = "send-by-ignored",
     /// A send whose caller was dropped is taken for one that never left.
     DroppedSendForgotten = "dropped-send-forgotten",
+    /// Orders leave although a person has halted them.
+    HaltIgnored = "halt-ignored",
+    /// After a panic of the service nobody reads the list any more.
+    PollerStaysDead = "poller-stays-dead",
+    /// A read that a panic has cut short never ends.
+    ReadLeftOpen = "read-left-open",
     /// Orders that appear late are reported to nobody.
     LateOrdersUnreported = "late-orders-unreported",
     // Orders: what a list proves.

@@ -1,12 +1,11 @@
-use std::{collections::BTreeMap, error::Error, fmt, str::FromStr};
+mod read;
+
+use std::{error::Error, fmt};
 
 use rust_decimal::Decimal;
 use serde_json::value::RawValue;
 
-use crate::{
-    Envelope, EnvelopeError, LegType, OrderStatus, OrderType, Product, Side, Validity, envelope::order_id,
-    parse_decimal,
-};
+use crate::{Envelope, EnvelopeError, LegType, OrderStatus, OrderType, Product, Side, Validity};
 
 /// A code as a record holds it: one of §2, or a text that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,46 +100,8 @@ impl OrderRecord {
     /// [`UnreadableRecord`] if it is not an object, has no identifier, or carries a field whose value cannot be
     /// read. A list with such a record proves nothing about what is not in it.
     pub fn parse(raw: &RawValue, names: &FieldNames) -> Result<Self, UnreadableRecord> {
-        let fields: BTreeMap<String, &RawValue> =
-            serde_json::from_str(raw.get()).map_err(|_| UnreadableRecord::new("record"))?;
-        let id = fields.get(&names.order_id).and_then(|raw| order_id(raw));
-        Ok(Self {
-            order_id: id.ok_or_else(|| UnreadableRecord::new(&names.order_id))?,
-            sym_id: text(&fields, &names.sym_id)?,
-            side: code(&fields, &names.side)?,
-            qty: number(&fields, &names.qty)?,
-            order_type: code(&fields, &names.order_type)?,
-            product: code(&fields, &names.product)?,
-            validity: code(&fields, &names.validity)?,
-            limit_price: number(&fields, &names.limit_price)?,
-            trig_price: number(&fields, &names.trig_price)?,
-            status: code(&fields, &names.status)?,
-            leg_type: code(&fields, &names.leg_type)?,
-        })
+        read::record(raw, names)
     }
-}
-
-type Fields<'a> = BTreeMap<String, &'a RawValue>;
-
-fn text(fields: &Fields<'_>, name: &str) -> Result<Option<String>, UnreadableRecord> {
-    let Some(raw) = fields.get(name).filter(|raw| raw.get() != "null") else { return Ok(None) };
-    let text: String = serde_json::from_str(raw.get()).map_err(|_| UnreadableRecord::new(name))?;
-    Ok(Some(text).filter(|text| !text.is_empty()))
-}
-
-fn code<T: FromStr>(fields: &Fields<'_>, name: &str) -> Result<Option<Code<T>>, UnreadableRecord> {
-    Ok(text(fields, name)?.map(|text| text.parse().map_or_else(|_| Code::Other(text), Code::Known)))
-}
-
-/// A number, written as a number or as a text, without going through floating point.
-fn number(fields: &Fields<'_>, name: &str) -> Result<Option<Decimal>, UnreadableRecord> {
-    let Some(raw) = fields.get(name).filter(|raw| raw.get() != "null") else { return Ok(None) };
-    let written = match serde_json::from_str::<String>(raw.get()) {
-        Ok(text) if text.is_empty() => return Ok(None),
-        Ok(text) => text,
-        Err(_) => raw.get().to_owned(),
-    };
-    parse_decimal(&written).map(Some).map_err(|_| UnreadableRecord::new(name))
 }
 
 /// Reads the answer to `GET /api/oms/orders`: every record, or an error.
@@ -152,13 +113,12 @@ fn number(fields: &Fields<'_>, name: &str) -> Result<Option<Decimal>, Unreadable
 /// [`UnreadableRecord`] naming what could not be read; an envelope that is an error or no envelope at all counts as
 /// the field `s`, a payload that is not an array as the field `d`.
 pub fn parse_order_list(body: &[u8], names: &FieldNames) -> Result<Vec<OrderRecord>, UnreadableRecord> {
-    let records: Vec<&RawValue> = match Envelope::parse(body) {
-        Ok(Envelope::NoData { .. }) => return Ok(Vec::new()),
-        Ok(Envelope::Ok { d }) => serde_json::from_str(d.get()).map_err(|_| UnreadableRecord::new("d"))?,
-        Err(EnvelopeError::OkWithoutPayload) => return Err(UnreadableRecord::new("d")),
-        Ok(Envelope::Error { .. }) | Err(_) => return Err(UnreadableRecord::new("s")),
-    };
-    records.into_iter().map(|raw| OrderRecord::parse(raw, names)).collect()
+    match Envelope::parse(body) {
+        Ok(Envelope::NoData { .. }) => Ok(Vec::new()),
+        Ok(Envelope::Ok { d }) => read::records(d, names),
+        Err(EnvelopeError::OkWithoutPayload) => Err(UnreadableRecord::new("d")),
+        Ok(Envelope::Error { .. }) | Err(_) => Err(UnreadableRecord::new("s")),
+    }
 }
 
 /// A record, or a list of them, that cannot be read.

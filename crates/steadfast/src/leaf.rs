@@ -13,6 +13,11 @@
 //! Dropping the future closes or abandons its connection; the request's [`ext::SendStamp`] still tells whether any of
 //! it may have left.
 //!
+//! # Answers that are not believed
+//!
+//! An answer with both `Content-Length` and `Transfer-Encoding` is an error, as if it had been lost: whether anything was
+//! executed is unknown. A hyper client sends nothing more over that connection.
+//!
 //! # HTTP/2
 //!
 //! With the feature `http2` and [`Transport::http2`](crate::Transport::http2), or over a client of the caller's own that
@@ -32,7 +37,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, header};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{
@@ -114,31 +119,46 @@ where
         let stamp = request.extensions().get::<ext::SendStamp>().cloned().unwrap_or_default();
         let is_empty = request.body().is_end_stream();
         let mut request = request.map(|body| StampedBody { body, stamp: stamp.clone() });
-        // A body without content is never polled, so for such a request the connection is the evidence.
-        let evidence = if is_empty {
-            Evidence::Connection(capture_connection(&mut request))
-        } else {
-            Evidence::Stamp(stamp)
-        };
+        let connection = capture_connection(&mut request);
+        let evidence = Evidence { stamp: (!is_empty).then_some(stamp), connection };
         ResponseFuture { future: self.client.request(request), evidence }
     }
 }
 
 /// What proves that nothing of a request has left.
 #[derive(Debug)]
-enum Evidence {
-    Stamp(ext::SendStamp),
-    Connection(CaptureConnection),
+struct Evidence {
+    /// `None` for a body without content: it is never polled, so there the connection is the evidence.
+    stamp: Option<ext::SendStamp>,
+    connection: CaptureConnection,
 }
 
 impl Evidence {
     fn fate(&self) -> Fate {
-        let left = match self {
-            Self::Stamp(stamp) => stamp.get().is_some(),
-            Self::Connection(connection) => connection.connection_metadata().is_some(),
+        let left = match &self.stamp {
+            Some(stamp) => stamp.get().is_some(),
+            None => self.connection.connection_metadata().is_some(),
         };
         if left { Fate::Lost } else { Fate::NeverLeft }
     }
+
+    /// Lets nothing else be sent over the connection.
+    fn discard_connection(&self) {
+        if let Some(connected) = self.connection.connection_metadata().as_ref() {
+            connected.poison();
+        }
+    }
+}
+
+/// An answer gives its length twice.
+///
+/// hyper goes by the second header, whoever stands between may go by the first (RFC 9112, 6.3): then the bytes belong
+/// to different answers, and neither this one nor any later one on the connection is to be believed.
+const AMBIGUOUS_LENGTH: &str = "the answer has both a content-length and a transfer-encoding";
+
+fn has_ambiguous_length<B>(response: &Response<B>) -> bool {
+    let headers = response.headers();
+    headers.contains_key(header::CONTENT_LENGTH) && headers.contains_key(header::TRANSFER_ENCODING)
 }
 
 /// True if the service says that it has not processed the request, although some of it had left (RFC 9113, 8.7).
@@ -174,6 +194,10 @@ impl Future for ResponseFuture {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         Poll::Ready(match ready!(this.future.poll(cx)) {
+            Ok(response) if has_ambiguous_length(&response) => {
+                this.evidence.discard_connection();
+                Err(Failure::new(Fate::Lost, AMBIGUOUS_LENGTH).into())
+            }
             Ok(mut response) => {
                 response.extensions_mut().insert(Fate::Answered);
                 Ok(response)

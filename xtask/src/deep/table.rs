@@ -47,6 +47,7 @@ pub(crate) const TABLE: &[Deep] = &[
         schedules("steadfast-auth", "single_flight::schedules"),
         10,
     ),
+    Deep::new("secrets", "secrets in every sink", What::Secrets, 5),
     Deep::new("requests", "a million requests", test("steadfast-sandbox", "gateway", "robustness::"), 10),
     Deep::new("memory", "a list of 200 MB", test("steadfast", "memory", ""), 5),
     // The README's main jobs, judged by what the sandboxes have in the end; then logins and crashes of real processes.
@@ -79,13 +80,31 @@ pub(crate) const TABLE: &[Deep] = &[
     Deep::new(
         "plain",
         "orders that all must be resolved",
-        What::Simulation(&["orders", "--plain", "--orders", "50000", "--seconds", "40", "--rivals-every", "0"]),
+        What::Simulation(&[
+            "orders",
+            "--plain",
+            "--orders",
+            "50000",
+            "--seconds",
+            "40",
+            "--rivals-every",
+            "0",
+        ]),
         5,
     ),
     Deep::new(
         "unbounded",
         "orders that are later than anybody assumes",
-        What::Simulation(&["orders", "--unbounded", "--orders", "50000", "--seconds", "40", "--rivals-every", "0"]),
+        What::Simulation(&[
+            "orders",
+            "--unbounded",
+            "--orders",
+            "50000",
+            "--seconds",
+            "40",
+            "--rivals-every",
+            "0",
+        ]),
         5,
     ),
     Deep::new(

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use super::sinks::SINKS;
 use crate::metadata::Workspace;
 use crate::root::cargo;
 use crate::test_runner::TestRunner;
@@ -22,6 +23,8 @@ pub(crate) enum What {
     Properties,
     /// Tests that do a part of their work in a plain run, and all of it here.
     Tests(Tests),
+    /// The tests that search for secrets, each in its sink. They are plain tests, run again to be counted.
+    Secrets,
     /// Tests under the scheduler that tries orders of threads; it needs a build of its own.
     Schedules { package: &'static str, names: &'static str },
     /// The simulator, which judges itself.
@@ -105,12 +108,24 @@ pub(super) fn fuzz_corpora(workspace: &Workspace) -> Command {
     command
 }
 
+/// The tests that search every sink for secrets.
+pub(super) fn secrets(workspace: &Workspace, test_runner: TestRunner) -> Command {
+    let names: BTreeSet<&str> = SINKS.iter().map(|(_, test)| *test).collect();
+    named(workspace, test_runner, names)
+}
+
 // Only the properties run again: a test without proptest would do the same as before, and be counted twice.
 pub(super) fn properties(workspace: &Workspace, test_runner: TestRunner) -> Result<Command> {
     let repository = Repository::read(&workspace.root)?;
     let names: BTreeSet<&str> = repository.rust().flat_map(|(_, source)| property_names(source)).collect();
-    let mut command = test_runner.command(&workspace.root);
+    let mut command = named(workspace, test_runner, names);
     command.env("PROPTEST_CASES", CASES);
+    Ok(command)
+}
+
+/// Tests by their names, wherever they are.
+fn named(workspace: &Workspace, test_runner: TestRunner, names: BTreeSet<&str>) -> Command {
+    let mut command = test_runner.command(&workspace.root);
     match test_runner {
         TestRunner::Nextest => {
             let names: Vec<&str> = names.into_iter().collect();
@@ -121,7 +136,7 @@ pub(super) fn properties(workspace: &Workspace, test_runner: TestRunner) -> Resu
             command.args(["--profile", "deep", "--"]).args(names);
         }
     }
-    Ok(command)
+    command
 }
 
 // Flags of the compiler change every crate, so the other builds are kept.

@@ -69,6 +69,9 @@ pub(super) const TABLE: &[Bug] = &[
     bug("grant-not-judged-again", &[dedup(&["registry::"])]),
     bug("send-by-ignored", &[dedup(&["s09_", "policies::", "timing::", "race::"])]),
     bug("dropped-send-forgotten", &[dedup(&["cancellation::", "attacks::"])]),
+    bug("halt-ignored", &[dedup(&["halting::"])]),
+    bug("poller-stays-dead", &[dedup(&["panics::"])]),
+    bug("read-left-open", &[dedup(&["panics::"])]),
     bug("late-orders-unreported", &[LATE]),
     // Orders: what a list proves.
     bug("no-data-is-absence", &[ORDERS]),

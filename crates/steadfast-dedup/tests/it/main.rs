@@ -12,6 +12,7 @@ mod chaos;
 mod classification;
 mod concurrency;
 mod crash;
+mod ends;
 mod figures;
 mod foreign;
 mod halting;

@@ -11,7 +11,7 @@ use reqwest::{Client, ClientBuilder, redirect};
 use steadfast_spec::{BoxError, Failure, Fate, ext};
 use tower_service::Service;
 
-use super::StampedBody;
+use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length};
 
 /// Sends requests over `reqwest`, for programs that have it anyway.
 ///
@@ -121,6 +121,9 @@ impl Future for ReqwestFuture {
             Project::Sending { future, stamp } => match ready!(future.poll(cx)) {
                 Ok(response) => {
                     let mut response = Response::from(response);
+                    if has_ambiguous_length(&response) {
+                        return Poll::Ready(Err(Failure::new(Fate::Lost, AMBIGUOUS_LENGTH).into()));
+                    }
                     response.extensions_mut().insert(Fate::Answered);
                     return Poll::Ready(Ok(response));
                 }

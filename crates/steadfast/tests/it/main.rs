@@ -7,6 +7,7 @@ mod describe;
 mod dropping;
 mod http2;
 mod kept_limits;
+mod lengths;
 mod order;
 mod permits;
 mod probes;

@@ -150,12 +150,11 @@ fn of_groups(groups: &[&str]) -> impl Iterator<Item = Fault> {
 }
 
 /// What says all that a success says, however oddly: nothing is in doubt.
-const DIRECT: [Fault; 12] = [
+const DIRECT: [Fault; 11] = [
     Fault::AnswerOrderIdNumber,
     Fault::AnswerNulInMsg,
     Fault::AnswerGzipClaim,
     Fault::AnswerConnectionClose,
-    Fault::TransportLengthAndChunked,
     Fault::TransportBareLf,
     Fault::TransportContinueStorm,
     Fault::TransportEarlyHintsStorm,
