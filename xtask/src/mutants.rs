@@ -27,7 +27,7 @@ const VERSION: &str = "27.1.0";
 const PACKAGES: &[&str] = &["steadfast-limit", "steadfast-dedup", "steadfast-auth", "steadfast-retry"];
 
 /// How many of their mutants CI tries.
-const SAMPLE: usize = 14;
+const SAMPLE: usize = 6;
 
 /// Tries the sample; each mutant is one check.
 pub(crate) fn sample(workspace: &Workspace, limit: Duration, figures: &mut Figures) -> Result<Report> {

@@ -27,7 +27,7 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
 }
 
 /// The commit that the working tree stands on, and whether it differs from it; `None` outside a clone.
-fn commit(root: &Path) -> Option<String> {
+pub(crate) fn commit(root: &Path) -> Option<String> {
     let describe = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
     let output = Command::new("git").current_dir(root).args(describe).output().ok()?;
     let name = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;

@@ -91,10 +91,34 @@ impl Registry {
                 .get(&intent.key)
                 .is_some_and(|key| key.unsettled == 0 && key.last_settled < evidence);
         }
-        intent.attempts.iter().all(|attempt| match attempt.state {
-            AttemptState::Doubt { settled, .. } => settled.is_some_and(|settled| settled < evidence),
-            _ => true,
-        })
+        is_settled_itself(intent, evidence)
+    }
+
+    /// Goes on with a search whose budget is spent, once, if all that it lacks is that others of its key settle.
+    ///
+    /// Such a search does not fail: each order that is lost while it waits keeps it waiting for as long as that one
+    /// takes to settle. It gets that time on top of its budget, and never more: somebody always loses orders.
+    pub(crate) fn prolong(&mut self, number: IntentNo) -> bool {
+        let settles = self.settings.gateway_timeout.saturating_add(self.settings.lateness);
+        let waits = self.intents.get(&number).is_some_and(|intent| self.waits_for_others(intent));
+        let Some(doubt) = self.intents.get_mut(&number).and_then(|intent| intent.doubt.as_mut()) else {
+            return false;
+        };
+        let goes_on = waits && !std::mem::replace(&mut doubt.prolonged, true);
+        if goes_on {
+            doubt.until = doubt.until.saturating_add(settles);
+        }
+        goes_on
+    }
+
+    /// True if an intent would be absent by everything that was read, had the others of its key settled before.
+    fn waits_for_others(&self, intent: &Intent) -> bool {
+        let Some(doubt) = &intent.doubt else { return false };
+        doubt.fault.is_none()
+            && doubt.here.reads >= self.rules.negatives
+            && is_settled_itself(intent, doubt.here.latest)
+            && !self.is_settled(intent, doubt.here.latest)
+            && self.near(intent).next().is_none()
     }
 
     pub(crate) fn resend_allowed(&self, intent: &Intent) -> Result<(), Reason> {
@@ -121,5 +145,105 @@ impl Registry {
             return Err(Reason::ResendsExhausted);
         }
         Ok(())
+    }
+}
+
+/// True if nothing of an intent could appear any more when evidence began, by the lateness bound.
+fn is_settled_itself(intent: &Intent, evidence: Seq) -> bool {
+    intent.attempts.iter().all(|attempt| match attempt.state {
+        AttemptState::Doubt { settled, .. } => settled.is_some_and(|settled| settled < evidence),
+        _ => true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use steadfast_spec::{OrderRequest, Outcome, Resend};
+
+    use super::*;
+    use crate::{
+        event::{Answer, Event},
+        registry::Purpose,
+        resolution::Verdict,
+        settings::Settings,
+        stamp::{AttemptNo, Epoch, ReadNo, Session},
+    };
+
+    fn seconds(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    /// An order that is sent now and whose answer is lost a second later.
+    fn lose(registry: &mut Registry, intent: IntentNo, at: Duration, answer: Answer) {
+        let fields = [
+            ("symId", "S"),
+            ("qty", "1"),
+            ("side", "buy"),
+            ("type", "limit"),
+            ("limitPrice", "5"),
+            ("product", "delivery"),
+            ("validity", "day"),
+        ];
+        let order = Arc::new(OrderRequest::from_fields(fields).unwrap());
+        let attempt = AttemptNo { intent, index: 0 };
+        registry.step(at, Event::Opened { intent, order, name: None });
+        registry.step(at, Event::Begun { attempt, session: Session::default() });
+        registry.step(at, Event::Sent(attempt));
+        let outcome = Outcome::Unknown { resend: Resend::AfterAbsence };
+        registry.step(at + seconds(1), Event::Closed { attempt, outcome, answer });
+    }
+
+    /// A list without an order.
+    fn read(registry: &mut Registry, at: u64) {
+        let read = ReadNo(at);
+        registry.step(seconds(at), Event::ReadOpened { read, purpose: Purpose::Verification });
+        registry.step(seconds(at), Event::ReadStarted { read, session: Session::default() });
+        registry.step(seconds(at), Event::ReadEnded { read, list: Ok(Vec::new()) });
+    }
+
+    /// Looks for an order for 30 s, while others are lost every 10 s until then.
+    fn lost_among_others(until: u64) -> (Registry, IntentNo) {
+        let settings = Settings::default().verification_budget(seconds(30));
+        let mut registry = Registry::new(Arc::new(settings), Epoch(0));
+        read(&mut registry, 0);
+        lose(&mut registry, IntentNo(0), seconds(0), Answer::Status(504));
+        for (n, at) in (1..).zip((5..until).step_by(10)) {
+            // The gateway's own 504: settled after 15 s.
+            lose(&mut registry, IntentNo(n), seconds(at), Answer::Status(504));
+            read(&mut registry, at + 4);
+        }
+        (registry, IntentNo(0))
+    }
+
+    #[test]
+    fn a_search_that_only_waits_for_others_outlives_its_budget() {
+        let (mut registry, first) = lost_among_others(30);
+        for at in 35..=40 {
+            read(&mut registry, at);
+            assert_eq!(registry.verdict(first), Verdict::Pending, "the one of 25 s settles at 41 s");
+        }
+        read(&mut registry, 42);
+        assert_eq!(registry.verdict(first), Verdict::Resend);
+    }
+
+    #[test]
+    fn a_search_among_orders_lost_for_ever_ends_all_the_same() {
+        let (mut registry, first) = lost_among_others(70);
+        registry.step(seconds(75), Event::Tick);
+        assert_eq!(registry.verdict(first), Verdict::Pending);
+        // A second until it was lost, its budget, and as long as any order takes to settle.
+        registry.step(seconds(1 + 30 + 45), Event::Tick);
+        let Verdict::Unresolved(unresolved) = registry.verdict(first) else { panic!("still looked for") };
+        assert_eq!(unresolved.reason, Reason::Budget);
+    }
+
+    #[test]
+    fn a_search_that_reads_nothing_ends_with_its_budget() {
+        let (mut registry, first) = lost_among_others(6);
+        registry.step(seconds(1 + 30), Event::Tick);
+        let Verdict::Unresolved(unresolved) = registry.verdict(first) else { panic!("still looked for") };
+        assert_eq!(unresolved.reason, Reason::Budget);
     }
 }

@@ -256,12 +256,11 @@ impl Account {
         self.until(|registry| registry.in_doubt() == 0 && registry.in_flight() == 0).await;
         self.step(Event::LastLook);
         self.until(|registry| !registry.awaits_last_look()).await;
-        self.monitor.audience_left();
     }
 
     /// The ledger's last owner is gone: its poller ends when nothing is in doubt.
     pub(crate) fn disown(&self) {
-        self.monitor.audience_gone();
+        self.monitor.disown();
     }
 
     async fn until(&self, done: impl Fn(&Registry) -> bool + Unpin) {

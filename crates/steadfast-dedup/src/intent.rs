@@ -63,6 +63,8 @@ pub(crate) struct Doubt {
     pub(crate) base: Duration,
     /// When the search is given up.
     pub(crate) until: Duration,
+    /// Whether that was put off already, for want of others that settle.
+    pub(crate) prolonged: bool,
     /// Valid reads in the session of the attempt.
     pub(crate) here: Evidence,
     /// Reads that would be valid, had they not been made in another session.

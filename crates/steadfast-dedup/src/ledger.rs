@@ -116,9 +116,9 @@ impl Ledger {
     /// Every order in doubt is decided within the verification budget; new orders are not kept out.
     /// What an earlier process left in doubt stays so if nothing has shown the way to the list since.
     ///
-    /// After that last look nothing is watched for until another order is sent, and no task is left. The same goes when
-    /// the last clone of the ledger, and the last service made of it, are dropped: what is in doubt then is still
-    /// decided.
+    /// Late orders are still watched for after that, as long as there is anybody to be told: a clone of the ledger, or a
+    /// service made of it. When the last of them is dropped, what is in doubt is still decided; then no task is left, and
+    /// [`events`](Self::events) ends.
     pub async fn shutdown(&self) {
         for account in self.accounts() {
             account.drain().await;

@@ -16,6 +16,10 @@ use crate::{
     sync::{Clock, Mutex},
 };
 
+/// How often a poller that waits for the end of the trading day asks when that is: a wall clock may be set, or go on
+/// while the machine sleeps.
+const DAY_ASKED_EVERY: Duration = Duration::from_secs(20);
+
 /// An account's registry behind its one lock, with those who wait for it to change, the poller among them.
 ///
 /// Whoever waits looks and leaves his waker under one lock; whoever steps the registry takes the wakers of those whom
@@ -36,7 +40,8 @@ pub(crate) struct State {
     /// How the poller is started, once somebody has shown the way to the list.
     pub(crate) starter: Option<Starter>,
     poller: Poller,
-    audience: Audience,
+    /// False when nobody is left who could be told of an order that appears late.
+    owned: bool,
     waiting: BTreeMap<(About, u64), Waker>,
     next_place: u64,
 }
@@ -49,16 +54,6 @@ enum Poller {
     Awake,
     /// Until this is due, or something else is.
     Asleep(Wake),
-}
-
-/// Who would hear of an order that appears late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Audience {
-    Present,
-    /// Shut down, after a last look; back with the next order that is sent.
-    Left,
-    /// The last owner of the ledger is gone.
-    Gone,
 }
 
 /// What follows of one step or several, in order.
@@ -117,7 +112,7 @@ impl Monitor {
             next_read: 0,
             starter: None,
             poller: Poller::Absent,
-            audience: Audience::Present,
+            owned: true,
             waiting: BTreeMap::new(),
             next_place: 0,
         };
@@ -174,7 +169,11 @@ impl Monitor {
             None => (Poller::Absent, Plan::End),
             Some(Wake::Read(at, purpose)) if at <= now => (Poller::Awake, Plan::Read(purpose)),
             Some(Wake::Tick(at)) if at <= now => (Poller::Awake, Plan::Tick),
-            Some(wake @ (Wake::Read(at, _) | Wake::Tick(at))) => (Poller::Asleep(wake), Plan::SleepUntil(at)),
+            Some(wake @ (Wake::Read(at, _) | Wake::Tick(at))) => {
+                let asks =
+                    if state.registry.is_watching() { now.saturating_add(DAY_ASKED_EVERY) } else { at };
+                (Poller::Asleep(wake), Plan::SleepUntil(at.min(asks)))
+            }
         };
         state.poller = poller;
         plan
@@ -187,20 +186,11 @@ impl Monitor {
         let _ = self.clock.until(at, self.wait(About::Plan, due)).await;
     }
 
-    /// Nobody would hear of late orders until another one is sent: what is only watched for is not read for.
-    pub(crate) fn audience_left(&self) {
-        self.dismiss(|audience| if audience == Audience::Present { Audience::Left } else { audience });
-    }
-
-    /// The same, for good: what was sent is still looked for until it is decided.
-    pub(crate) fn audience_gone(&self) {
-        self.dismiss(|_| Audience::Gone);
-    }
-
-    fn dismiss(&self, change: impl FnOnce(Audience) -> Audience) {
+    /// The last owner is gone: what is in doubt is still looked for, but nothing is watched for.
+    pub(crate) fn disown(&self) {
         let mut woken = Vec::new();
         let mut state = self.state.lock();
-        state.audience = change(state.audience);
+        state.owned = false;
         // ## Asleep => Awake
         //
         // What it sleeps for may be nobody's business any more. Nothing becomes due that was not, so none is started.
@@ -233,21 +223,14 @@ impl State {
         }
     }
 
-    /// An order is sent: whoever sends it hears what becomes of it.
-    pub(crate) fn audience_back(&mut self) {
-        if self.audience == Audience::Left {
-            self.audience = Audience::Present;
-        }
-    }
-
     /// What the poller has to do next, and when.
     fn next_wake(&self) -> Option<Wake> {
         let registry = &self.registry;
-        let only_watches = self.audience != Audience::Present
-            && registry.in_doubt() == 0
-            && !registry.awaits_baseline()
-            && !registry.awaits_last_look();
-        if only_watches { None } else { registry.next_wake() }
+        let wanted = self.owned
+            || registry.in_doubt() > 0
+            || registry.awaits_baseline()
+            || registry.awaits_last_look();
+        if wanted { registry.next_wake() } else { None }
     }
 
     /// Sees to it that what is due is done.

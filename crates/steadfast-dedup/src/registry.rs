@@ -220,7 +220,9 @@ impl Registry {
         let ended: Vec<_> =
             self.open_intents().filter(|(_, intent)| over(intent)).map(|(number, _)| number).collect();
         for number in ended {
-            self.give_up(number, out);
+            if !self.prolong(number) {
+                self.give_up(number, out);
+            }
         }
     }
 

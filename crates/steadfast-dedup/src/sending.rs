@@ -215,6 +215,7 @@ impl Registry {
             from,
             base,
             until: self.now.saturating_add(self.settings.budget()),
+            prolonged: false,
             here: Evidence::default(),
             elsewhere: Evidence::default(),
             fault: None,

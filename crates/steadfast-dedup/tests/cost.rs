@@ -96,8 +96,8 @@ where
     (per_call(allocations), per_call(took.as_secs_f64() * 1e9))
 }
 
-/// Where it stands; the design asks for 3. A release build has fewer than a debug one.
-const ALLOWED: f64 = 60.0;
+/// A little above where it stands: 23.5 in a debug build, 19.5 in a release; the design asks for 3.
+const ALLOWED: f64 = 26.0;
 
 #[tokio::test]
 async fn an_order_without_doubt_costs_little() {

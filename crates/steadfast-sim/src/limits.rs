@@ -83,6 +83,13 @@ fn report(args: &Args) -> Result<bool, BoxError> {
     if let Some(folder) = &args.plots {
         plots::write(&outcome, folder)?;
     }
+    let promised = outcome.sum(row::Row::promises_zero);
+    complain(format_args!(
+        "figures: promised_sends={} promised_429={} overfull={}",
+        outcome.promised_sends(),
+        promised.http_429,
+        promised.overfull,
+    ));
     Ok(outcome.broken().next().is_none())
 }
 

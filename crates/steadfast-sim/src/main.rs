@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use steadfast_sim::{
     limits,
-    orders::{self, requests, scripts},
+    orders::{self, catalogue, requests, scripts},
 };
 
 /// Simulates trading days in virtual time, and judges the clients by the gateway's books.
@@ -18,6 +18,8 @@ enum Command {
     Orders(orders::Args),
     /// Every script of a few faults over one order.
     Scripts(scripts::Args),
+    /// Every fault that the sandbox has, a hundred times.
+    Catalogue(catalogue::Args),
     /// Requests on the wire for each call, in calm and in storm.
     Requests(requests::Args),
 }
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         Command::Limits(args) => limits::run(&args),
         Command::Orders(args) => orders::run(&args),
         Command::Scripts(args) => scripts::run(&args),
+        Command::Catalogue(args) => catalogue::run(&args),
         Command::Requests(args) => requests::run(&args),
     }
 }

@@ -10,6 +10,7 @@
 
 mod campaign;
 mod canary;
+pub mod catalogue;
 mod counts;
 mod crash;
 mod existence;
@@ -56,6 +57,9 @@ pub struct Args {
     /// Runs these seeds: `A..B`, B excluded, or `A..`.
     #[arg(long, value_name = "A..B", default_value = "0..")]
     pub seeds: Seeds,
+    /// Begins with a seed of the commit's own, so that each commit runs other seeds, and always the same ones.
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "tape"])]
+    pub seeds_of_commit: bool,
     /// Replays a tape, such as a failure leaves behind.
     #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
     pub tape: Option<PathBuf>,
@@ -210,7 +214,11 @@ fn campaign(args: &Args) -> Campaign {
     if let Some(seconds) = args.assume_lateness {
         campaign.world.settings = settings.lateness(Duration::from_secs(seconds));
     }
-    campaign.seeds = args.seed.map_or_else(|| args.seeds.0.clone(), |seed| seed..seed + 1);
+    campaign.seeds = match args.seed {
+        Some(seed) => seed..seed + 1,
+        None if args.seeds_of_commit => first_seed(&args.commit)..u64::MAX,
+        None => args.seeds.0.clone(),
+    };
     campaign.orders = args.orders.unwrap_or(if args.state.is_some() { u64::MAX } else { 1_000_000 });
     campaign.time = args.minutes.map(|minutes| minutes * 60).or(args.seconds).map(Duration::from_secs);
     campaign.world.medium = args.wire;
@@ -224,6 +232,13 @@ fn campaign(args: &Args) -> Campaign {
     }
     campaign.rivals_every = if args.seed.is_some() { args.rivals_every.min(1) } else { args.rivals_every };
     campaign
+}
+
+/// Where the seeds of a commit begin; a tree that differs from its commit has those of the commit.
+fn first_seed(commit: &str) -> u64 {
+    let commit = commit.trim_end_matches("-dirty");
+    // No more digits than a number in JSON holds, and a million apart, so that two commits share no seed.
+    u64::from(crc32fast::hash(commit.as_bytes())) * 1_000_000
 }
 
 /// A campaign without an end, in a world that is as late as `settings` say, or without a bound.

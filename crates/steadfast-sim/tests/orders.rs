@@ -4,6 +4,8 @@
 
 use std::process::{Command, Output};
 
+use steadfast_sandbox::Sandbox;
+
 fn sim(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_steadfast-sim")).arg("orders").args(words).output().unwrap()
 }
@@ -83,6 +85,51 @@ fn tapes_of_what_once_went_wrong_or_easily_could_keep_every_promise() {
         tapes += 1;
     }
     assert!(tapes > 0, "no tape in {folder}");
+}
+
+#[test]
+fn no_tape_holds_a_secret() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tapes");
+    // Those of the sandboxes that tapes are played against, and of any that recorded one.
+    let secrets: Vec<String> = (0..1_000)
+        .flat_map(|seed| {
+            let sandbox = Sandbox::builder().seed(seed).build().unwrap();
+            let (ours, other) = (sandbox.credentials(), sandbox.other_credentials());
+            [ours, other].into_iter().flat_map(|facts| {
+                [
+                    facts.api_key,
+                    facts.client_secret,
+                    facts.access_token,
+                    facts.password,
+                    facts.totp_secret,
+                    facts.client_id,
+                ]
+            })
+        })
+        .collect();
+    assert!(secrets.iter().all(|secret| secret.len() >= 4), "{secrets:?}");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(secrets.iter().all(|secret| !text.contains(secret.as_str())), "{}", path.display());
+        // Nor could it: whatever is no comment is the name of a choice and numbers.
+        let choices = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        for line in choices {
+            let mut words = line.split_whitespace().skip(1).filter(|word| *word != "=");
+            assert!(words.all(|word| word.parse::<u64>().is_ok()), "{}: {line}", path.display());
+        }
+    }
+}
+
+#[test]
+fn each_commit_has_seeds_of_its_own_and_always_the_same() {
+    let first = |commit| {
+        let words =
+            ["--json", "--seeds-of-commit", "--commit", commit, "--orders", "1", "--rivals-every", "0"];
+        count(&report(&words), "first_seed")
+    };
+    assert_eq!(first("0123456789ab"), first("0123456789ab-dirty"));
+    assert_ne!(first("0123456789ab"), first("0123456789ac"));
 }
 
 #[test]

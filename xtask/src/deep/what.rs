@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::sinks::SINKS;
 use crate::metadata::Workspace;
 use crate::root::cargo;
+use crate::sim;
 use crate::test_runner::TestRunner;
 use crate::tidy::{Repository, Source};
 
@@ -150,6 +151,10 @@ pub(super) fn schedules(workspace: &Workspace, package: &str, names: &str) -> Co
 pub(super) fn simulation(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = cargo(&workspace.root);
     command.args(["run", "--profile", "deep", "--quiet", "--package", "steadfast-sim", "--"]).args(arguments);
+    // Seeds begin where the commit says.
+    if let Some(commit) = sim::commit(&workspace.root) {
+        command.env("STEADFAST_COMMIT", commit);
+    }
     command
 }
 

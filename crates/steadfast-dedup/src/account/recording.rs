@@ -55,7 +55,6 @@ impl Account {
     ) -> Option<(AttemptNo, Option<Durable>)> {
         self.with(|state, now, effects| {
             let attempt = state.registry.next_attempt(intent, session)?;
-            state.audience_back();
             effects.extend(state.registry.step(now, Event::Begun { attempt, session }));
             let durable = self.recorder.as_ref().and_then(|recorder| {
                 let (name, order) = state.registry.asked(intent)?;

@@ -28,18 +28,18 @@ use crate::{
     sync::{from_zero, pass_time},
 };
 
-/// How many schedules each test runs; fifty times as many with `STEADFAST_DEEP=1`.
-const SCHEDULES: usize = 400;
+/// How many schedules each test runs; ten times as many with `STEADFAST_DEEP=1`.
+const SCHEDULES: usize = 4_000;
 
 const FORM: &str = "symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
 
 /// Half of the schedules at random, half of them with a few well-placed changes of thread.
 fn explore(times: usize, schedule: impl Fn() + Send + Sync + Clone + 'static) {
-    let times = if std::env::var_os("STEADFAST_DEEP").is_some() { 50 * times } else { times };
+    let times = if std::env::var_os("STEADFAST_DEEP").is_some() { 10 * times } else { times };
     let schedule = move || from_zero(&schedule);
     shuttle::check_random(schedule.clone(), times / 2);
     shuttle::check_pct(schedule, times / 2, 3);
-    eprintln!("figures: schedules={times}");
+    eprintln!("figures: schedules={times} models=1");
 }
 
 /// What the threads of one schedule share: a monitor, and a list that holds every order that was sent.

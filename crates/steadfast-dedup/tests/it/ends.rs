@@ -4,26 +4,24 @@ use std::{sync::Weak, time::Duration};
 
 use http::Request;
 use http_body_util::Full;
-use steadfast_dedup::{Dedup, DedupLayer, Ledger, ResendPolicy, SendGuard, SendGuardLayer, Settings};
-use tokio::time::sleep;
+use steadfast_dedup::{
+    Dedup, DedupLayer, Ledger, OrderEvent, ResendPolicy, SendGuard, SendGuardLayer, Settings,
+};
+use tokio::{sync::broadcast::error::RecvError, time::sleep};
 use tower::{Layer, ServiceExt};
 
 use crate::{
     gateway::{Body, Gateway, gw504},
-    rig::{ORDER, Rig, Told, order, tell},
+    rig::{ORDER, Told, tell},
 };
 
 const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-fn never_resends() -> Settings {
-    Settings::default().resend(ResendPolicy::Never)
-}
-
 /// A stack that nothing but its owners, and the tasks that it starts, keeps alive.
 fn stack(gateway: Gateway) -> (Dedup<SendGuard<Gateway>>, Ledger) {
-    let ledger = Ledger::new(never_resends());
+    let ledger = Ledger::new(Settings::default().resend(ResendPolicy::Never));
     let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
     (service, ledger)
 }
@@ -84,19 +82,18 @@ async fn an_order_in_doubt_is_found_though_its_stack_is_dropped() {
     assert_eq!(settled(&kept).await, 0);
 }
 
+/// The other half: late orders are noticed after a shutdown, too.
 #[tokio::test(start_paused = true)]
-async fn after_a_shutdown_nothing_is_read_until_another_order_is_sent() {
-    let rig = Rig::with(never_resends());
-    rig.gateway.will([gw504().placed_after(s(3_600)), gw504().placed_after(s(5_400))]);
-    rig.place("a", ORDER).await;
-    rig.ledger.shutdown().await;
-    let gets = rig.gateway.gets();
-    sleep(s(4_000)).await;
-    assert_eq!((rig.gateway.gets(), rig.flagged()), (gets, vec![]));
-    // Whoever sends again hears of both.
-    rig.place("b", &order(3)).await;
-    assert_eq!(rig.flagged(), ["o1"]);
-    sleep(s(7_200)).await;
-    assert_eq!(rig.flagged(), ["o1", "o2"]);
-    rig.audit();
+async fn after_a_shutdown_its_owner_is_still_told_of_a_late_order() {
+    let gateway = Gateway::default();
+    gateway.will([gw504().placed_after(s(3_600))]);
+    let (service, ledger) = stack(gateway);
+    let told = tell(service.oneshot(request()).await).await;
+    assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
+    ledger.shutdown().await;
+    let mut events = ledger.events();
+    sleep(s(5_400)).await;
+    assert!(matches!(events.try_recv(), Ok(OrderEvent::LateDuplicate { .. })));
+    drop(ledger);
+    assert_eq!(events.recv().await, Err(RecvError::Closed));
 }

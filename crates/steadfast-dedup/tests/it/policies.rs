@@ -1,6 +1,12 @@
 //! The settings that change what is sent, read or believed.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, UNIX_EPOCH},
+};
 
 use steadfast_dedup::{Baseline, Cause, Confidence, KeyPolicy, Reason, ResendPolicy, Settings, VerifyOn};
 use steadfast_spec::{Fate, WallClock, ext};
@@ -192,6 +198,24 @@ async fn what_ended_without_certainty_is_looked_for_before_the_day_ends() {
     sleep(s(40)).await;
     assert_eq!(rig.gateway.gets(), gets, "once");
     rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_that_is_set_forward_brings_the_last_look_forward() {
+    let (start, ahead) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+    let set = ahead.clone();
+    let clock = WallClock::new(move || {
+        UNIX_EPOCH + s(86_400 * 10) - s(10_000) + s(ahead.load(Ordering::SeqCst)) + start.elapsed()
+    });
+    let rig = Rig::with(Settings::default().trading_day(clock, 0).resend(ResendPolicy::Never));
+    rig.gateway.will([gw504().placed_after(s(1_500))]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", &[]));
+    // The last read was at 916 s, the next one is half an hour after it.
+    sleep(s(1_600)).await;
+    assert!(rig.flagged().is_empty());
+    set.store(10_000 - start.elapsed().as_secs() - 300, Ordering::SeqCst);
+    sleep(s(245)).await;
+    assert_eq!(rig.flagged(), ["o1"], "a minute before the list starts anew");
 }
 
 /// A list that was asked for yesterday holds yesterday's orders, whenever it arrives.

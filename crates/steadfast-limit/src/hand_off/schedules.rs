@@ -141,6 +141,7 @@ fn explore(schedule: impl Fn() + Send + Sync + Clone + 'static) {
     let times = if std::env::var_os("STEADFAST_DEEP").is_some() { 10 * SCHEDULES } else { SCHEDULES };
     shuttle::check_random(schedule.clone(), times / 2);
     shuttle::check_pct(schedule, times / 2, 3);
+    println!("figures: schedules={times} models=1");
 }
 
 fn one_zone() -> Keys {

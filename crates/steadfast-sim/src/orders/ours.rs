@@ -5,7 +5,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, LimiterGate, Paths, RequestBody, ResponseBody, Stack,
-    auth::{ApiKey, Credentials, IndividualLogin, Renewal, TokenSource, TotpSecret},
+    auth::{ApiKey, Credentials, IndividualLogin, Login, Renewal, TokenSource, Totp, TotpSecret},
     dedup::{Ledger, Recover, Settings, Unresolved, Verdict},
     ext::IntentId,
     limit::{Account, ZoneLimiter},
@@ -18,6 +18,7 @@ use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
     orders::{
+        catalogue::Line,
         crash::MemoryJournal,
         trader::{Told, Trader},
         workload::Wanted,
@@ -76,6 +77,32 @@ impl Ours {
         choices: Choices,
         clock: &WallClock,
     ) -> Result<Self, BoxError> {
+        let medium = choices.medium;
+        Self::build(sandbox, choices, clock, wire.clone(), |stack| match medium {
+            Medium::Direct => around(stack, wire.clone()),
+            Medium::Pipe => around(stack, Pipe::leaf(wire)),
+        })
+    }
+
+    /// A stack whose connections end at the server of `sandbox`, with nothing else between.
+    pub(crate) fn over_lines(
+        sandbox: &Sandbox,
+        choices: Choices,
+        clock: &WallClock,
+    ) -> Result<Self, BoxError> {
+        Self::build(sandbox, choices, clock, Line::leaf(sandbox), |stack| around(stack, Line::leaf(sandbox)))
+    }
+
+    fn build<L>(
+        sandbox: &Sandbox,
+        choices: Choices,
+        clock: &WallClock,
+        login: L,
+        around: impl FnOnce(&Stack) -> Transported,
+    ) -> Result<Self, BoxError>
+    where
+        IndividualLogin<L, Totp, LimiterGate>: Login,
+    {
         let facts = sandbox.credentials();
         let base: steadfast::BaseUrl = facts.base_url.parse()?;
         let (account, limiter) = (Account::default(), ZoneLimiter::preset());
@@ -84,8 +111,7 @@ impl Ours {
             let credentials = Credentials::new(facts.client_id, facts.password);
             let secret = TotpSecret::new(facts.totp_secret)?;
             let gate = LimiterGate::new(limiter.clone(), &base, account.clone());
-            let login =
-                IndividualLogin::totp(wire.clone(), &base, key.clone(), credentials, secret)?.gate(gate);
+            let login = IndividualLogin::totp(login, &base, key.clone(), credentials, secret)?.gate(gate);
             TokenSource::builder(key, login)
                 .clock(clock.clone())
                 .renewal(Renewal::new().jitter_seed(1))
@@ -110,10 +136,7 @@ impl Ours {
             .attempt_timeout(AttemptTimeoutLayer::new(choices.attempt_timeout));
         let path = |endpoint| format!("{}{}", facts.base_url, paths.of(endpoint).unwrap_or_default());
         Ok(Self {
-            service: match choices.medium {
-                Medium::Direct => around(&stack, wire.clone()),
-                Medium::Pipe => around(&stack, Pipe::leaf(wire)),
-            },
+            service: around(&stack),
             ledger,
             place: path(Endpoint::PlaceOrder).parse()?,
             cancel: path(Endpoint::CancelOrder),

@@ -8,7 +8,7 @@ use steadfast::{
     BoxError,
     dedup::{OrderEvent, Settings},
 };
-use steadfast_sandbox::{ListOrder, ListScope, RetryAfter, Sandbox, State};
+use steadfast_sandbox::{ListOrder, ListScope, OrderIds, RetryAfter, Sandbox, State};
 use tokio::{
     runtime::{Builder, Handle},
     sync::broadcast::{Receiver, error::RecvError},
@@ -91,7 +91,7 @@ const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest that an order's call may take, and then some.
 const LONGEST_CALL: Duration = Duration::from_secs(400);
 /// Within this time of the healing nothing may be in doubt any more.
-const LONGEST_DOUBT: Duration = Duration::from_secs(600);
+pub(crate) const LONGEST_DOUBT: Duration = Duration::from_secs(600);
 
 /// By then the trading day is over, until which a client looks for orders that come too late.
 const AFTERMATH: Duration = Duration::from_secs(13 * 3_600);
@@ -139,6 +139,9 @@ async fn trade(
     let scope = scope(chooser, world.expected, logs_in);
     let strict = world.is_strict() || client != Client::Ours;
     let reading = if strict { Reading::default() } else { Reading::of(chooser, weather.list_lag) };
+    if reading.axes.order_ids != OrderIds::default() {
+        weather.list_ids_as_they_are();
+    }
     let sandbox = sandbox(chooser, &weather, scope, reading, &clock)?;
     let wire = Wire::new(sandbox.clone(), chooser.clone(), weather);
     let mut session = match client {
@@ -293,10 +296,10 @@ fn scope(chooser: &Chooser, expected: Expected, logs_in: bool) -> ListScope {
 
 /// What the callers have been told so far, order by order.
 #[derive(Clone, Debug)]
-struct Answers(Arc<Mutex<Vec<Option<Told>>>>);
+pub(crate) struct Answers(Arc<Mutex<Vec<Option<Told>>>>);
 
 impl Answers {
-    fn of(workload: &Workload) -> Self {
+    pub(crate) fn of(workload: &Workload) -> Self {
         Self(Arc::new(Mutex::new(vec![None; workload.wanted.len()])))
     }
 
@@ -304,7 +307,7 @@ impl Answers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Vec<Option<Told>> {
+    pub(crate) fn take(&self) -> Vec<Option<Told>> {
         std::mem::take(&mut self.lock())
     }
 
@@ -328,7 +331,7 @@ impl Answers {
 }
 
 /// Lets every caller ask for its orders that nobody has been told of yet, one after the other.
-async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start: Instant, answers: &Answers) {
+pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start: Instant, answers: &Answers) {
     let mut callers = JoinSet::new();
     for caller in 0..workload.callers {
         let told = answers.lock();
@@ -366,7 +369,7 @@ async fn kill_tokens(sandbox: Sandbox, at: Duration) {
 }
 
 /// Collects what the ledger reports.
-async fn listen(mut events: Receiver<OrderEvent>, heard: Arc<Mutex<Vec<OrderEvent>>>) {
+pub(crate) async fn listen(mut events: Receiver<OrderEvent>, heard: Arc<Mutex<Vec<OrderEvent>>>) {
     loop {
         match events.recv().await {
             Ok(event) => heard.lock().unwrap_or_else(PoisonError::into_inner).push(event),
@@ -378,7 +381,7 @@ async fn listen(mut events: Receiver<OrderEvent>, heard: Arc<Mutex<Vec<OrderEven
 
 /// The orders that an event reports as late or too many. Whoever is told that nobody knows is told of each order that
 /// may be his, of which one at the most is.
-fn flagged(event: &OrderEvent) -> Vec<String> {
+pub(crate) fn flagged(event: &OrderEvent) -> Vec<String> {
     match event {
         OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => {
             vec![order_id.clone()]

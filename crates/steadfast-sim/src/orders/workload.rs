@@ -116,6 +116,9 @@ impl Wanted {
 }
 
 impl Shape {
+    /// An order that is completed as soon as it is placed.
+    pub(crate) const MARKET: Self = Self(1);
+
     pub(crate) fn order(self) -> Result<OrderRequest, InvalidOrder> {
         let (symbol, rest) = (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL);
         let (terms, rest) = (rest % 7, rest / 7);

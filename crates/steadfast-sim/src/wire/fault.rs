@@ -71,8 +71,8 @@ const IN_DOUBT: [Fault; 23] = gateway!(doubt:
 );
 
 /// What can happen to an order. The index is the choice; new ones go to the end, so that old tapes stay good.
-const PLACE: [Fault; 32] = {
-    let mut all = [Fault::NONE; 32];
+const PLACE: [Fault; 38] = {
+    let mut all = [Fault::NONE; 38];
     let mut index = 0;
     while index < IN_DOUBT.len() {
         all[index + 1] = IN_DOUBT[index];
@@ -86,10 +86,20 @@ const PLACE: [Fault; 32] = {
     all[29] = Fault::definite("quota.storm", Way::Through, &["quota.storm"]);
     all[30] = Fault::definite("quota.storm-retry-after", Way::Through, &["quota.storm-retry-after"]);
     all[31] = Fault::definite("auth.token-revoked", Way::Through, &["auth.token-revoked"]);
+    all[32] = Fault::definite("placement.double-forward", Way::Through, &["placement.double-forward"]);
+    all[33] = Fault::doubt("placement.400-unknown-applied", Way::Through, &["placement.400-unknown-applied"]);
+    all[34] = Fault::doubt(
+        "placement.400-unknown-not-applied",
+        Way::Through,
+        &["placement.400-unknown-not-applied"],
+    );
+    all[35] = Fault::doubt("answer.empty", Way::Through, &["answer.empty"]);
+    all[36] = Fault::doubt("answer.html-502", Way::Through, &["answer.html-502"]);
+    all[37] = Fault::doubt("answer.s-unknown", Way::Through, &["answer.s-unknown"]);
     all
 };
 
-const LIST: [Fault; 12] = [
+const LIST: [Fault; 16] = [
     Fault::NONE,
     Fault::definite("list.504", Way::Through, &["list.504"]),
     Fault::definite("list.429", Way::Through, &["list.429"]),
@@ -102,6 +112,10 @@ const LIST: [Fault; 12] = [
     Fault::hiding("list.partial", &["list.partial"]),
     Fault::hiding("list.open-only", &["list.open-only"]),
     Fault::definite("list.401", Way::Through, &["list.401"]),
+    Fault::definite("list.403", Way::Through, &["list.403"]),
+    Fault::definite("list.500", Way::Through, &["list.500"]),
+    Fault::definite("list.502", Way::Through, &["list.502"]),
+    Fault::definite("list.503", Way::Through, &["list.503"]),
 ];
 
 const CANCEL: [Fault; 7] = [

@@ -96,6 +96,13 @@ impl Weather {
         }
     }
 
+    /// Takes out identifiers that are listed as numbers: one with leading zeros is then another one.
+    pub(crate) fn list_ids_as_they_are(&mut self) {
+        if self.form.name == "list.numeric-ids" {
+            self.form = Fault::NONE;
+        }
+    }
+
     /// Spares what is sent again, and takes out the one answer after which an order that is absent stays in doubt.
     pub(crate) fn spare_what_could_be_resolved(&mut self) {
         self.mild = true;

@@ -56,7 +56,9 @@ async fn answer_all(mut stream: BufReader<tokio::net::TcpStream>, rest_of_answer
 /// An order, and a read, which has no body.
 fn requests(base: &str) -> [Request<Full<Bytes>>; 2] {
     [
-        Request::post(format!("{base}/api/oms/place-order")).body(Full::from("symId=EQT_INFY_EQ_NSE")).unwrap(),
+        Request::post(format!("{base}/api/oms/place-order"))
+            .body(Full::from("symId=EQT_INFY_EQ_NSE"))
+            .unwrap(),
         Request::get(format!("{base}/api/oms/orders")).body(Full::default()).unwrap(),
     ]
 }
