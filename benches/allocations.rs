@@ -98,8 +98,7 @@ async fn count<S>(service: &mut S, call: Call<'_>, first: u64) -> Result<Stats, 
 where
     S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>,
 {
-    let requests =
-        (first..first + TIMES).map(|number| call(number + 1)).collect::<Result<Vec<_>, _>>()?;
+    let requests = (first..first + TIMES).map(|number| call(number + 1)).collect::<Result<Vec<_>, _>>()?;
     let region = Region::new(COUNTED);
     for request in requests {
         poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;

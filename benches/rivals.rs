@@ -19,7 +19,7 @@ use steadfast::{
     deadline::DeadlineLayer,
     spec::Routes,
 };
-use steadfast_sandbox::{Body, NoAnswer, Credentials};
+use steadfast_sandbox::{Body, Credentials, NoAnswer};
 use tokio::time::{Instant, Sleep, sleep};
 use tower::{
     Service, ServiceBuilder, ServiceExt,

@@ -15,7 +15,7 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use steadfast_sandbox::{Body, NoAnswer, Gateway};
+use steadfast_sandbox::{Body, Gateway, NoAnswer};
 use tokio::time::{Instant, sleep};
 use tower::Service;
 

@@ -5,8 +5,8 @@ use steadfast_spec::{Lane, Scope, Zone};
 
 use crate::{
     Answer, Ask, Decision, Event, Grant, Loss, Nanos, Refusal, Snapshot, WaiterId, ZoneId, builder::Settings,
-    ceilings::LANES, decision::LedgerSet, freeze::Verdict, ledger::Ledger, queue::Answered, rules::Rules, start::Start,
-    time::LATEST,
+    ceilings::LANES, decision::LedgerSet, freeze::Verdict, ledger::Ledger, queue::Answered, rules::Rules,
+    start::Start, time::LATEST,
 };
 
 mod memory;

@@ -160,7 +160,6 @@ mod tests {
     fn every_fault_strikes_on_its_day_and_breaks_no_promise() {
         let deep = std::env::var_os("STEADFAST_DEEP").is_some();
         let args = Args { json: false, fault: None, times: if deep { 20 } else { 1 }, seed: 0, days: 40 };
-        // The two that take gigabytes have the deep stage.
         let report = play(&args).unwrap();
         assert_eq!((report.fired, report.items), (Fault::ALL.len(), Fault::ALL.len()));
         assert_eq!(report.violations, 0, "{:?}", report.faults);

@@ -56,7 +56,9 @@ where
 }
 
 /// The same service, for requests with another body.
-pub(crate) fn of_any_body<A>(service: Boxed) -> BoxCloneSyncService<Request<A>, Response<Full<Bytes>>, BoxError>
+pub(crate) fn of_any_body<A>(
+    service: Boxed,
+) -> BoxCloneSyncService<Request<A>, Response<Full<Bytes>>, BoxError>
 where
     A: http_body::Body<Data = Bytes> + Send + 'static,
     A::Error: Into<BoxError>,
