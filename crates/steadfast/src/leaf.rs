@@ -20,7 +20,7 @@
 //!
 //! # HTTP/2
 //!
-//! With the feature `http2` and [`Transport::http2`](crate::Transport::http2), or over a client of the caller's own that
+//! With the feature `http2` and `Transport::http2`, or over a client of the caller's own that
 //! speaks it. hyper queues a request's head and then polls its body as soon as the service's window has room for a byte, so
 //! an order's form leaves with that poll at the earliest, as under HTTP/1.1. Only a stream that the service refused
 //! (`REFUSED_STREAM`) is known not to have been processed after that; every other reset, a `GOAWAY` and a lost connection
