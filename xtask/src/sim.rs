@@ -11,9 +11,9 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     let root = root::find();
     let mut command = cargo(&root);
     command.args(["run", "--release", "--quiet", "--package", "steadfast-sim", "--"]).args(words);
-    // A campaign keeps the sums of each commit apart.
-    if let Some(commit) = commit(&root) {
-        command.env("STEADFAST_COMMIT", commit);
+    // A campaign keeps the sums of each state of the code apart.
+    if let Some(crates) = crates(&root) {
+        command.env("STEADFAST_COMMIT", crates);
     }
     match command.status() {
         Ok(status) => {
@@ -26,10 +26,17 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     }
 }
 
-/// The commit that the working tree stands on, and whether it differs from it; `None` outside a clone.
-pub(crate) fn commit(root: &Path) -> Option<String> {
-    let describe = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
-    let output = Command::new("git").current_dir(root).args(describe).output().ok()?;
-    let name = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;
-    Some(name.trim().to_owned())
+/// The committed state of our crates, and whether the working tree differs from it; `None` outside a clone.
+///
+/// It is the hash of a folder, not of a commit: one that changes only pages tests the same code, with the same seeds.
+pub(crate) fn crates(root: &Path) -> Option<String> {
+    let committed = git(root, &["rev-parse", "--short=12", "HEAD:crates"])?;
+    let changed = git(root, &["status", "--porcelain", "--", "crates"])?;
+    Some(if changed.is_empty() { committed } else { format!("{committed}-dirty") })
+}
+
+fn git(root: &Path, words: &[&str]) -> Option<String> {
+    let output = Command::new("git").current_dir(root).args(words).output().ok()?;
+    let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;
+    Some(text.trim().to_owned())
 }

@@ -57,7 +57,7 @@ pub struct Args {
     /// Runs these seeds: `A..B`, B excluded, or `A..`.
     #[arg(long, value_name = "A..B", default_value = "0..")]
     pub seeds: Seeds,
-    /// Begins with a seed of the commit's own, so that each commit runs other seeds, and always the same ones.
+    /// Begins with a seed of the code's own, so that each state of it runs other seeds, and always the same ones.
     #[arg(long, conflicts_with_all = ["seed", "seeds", "tape"])]
     pub seeds_of_commit: bool,
     /// Replays a tape, such as a failure leaves behind.
@@ -70,7 +70,7 @@ pub struct Args {
     /// run in slices and killed at any time.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "tape"])]
     pub state: Option<PathBuf>,
-    /// The commit that the sums of a campaign are kept for.
+    /// The commit, or the hash of our crates, that the sums of a campaign are kept for.
     #[arg(long, value_name = "HASH", env = "STEADFAST_COMMIT", default_value = "", hide_env = true)]
     pub commit: String,
     /// Ends with the first seed that breaks a promise, and only names it.
@@ -234,7 +234,7 @@ fn campaign(args: &Args) -> Campaign {
     campaign
 }
 
-/// Where the seeds of a commit begin; a tree that differs from its commit has those of the commit.
+/// Where the seeds of a state of the code begin; a tree that differs from it has the same.
 fn first_seed(commit: &str) -> u64 {
     let commit = commit.trim_end_matches("-dirty");
     // No more digits than a number in JSON holds, and a million apart, so that two commits share no seed.

@@ -151,9 +151,9 @@ pub(super) fn schedules(workspace: &Workspace, package: &str, names: &str) -> Co
 pub(super) fn simulation(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = cargo(&workspace.root);
     command.args(["run", "--profile", "deep", "--quiet", "--package", "steadfast-sim", "--"]).args(arguments);
-    // Seeds begin where the commit says.
-    if let Some(commit) = sim::commit(&workspace.root) {
-        command.env("STEADFAST_COMMIT", commit);
+    // Seeds begin where the state of the code says.
+    if let Some(crates) = sim::crates(&workspace.root) {
+        command.env("STEADFAST_COMMIT", crates);
     }
     command
 }
