@@ -17,7 +17,7 @@ usage: cargo xtask <command>
   evidence         what stands behind each promise, measured anew; `--only F8` one row, `--json` for programs
   mutants [CRATE]  mutants of the crates that decide about money: CI's sample, or all of one crate, which takes hours
   planted          plants every bug that the tree knows and says what found it; `--only NAME`, `--json`
-  sim NAME …       simulations, `limits` or `orders`, each with `--json`; `sim --help` tells the rest";
+  sim NAME …       simulations: `limits`, `orders`, `scripts`, `catalogue`, `requests`; `sim --help` tells the rest";
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

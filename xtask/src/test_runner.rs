@@ -23,9 +23,10 @@ impl TestRunner {
         let mut command = cargo(root);
         match self {
             Self::Nextest => command.args(["nextest", "run"]),
-            Self::Libtest => command.args(["test", "--lib", "--bins", "--tests"]),
+            Self::Libtest => command.arg("test"),
         };
-        command.args(["--workspace", "--no-fail-fast"]);
+        // Examples and benches hold no tests.
+        command.args(["--lib", "--bins", "--tests", "--workspace", "--no-fail-fast"]);
         command
     }
 

@@ -75,6 +75,10 @@ impl Tests {
                     "nextest",
                     "run",
                     "--workspace",
+                    // Examples and benches hold no tests.
+                    "--lib",
+                    "--bins",
+                    "--tests",
                     "--no-fail-fast",
                     "--success-output",
                     "final",
