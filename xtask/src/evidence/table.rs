@@ -161,8 +161,9 @@ fn trading_time(figures: &Figures) -> Judgement {
 
 fn verdicts(figures: &Figures) -> Judgement {
     let mut sums = Sums::new(figures);
-    let undecided = sums.of(&["orders", "pipe"], "undecided");
-    let unresolved = sums.of(&["orders", "pipe"], "unresolved");
+    let stages = ["orders", "pipe"];
+    let undecided = sums.of(&stages, "undecided") + sums.of(&stages, "stuck");
+    let unresolved = sums.of(&stages, "unresolved");
     let plain = sums.one("plain", "unresolved");
     let value = format!("{undecided}; {plain} ({} unresolved with every axis drawn)", count(unresolved));
     sums.judge(undecided + plain == 0.0, value)

@@ -144,7 +144,10 @@ impl Judgement {
         for twins in twins.values() {
             judged.count(twins, &session.flagged);
         }
+        // Nobody can keep a gateway from placing one request twice, but the client adds none. It reports those that a list
+        // shows it, and whoever is never in doubt reads no list.
         judged.duplicated = judged.duplicated.saturating_sub(judged.doubled);
+        judged.unflagged = judged.unflagged.saturating_sub(judged.doubled);
         judged
     }
 
@@ -170,8 +173,6 @@ impl Judgement {
         ];
         let bounded = [("duplicated", self.duplicated), ("denied", self.denied)];
         let unbounded = [("unflagged", self.unflagged)];
-        // Nobody can keep a gateway from placing one request twice, but the client adds none. It reports those that a
-        // list shows it, and whoever is never in doubt reads no list.
         let doubled = [("duplicated", self.duplicated)];
         let more: &[_] = match world.expected {
             Expected::WithinTheBound if self.doubled == 0 => &bounded,
