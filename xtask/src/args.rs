@@ -15,7 +15,7 @@ usage: cargo xtask <command>
                    instructions, allocations and bytes against their ceilings, `--set-ceilings` moves those;
                    NAME: limiter, overhead, burst
   evidence         what stands behind each promise, measured anew; `--only F8` one row, `--json` for programs
-  mutants [CRATE]  mutants of the crates that decide about money: CI's sample, or all of one crate, which takes hours
+  mutants [CRATE]  mutants of the crates that decide about money: a sample, or all of one crate, which takes hours
   planted          plants every bug that the tree knows and says what found it; `--only NAME`, `--json`
   sim NAME …       simulations: `limits`, `orders`, `scripts`, `catalogue`, `requests`; `sim --help` tells the rest";
 

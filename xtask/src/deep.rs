@@ -19,7 +19,6 @@ use self::table::TABLE;
 use self::what::What;
 use crate::bench;
 use crate::metadata::Workspace;
-use crate::mutants;
 use crate::planted;
 use crate::report::Report;
 use crate::runner;
@@ -71,7 +70,6 @@ impl Deep {
                 runner::judge(&mut command, self.time_box, |line| figures.read(self.key, line))
             }
             What::Planted => planted::check_all(workspace, |line| figures.read(self.key, line)),
-            What::Mutants => mutants::sample(workspace, self.time_box, figures),
             What::Costs => Ok(Report::of_tests(bench::check_all(workspace)?, None)),
         }
     }

@@ -43,7 +43,6 @@ mod tools;
 
 use std::env;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Result;
 
@@ -95,10 +94,7 @@ fn run(verb: Verb) -> Result<Tally> {
         Verb::Ci => stage::run_all(plain::STAGES, &workspace),
         Verb::Deep => return prove(&workspace),
         Verb::Mutants(Some(package)) => return mutants::all_of(&workspace, &package),
-        Verb::Mutants(None) => {
-            let report = mutants::sample(&workspace, Duration::MAX, &mut Figures::default())?;
-            return Ok(report.tally);
-        }
+        Verb::Mutants(None) => return mutants::sample(&workspace),
     };
     console::say(format_args!("\n{summary}"));
     Ok(summary.tally())

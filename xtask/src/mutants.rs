@@ -1,21 +1,18 @@
 //! Mutants: small changes to our own code, one at a time, that its tests have to notice.
 //!
-//! CI tries a fixed sample, always the same for the same code. `cargo xtask mutants PACKAGE` tries all of one crate,
-//! which takes hours. Those that no test can tell from the code are excluded in `.cargo/mutants.toml`, each with its
+//! `cargo xtask mutants` tries a fixed sample, always the same for the same code; `cargo xtask mutants PACKAGE` all of one
+//! crate, which takes hours. CI does neither yet. Those that no test can tell from the code are excluded in `.cargo/mutants.toml`, each with its
 //! reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::console;
-use crate::deep::Figures;
 use crate::metadata::Workspace;
 use crate::process;
-use crate::report::Report;
 use crate::root::cargo;
 use crate::runner;
 use crate::tally::Tally;
@@ -26,20 +23,16 @@ const VERSION: &str = "27.1.0";
 /// The crates that decide about money.
 const PACKAGES: &[&str] = &["steadfast-limit", "steadfast-dedup", "steadfast-auth", "steadfast-retry"];
 
-/// How many of their mutants CI tries.
+/// How many of their mutants the sample has.
 const SAMPLE: usize = 6;
 
 /// Tries the sample; each mutant is one check.
-pub(crate) fn sample(workspace: &Workspace, limit: Duration, figures: &mut Figures) -> Result<Report> {
+pub(crate) fn sample(workspace: &Workspace) -> Result<Tally> {
     let tool = Tool::ready(workspace)?;
     let all = tool.count(workspace, PACKAGES)?;
     // The first of so many equal parts holds mutants from all over the crates.
     let shard = format!("0/{}", (all / SAMPLE).max(1));
-    let tally = tool.run(workspace, PACKAGES, &["--shard", &shard, "--sharding", "round-robin"], limit)?;
-    let line = format!("figures: viable={} caught={}", tally.total(), tally.passed);
-    console::say(&line);
-    figures.read("mutants", &line);
-    Ok(Report::of_tests(tally, None))
+    tool.run(workspace, PACKAGES, &["--shard", &shard, "--sharding", "round-robin"])
 }
 
 /// Tries every mutant of a crate.
@@ -48,7 +41,7 @@ pub(crate) fn all_of(workspace: &Workspace, package: &str) -> Result<Tally> {
         workspace.members.iter().any(|member| member.name == package),
         "`mutants {package}`: no such crate"
     );
-    Tool::ready(workspace)?.run(workspace, &[package], &[], Duration::MAX)
+    Tool::ready(workspace)?.run(workspace, &[package], &[])
 }
 
 /// `cargo-mutants`, wherever it is.
@@ -86,20 +79,14 @@ impl Tool {
     }
 
     /// Runs mutants, each against the tests of its own crate. Passed are the caught, failed the missed.
-    fn run(
-        &self,
-        workspace: &Workspace,
-        packages: &[&str],
-        which: &[&str],
-        limit: Duration,
-    ) -> Result<Tally> {
+    fn run(&self, workspace: &Workspace, packages: &[&str], which: &[&str]) -> Result<Tally> {
         let folder = workspace.target.join("mutants");
         fs::create_dir_all(&folder)?;
         let mut command = self.command(workspace, packages);
         command.args(which).arg("--output").arg(&folder).args(["--colors", "never", "--annotations", "none"]);
         // The copy of the tree has a target folder of its own.
         command.env_remove("CARGO_TARGET_DIR");
-        let ending = process::stream(&mut command, Some(limit), |_, line| console::say(line))?;
+        let ending = process::stream(&mut command, None, |_, line| console::say(line))?;
         let found = folder.join("mutants.out");
         let passed = lines(&found, "caught")? + lines(&found, "timeout")?;
         let tally = Tally { passed, failed: lines(&found, "missed")? };

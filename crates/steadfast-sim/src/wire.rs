@@ -169,6 +169,7 @@ impl Wire {
         let call = shared.number(&parts);
         let fault = shared.choose(call, &parts);
         if fault.way == Way::Refused {
+            shared.struck(fault);
             sleep(Duration::from_millis(20)).await;
             return Err(Broken::Refused);
         }
@@ -286,9 +287,15 @@ impl Shared {
                 state.doubted.insert(call.of);
             }
         }
+        drop(state);
+        self.struck(fault);
+    }
+
+    fn struck(&self, fault: Fault) {
         if fault.name.is_empty() {
             return;
         }
+        let mut state = self.state();
         match state.struck.iter_mut().find(|(name, _)| *name == fault.name) {
             Some((_, times)) => *times += 1,
             None => state.struck.push((fault.name, 1)),

@@ -92,7 +92,7 @@ pub(crate) const TABLE: &[Deep] = &[
             "orders",
             "--plain",
             "--orders",
-            "50000",
+            "20000",
             "--seconds",
             "40",
             "--rivals-every",
@@ -144,6 +144,5 @@ pub(crate) const TABLE: &[Deep] = &[
         5,
     ),
     Deep::new("planted", "planted bugs", What::Planted, 30),
-    Deep::new("mutants", "mutants of our own code", What::Mutants, 20),
     Deep::new("costs", "instructions and allocations", What::Costs, 15),
 ];

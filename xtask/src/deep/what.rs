@@ -32,8 +32,6 @@ pub(crate) enum What {
     Simulation(&'static [&'static str]),
     /// Every planted bug, in a build of its own.
     Planted,
-    /// A sample of mutants, which the tests have to catch.
-    Mutants,
     /// Counts that no busy machine changes, against their ceilings.
     Costs,
 }

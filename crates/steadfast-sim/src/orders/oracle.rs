@@ -113,8 +113,7 @@ impl Judgement {
                 Some(Told::Placed(order_id)) => {
                     if !exists.contains(order_id.as_str()) {
                         judged.lost += 1;
-                    } else if session.foreign.get(order_id) == Some(&wanted.shape) && claimed.insert(order_id)
-                    {
+                    } else if looks_foreign(session, order_id, wanted.shape) && claimed.insert(order_id) {
                         judged.adopted += 1;
                     } else if shape_of.get(order_id.as_str()) != Some(&wanted.shape)
                         || !claimed.insert(order_id)
@@ -236,6 +235,13 @@ impl Judgement {
             *sum += more;
         }
     }
+}
+
+/// True if it is somebody else's order that the lists do not tell from one of this shape.
+fn looks_foreign(session: &Session, order_id: &str, shape: Shape) -> bool {
+    session.foreign.get(order_id).is_some_and(|&foreign| {
+        foreign == shape || (session.hides_prices && foreign.is_alike_without_prices(shape))
+    })
 }
 
 /// The orders beyond the first of each name, where a gateway has passed requests on twice.

@@ -8,7 +8,7 @@ use steadfast::{
     BoxError,
     dedup::{OrderEvent, Settings},
 };
-use steadfast_sandbox::{ListOrder, ListScope, OrderIds, RetryAfter, Sandbox, State};
+use steadfast_sandbox::{ListOrder, ListScope, OrderIds, Prices, RetryAfter, Sandbox, State};
 use tokio::{
     runtime::{Builder, Handle},
     sync::broadcast::{Receiver, error::RecvError},
@@ -82,6 +82,8 @@ pub(crate) struct Session {
     pub(crate) foreign: BTreeMap<String, Shape>,
     /// True if the gateway counts as its table of zones says.
     pub(crate) counts_as_documented: bool,
+    /// True if some list hid the prices of orders.
+    pub(crate) hides_prices: bool,
     /// Tasks that still ran when the trading day was over and everything long dropped.
     pub(crate) tasks: usize,
 }
@@ -162,6 +164,7 @@ async fn trade(
                 written: Counts::default(),
                 foreign: BTreeMap::new(),
                 counts_as_documented: true,
+                hides_prices: false,
                 tasks: 0,
             }
         }
@@ -232,11 +235,14 @@ async fn trade(
                 written: written.map(|journal| journal.counts()).unwrap_or_default(),
                 foreign: foreign.take(),
                 counts_as_documented: true,
+                hides_prices: false,
                 tasks: 0,
             }
         }
     };
     session.counts_as_documented = reading.axes.counts_as_documented();
+    session.hides_prices = reading.axes.prices != Prices::default()
+        || session.seen.struck.iter().any(|(name, _)| *name == "list.missing-price");
     Ok(session)
 }
 

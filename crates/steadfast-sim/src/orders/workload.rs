@@ -116,6 +116,13 @@ impl Wanted {
 }
 
 impl Shape {
+    /// True if a list without prices does not tell the two apart.
+    pub(crate) fn is_alike_without_prices(self, other: Self) -> bool {
+        let (ours, theirs) = (self.0 % PER_SYMBOL, other.0 % PER_SYMBOL);
+        let terms = |rest: u32| &TERMS[(rest % 7) as usize][..3];
+        self.0 / PER_SYMBOL == other.0 / PER_SYMBOL && ours / 7 == theirs / 7 && terms(ours) == terms(theirs)
+    }
+
     /// An order that is completed as soon as it is placed.
     pub(crate) const MARKET: Self = Self(1);
 

@@ -108,6 +108,7 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
         written: Counts::default(),
         foreign: BTreeMap::new(),
         counts_as_documented: fault.group() != "quota",
+        hides_prices: false,
         tasks: 0,
     };
     let mut wanted = morning;
