@@ -19,10 +19,6 @@ const fn schedules(package: &'static str, names: &'static str) -> What {
     What::Schedules { package, names }
 }
 
-/// Where the orders' seeds begin: at those of the state of the code that was last run in full. `--seeds-of-commit` draws
-/// others for each state, and is how new ones are looked for.
-const SEEDS: &str = "3147856343000000..";
-
 pub(crate) const TABLE: &[Deep] = &[
     Deep::new("corpora", "fuzz corpora", What::Corpora, 5),
     Deep::new("properties", "long property tests", What::Properties, 20),
@@ -80,10 +76,9 @@ pub(crate) const TABLE: &[Deep] = &[
         "orders while answers get lost",
         What::Simulation(&[
             "orders",
-            "--seeds",
-            SEEDS,
+            "--seeds-of-commit",
             "--orders",
-            "1700000",
+            "2050000",
             "--seconds",
             "720",
             "--demand-existence",
@@ -138,8 +133,7 @@ pub(crate) const TABLE: &[Deep] = &[
         "orders over connections that break anywhere",
         What::Simulation(&[
             "orders",
-            "--seeds",
-            SEEDS,
+            "--seeds-of-commit",
             "--wire",
             "pipe",
             "--orders",

@@ -9,7 +9,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         id: "F1",
         what: "simulated orders over the whole stack, in process and over real hyper connections",
-        target: "≥ 80,000 seeds, ≥ 1,700,000 orders: 0 duplicated, 0 lost, 0 wrongly claimed",
+        target: "≥ 100,000 seeds, ≥ 2,000,000 orders: 0 duplicated, 0 lost, 0 wrongly claimed",
         stages: &["orders", "pipe"],
         judge: By::Figures(orders),
     },
@@ -152,7 +152,7 @@ fn orders(figures: &Figures) -> Judgement {
         count(orders),
         count(doubts),
     );
-    let holds = duplicated + lost + claimed == 0.0 && seeds >= 80_000.0 && orders >= 1_700_000.0;
+    let holds = duplicated + lost + claimed == 0.0 && seeds >= 100_000.0 && orders >= 2_000_000.0;
     sums.judge(holds, value).with_seeds(figures.word("orders", "seed_range"))
 }
 

@@ -86,7 +86,8 @@ impl Judgement {
                 shape_of.insert(&order.order_id, shape);
             }
         }
-        let surplus = surplus(session);
+        let foreign = session.foreign.iter().map(|(order_id, &shape)| (order_id.as_str(), shape));
+        shape_of.extend(foreign);
         let exists: BTreeSet<&str> =
             session.truth.orders.iter().map(|order| order.order_id.as_str()).collect();
         let crash = session.crash.clone().unwrap_or_default();
@@ -106,6 +107,7 @@ impl Judgement {
             ..Self::default()
         };
         let mut claimed: BTreeSet<&str> = BTreeSet::new();
+        let mut mistaken = Vec::new();
         for (wanted, told) in workload.wanted.iter().zip(&session.told) {
             let twins = twins.entry(wanted.shape).or_default();
             twins.wanted += 1;
@@ -113,17 +115,15 @@ impl Judgement {
                 Some(Told::Placed(order_id)) => {
                     if !exists.contains(order_id.as_str()) {
                         judged.lost += 1;
-                    } else if looks_foreign(session, order_id, wanted.shape) && claimed.insert(order_id) {
-                        judged.adopted += 1;
-                    } else if shape_of.get(order_id.as_str()) != Some(&wanted.shape)
-                        || !claimed.insert(order_id)
-                    {
-                        // In a list without prices nobody can tell a gateway's own duplicate from a near twin of it.
-                        if surplus.contains(order_id.as_str()) && claimed.insert(order_id) {
-                            judged.adopted += 1;
-                        } else {
-                            judged.wrongly_claimed += 1;
+                        continue;
+                    }
+                    match shape_of.get(order_id.as_str()) {
+                        _ if !claimed.insert(order_id) => judged.wrongly_claimed += 1,
+                        None => judged.wrongly_claimed += 1,
+                        Some(shape) if *shape == wanted.shape => {
+                            judged.adopted += u64::from(session.foreign.contains_key(order_id));
                         }
+                        Some(&shape) => mistaken.push((wanted.shape, shape)),
                     }
                 }
                 Some(Told::Rejected) => {
@@ -140,6 +140,10 @@ impl Judgement {
                 None => judged.stuck += 1,
             }
         }
+        let mistakes = mistaken.len() as u64;
+        let wrong = unexcused(session.hides_prices, mistaken, left_over(session, &shape_of));
+        judged.wrongly_claimed += wrong;
+        judged.adopted += mistakes - wrong;
         for twins in twins.values() {
             judged.count(twins, &session.flagged);
         }
@@ -237,22 +241,34 @@ impl Judgement {
     }
 }
 
-/// True if it is somebody else's order that the lists do not tell from one of this shape.
-fn looks_foreign(session: &Session, order_id: &str, shape: Shape) -> bool {
-    session.foreign.get(order_id).is_some_and(|&foreign| {
-        foreign == shape || (session.hides_prices && foreign.is_alike_without_prices(shape))
-    })
+/// How many of the claims of an order of other terms (what was wanted, what was claimed) the client could have kept from.
+///
+/// It could not where the claimed order is one too many of its terms, because of somebody else or of the gateway itself, and
+/// no list tells those terms from the wanted ones. Whoever takes such an order leaves his own over to the next, if there
+/// is one.
+fn unexcused(hides_prices: bool, mut mistaken: Vec<(Shape, Shape)>, mut left_over: Vec<Shape>) -> u64 {
+    let excuse = |mistaken: &[(Shape, Shape)], left_over: &[Shape]| {
+        mistaken.iter().enumerate().find_map(|(claim, (wanted, claimed))| {
+            let order = left_over.iter().position(|order| order == claimed)?;
+            let same = hides_prices && wanted.is_alike_without_prices(*claimed);
+            same.then_some((claim, order))
+        })
+    };
+    while let Some((claim, order)) = excuse(&mistaken, &left_over) {
+        left_over[order] = mistaken.swap_remove(claim).0;
+    }
+    mistaken.len() as u64
 }
 
-/// The orders beyond the first of each name, where a gateway has passed requests on twice.
-fn surplus(session: &Session) -> BTreeSet<&str> {
-    if session.seen.struck.iter().all(|(name, _)| *name != DOUBLED) {
-        return BTreeSet::new();
-    }
+/// The terms of the orders that no caller asked for: somebody else's, and those beyond the first of each name where a
+/// gateway has passed requests on twice.
+fn left_over(session: &Session, shape_of: &BTreeMap<&str, Shape>) -> Vec<Shape> {
+    let doubles = session.seen.struck.iter().any(|(name, _)| *name == DOUBLED);
     let mut seen = BTreeSet::new();
-    let orders = session.truth.orders.iter();
+    let orders = session.truth.orders.iter().filter(|_| doubles);
     let again = orders.filter(|order| order.intent.as_deref().is_some_and(|name| !seen.insert(name)));
-    again.map(|order| order.order_id.as_str()).collect()
+    let again = again.filter_map(|order| shape_of.get(order.order_id.as_str()));
+    again.chain(session.foreign.values()).copied().collect()
 }
 
 /// How late orders may be in a campaign, and so what its clients promise.
@@ -262,4 +278,30 @@ pub(crate) enum Expected {
     WithinTheBound,
     /// Every order that is twice is reported.
     Later,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_of_other_terms_is_excused_only_by_an_order_left_over_that_no_list_tells_from_it() {
+        let (one, near, far) = (Shape::LIMIT, Shape::LIMIT_AT_ANOTHER_PRICE, Shape::MARKET);
+        let first = || vec![(near, one)];
+        assert_eq!(unexcused(true, first(), vec![one]), 0);
+        assert_eq!(unexcused(false, first(), vec![one]), 1, "lists show the prices");
+        assert_eq!(unexcused(true, first(), vec![near]), 1, "another order is left over");
+        assert_eq!(
+            unexcused(true, vec![(far, one)], vec![one]),
+            1,
+            "the terms differ in more than the price"
+        );
+        assert_eq!(
+            unexcused(true, vec![(near, one), (one, near)], Vec::new()),
+            2,
+            "they only changed places"
+        );
+        assert_eq!(unexcused(true, vec![(near, one), (near, one)], vec![one]), 1, "one is left over");
+        assert_eq!(unexcused(true, vec![(one, near), (near, one)], vec![one]), 0, "who took it left his own");
+    }
 }

@@ -125,6 +125,10 @@ impl Shape {
 
     /// An order that is completed as soon as it is placed.
     pub(crate) const MARKET: Self = Self(1);
+    #[cfg(test)]
+    pub(crate) const LIMIT: Self = Self(0);
+    #[cfg(test)]
+    pub(crate) const LIMIT_AT_ANOTHER_PRICE: Self = Self(6);
 
     pub(crate) fn order(self) -> Result<OrderRequest, InvalidOrder> {
         let (symbol, rest) = (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL);
