@@ -5,6 +5,7 @@
 mod account;
 mod arena;
 mod auth;
+mod core_dump;
 mod demo;
 mod doctor;
 mod exit;
@@ -52,7 +53,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let ended = log().and_then(|()| match args.verb {
+    let ended = core_dump::forbid().and_then(|()| log()).and_then(|()| match args.verb {
         Verb::Auth(args) => run(auth::run(args)),
         Verb::Doctor(args) => run(doctor::run(args)),
         Verb::Login(args) => run(login::run(args)),

@@ -30,7 +30,7 @@ pub(crate) async fn interrupt(child: &Child) {
 /// A sandbox on a free port.
 pub(crate) struct RunningSandbox {
     pub(crate) facts: serde_json::Value,
-    _child: Child,
+    child: Child,
     // Held open, so that the command does not print into a closed pipe.
     _stdout: BufReader<ChildStdout>,
 }
@@ -42,11 +42,16 @@ impl RunningSandbox {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).await.unwrap();
-        Self { facts: serde_json::from_str(&line).unwrap(), _child: child, _stdout: stdout }
+        Self { facts: serde_json::from_str(&line).unwrap(), child, _stdout: stdout }
     }
 
     pub(crate) fn fact(&self, name: &str) -> &str {
         self.facts[name].as_str().unwrap()
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().unwrap()
     }
 
     /// `host:port` of the gateway.

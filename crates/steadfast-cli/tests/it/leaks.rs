@@ -121,3 +121,14 @@ async fn the_journals_hold_no_piece_of_a_secret() {
         }
     }
 }
+
+/// The memory of a process holds its secrets for as long as it runs.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_command_leaves_a_core_dump() {
+    let sandbox = RunningSandbox::start(&[]).await;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", sandbox.pid())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    let words: Vec<&str> = core.split_whitespace().collect();
+    assert_eq!(words[4..6], ["0", "0"], "{core}");
+}
