@@ -18,7 +18,7 @@ mod world;
 use crate::{policy::KeyPolicy, rules::Rules};
 
 /// How large the model is, and what may go wrong in it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Model {
     intents: u64,
     attempts: u32,
@@ -116,6 +116,8 @@ enum Record {
 #[derive(Default, Debug)]
 struct Found {
     states: usize,
+    /// Whether there are more states than were to be visited.
+    cut: bool,
     duplicates: usize,
     double_claims: usize,
     /// Callers that were told of an order that was not what they had asked for.

@@ -1,30 +1,50 @@
-//! Every state that can be reached, those in the fewest moves first.
+//! Every state that can be reached.
+//!
+//! A state that was met is remembered by 128 bits: for two of a hundred million states to share them by chance has odds
+//! of one in 10²². What takes memory is then the worlds that are still to be looked at: many of them if those in the
+//! fewest moves go first, and a few hundred if the latest does.
 
-use std::collections::{HashMap, VecDeque, hash_map::Entry};
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::{BuildHasherDefault, DefaultHasher, Hasher},
+    rc::Rc,
+};
 
 use super::{
     Found, Model, Move,
     world::{World, orders, records},
 };
 
-pub(super) fn explore(model: Model, until_wrong: bool) -> Found {
-    explore_up_to(usize::MAX, model, until_wrong)
+/// Which of the states that were met is looked at next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The one in the fewest moves: what is found first is the shortest way to it.
+    Nearest,
+    /// The latest: all states, in little memory.
+    Latest,
 }
 
-/// Visits at most so many states, those that are reached in the fewest moves first.
-pub(super) fn explore_up_to(most: usize, model: Model, until_wrong: bool) -> Found {
+pub(super) fn explore(model: Model, until_wrong: bool) -> Found {
+    explore_up_to(usize::MAX, Next::Nearest, model, until_wrong)
+}
+
+/// Visits at most so many states.
+pub(super) fn explore_up_to(most: usize, next: Next, model: Model, until_wrong: bool) -> Found {
     let orders = orders();
     let all = records(8);
     let mut found = Found::default();
     let start = World::new(&model, &orders);
-    let mut index: HashMap<Box<[u8]>, u32> = HashMap::new();
-    let mut parents = vec![(0, Move::Foreign)];
-    index.insert(start.key(&model), 0);
-    let mut queue = VecDeque::from([(0_u32, start)]);
+    let mut met = HashSet::<u128, BuildHasherDefault<Spread>>::default();
+    met.insert(fingerprint(&start.key(&model)));
+    let mut ahead = VecDeque::from([(start, None)]);
     let mut moves = Vec::new();
-    while let Some((number, world)) = queue.pop_front() {
+    let take = |ahead: &mut VecDeque<_>| match next {
+        Next::Nearest => ahead.pop_front(),
+        Next::Latest => ahead.pop_back(),
+    };
+    while let Some((world, way)) = take(&mut ahead) {
         if let (Some(wrong), None) = (world.judge(&model, &mut found), &found.trace) {
-            found.trace = Some(format!("{wrong}: {:?}", path(&parents, number)));
+            found.trace = Some(format!("{wrong}: {:?}", path(way.as_ref())));
             if until_wrong {
                 break;
             }
@@ -32,33 +52,63 @@ pub(super) fn explore_up_to(most: usize, model: Model, until_wrong: bool) -> Fou
         if world.double {
             continue;
         }
-        if parents.len() >= most {
+        if met.len() >= most {
+            found.cut = true;
             break;
         }
         world.moves(&model, &mut moves);
         for &made in &moves {
-            let mut next = world.clone();
-            next.make(&model, made, &orders, &all);
-            let fresh = u32::try_from(parents.len()).unwrap();
-            if let Entry::Vacant(entry) = index.entry(next.key(&model)) {
-                entry.insert(fresh);
-                parents.push((number, made));
-                queue.push_back((fresh, next));
+            let mut after = world.clone();
+            after.make(&model, made, &orders, &all);
+            if met.insert(fingerprint(&after.key(&model))) {
+                ahead.push_back((after, Some(Rc::new(Way { made, before: way.clone() }))));
             }
         }
     }
-    found.states = parents.len();
+    found.states = met.len();
     found
 }
 
-/// The moves that led to a state.
-fn path(parents: &[(u32, Move)], mut number: u32) -> Vec<Move> {
+/// The moves that led to a world, kept as long as a world that they led to is still to be looked at.
+struct Way {
+    made: Move,
+    before: Option<Rc<Way>>,
+}
+
+fn path(mut way: Option<&Rc<Way>>) -> Vec<Move> {
     let mut moves = Vec::new();
-    while number != 0 {
-        let (parent, made) = parents[number as usize];
-        moves.push(made);
-        number = parent;
+    while let Some(step) = way {
+        moves.push(step.made);
+        way = step.before.as_ref();
     }
     moves.reverse();
     moves
+}
+
+fn fingerprint(key: &[u8]) -> u128 {
+    let half = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(salt);
+        hasher.write(key);
+        u128::from(hasher.finish())
+    };
+    half(0) << 64 | half(1)
+}
+
+/// Fingerprints are spread evenly already.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write_u128(&mut self, fingerprint: u128) {
+        self.0 = fingerprint as u64;
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only fingerprints are hashed");
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }

@@ -2,34 +2,64 @@
 
 use super::{
     Found, Lists, Model, SMALL,
-    explore::{explore, explore_up_to},
+    explore::{Next, explore, explore_up_to},
 };
 use crate::{policy::KeyPolicy, rules::Rules};
 
-/// So many states, with the worlds that are still to be looked at, are a gigabyte or two and half a minute.
+/// So many states are half a minute.
 const DEEP: usize = 1_000_000;
 
+/// Beyond so many, what was met would take more memory than a large machine has.
+const CAMPAIGN: usize = 220_000_000;
+
+/// How far a run goes: `STEADFAST_DEEP=1` is what CI has time for, and `STEADFAST_DEEP=campaign` every state there is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Plain,
+    Deep,
+    Campaign,
+}
+
+impl Reach {
+    fn of_this_run() -> Self {
+        match std::env::var_os("STEADFAST_DEEP") {
+            None => Self::Plain,
+            Some(word) if word == "campaign" => Self::Campaign,
+            Some(_) => Self::Deep,
+        }
+    }
+}
+
 fn assert_safe(model: Model) -> Found {
-    let found = explore(model, false);
-    assert_eq!((found.duplicates, found.double_claims, found.wrong_claims), (0, 0, 0), "{found:?}");
-    assert_eq!(found.undetected, 0, "{found:?}");
-    println!("figures: states={}", found.states);
-    found
+    assert_safe_up_to(usize::MAX, Next::Nearest, model)
 }
 
 /// The models of millions of states: all of them in a deep run, and as many as a debug build visits in a few seconds
 /// in a plain one.
 fn assert_safe_in_depth(model: Model) -> Found {
-    assert_safe_up_to(usize::MAX, model)
+    match Reach::of_this_run() {
+        Reach::Plain => assert_safe_up_to(20_000, Next::Nearest, model),
+        Reach::Deep | Reach::Campaign => assert_safe_up_to(usize::MAX, Next::Latest, model),
+    }
 }
 
-/// The same for a model with more states than fit into the memory of a machine: those in the fewest moves.
-fn assert_safe_up_to(most: usize, model: Model) -> Found {
-    let deep = std::env::var_os("STEADFAST_DEEP").is_some();
-    let found = explore_up_to(if deep { most } else { 20_000 }, model, false);
+/// The models of more states than a deep run has time for: all of them in a campaign, and those in the fewest moves
+/// otherwise.
+fn assert_safe_at_length(model: Model) -> Found {
+    match Reach::of_this_run() {
+        Reach::Plain => assert_safe_up_to(20_000, Next::Nearest, model),
+        Reach::Deep => assert_safe_up_to(DEEP, Next::Nearest, model),
+        Reach::Campaign => assert_safe_up_to(CAMPAIGN, Next::Latest, model),
+    }
+}
+
+fn assert_safe_up_to(most: usize, next: Next, model: Model) -> Found {
+    let found = explore_up_to(most, next, model, false);
     assert_eq!((found.duplicates, found.double_claims, found.wrong_claims), (0, 0, 0), "{found:?}");
     assert_eq!(found.undetected, 0, "{found:?}");
     println!("figures: states={}", found.states);
+    let reached = if found.cut { "cut at" } else { "all of" };
+    println!("{reached} {} states: {model:?}", found.states);
     found
 }
 
@@ -47,7 +77,7 @@ fn refused_resends_are_no_exception() {
 
 #[test]
 fn three_intents_are_never_placed_four_times() {
-    assert_safe_up_to(DEEP, Model { intents: 3, attempts: 1, ..SMALL });
+    assert_safe_in_depth(Model { intents: 3, attempts: 1, ..SMALL });
 }
 
 #[test]
@@ -73,16 +103,16 @@ fn beyond_the_bound_every_duplicate_is_flagged() {
 fn a_crash_is_nothing_but_doubt() {
     let found = assert_safe(Model { intents: 1, crashes: 1, lossy: true, ..SMALL });
     assert_eq!(found.swapped, 0, "there is nobody to swap with");
-    assert_safe_up_to(DEEP, Model { crashes: 1, ..SMALL });
-    assert_safe_up_to(DEEP, Model { crashes: 1, lossy: true, ..SMALL });
+    assert_safe_at_length(Model { crashes: 1, ..SMALL });
+    assert_safe_at_length(Model { crashes: 1, lossy: true, ..SMALL });
 }
 
 #[test]
 fn refusals_a_foreign_twin_and_a_crash_together_change_nothing() {
     let all = Model { refusals: true, foreign: 1, crashes: 1, lossy: true, ..SMALL };
-    assert_safe_up_to(DEEP, Model { intents: 1, ..all });
-    assert_safe_up_to(DEEP, all);
-    assert_safe_up_to(DEEP, Model { intents: 3, attempts: 1, ..all });
+    assert_safe_at_length(Model { intents: 1, ..all });
+    assert_safe_at_length(all);
+    assert_safe_at_length(Model { intents: 3, attempts: 1, ..all });
 }
 
 /// What is known without a crash stays with its owner; what was learnt last may be lost, and twins may then swap.
@@ -100,7 +130,7 @@ fn one_after_the_other_needs_none_of_the_three_rules() {
     let serial = Model { key_policy: KeyPolicy::Serialize, rules, ..SMALL };
     let found = assert_safe(serial);
     assert_eq!(found.lost, 0);
-    assert_safe_up_to(DEEP, Model { intents: 3, ..serial });
+    assert_safe_at_length(Model { intents: 3, ..serial });
 }
 
 /// What is said in a 200 that says `error` is believed no more and no less than a 504: its order may exist, be late, or
@@ -111,7 +141,7 @@ fn answers_that_forbid_a_resend_place_nothing_twice_and_hide_nothing() {
     assert_safe(Model { intents: 1, ..nevers });
     assert_safe(Model { attempts: 1, ..nevers });
     assert_safe_in_depth(nevers);
-    assert_safe_up_to(DEEP, Model { intents: 3, attempts: 1, ..nevers });
+    assert_safe_at_length(Model { intents: 3, attempts: 1, ..nevers });
     let found = explore(Model { bounded: false, intents: 1, ..nevers }, false);
     assert!(found.duplicates > 0, "without a bound there is no safe resend: {found:?}");
     assert_eq!((found.double_claims, found.undetected), (0, 0), "{found:?}");
@@ -123,9 +153,9 @@ fn what_no_record_tells_apart_is_nobodys() {
     let mixed = Model { mixed: true, ..SMALL };
     assert_safe(Model { attempts: 1, ..mixed });
     assert_safe_in_depth(mixed);
-    assert_safe_up_to(DEEP, Model { refusals: true, ..mixed });
-    assert_safe_up_to(DEEP, Model { crashes: 1, lossy: true, ..mixed });
-    assert_safe_up_to(DEEP, Model { intents: 3, attempts: 1, ..mixed });
+    assert_safe_at_length(Model { refusals: true, ..mixed });
+    assert_safe_at_length(Model { crashes: 1, lossy: true, ..mixed });
+    assert_safe_at_length(Model { intents: 3, attempts: 1, ..mixed });
 }
 
 /// A login between a send and its check, whatever lists show afterwards.
@@ -134,8 +164,8 @@ fn a_renewal_at_any_moment_changes_nothing() {
     for lists in [Lists::OfTheSession, Lists::OfTheAccount] {
         let renewed = Model { lists, ..SMALL };
         assert_safe(Model { intents: 1, ..renewed });
-        assert_safe_up_to(DEEP, Model { attempts: 1, ..renewed });
-        assert_safe_up_to(DEEP, renewed);
-        assert_safe_up_to(DEEP, Model { mixed: true, ..renewed });
+        assert_safe_at_length(Model { attempts: 1, ..renewed });
+        assert_safe_at_length(renewed);
+        assert_safe_at_length(Model { mixed: true, ..renewed });
     }
 }
