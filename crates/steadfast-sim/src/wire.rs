@@ -24,7 +24,7 @@ use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use steadfast_sandbox::{FaultEntry, Sandbox};
 use steadfast_spec::PlacedOrder;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
 use self::acks::{Acks, Told};
@@ -70,6 +70,7 @@ struct State {
     others: u64,
     /// Orders of which a send met something that does not say what became of it.
     doubted: BTreeSet<u64>,
+    losses: Vec<Loss>,
     attempts: u64,
     attempts_in_doubt: u64,
     /// How often each fault struck.
@@ -94,10 +95,20 @@ struct Call {
     nth: u64,
 }
 
+/// A send of an order that met something that does not say what became of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss {
+    pub(crate) order: u64,
+    /// When it left.
+    pub(crate) at: Instant,
+}
+
 /// What a wire has seen, when all is over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) doubted: BTreeSet<u64>,
+    /// The sends that did, in the order in which they left.
+    pub(crate) losses: Vec<Loss>,
     /// Sends of orders that left.
     pub(crate) attempts: u64,
     pub(crate) attempts_in_doubt: u64,
@@ -150,6 +161,7 @@ impl Wire {
         let state = self.shared.state();
         Seen {
             doubted: state.doubted.clone(),
+            losses: state.losses.clone(),
             attempts: state.attempts,
             attempts_in_doubt: state.attempts_in_doubt,
             struck: state.struck.clone(),
@@ -285,6 +297,7 @@ impl Shared {
             if in_doubt {
                 state.attempts_in_doubt += 1;
                 state.doubted.insert(call.of);
+                state.losses.push(Loss { order: call.of, at: Instant::now() });
             }
         }
         drop(state);

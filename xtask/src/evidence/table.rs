@@ -167,8 +167,11 @@ fn verdicts(figures: &Figures) -> Judgement {
     let stages = ["orders", "pipe"];
     let undecided = sums.of(&stages, "undecided") + sums.of(&stages, "stuck");
     let unresolved = sums.of(&stages, "unresolved");
-    let plain = sums.one("plain", "unresolved");
-    let value = format!("{undecided}; {plain} ({} unresolved with every axis drawn)", count(unresolved));
+    // What others of its key keep waiting until its caller's deadline is what the rules demand.
+    let waited = sums.one("plain", "kept_waiting");
+    let plain = sums.one("plain", "unresolved") - waited;
+    let every = format!("{} unresolved with every axis drawn", count(unresolved));
+    let value = format!("{undecided}; {plain} ({waited} kept waiting by others of their key; {every})");
     sums.judge(undecided + plain == 0.0, value)
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     orders::{
+        cohort::kept_waiting,
         session::{Session, World},
         trader::Told,
         workload::{Shape, Workload},
@@ -39,6 +40,8 @@ pub(crate) struct Judgement {
     pub(crate) undecided: u64,
     pub(crate) rejected: u64,
     pub(crate) unresolved: u64,
+    /// Those of them that could not be decided in time, because others of their key kept getting lost.
+    pub(crate) kept_waiting: u64,
     pub(crate) not_observed: u64,
     /// Callers who went away before they were told.
     pub(crate) gone: u64,
@@ -95,6 +98,7 @@ impl Judgement {
         let refused = if session.counts_as_documented { session.truth.refusals.values().sum() } else { 0 };
         let mut judged = Self {
             orders: workload.wanted.len() as u64,
+            kept_waiting: kept_waiting(workload, &session.told, &session.seen.losses),
             went_in_doubt: session.seen.doubted.len() as u64,
             stuck: session.left_in_doubt as u64,
             flagged: session.flagged.len() as u64,
@@ -182,7 +186,7 @@ impl Judgement {
             Expected::WithinTheBound => &doubled,
             Expected::Later => &unbounded,
         };
-        let plain = [("unresolved", self.unresolved)];
+        let plain = [("unresolved", self.unresolved - self.kept_waiting)];
         let plain: &[_] = if world.plain { &plain } else { &[] };
         always.iter().chain(more).chain(plain).copied().filter(|(_, count)| *count > 0).collect()
     }
@@ -200,6 +204,7 @@ impl Judgement {
             undecided,
             rejected,
             unresolved,
+            kept_waiting,
             not_observed,
             gone,
             stuck,
@@ -224,6 +229,7 @@ impl Judgement {
             (&mut self.undecided, undecided),
             (&mut self.rejected, rejected),
             (&mut self.unresolved, unresolved),
+            (&mut self.kept_waiting, kept_waiting),
             (&mut self.not_observed, not_observed),
             (&mut self.gone, gone),
             (&mut self.stuck, stuck),

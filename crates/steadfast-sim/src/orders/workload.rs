@@ -123,12 +123,22 @@ impl Shape {
         self.0 / PER_SYMBOL == other.0 / PER_SYMBOL && ours / 7 == theirs / 7 && terms(ours) == terms(theirs)
     }
 
+    /// Instrument and side, which is what lost orders are told apart by.
+    pub(crate) fn key(self) -> (u32, u32) {
+        (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL / 7 % 2)
+    }
+
     /// An order that is completed as soon as it is placed.
     pub(crate) const MARKET: Self = Self(1);
     #[cfg(test)]
     pub(crate) const LIMIT: Self = Self(0);
     #[cfg(test)]
     pub(crate) const LIMIT_AT_ANOTHER_PRICE: Self = Self(6);
+
+    #[cfg(test)]
+    pub(crate) fn of_another_symbol() -> Self {
+        Self(PER_SYMBOL + 1)
+    }
 
     pub(crate) fn order(self) -> Result<OrderRequest, InvalidOrder> {
         let (symbol, rest) = (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL);
