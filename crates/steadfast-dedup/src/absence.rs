@@ -49,7 +49,7 @@ impl Registry {
         let near = self.near(intent).next().is_some();
         let verdict = if self.has_looked(intent) {
             if near { Err(Reason::NearMatch) } else { self.resend_allowed(intent) }
-        } else if self.has_looked_elsewhere(intent) {
+        } else if self.has_looked_elsewhere(intent) && !self.can_look(intent) {
             Err(if near { self.near_reason(intent) } else { Reason::SessionChanged })
         } else {
             return;
@@ -74,6 +74,16 @@ impl Registry {
             return true;
         }
         doubt.here.reads >= self.rules.negatives && self.is_settled(intent, doubt.here.latest)
+    }
+
+    /// True if the list of the intent's own session, which may be over, can still be read.
+    fn can_look(&self, intent: &Intent) -> bool {
+        intent.session().is_some_and(|session| self.readable.contains(&session))
+    }
+
+    /// True if what is sent now is sent in another session than the intent was.
+    fn has_changed_session(&self, intent: &Intent) -> bool {
+        self.session.is_some_and(|now| intent.session().is_some_and(|then| then != now))
     }
 
     fn has_looked_elsewhere(&self, intent: &Intent) -> bool {
@@ -136,7 +146,8 @@ impl Registry {
             || (intent.never().is_some() && !steadfast_spec::Planted::OpaqueResent.is_on())
             || !intent.caller_waits
             || !self.is_young(intent, self.now)
-            || intent.reopened;
+            || intent.reopened
+            || self.has_changed_session(intent);
         if barred || self.settings.max_resends() == 0 {
             return Err(Reason::NotObserved);
         }

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use http::HeaderValue;
+use http::{HeaderValue, Request};
 use steadfast_spec::{OrderRequest, Outcome, ext};
 use tokio::sync::broadcast;
 
@@ -10,6 +10,7 @@ use crate::{
     halt::{Halt, Run},
     journal::Recorder,
     monitor::{About, Effects, Monitor, State},
+    policy::OrdersScope,
     registry::Registry,
     report::trace,
     resolution::Verdict,
@@ -21,6 +22,9 @@ use crate::{
 mod inquiry;
 mod reads;
 mod recording;
+mod tokens;
+
+pub(crate) use self::tokens::{OwnToken, Tokens};
 
 /// Starts the account's poller; false if there is nowhere to start it.
 pub(crate) type Starter = Arc<dyn Fn(Arc<Account>) -> bool + Send + Sync>;
@@ -106,8 +110,16 @@ impl Account {
     }
 
     /// True if an order would be the first to leave in this session, before its list was asked for.
-    pub(crate) fn meets(self: &Arc<Self>, session: Session) -> bool {
+    ///
+    /// The token of the request is kept, for lists of this session when it is over.
+    pub(crate) fn meets<B>(self: &Arc<Self>, session: Session, request: &Request<B>) -> bool {
         self.with(|state, now, effects| {
+            let own = state.registry.scoped(session);
+            if self.settings.orders_scope == OrdersScope::Session
+                && state.tokens.keep(own, request.headers(), request.extensions())
+            {
+                effects.extend(state.registry.step(now, Event::SessionKept(session)));
+            }
             let new = state.registry.is_new(session);
             if new {
                 effects.extend(state.registry.step(now, Event::SessionMet(session)));
@@ -275,6 +287,7 @@ impl Account {
     fn with<T>(self: &Arc<Self>, action: impl FnOnce(&mut State, Duration, &mut Effects) -> T) -> T {
         let (result, aftermath) = self.monitor.enter(|state, now, effects| {
             let result = action(state, now, effects);
+            state.let_go_of_tokens(now, effects);
             self.note_effects(&state.registry, effects.as_slice());
             result
         });

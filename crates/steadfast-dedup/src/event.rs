@@ -78,6 +78,10 @@ pub enum Event {
     },
     /// An order would have left in this session, whose list nobody has asked for yet.
     SessionMet(Session),
+    /// The token of this session is kept, so that its list can be read when it is over.
+    SessionKept(Session),
+    /// The list of this session cannot be read any more: its token is refused, or no longer kept.
+    SessionLost(Session),
     /// The read leaves now.
     ReadStarted {
         /// The read.

@@ -32,6 +32,8 @@ struct Model {
     lossy: bool,
     key_policy: KeyPolicy,
     lists: Lists,
+    /// Whether the list of the session before can be read, until its token is refused.
+    own: bool,
     /// Whether the intents differ, by turns, in what no record shows.
     mixed: bool,
     /// Whether answers come after which nothing is sent again: successes without an id, and some that say `error`.
@@ -61,6 +63,7 @@ const SMALL: Model = Model {
     lossy: false,
     key_policy: KeyPolicy::Concurrent,
     lists: Lists::OneSession,
+    own: false,
     mixed: false,
     nevers: false,
     rules: Rules { negatives: 1, ..Rules::PROTOCOL },
@@ -97,6 +100,10 @@ enum Move {
     List(usize),
     /// A login: sends and reads that start later are of the new session, whose list is read at once.
     Renew,
+    /// A read with the token of the session before.
+    ReadOwn,
+    /// That token is refused.
+    Lose,
     /// So many records of the journal survive.
     Crash(usize),
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    account::Starter,
+    account::{Starter, Tokens},
     event::{Effect, OrderEvent},
     registry::{Purpose, Registry, Wake},
     stamp::IntentNo,
@@ -39,6 +39,7 @@ pub(crate) struct State {
     pub(crate) next_read: u64,
     /// How the poller is started, once somebody has shown the way to the list.
     pub(crate) starter: Option<Starter>,
+    pub(crate) tokens: Tokens,
     poller: Poller,
     /// False when nobody is left who could be told of an order that appears late.
     owned: bool,
@@ -111,6 +112,7 @@ impl Monitor {
             next_intent: 0,
             next_read: 0,
             starter: None,
+            tokens: Tokens::default(),
             poller: Poller::Absent,
             owned: true,
             waiting: BTreeMap::new(),

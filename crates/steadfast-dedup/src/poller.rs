@@ -8,11 +8,11 @@ use steadfast_spec::{BoxError, Endpoint, Lane, OrderRecord, Route, ext, parse_or
 use tower_service::Service;
 
 use crate::{
-    account::{Account, Starter},
+    account::{Account, OwnToken, Starter},
     error::ReadFault,
     monitor::Plan,
     registry::Purpose,
-    stamp::ReadNo,
+    stamp::{ReadNo, Session},
     sync::{Mutex, Tasks},
     ticket::{ORDERS, PLACE_ORDER, Ticket, TicketFor},
 };
@@ -48,17 +48,27 @@ impl Template {
         })
     }
 
-    fn request<B: Default>(&self, account: &Arc<Account>, read: ReadNo, purpose: Purpose) -> Request<B> {
+    fn request<B: Default>(
+        &self,
+        account: &Arc<Account>,
+        read: ReadNo,
+        purpose: Purpose,
+        own: Option<OwnToken>,
+    ) -> Request<B> {
         let mut request = Request::new(B::default());
         *request.method_mut() = Method::GET;
         *request.uri_mut() = self.uri.clone();
-        if let Some(authorization) = account.authorization() {
+        if let Some(OwnToken { authorization, generation, .. }) = own {
+            request.headers_mut().insert(header::AUTHORIZATION, authorization);
+            request.extensions_mut().insert(ext::OwnAuthorization);
+            generation.map(|generation| request.extensions_mut().insert(generation));
+        } else if let Some(authorization) = account.authorization() {
             request.headers_mut().insert(header::AUTHORIZATION, authorization);
         }
         let extensions = request.extensions_mut();
         extensions.insert(self.route.clone());
         extensions.insert(match purpose {
-            Purpose::Baseline | Purpose::Verification => Lane::Verification,
+            Purpose::Baseline | Purpose::Verification | Purpose::OwnSession => Lane::Verification,
             Purpose::Watch => Lane::Bulk,
         });
         extensions.insert(account.name().clone());
@@ -121,14 +131,21 @@ impl<S> Poller<S> {
         RB::Error: Into<BoxError>,
     {
         let account = self.account.clone();
-        let read = OpenRead { account: &account, read: account.open_read(purpose), purpose, ended: false };
-        let request = self.template.request(&account, read.read, purpose);
+        let (number, own) = account.open_read(purpose);
+        let read = OpenRead { account: &account, read: number, purpose, ended: false };
+        let session = own.as_ref().map(|own| own.session);
+        let request = self.template.request(&account, number, purpose, own);
         // The stack has its own timeouts; this one keeps a stack without any from ending all reads.
-        let list = account.within(account.settings.gateway_timeout, self.fetch(request)).await;
+        let list = account.within(account.settings.gateway_timeout, self.fetch(request, session)).await;
         read.end(list.unwrap_or(Err(ReadFault::Failed)));
     }
 
-    async fn fetch<B, RB>(&mut self, request: Request<B>) -> Result<Vec<OrderRecord>, ReadFault>
+    /// `own`: the session of the token that the request carries, if it is not the current one.
+    async fn fetch<B, RB>(
+        &mut self,
+        request: Request<B>,
+        own: Option<Session>,
+    ) -> Result<Vec<OrderRecord>, ReadFault>
     where
         S: Service<Request<B>, Response = Response<RB>>,
         S::Error: Into<BoxError>,
@@ -140,6 +157,10 @@ impl<S> Poller<S> {
         let response = self.service.call(request).await.map_err(|_| ReadFault::Failed)?;
         match response.status() {
             StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if own.is_some() => {
+                own.into_iter().for_each(|session| self.account.lose_token(session));
+                return Err(ReadFault::Failed);
+            }
             StatusCode::FORBIDDEN => return Err(ReadFault::Forbidden),
             _ if steadfast_spec::Planted::FailedListIsClean.is_on() => return Ok(Vec::new()),
             _ => return Err(ReadFault::Failed),

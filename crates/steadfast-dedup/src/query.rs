@@ -118,6 +118,16 @@ impl Registry {
         self.open_intents().count()
     }
 
+    /// True if an order that was sent in this session is looked for.
+    pub(crate) fn is_searched_in(&self, session: Session) -> bool {
+        self.open_intents().any(|(_, intent)| intent.session() == Some(session))
+    }
+
+    /// True if an order that was sent in this session is in flight or looked for.
+    pub(crate) fn stands_in(&self, session: Session) -> bool {
+        self.live_intents().any(|(_, intent)| intent.was_sent_in(session))
+    }
+
     /// How many sends have not been answered.
     #[must_use]
     pub fn in_flight(&self) -> usize {

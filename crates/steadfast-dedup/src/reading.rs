@@ -22,7 +22,9 @@ impl Registry {
 
     pub(crate) fn start_read(&mut self, number: ReadNo, session: Session) {
         let (seq, session) = (self.tick(), self.scoped(session));
-        self.session = Some(session);
+        if self.reads.get(&number).is_none_or(|read| read.purpose != Purpose::OwnSession) {
+            self.session = Some(session);
+        }
         self.book.session_mut(session).asked = true;
         let at = self.now;
         if let Some(read) = self.reads.get_mut(&number) {
@@ -37,6 +39,15 @@ impl Registry {
         let session = self.scoped(session);
         self.session = Some(session);
         self.book.session_mut(session);
+    }
+
+    // What only its own session's list could have shown absent is judged by what others have shown.
+    pub(crate) fn lose(&mut self, session: Session, out: &mut Vec<Effect>) {
+        if self.readable.remove(&self.scoped(session)) {
+            for key in self.open_keys() {
+                self.resolve(&key, out);
+            }
+        }
     }
 
     fn pace(&mut self, purpose: Purpose) {
@@ -81,7 +92,10 @@ impl Registry {
         {
             self.snapshot = Snapshot::Tried;
         }
-        self.last_look = false;
+        // What may be late may have been sent in any session.
+        if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
+            self.last_look = false;
+        }
     }
 
     fn take_list(&mut self, started: Option<ReadStart>, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {

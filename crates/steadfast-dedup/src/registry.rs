@@ -50,6 +50,8 @@ pub struct Registry {
     pub(crate) watches: BTreeMap<IntentNo, Duration>,
     pub(crate) finished: VecDeque<IntentNo>,
     pub(crate) session: Option<Session>,
+    /// Sessions whose lists can be read even when they are over, because their token is kept and accepted.
+    pub(crate) readable: BTreeSet<Session>,
     pub(crate) snapshot: Snapshot,
     /// Where the latest read started that has ended, with or without a list.
     pub(crate) tried: Seq,
@@ -126,6 +128,8 @@ pub enum Purpose {
     Verification,
     /// To notice what appears late.
     Watch,
+    /// To find an order in doubt in the list of the session that it was sent in, which is over.
+    OwnSession,
 }
 
 /// What to do next without being told anything.
@@ -160,6 +164,7 @@ impl Registry {
             watches: BTreeMap::new(),
             finished: VecDeque::new(),
             session: None,
+            readable: BTreeSet::new(),
             snapshot: Snapshot::Unknown,
             tried: Seq::default(),
             last_look: false,
@@ -196,6 +201,8 @@ impl Registry {
             Event::LastLook => self.last_look = !self.watches.is_empty(),
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
             Event::SessionMet(session) => self.meet(session),
+            Event::SessionKept(session) => drop(self.readable.insert(self.scoped(session))),
+            Event::SessionLost(session) => self.lose(session, &mut out),
             Event::ReadStarted { read, session } => self.start_read(read, session),
             Event::ReadEnded { read, list } => self.end_read(read, list, &mut out),
         }

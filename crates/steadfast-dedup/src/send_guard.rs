@@ -201,7 +201,7 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
         }
         // Asked again when the body is polled; here it saves the journal a record.
         TicketFor::Order { run, .. } if !ticket.account.halt.permits(run) => Err(OrderRefused::Halted),
-        TicketFor::Order { any_session: false, .. } if ticket.account.meets(session) => {
+        TicketFor::Order { any_session: false, .. } if ticket.account.meets(session, request) => {
             Err(OrderRefused::NewSession)
         }
         TicketFor::Order { intent, run, .. } => {

@@ -119,6 +119,11 @@ pub struct DoNotRetry;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorEnvelope;
 
+/// Marks a request that carries the `Authorization` that it is to be sent with, of a session that may be over: it is not
+/// replaced, and no token is waited for, renewed or judged because of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnAuthorization;
+
 /// Marks a request that repeats one already admitted once: it waits at the head of its lane, not at the tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadOfLane;

@@ -7,7 +7,7 @@ use std::{
 use http::{Request, Response, header::AUTHORIZATION};
 use steadfast_spec::{
     AuthKind, BoxError, Failure, Planted, Routes,
-    ext::{HeadOfLane, Place, TokenGeneration},
+    ext::{HeadOfLane, OwnAuthorization, Place, TokenGeneration},
 };
 use tower_service::Service;
 
@@ -35,7 +35,9 @@ impl<S> AuthHeader<S> {
         if Planted::OldHeaderAgain.is_on() && own && request.extensions().get::<HeadOfLane>().is_some() {
             return Ok(None);
         }
-        if own && self.rules.callers == CallersHeader::Respect {
+        let kept = self.rules.callers == CallersHeader::Respect
+            || request.extensions().get::<OwnAuthorization>().is_some();
+        if own && kept {
             self.check_destination(request)?;
             return Ok(None);
         }

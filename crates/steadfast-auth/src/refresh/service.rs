@@ -1,7 +1,10 @@
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
-use steadfast_spec::{AuthKind, BoxError, Routes, ext::Place};
+use steadfast_spec::{
+    AuthKind, BoxError, Routes,
+    ext::{OwnAuthorization, Place},
+};
 use tower_service::Service;
 
 use super::future::ResponseFuture;
@@ -37,7 +40,8 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::Refresh.pass(request.extensions_mut());
-        let needs_token = Routes::of(&request).auth == AuthKind::Full;
+        let own = request.extensions().get::<OwnAuthorization>().is_some();
+        let needs_token = !own && Routes::of(&request).auth == AuthKind::Full;
         ResponseFuture::new(self.inner.clone(), self.source.clone(), request, needs_token)
     }
 }

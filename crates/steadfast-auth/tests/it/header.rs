@@ -1,7 +1,10 @@
 use http::{Request, header::AUTHORIZATION};
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, CallersHeader, RefusedHeader, TokenSource};
-use steadfast_spec::{BoxError, Failure, Outcome, ext::TokenGeneration};
+use steadfast_spec::{
+    BoxError, Failure, Outcome,
+    ext::{OwnAuthorization, TokenGeneration},
+};
 use tower::{Layer, Service, ServiceExt, limit::ConcurrencyLimit};
 use tower_test::mock;
 
@@ -53,6 +56,16 @@ async fn the_generation_goes_with_the_request_and_comes_back_with_the_response()
     reply.send_response(http::Response::new(()));
     let response = call.await.unwrap().unwrap();
     assert_eq!(response.extensions().get(), Some(&TokenGeneration(1)));
+}
+
+/// A list of a session that is over is asked for with that session's token.
+#[tokio::test(start_paused = true)]
+async fn a_request_with_an_authorization_of_its_own_keeps_it() {
+    let mut request = orders();
+    request.headers_mut().insert(AUTHORIZATION, "Bearer K3y:older".parse().unwrap());
+    request.extensions_mut().insert(OwnAuthorization);
+    let seen = seen_of(AuthHeaderLayer::new(source()), request).await;
+    assert_eq!(seen.as_deref(), Some("Bearer K3y:older"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use steadfast_auth::{
 };
 use steadfast_spec::{
     Failure, Outcome,
-    ext::{Deadline, DoNotRetry, SendBy},
+    ext::{Deadline, DoNotRetry, OwnAuthorization, SendBy},
 };
 use tokio::{task::JoinSet, time::Instant};
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -393,4 +393,19 @@ async fn an_answer_without_a_generation_is_handed_on_as_it_is() {
         RefreshLayer::new(bench.source.clone()).layer(bare.clone()).oneshot(orders()).await.unwrap();
     assert_eq!(response.status(), 401);
     assert_eq!((bare.count(), bench.logins.count()), (1, 1), "nobody knows which token was refused");
+}
+
+/// A 401 to another session's token says nothing of the current one, and renews nothing.
+#[tokio::test(start_paused = true)]
+async fn a_401_to_an_authorization_of_its_own_goes_back_as_it_is() {
+    let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
+    let (logins, sent) = (bench.logins.count(), bench.api.count());
+    let mut request = orders();
+    request.headers_mut().insert(http::header::AUTHORIZATION, "Bearer K3y:older".parse().unwrap());
+    request.extensions_mut().insert(OwnAuthorization);
+    let response = bench.stack().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!((bench.logins.count(), bench.api.count()), (logins, sent + 1));
+    assert_eq!(bench.api.tokens().last().unwrap(), "older");
+    assert_eq!(bench.get().await.unwrap().status(), 200, "the current one is as good as before");
 }

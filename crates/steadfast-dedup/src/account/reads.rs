@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_spec::OrderRecord;
 
-use super::Account;
+use super::{Account, OwnToken};
 use crate::{
     error::ReadFault,
     event::Event,
@@ -45,15 +45,23 @@ impl Account {
         self.monitor.poller_gone();
     }
 
-    pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> ReadNo {
+    /// Opens a read; with the token that it is to be sent with, if that is not the current one.
+    pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> (ReadNo, Option<OwnToken>) {
         let epoch = self.settings.epoch();
         self.with(|state, now, effects| {
             effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
+            let own = (purpose == Purpose::Verification).then(|| state.own_token()).flatten();
+            let purpose = if own.is_some() { Purpose::OwnSession } else { purpose };
             let read = ReadNo(state.next_read);
             state.next_read += 1;
             effects.extend(state.registry.step(now, Event::ReadOpened { read, purpose }));
-            read
+            (read, own)
         })
+    }
+
+    /// The token of a session that is over was refused.
+    pub(crate) fn lose_token(self: &Arc<Self>, session: Session) {
+        self.with(|state, now, effects| state.lose_token(session, now, effects));
     }
 
     pub(crate) fn start_read(self: &Arc<Self>, read: ReadNo, session: Session) {
@@ -98,7 +106,7 @@ mod tests {
         account.start_with(|| Some(Arc::new(|_| true)));
         account.step(Event::BaselineWanted);
         let Plan::Read(purpose) = account.plan() else { panic!("a read is due") };
-        let read = account.open_read(purpose);
+        let (read, _) = account.open_read(purpose);
         account.end_read(read, purpose, Ok(Vec::new()));
         assert_eq!(account.plan(), Plan::End);
         let mut sleep = std::pin::pin!(account.sleep_until(Duration::MAX));

@@ -163,9 +163,12 @@ fn what_no_record_tells_apart_is_nobodys() {
 fn a_renewal_at_any_moment_changes_nothing() {
     for lists in [Lists::OfTheSession, Lists::OfTheAccount] {
         let renewed = Model { lists, ..SMALL };
-        assert_safe(Model { intents: 1, ..renewed });
-        assert_safe_at_length(Model { attempts: 1, ..renewed });
-        assert_safe_at_length(renewed);
-        assert_safe_at_length(Model { mixed: true, ..renewed });
+        for own in [false, true] {
+            let renewed = Model { own, ..renewed };
+            assert_safe(Model { intents: 1, ..renewed });
+            assert_safe_at_length(Model { attempts: 1, ..renewed });
+            assert_safe_at_length(renewed);
+            assert_safe_at_length(Model { mixed: true, ..renewed });
+        }
     }
 }

@@ -93,6 +93,7 @@ impl World {
             stamp(if key.tainting.is_empty() { Seq::default() } else { key.tainted }, &mut text);
         }
         text.push(u8::try_from(self.crashes).unwrap() * 2 + u8::from(self.renewed));
+        text.push(u8::from(self.registry.readable.is_empty()));
         // What a crash may lose; after the last crash it makes no difference any more.
         if self.crashes < model.crashes {
             for record in &self.journal[self.durable()..] {

@@ -86,6 +86,9 @@ impl World {
         for n in 0..model.intents {
             world.open(model, n, orders);
         }
+        if model.own {
+            world.step(Event::SessionKept(Session::default()));
+        }
         // The list is known before the first order.
         world.open_read();
         world.close_read(model, 0, &[]);
@@ -117,10 +120,14 @@ impl World {
     }
 
     fn open_read(&mut self) {
+        self.open_read_in(self.session(), Purpose::Verification);
+    }
+
+    fn open_read_in(&mut self, session: Session, purpose: Purpose) {
         let read = ReadNo(self.next_read);
         self.next_read += 1;
-        self.step(Event::ReadOpened { read, purpose: Purpose::Verification });
-        self.step(Event::ReadStarted { read, session: self.session() });
+        self.step(Event::ReadOpened { read, purpose });
+        self.step(Event::ReadStarted { read, session });
         self.reads.push((read, None));
     }
 
@@ -244,6 +251,12 @@ impl World {
         if self.reads.len() < model.reads {
             out.push(Move::Read);
         }
+        if self.renewed && !self.registry.readable.is_empty() {
+            out.push(Move::Lose);
+            if self.reads.len() < model.reads {
+                out.push(Move::ReadOwn);
+            }
+        }
         for (index, (_, seen)) in self.reads.iter().enumerate() {
             out.push(if seen.is_none() { Move::Evaluate(index) } else { Move::List(index) });
         }
@@ -324,6 +337,8 @@ impl World {
                 self.of_new_session.push(self.renewed);
             }
             Move::Read => self.open_read(),
+            Move::ReadOwn => self.open_read_in(Session::default(), Purpose::OwnSession),
+            Move::Lose => self.step(Event::SessionLost(Session::default())),
             Move::Evaluate(index) => self.reads[index].1 = Some(self.orders.len()),
             Move::List(index) => self.close_read(model, index, all),
             Move::Renew => {

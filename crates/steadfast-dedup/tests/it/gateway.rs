@@ -119,6 +119,7 @@ pub(crate) struct Listed {
     pub(crate) owner: String,
     at: Instant,
     record: Map<String, Value>,
+    token: String,
 }
 
 #[derive(Default)]
@@ -130,6 +131,12 @@ pub(crate) struct Book {
     pub(crate) posts: Vec<(Instant, String)>,
     pub(crate) gets: Vec<Instant>,
     pub(crate) methods: Vec<Method>,
+    /// The header of every read, where there was one.
+    pub(crate) tokens: Vec<String>,
+    /// Tokens that are refused.
+    pub(crate) dead: Vec<&'static str>,
+    /// What each token's list holds: orders that were sent with it.
+    pub(crate) by_session: bool,
     next: u64,
 }
 
@@ -175,6 +182,7 @@ impl Gateway {
             return Err("connection refused".into());
         }
         let owner = request.headers()["x-test-intent"].to_str().unwrap().to_owned();
+        let token = token_of(&request);
         let form = request.into_body().collect().await?.to_bytes();
         let form = String::from_utf8(form.to_vec()).unwrap();
         let mut id = String::new();
@@ -184,6 +192,9 @@ impl Gateway {
             if let Some(after) = script.apply {
                 for copy in 0..script.copies {
                     let made = book.apply(&form, &owner, after + script.lag, script.edit);
+                    if let Some(order) = book.orders.last_mut() {
+                        order.token.clone_from(&token);
+                    }
                     if copy == 0 {
                         id = made;
                     }
@@ -205,10 +216,14 @@ impl Gateway {
         Ok(respond(Some(Endpoint::PlaceOrder), status, body))
     }
 
-    async fn list(self) -> Result<Response<Body>, BoxError> {
+    async fn list(self, token: String) -> Result<Response<Body>, BoxError> {
         let script = {
             let mut book = self.0.lock();
             book.gets.push(Instant::now());
+            book.tokens.push(token.clone());
+            if book.dead.contains(&token.as_str()) {
+                return Ok(respond(Some(Endpoint::Orders), 401, "{}".into()));
+            }
             let scripted = book.reads.pop_front();
             scripted.or_else(|| book.always.clone()).unwrap_or_else(|| read(ReadReply::List))
         };
@@ -220,7 +235,10 @@ impl Gateway {
                 ReadReply::OnlyOpen => order.record["status"] != "open",
                 _ => false,
             };
-            let shown = book.orders.iter().filter(|order| order.at <= Instant::now() && !hidden(order));
+            let shown = book.orders.iter().filter(|order| {
+                let elsewhere = book.by_session && order.token != token;
+                order.at <= Instant::now() && !hidden(order) && !elsewhere
+            });
             shown.map(|order| Value::Object(order.record.clone())).collect()
         };
         sleep(script.after).await;
@@ -265,9 +283,20 @@ impl Book {
             record.insert(name.into(), json!(value));
         }
         edit(&mut record);
-        self.orders.push(Listed { id: id.clone(), owner: owner.into(), at: Instant::now() + after, record });
+        self.orders.push(Listed {
+            id: id.clone(),
+            owner: owner.into(),
+            at: Instant::now() + after,
+            record,
+            token: String::new(),
+        });
         id
     }
+}
+
+fn token_of<B>(request: &Request<B>) -> String {
+    let header = request.headers().get(http::header::AUTHORIZATION);
+    header.map(|header| header.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 
 fn respond(endpoint: Option<Endpoint>, status: u16, body: String) -> Response<Body> {
@@ -301,7 +330,7 @@ impl Service<Request<GuardedBody<Body>>> for Gateway {
         } else {
             let uri = request.uri().to_string();
             assert!(uri.starts_with("https://gateway.example/v2/api/oms/orders"), "{uri}");
-            Box::pin(gateway.list())
+            Box::pin(gateway.list(token_of(&request)))
         }
     }
 }

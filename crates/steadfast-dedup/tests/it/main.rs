@@ -18,6 +18,7 @@ mod foreign;
 mod halting;
 mod matching;
 mod overheard;
+mod own_session;
 mod owners;
 mod panics;
 mod policies;

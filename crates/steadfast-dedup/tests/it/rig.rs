@@ -65,11 +65,17 @@ struct Knobs {
     first_queue: Duration,
     resend_queue: Duration,
     careless: bool,
+    authorizes: bool,
 }
 
 impl Between {
     pub(crate) fn token(&self, generation: u64) {
         self.0.lock().generation = generation;
+    }
+
+    /// Sets the header that belongs to the token, but for what carries its own.
+    pub(crate) fn authorizes(&self) {
+        self.0.lock().authorizes = true;
     }
 
     /// Repeats what it must not repeat, as a generic retry layer would.
@@ -369,7 +375,17 @@ where
             let mut waits = [1_u64, 2, 4, 8].into_iter();
             loop {
                 let mut again = request.clone();
-                again.extensions_mut().insert(ext::TokenGeneration(between.0.lock().generation));
+                let (generation, authorizes) = {
+                    let knobs = between.0.lock();
+                    (knobs.generation, knobs.authorizes)
+                };
+                if again.extensions().get::<ext::OwnAuthorization>().is_none() {
+                    again.extensions_mut().insert(ext::TokenGeneration(generation));
+                    if authorizes {
+                        let header = format!("Bearer key:token-{generation}").parse().unwrap();
+                        again.headers_mut().insert(http::header::AUTHORIZATION, header);
+                    }
+                }
                 let answer = inner.clone().oneshot(again).await;
                 let (outcome, refusal) = match &answer {
                     Ok(response) => (response.extensions().get().cloned(), false),
