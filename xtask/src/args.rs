@@ -15,7 +15,12 @@ usage: cargo xtask <command>
                    instructions, allocations and bytes against their ceilings, `--set-ceilings` moves those;
                    NAME: limiter, overhead, burst
   evidence         what stands behind each promise, measured anew; `--only F8` one row, `--json` for programs
-  mutants [CRATE]  mutants of the crates that decide about money: a sample, or all of one crate, which takes hours
+  mutants [CRATE]  mutants of the crates that decide about money: a sample, or all of one crate, which takes hours, or
+                   what of it `--minutes N` allow
+  fuzz [TARGET]    every fuzz target, or one, for `--minutes N` each, 5 if absent
+  soak             a client and a gateway as processes, under faults: nothing may grow; `--minutes N`, 2 if absent, `--leak`
+                   for the leak that it has to find
+  coverage [CRATE] the lines that the plain tests run, of each crate
   planted          plants every bug that the tree knows and says what found it; `--only NAME`, `--json`
   sim NAME …       simulations: `limits`, `orders`, `scripts`, `catalogue`, `requests`; `sim --help` tells the rest";
 
@@ -25,15 +30,21 @@ pub(crate) enum Verb {
     /// The words after `bench`.
     Bench(Vec<String>),
     Ci,
+    /// The words after `coverage`.
+    Coverage(Vec<String>),
     Deep,
     /// The words after `evidence`.
     Evidence(Vec<String>),
-    /// Every mutant of a crate, or the sample.
-    Mutants(Option<String>),
+    /// The words after `fuzz`.
+    Fuzz(Vec<String>),
+    /// The words after `mutants`.
+    Mutants(Vec<String>),
     /// The words after `planted`.
     Planted(Vec<String>),
     /// The words after `sim`, which the simulator understands itself.
     Sim(Vec<String>),
+    /// The words after `soak`.
+    Soak(Vec<String>),
     Test(Missing),
     Tidy,
     Usage,
@@ -43,22 +54,21 @@ impl Verb {
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Self, UnknownCommand> {
         let words: Vec<String> = words.collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let rest = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         match words[..] {
             ["ci"] => Ok(Self::Ci),
             ["ci", "--deep"] => Ok(Self::Deep),
             ["test"] => Ok(Self::Test(Missing::Refuse)),
             ["test", "--install"] => Ok(Self::Test(Missing::Install)),
             ["tidy"] => Ok(Self::Tidy),
-            ["bench", ref rest @ ..] => Ok(Self::Bench(rest.iter().map(|&word| word.to_owned()).collect())),
-            ["evidence", ref rest @ ..] => {
-                Ok(Self::Evidence(rest.iter().map(|&word| word.to_owned()).collect()))
-            }
-            ["mutants"] => Ok(Self::Mutants(None)),
-            ["mutants", package] => Ok(Self::Mutants(Some(package.to_owned()))),
-            ["planted", ref rest @ ..] => {
-                Ok(Self::Planted(rest.iter().map(|&word| word.to_owned()).collect()))
-            }
-            ["sim", ref rest @ ..] => Ok(Self::Sim(rest.iter().map(|&word| word.to_owned()).collect())),
+            ["bench", ref words @ ..] => Ok(Self::Bench(rest(words))),
+            ["coverage", ref words @ ..] => Ok(Self::Coverage(rest(words))),
+            ["evidence", ref words @ ..] => Ok(Self::Evidence(rest(words))),
+            ["fuzz", ref words @ ..] => Ok(Self::Fuzz(rest(words))),
+            ["mutants", ref words @ ..] => Ok(Self::Mutants(rest(words))),
+            ["planted", ref words @ ..] => Ok(Self::Planted(rest(words))),
+            ["sim", ref words @ ..] => Ok(Self::Sim(rest(words))),
+            ["soak", ref words @ ..] => Ok(Self::Soak(rest(words))),
             ["--help" | "-h" | "help"] => Ok(Self::Usage),
             _ => Err(UnknownCommand(words.join(" "))),
         }
@@ -95,7 +105,10 @@ mod tests {
         assert_eq!(parse("tidy"), Ok(Verb::Tidy));
         assert_eq!(parse("--help"), Ok(Verb::Usage));
         assert_eq!(parse("bench --json"), Ok(Verb::Bench(vec!["--json".into()])));
-        assert_eq!(parse("mutants steadfast-limit"), Ok(Verb::Mutants(Some("steadfast-limit".into()))));
+        assert_eq!(parse("mutants steadfast-limit"), Ok(Verb::Mutants(vec!["steadfast-limit".into()])));
+        assert_eq!(parse("fuzz journal"), Ok(Verb::Fuzz(vec!["journal".into()])));
+        assert_eq!(parse("soak --leak"), Ok(Verb::Soak(vec!["--leak".into()])));
+        assert_eq!(parse("coverage"), Ok(Verb::Coverage(Vec::new())));
         assert_eq!(parse("evidence --json"), Ok(Verb::Evidence(vec!["--json".into()])));
         assert_eq!(parse("planted --json"), Ok(Verb::Planted(vec!["--json".into()])));
         assert_eq!(parse("sim limits --json"), Ok(Verb::Sim(vec!["limits".into(), "--json".into()])));

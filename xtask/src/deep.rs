@@ -19,6 +19,7 @@ use self::table::TABLE;
 use self::what::What;
 use crate::bench;
 use crate::metadata::Workspace;
+use crate::mutants;
 use crate::planted;
 use crate::report::Report;
 use crate::runner;
@@ -68,6 +69,10 @@ impl Deep {
             What::Simulation(arguments) => {
                 let mut command = what::simulation(workspace, arguments);
                 runner::judge(&mut command, self.time_box, |line| figures.read(self.key, line))
+            }
+            What::Mutants => {
+                let each = |line: &str| figures.read(self.key, line);
+                Ok(Report::of_tests(mutants::sample(workspace, Some(self.time_box), each)?, None))
             }
             What::Planted => planted::check_all(workspace, |line| figures.read(self.key, line)),
             What::Costs => Ok(Report::of_tests(bench::check_all(workspace)?, None)),

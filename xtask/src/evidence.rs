@@ -6,8 +6,10 @@
 //! | `cargo xtask evidence --only F8` | one row, with the stages that it needs |
 //! | `cargo xtask evidence --json` | the same as JSON, one object a row |
 //!
-//! The deep stages of CI end with the same table. A row without its figures has failed: silence proves nothing.
+//! The deep stages of CI end with the same table. A row without its figures has failed: silence proves nothing. Beside each
+//! figure stands what a long run came to, if there was one, with the state of the code that it was of.
 
+mod campaign;
 mod judge;
 mod row;
 mod table;
@@ -18,6 +20,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Result, bail};
 use serde_json::Value;
 
+use self::campaign::{Campaign, Entry};
 pub(crate) use self::judge::Judgement;
 use self::row::Row;
 use crate::console;
@@ -100,15 +103,18 @@ pub(crate) fn conclude(workspace: &Workspace, figures: &Figures) -> Result<Tally
 struct Judged {
     row: &'static Row,
     judgement: Judgement,
+    campaign: Vec<Entry>,
     commit: String,
 }
 
 fn judge_all(rows: &[&'static Row], workspace: &Workspace, figures: &Figures) -> Result<Vec<Judged>> {
     let commit = commit(workspace);
+    let campaign = Campaign::read(&workspace.root)?;
     rows.iter()
         .map(|&row| {
             let judgement = row.judge(workspace, figures)?;
-            Ok(Judged { row, judgement, commit: commit.clone() })
+            let campaign = campaign.of(row.id).cloned().collect();
+            Ok(Judged { row, judgement, campaign, commit: commit.clone() })
         })
         .collect()
 }
@@ -130,6 +136,7 @@ impl Judged {
             "target": self.row.target,
             "pass": pass,
             "command": self.row.command(),
+            "campaign": self.campaign.iter().map(Entry::json).collect::<Vec<_>>(),
             "commit": self.commit,
             "seeds": seeds,
             "na": na,
@@ -139,8 +146,10 @@ impl Judged {
 
 /// The table as the README shows it.
 fn markdown(judged: &[Judged]) -> String {
-    let mut text = String::from("| | what | target | measured | holds |\n|---|---|---|---|---|\n");
-    for Judged { row, judgement, .. } in judged {
+    let mut text = String::from(
+        "| | what | target | measured | holds | campaign, at this state of `crates` |\n|---|---|---|---|---|---|\n",
+    );
+    for Judged { row, judgement, campaign, .. } in judged {
         let Judgement { value, pass, seeds, na } = judgement;
         let holds = match pass {
             Some(true) => "yes",
@@ -149,7 +158,11 @@ fn markdown(judged: &[Judged]) -> String {
         };
         let seeds = seeds.as_ref().map(|seeds| format!(" (seeds {seeds})")).unwrap_or_default();
         let value = na.as_ref().unwrap_or(value);
-        text += &format!("| {} | {} | {} | {value}{seeds} | {holds} |\n", row.id, row.what, row.target);
+        let campaign = campaign.iter().map(Entry::cell).collect::<Vec<_>>().join("; ");
+        text += &format!(
+            "| {} | {} | {} | {value}{seeds} | {holds} | {campaign} |\n",
+            row.id, row.what, row.target
+        );
     }
     if let Some(judged) = judged.first() {
         text += &format!("\nMeasured at commit {} with `cargo xtask evidence`.", judged.commit);

@@ -9,6 +9,9 @@
 //! | `cargo xtask tidy` | the checks of the repository's own rules alone |
 //! | `cargo xtask bench` | the benches as one table of ratios; with `--check`, counts against their ceilings |
 //! | `cargo xtask mutants` | small changes to our own code, one at a time, that its tests have to notice |
+//! | `cargo xtask fuzz` | inputs that a fuzzer thinks up, for everything that reads what we did not write |
+//! | `cargo xtask soak` | a client and a gateway as processes, under faults, for as long as is asked: nothing may grow |
+//! | `cargo xtask coverage` | which lines of each crate the plain tests run |
 //! | `cargo xtask evidence` | what stands behind each promise, measured anew |
 //! | `cargo xtask planted` | plants bugs, one after the other, and says what found each |
 //! | `cargo xtask sim limits`, `sim orders` | the simulations, with figures as a table or as JSON |
@@ -20,10 +23,13 @@
 
 mod args;
 mod bench;
+mod cargo_tool;
 mod console;
+mod coverage;
 mod deep;
 mod evidence;
 mod examples;
+mod fuzz;
 mod metadata;
 mod mutants;
 mod plain;
@@ -33,6 +39,7 @@ mod report;
 mod root;
 mod runner;
 mod sim;
+mod soak;
 mod stage;
 mod stopwatch;
 mod summary;
@@ -93,8 +100,10 @@ fn run(verb: Verb) -> Result<Tally> {
         }
         Verb::Ci => stage::run_all(plain::STAGES, &workspace),
         Verb::Deep => return prove(&workspace),
-        Verb::Mutants(Some(package)) => return mutants::all_of(&workspace, &package),
-        Verb::Mutants(None) => return mutants::sample(&workspace),
+        Verb::Coverage(words) => return coverage::run(&workspace, &words),
+        Verb::Fuzz(words) => return fuzz::run(&workspace, &words),
+        Verb::Mutants(words) => return mutants::run(&workspace, &words),
+        Verb::Soak(words) => return soak::run(&workspace, &words),
     };
     console::say(format_args!("\n{summary}"));
     Ok(summary.tally())

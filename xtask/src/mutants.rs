@@ -1,97 +1,145 @@
 //! Mutants: small changes to our own code, one at a time, that its tests have to notice.
 //!
-//! `cargo xtask mutants` tries a fixed sample, always the same for the same code; `cargo xtask mutants PACKAGE` all of one
-//! crate, which takes hours. CI does neither yet. Those that no test can tell from the code are excluded in `.cargo/mutants.toml`, each with its
-//! reason.
+//! | command | what it does |
+//! |---|---|
+//! | `cargo xtask mutants` | a fixed sample, always the same for the same code |
+//! | `cargo xtask mutants PACKAGE` | every mutant of one crate, which takes hours |
+//! | `cargo xtask mutants PACKAGE --minutes N` | as many of them, in any order, as the time allows |
+//!
+//! Each mutant meets the tests of its own crate. Those that no test can tell from the code are excluded in
+//! `.cargo/mutants.toml`, each with its reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::cargo_tool::CargoTool;
 use crate::console;
 use crate::metadata::Workspace;
-use crate::process;
-use crate::root::cargo;
-use crate::runner;
+use crate::process::{self, Ending};
+use crate::stopwatch::Stopwatch;
 use crate::tally::Tally;
 
-/// Pinned, so that the same code has the same mutants.
-const VERSION: &str = "27.1.0";
+const TOOL: CargoTool = CargoTool { name: "cargo-mutants", version: "27.1.0" };
 
-/// The crates that decide about money.
-const PACKAGES: &[&str] = &["steadfast-limit", "steadfast-dedup", "steadfast-auth", "steadfast-retry"];
+/// The crates that a wrong line costs most, and how many of their mutants the sample has.
+const SAMPLE: &[(&str, usize)] = &[("steadfast-dedup", 6), ("steadfast-limit", 6)];
 
-/// How many of their mutants the sample has.
-const SAMPLE: usize = 6;
+/// What a mutant may take to be tested in the sample; the tests of the slower crate take a third of it.
+const PATIENCE: &str = "120";
 
-/// Tries the sample; each mutant is one check.
-pub(crate) fn sample(workspace: &Workspace) -> Result<Tally> {
-    let tool = Tool::ready(workspace)?;
-    let all = tool.count(workspace, PACKAGES)?;
-    // The first of so many equal parts holds mutants from all over the crates.
-    let shard = format!("0/{}", (all / SAMPLE).max(1));
-    tool.run(workspace, PACKAGES, &["--shard", &shard, "--sharding", "round-robin"])
+/// What the words after `mutants` ask for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked<'a> {
+    Sample,
+    Package(&'a str, Option<Duration>),
 }
 
-/// Tries every mutant of a crate.
-pub(crate) fn all_of(workspace: &Workspace, package: &str) -> Result<Tally> {
-    ensure!(
-        workspace.members.iter().any(|member| member.name == package),
-        "`mutants {package}`: no such crate"
-    );
-    Tool::ready(workspace)?.run(workspace, &[package], &[])
-}
-
-/// `cargo-mutants`, wherever it is.
-struct Tool(PathBuf);
-
-impl Tool {
-    /// Installs it below the target folder if it is not there.
-    fn ready(workspace: &Workspace) -> Result<Self> {
-        let root = workspace.target.join("tools");
-        let program = root.join("bin/cargo-mutants");
-        if !program.is_file() {
-            let mut install = cargo(&workspace.root);
-            install.args(["install", "cargo-mutants", "--version", VERSION, "--locked", "--root"]).arg(&root);
-            // Its own build must not meet the flags of ours.
-            install.env_remove("RUSTFLAGS").env("CARGO_TARGET_DIR", root.join("target"));
-            let report = runner::check(&mut install)?;
-            ensure!(report.tally.failed == 0, "cargo-mutants {VERSION} could not be installed");
+/// Does what the words after `mutants` say; each mutant is one check.
+pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<Tally> {
+    match Asked::parse(words)? {
+        Asked::Sample => sample(workspace, None, |_| {}),
+        Asked::Package(package, time_box) => {
+            ensure!(workspace.member(package).is_some(), "`mutants {package}`: no such crate");
+            let mutants = Mutants::of(workspace, package)?;
+            // Any order, so that what the time allows is a fair part.
+            mutants.run(&["--shuffle", "--minimum-test-timeout", "30", "--timeout-multiplier", "2"], time_box)
         }
-        Ok(Self(program))
+    }
+}
+
+/// Tries the sample, and shows its figures to `each`. What does not fit into the time is left out.
+pub(crate) fn sample(
+    workspace: &Workspace,
+    time_box: Option<Duration>,
+    mut each: impl FnMut(&str),
+) -> Result<Tally> {
+    let clock = Stopwatch::start();
+    let mut tally = Tally::default();
+    for &(package, wanted) in SAMPLE {
+        let mutants = Mutants::of(workspace, package)?;
+        // The first of so many equal parts has mutants from all over the crate.
+        let shard = format!("0/{}", (mutants.count()? / wanted).max(1));
+        let left = time_box.map(|limit| limit.saturating_sub(clock.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            break;
+        }
+        // That the tests pass without a mutant is what the plain stages say.
+        let which =
+            ["--shard", &shard, "--sharding", "round-robin", "--baseline", "skip", "--timeout", PATIENCE];
+        tally += mutants.run(&which, left)?;
+    }
+    let figures = format!("figures: mutants={} caught={}", tally.total(), tally.passed);
+    console::say(&figures);
+    each(&figures);
+    Ok(tally)
+}
+
+impl<'a> Asked<'a> {
+    fn parse(words: &'a [String]) -> Result<Self> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            [] => Ok(Self::Sample),
+            [package] if !package.starts_with('-') => Ok(Self::Package(package, None)),
+            [package, "--minutes", minutes] => {
+                let minutes: u64 = minutes.parse().context("`mutants --minutes`: expected a number")?;
+                Ok(Self::Package(package, Some(Duration::from_secs(60 * minutes))))
+            }
+            _ => bail!("`mutants {}`: expected [PACKAGE [--minutes N]]", words.join(" ")),
+        }
+    }
+}
+
+/// The mutants of one crate.
+struct Mutants<'a> {
+    workspace: &'a Workspace,
+    package: &'a str,
+    program: PathBuf,
+}
+
+impl<'a> Mutants<'a> {
+    fn of(workspace: &'a Workspace, package: &'a str) -> Result<Self> {
+        Ok(Self { workspace, package, program: TOOL.ready(workspace)? })
     }
 
-    fn command(&self, workspace: &Workspace, packages: &[&str]) -> Command {
-        let mut command = Command::new(&self.0);
-        command.current_dir(&workspace.root).arg("mutants");
-        for package in packages {
-            command.args(["--package", package]);
-        }
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.workspace.root).args(["mutants", "--package", self.package]);
+        command.args(["--colors", "never"]);
         command
     }
 
-    fn count(&self, workspace: &Workspace, packages: &[&str]) -> Result<usize> {
-        let output = self.command(workspace, packages).arg("--list").output()?;
-        ensure!(output.status.success(), "cargo-mutants cannot list the mutants");
+    fn count(&self) -> Result<usize> {
+        let output = self.command().arg("--list").output()?;
+        ensure!(output.status.success(), "cargo-mutants cannot list the mutants of {}", self.package);
         Ok(output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count())
     }
 
-    /// Runs mutants, each against the tests of its own crate. Passed are the caught, failed the missed.
-    fn run(&self, workspace: &Workspace, packages: &[&str], which: &[&str]) -> Result<Tally> {
-        let folder = workspace.target.join("mutants");
+    /// Runs those that `which` chooses. Passed are the caught, failed the missed; what does not compile is neither.
+    fn run(&self, which: &[&str], time_box: Option<Duration>) -> Result<Tally> {
+        let folder = self.workspace.target.join("mutants").join(self.package);
         fs::create_dir_all(&folder)?;
-        let mut command = self.command(workspace, packages);
-        command.args(which).arg("--output").arg(&folder).args(["--colors", "never", "--annotations", "none"]);
-        // The copy of the tree has a target folder of its own.
-        command.env_remove("CARGO_TARGET_DIR");
-        let ending = process::stream(&mut command, None, |_, line| console::say(line))?;
+        let mut command = self.command();
+        command.args(which).arg("--output").arg(&folder).args(["--annotations", "none", "--caught"]);
+        // All but the doc tests: those are one program each, and would be built for each mutant.
+        command.args(["--", "--tests"]);
+        // What a crate depends on is built once, and not again in each copy of the tree.
+        command.env("CARGO_TARGET_DIR", self.workspace.target.join("mutants/build"));
+        console::say(format_args!("\n=== mutants of {} ===", self.package));
+        let ending = process::stream(&mut command, time_box, |_, line| console::say(line))?;
         let found = folder.join("mutants.out");
+        if !found.is_dir() {
+            bail!("cargo-mutants tried nothing: {}", ending.failure().unwrap_or_default());
+        }
         let passed = lines(&found, "caught")? + lines(&found, "timeout")?;
         let tally = Tally { passed, failed: lines(&found, "missed")? };
         // Its exit code tells a missed mutant from one that ran into its time limit; the lists do so, too.
-        ensure!(tally.total() > 0, "no mutant was tried: {}", ending.failure().unwrap_or_default());
+        let over_time = matches!(ending, Ending::OverTime(_));
+        let why = ending.failure().unwrap_or_default();
+        ensure!(tally.total() > 0 || over_time, "no mutant of {} was tried: {why}", self.package);
         Ok(tally)
     }
 }
@@ -100,4 +148,34 @@ fn lines(folder: &Path, list: &str) -> Result<u64> {
     let file = folder.join(list).with_extension("txt");
     let text = fs::read_to_string(&file).with_context(|| format!("{} is missing", file.display()))?;
     Ok(text.lines().count() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::root;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_crate_and_its_minutes_are_understood() {
+        assert_eq!(Asked::parse(&words("")).unwrap(), Asked::Sample);
+        let all = words("steadfast-limit");
+        assert_eq!(Asked::parse(&all).unwrap(), Asked::Package("steadfast-limit", None));
+        let some = words("steadfast-limit --minutes 9");
+        let nine = Some(Duration::from_secs(540));
+        assert_eq!(Asked::parse(&some).unwrap(), Asked::Package("steadfast-limit", nine));
+        for line in ["--minutes 9", "steadfast-limit --minutes", "steadfast-limit --minutes long"] {
+            assert!(Asked::parse(&words(line)).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_sample_is_of_crates_that_exist_and_stays_small() {
+        let workspace = Workspace::load(&root::find()).unwrap();
+        assert!(SAMPLE.iter().all(|(package, _)| workspace.member(package).is_some()));
+        assert!(SAMPLE.iter().map(|(_, wanted)| wanted).sum::<usize>() <= 15);
+    }
 }

@@ -53,6 +53,7 @@ pub(crate) const TABLE: &[Deep] = &[
     // The README's main jobs, judged by what the sandboxes have in the end; then logins and crashes of real processes.
     Deep::new("demo", "demo", bin("steadfast-cli", "demo_keeps_its_promises"), 10),
     Deep::new("command", "replay, logins and crashes of the command", test("steadfast-cli", "it", ""), 15),
+    Deep::new("soak", "a client under faults, and one that leaks", test("steadfast-cli", "soak", ""), 5),
     // Its floor is the target only in an optimised build; alone, because it is to have a core to itself.
     Deep::new(
         "throughput",
@@ -144,5 +145,6 @@ pub(crate) const TABLE: &[Deep] = &[
         5,
     ),
     Deep::new("planted", "planted bugs", What::Planted, 30),
+    Deep::new("mutants", "a sample of mutants", What::Mutants, 6),
     Deep::new("costs", "instructions and allocations", What::Costs, 15),
 ];

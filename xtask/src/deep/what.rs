@@ -30,6 +30,8 @@ pub(crate) enum What {
     Schedules { package: &'static str, names: &'static str },
     /// The simulator, which judges itself.
     Simulation(&'static [&'static str]),
+    /// A sample of mutants; what does not fit into the stage's time is left out.
+    Mutants,
     /// Every planted bug, in a build of its own.
     Planted,
     /// Counts that no busy machine changes, against their ceilings.

@@ -1,0 +1,178 @@
+//! What the client's process does: reads, orders, cancels, and callers who go away.
+
+use std::{
+    env,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use http_body_util::BodyExt;
+use serde_json::Value;
+use steadfast::{Access, Client, Operation, OrderRequest, Paths, auth::Token, dedup::Settings};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
+};
+
+/// Where the child finds the gateway and its credentials.
+pub(crate) const FACTS: &str = "STEADFAST_SOAK_FACTS";
+/// How long it trades.
+pub(crate) const SECONDS: &str = "STEADFAST_SOAK_SECONDS";
+/// Set if it keeps every body.
+pub(crate) const LEAKS: &str = "STEADFAST_SOAK_CHILD_LEAKS";
+/// What its lines begin with.
+pub(crate) const TELLS: &str = "client: ";
+
+/// Every how many orders its caller goes away.
+const DROPPED: u64 = 4;
+
+#[derive(Default)]
+struct Counts {
+    calls: AtomicU64,
+    orders: AtomicU64,
+    /// How many tokens there were, and the latest.
+    tokens: Mutex<(u64, Option<Arc<Token>>)>,
+}
+
+struct Load {
+    client: Client,
+    counts: Counts,
+    /// Every body, if the client leaks.
+    kept: Option<Mutex<Vec<Vec<u8>>>>,
+    end: Instant,
+}
+
+/// Trades until the time is over, waits until nothing is in doubt, and says every second what it holds.
+pub(crate) async fn run_if_asked() {
+    let Ok(facts) = env::var(FACTS) else { return };
+    let seconds: u64 = env::var(SECONDS).unwrap().parse().unwrap();
+    let load = Load {
+        client: client(&serde_json::from_str(&facts).unwrap()),
+        counts: Counts::default(),
+        kept: env::var_os(LEAKS).map(|_| Mutex::default()),
+        end: Instant::now() + Duration::from_secs(seconds),
+    };
+    let tells = async {
+        let mut seconds = every(Duration::from_secs(1));
+        while load.is_open() {
+            seconds.tick().await;
+            load.tell(false);
+        }
+    };
+    tokio::join!(load.reads(), load.polls(), load.orders(), tells);
+    load.client.shutdown().await;
+    // Renewals and verifications end by themselves; their tasks need a moment to be gone.
+    sleep_until(Instant::now() + Duration::from_secs(2)).await;
+    load.tell(true);
+}
+
+fn client(facts: &Value) -> Client {
+    let fact = |name: &str| facts[name].as_str().unwrap();
+    let access =
+        Access::totp(fact("api_key"), fact("client_id"), fact("password"), fact("totp_secret")).unwrap();
+    // Short, so that doubts come and go; this gateway applies at once or never.
+    let settings = Settings::default()
+        .gateway_timeout(Duration::from_secs(1))
+        .lateness(Duration::from_secs(1))
+        .verification_budget(Duration::from_secs(20));
+    let builder = Client::builder(fact("base_url").parse().unwrap(), access).paths(Paths::public());
+    builder.order_safety(settings).build().unwrap()
+}
+
+impl Load {
+    fn is_open(&self) -> bool {
+        Instant::now() < self.end
+    }
+
+    #[expect(clippy::print_stdout, reason = "the test reads what its child prints")]
+    fn tell(&self, at_rest: bool) {
+        let logins = {
+            let mut tokens = self.counts.tokens.lock().unwrap();
+            let now = self.client.tokens().token();
+            if now.as_ref().map(Arc::as_ptr) != tokens.1.as_ref().map(Arc::as_ptr) {
+                *tokens = (tokens.0 + u64::from(now.is_some()), now);
+            }
+            tokens.0
+        };
+        println!(
+            "\n{TELLS}tasks={} in_doubt={} calls={} orders={} logins={logins} at_rest={}",
+            Handle::current().metrics().num_alive_tasks(),
+            self.client.in_doubt(),
+            self.counts.calls.load(Ordering::Relaxed),
+            self.counts.orders.load(Ordering::Relaxed),
+            u8::from(at_rest),
+        );
+    }
+
+    /// Large answers, many of them.
+    async fn reads(&self) {
+        let mut ticks = every(Duration::from_millis(50));
+        while self.is_open() {
+            ticks.tick().await;
+            self.read(&Operation::symbols("NSE_EQ")).await;
+        }
+    }
+
+    async fn polls(&self) {
+        let mut ticks = every(Duration::from_secs(2));
+        while self.is_open() {
+            ticks.tick().await;
+            self.read(&Operation::orders()).await;
+        }
+    }
+
+    async fn read(&self, operation: &Operation) {
+        self.counts.calls.fetch_add(1, Ordering::Relaxed);
+        let request = self.client.request(operation).unwrap();
+        let Ok(answer) = self.client.raw(request).await else { return };
+        let Ok(body) = answer.into_body().collect().await else { return };
+        if let Some(kept) = &self.kept {
+            // Four times, so that seconds show it on a slow machine, too.
+            kept.lock().unwrap().push(body.to_bytes().repeat(4));
+        }
+    }
+
+    /// One order a second: most are cancelled, and some are left alone by who placed them.
+    async fn orders(&self) {
+        let mut ticks = every(Duration::from_secs(1));
+        while self.is_open() {
+            ticks.tick().await;
+            let number = self.counts.orders.fetch_add(1, Ordering::Relaxed);
+            let client = self.client.clone();
+            tokio::spawn(async move {
+                let order = order(number);
+                let placing = client.place_order(&order);
+                if number.is_multiple_of(DROPPED) {
+                    drop(timeout(Duration::from_millis(number % 50), placing).await);
+                } else if let Ok(placed) = placing.await {
+                    drop(client.cancel(&placed.order_id).await);
+                }
+            });
+        }
+    }
+}
+
+/// Orders that differ in their quantity.
+fn order(number: u64) -> OrderRequest {
+    let qty = (number + 1).to_string();
+    let fields = [
+        ("symId", "EQT_INFY_EQ_NSE"),
+        ("qty", qty.as_str()),
+        ("side", "buy"),
+        ("type", "limit"),
+        ("limitPrice", "1500.05"),
+        ("product", "intraday"),
+        ("validity", "day"),
+    ];
+    OrderRequest::from_fields(fields).unwrap()
+}
+
+/// Ticks that never catch up: a storm must not be followed by a burst of our own making.
+fn every(period: Duration) -> tokio::time::Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}

@@ -1,0 +1,71 @@
+//! A client and a gateway as processes of their own, under faults, for as long as `STEADFAST_SOAK_MINUTES` says: nothing
+//! of the client may grow.
+//!
+//! A plain run takes some seconds of real time, because only the system knows what a process holds;
+//! `cargo xtask soak --minutes N` is the long one. A client that keeps what it should let go has to be found.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
+mod client;
+mod gauge;
+mod load;
+mod verdict;
+
+use std::{env, time::Duration};
+
+use crate::{client::Client, gauge::Gateway, verdict::Verdict};
+
+/// What strikes, and how often: answers lost before and after orders are placed, connections that break, pages for
+/// people, refusals, and tokens that die and are renewed.
+const FAULTS: &[&str] = &[
+    "placement.504-applied=0.1",
+    "placement.504-not-applied=0.05",
+    "placement.reset-applied=0.05",
+    "list.504=0.05",
+    "connection.reset-before=0.01",
+    "connection.reset-mid-body=0.01",
+    "connection.max-requests=0.01",
+    "answer.html-502=0.01",
+    "quota.storm=0.002",
+    "auth.token-revoked=0.001",
+];
+
+async fn soak(faults: &[&str], leak: bool, time: Duration) -> Verdict {
+    let gateway = Gateway::start(faults).await;
+    let mut client = Client::start(&gateway, leak, time);
+    let mut samples = Vec::new();
+    while let Some(sample) = client.sample().await {
+        samples.push(sample);
+    }
+    assert!(client.ended_well().await, "the client broke");
+    Verdict::of(&samples)
+}
+
+/// How long, beyond the few seconds of a plain run.
+fn minutes() -> Option<Duration> {
+    let minutes = env::var("STEADFAST_SOAK_MINUTES").ok().map(|minutes| minutes.parse().expect("minutes"));
+    let deep = env::var_os("STEADFAST_DEEP").map(|_| 1);
+    minutes.or(deep).map(|minutes: u64| Duration::from_secs(60 * minutes))
+}
+
+#[tokio::test]
+async fn nothing_of_a_client_grows() {
+    let leak = env::var_os("STEADFAST_SOAK_LEAK").is_some();
+    let verdict = soak(FAULTS, leak, minutes().unwrap_or(Duration::from_secs(12))).await;
+    println!("{verdict}");
+    verdict.assert();
+}
+
+/// The soak sees what it is made for.
+#[tokio::test]
+async fn a_client_that_keeps_every_body_is_found() {
+    let verdict = soak(&[], true, Duration::from_secs(12)).await;
+    println!("{verdict}");
+    assert!(verdict.memory_grew(), "{verdict}");
+}
+
+/// What the client's process runs; see [`Client::start`].
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn child() {
+    load::run_if_asked().await;
+}

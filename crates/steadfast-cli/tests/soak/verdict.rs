@@ -1,0 +1,125 @@
+//! Whether anything grew.
+
+use std::fmt;
+
+use crate::client::Sample;
+
+/// What a client's memory may grow by after it has warmed up, whatever it did: the allocator's own ups and downs.
+const MEMORY_KIB: f64 = 4_096.0;
+/// And for each order, which is remembered until the day ends.
+const MEMORY_KIB_AN_ORDER: f64 = 4.0;
+const DESCRIPTORS: f64 = 8.0;
+const THREADS: f64 = 2.0;
+const TASKS: f64 = 16.0;
+
+/// What a client may still hold when nothing is asked for and nothing is in doubt: its own four loops and what watches
+/// over connections that are kept for the next call.
+const TASKS_AT_REST: f64 = 16.0;
+
+/// The client warms up for a quarter of the time. What it held in the middle of the second quarter is held against the
+/// last one's; medians, because a storm comes and goes.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    seconds: usize,
+    calls: f64,
+    orders: f64,
+    logins: f64,
+    doubts: f64,
+    memory_kib: Growth,
+    descriptors: Growth,
+    threads: Growth,
+    tasks: Growth,
+    tasks_at_rest: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    early: f64,
+    late: f64,
+    allowed: f64,
+}
+
+impl Growth {
+    fn is_too_much(self) -> bool {
+        self.late - self.early > self.allowed
+    }
+}
+
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} -> {:.0} (allowed: +{:.0})", self.early, self.late, self.allowed)
+    }
+}
+
+impl Verdict {
+    pub(crate) fn of(samples: &[Sample]) -> Self {
+        let (trading, resting): (Vec<Sample>, Vec<Sample>) =
+            samples.iter().copied().partition(|sample| !sample.at_rest);
+        let quarter = trading.len() / 4;
+        assert!(quarter > 0, "it said nothing");
+        let (early, late) = (&trading[quarter..2 * quarter], &trading[trading.len() - quarter..]);
+        let growth = |allowed: f64, of: fn(&Sample) -> f64| Growth {
+            early: median(early, of),
+            late: median(late, of),
+            allowed,
+        };
+        let [first, last] = [early[0], late[quarter - 1]];
+        Self {
+            seconds: trading.len(),
+            calls: last.calls,
+            orders: last.orders,
+            logins: last.logins,
+            doubts: trading.iter().map(|sample| sample.in_doubt).fold(0.0, f64::max),
+            memory_kib: growth(MEMORY_KIB + MEMORY_KIB_AN_ORDER * (last.orders - first.orders), |sample| {
+                sample.holds.memory_kib
+            }),
+            descriptors: growth(DESCRIPTORS, |sample| sample.holds.descriptors),
+            threads: growth(THREADS, |sample| sample.holds.threads),
+            tasks: growth(TASKS, |sample| sample.tasks),
+            tasks_at_rest: resting.last().expect("it never came to rest").tasks,
+        }
+    }
+
+    pub(crate) fn memory_grew(&self) -> bool {
+        self.memory_kib.is_too_much()
+    }
+
+    /// # Panics
+    ///
+    /// If anything grew, or nothing was tried.
+    pub(crate) fn assert(&self) {
+        assert!(!self.memory_grew(), "memory grew\n{self}");
+        assert!(!self.descriptors.is_too_much(), "descriptors grew\n{self}");
+        assert!(!self.threads.is_too_much(), "threads grew\n{self}");
+        assert!(!self.tasks.is_too_much(), "tasks grew\n{self}");
+        assert!(self.tasks_at_rest <= TASKS_AT_REST, "tasks are left\n{self}");
+        assert!(self.calls > 20.0 && self.orders > 0.0, "nothing was tried\n{self}");
+    }
+}
+
+fn median(samples: &[Sample], of: fn(&Sample) -> f64) -> f64 {
+    let mut values: Vec<f64> = samples.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "soak of {} s: {} calls, {} orders, at most {} in doubt at once, {} logins",
+            self.seconds, self.calls, self.orders, self.doubts, self.logins
+        )?;
+        let minutes = self.seconds as f64 / 120.0;
+        let slope = (self.memory_kib.late - self.memory_kib.early) / minutes;
+        writeln!(f, "memory, KiB     {}, {slope:.0} a minute", self.memory_kib)?;
+        writeln!(f, "descriptors     {}", self.descriptors)?;
+        writeln!(f, "threads         {}", self.threads)?;
+        writeln!(f, "tasks           {}, {} at rest", self.tasks, self.tasks_at_rest)?;
+        write!(
+            f,
+            "figures: soak_seconds={} soak_calls={} soak_orders={} soak_kib_a_minute={slope:.0}",
+            self.seconds, self.calls, self.orders
+        )
+    }
+}
