@@ -60,7 +60,7 @@ impl Asked {
                     Some(id) if table::TABLE.iter().any(|row| row.id == id) => asked.only = Some(id.clone()),
                     id => {
                         let id = id.map_or("nothing", String::as_str);
-                        bail!("`evidence --only`: expected F1 to F17, got {id}")
+                        bail!("`evidence --only`: expected F1 to F18, got {id}")
                     }
                 },
                 other => bail!("`evidence {other}`: expected --json or --only ID"),

@@ -6,7 +6,7 @@ use crate::metadata::Workspace;
 
 /// One figure of the evidence.
 pub(crate) struct Row {
-    /// F1 to F17.
+    /// F1 to F18.
     pub(crate) id: &'static str,
     pub(crate) what: &'static str,
     pub(crate) target: &'static str,

@@ -135,6 +135,13 @@ pub(super) const TABLE: &[Row] = &[
             Ok(Judgement::by(uses == 0, uses.to_string()))
         }),
     },
+    Row {
+        id: "F18",
+        what: "a client's process that trades with a faulty gateway: growth of memory, descriptors, threads and tasks",
+        target: "none beyond the bounds in ≥ 50 s; a client that leaks is found",
+        stages: &["soak"],
+        judge: By::Figures(soak),
+    },
 ];
 
 fn orders(figures: &Figures) -> Judgement {
@@ -256,4 +263,11 @@ fn wire(figures: &Figures) -> Judgement {
     let mut sums = Sums::new(figures);
     let [calm, stormy] = ["calm", "stormy"].map(|name| sums.one("wire", name));
     sums.judge((1.0..=1.05).contains(&calm), format!("{calm:.3}; {stormy:.2}"))
+}
+
+fn soak(figures: &Figures) -> Judgement {
+    let mut sums = Sums::new(figures);
+    let [seconds, calls, slope] = ["seconds", "calls", "kib_a_minute"].map(|name| sums.one("soak", name));
+    let value = format!("{seconds} s, {} calls: {slope:+} KiB a minute", count(calls));
+    sums.judge(seconds >= 50.0, value)
 }

@@ -52,7 +52,7 @@ fn minutes() -> Option<Duration> {
 async fn nothing_of_a_client_grows() {
     let leak = env::var_os("STEADFAST_SOAK_LEAK").is_some();
     let verdict = soak(FAULTS, leak, minutes().unwrap_or(Duration::from_secs(12))).await;
-    println!("{verdict}");
+    println!("{verdict}\n{}", verdict.figures());
     verdict.assert();
 }
 

@@ -80,6 +80,17 @@ impl Verdict {
         }
     }
 
+    /// What it measured, for the table of evidence.
+    pub(crate) fn figures(&self) -> String {
+        let Self { seconds, calls, orders, .. } = self;
+        format!("figures: seconds={seconds} calls={calls} orders={orders} kib_a_minute={:.0}", self.slope())
+    }
+
+    /// KiB a minute: from the middle of the second quarter to that of the last is half of the time.
+    fn slope(&self) -> f64 {
+        (self.memory_kib.late - self.memory_kib.early) / (self.seconds as f64 / 120.0)
+    }
+
     pub(crate) fn memory_grew(&self) -> bool {
         self.memory_kib.is_too_much()
     }
@@ -110,16 +121,9 @@ impl fmt::Display for Verdict {
             "soak of {} s: {} calls, {} orders, at most {} in doubt at once, {} logins",
             self.seconds, self.calls, self.orders, self.doubts, self.logins
         )?;
-        let minutes = self.seconds as f64 / 120.0;
-        let slope = (self.memory_kib.late - self.memory_kib.early) / minutes;
-        writeln!(f, "memory, KiB     {}, {slope:.0} a minute", self.memory_kib)?;
+        writeln!(f, "memory, KiB     {}, {:.0} a minute", self.memory_kib, self.slope())?;
         writeln!(f, "descriptors     {}", self.descriptors)?;
         writeln!(f, "threads         {}", self.threads)?;
-        writeln!(f, "tasks           {}, {} at rest", self.tasks, self.tasks_at_rest)?;
-        write!(
-            f,
-            "figures: soak_seconds={} soak_calls={} soak_orders={} soak_kib_a_minute={slope:.0}",
-            self.seconds, self.calls, self.orders
-        )
+        write!(f, "tasks           {}, {} at rest", self.tasks, self.tasks_at_rest)
     }
 }
