@@ -43,15 +43,23 @@ pub(crate) fn check(uri: &Uri) -> Result<(), RefusedHeader> {
 
 /// Whether `uri` leads to the host and port of `base`; a port that is not written is the scheme's own.
 pub(crate) fn is_at(uri: &Uri, base: &Uri) -> bool {
+    // Someone who names himself in the address may be told apart there, but is not who the token is for.
+    let plain = |uri: &Uri| uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+    // Nearly always it is written as the base is.
+    if uri.scheme() == base.scheme() && written(uri) == written(base) {
+        return plain(uri);
+    }
     let port =
         |uri: &Uri| uri.port_u16().or_else(|| (uri.scheme()? == &Scheme::HTTPS).then_some(443)).unwrap_or(80);
     let same_host = match (uri.host(), base.host()) {
         (Some(host), Some(only)) => host.eq_ignore_ascii_case(only),
         _ => false,
     };
-    // Someone who names himself in the address may be told apart there, but is not who the token is for.
-    let plain = |uri: &Uri| uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
     same_host && uri.scheme() == base.scheme() && port(uri) == port(base) && plain(uri)
+}
+
+fn written(uri: &Uri) -> Option<&str> {
+    uri.authority().map(|authority| authority.as_str())
 }
 
 pub(crate) fn is_loopback(host: &str) -> bool {

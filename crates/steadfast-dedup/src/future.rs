@@ -1,7 +1,7 @@
 use std::{
     fmt, mem,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -12,9 +12,7 @@ use pin_project_lite::pin_project;
 use steadfast_spec::BoxError;
 use tower_service::Service;
 
-use crate::{
-    account::Account, body::ResponseBody, placement::Answered, stamp::IntentNo, sync::Tasks, tee::Listener,
-};
+use crate::{body::ResponseBody, placement::Answered, sync::Tasks, tee::Listener, ticket::Ticket};
 
 /// Boxed, unlike any other future of the stack: when the caller drops it, what is left of it moves to a task, and a
 /// pinned future can be moved only in a box.
@@ -62,12 +60,8 @@ where
     S: Service<Request<B>>,
     RB: Send + 'static,
 {
-    pub(crate) fn order(account: Arc<Account>, intent: Arc<OnceLock<IntentNo>>, flow: Flow<RB>) -> Self {
-        Self {
-            state: State::Order {
-                order: Order { account, intent, flow: Some(Moved::new(flow)), polled: false },
-            },
-        }
+    pub(crate) fn order(ticket: Option<Arc<Ticket>>, flow: Flow<RB>) -> Self {
+        Self { state: State::Order { order: Order { ticket, flow: Some(Moved::new(flow)), polled: false } } }
     }
 }
 
@@ -121,8 +115,8 @@ where
 
 /// An order under way, polled in place.
 struct Order<RB> {
-    account: Arc<Account>,
-    intent: Arc<OnceLock<IntentNo>>,
+    /// Says what the call sends, if it sends anything.
+    ticket: Option<Arc<Ticket>>,
     flow: Option<Moved<RB>>,
     /// True while the flow is polled, and for ever if that panics.
     polled: bool,
@@ -163,8 +157,9 @@ impl<RB> Drop for Order<RB> {
     // The caller is gone. Before the send everything goes with him; after it the answer is still awaited.
     fn drop(&mut self) {
         let Some(moved) = mem::take(&mut self.flow) else { return };
-        if let Some(&intent) = self.intent.get()
-            && self.account.abandon(intent)
+        if let Some(ticket) = &self.ticket
+            && let Some(intent) = ticket.intent()
+            && ticket.account.abandon(intent)
             // A flow that panicked cannot go on, and nothing new is begun while a thread unwinds: dropped here, what
             // was sent stays on record as unknown, and is looked for.
             && !self.polled
@@ -197,7 +192,10 @@ mod tests {
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
         let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
         let attempt = account.begin(intent, Session::default()).unwrap().0;
-        account.send(attempt, true, account.halt.run().unwrap()).unwrap();
+        let run = account.halt.run().unwrap();
+        account.send(attempt, true, run).unwrap();
+        let ticket = Ticket::for_order(account, run);
+        ticket.set_intent(intent);
         let polls = Arc::new(AtomicUsize::new(0));
         let count = polls.clone();
         let flow = poll_fn(move |_| {
@@ -205,8 +203,7 @@ mod tests {
             assert!(!panics, "the flow panics");
             Poll::Pending
         });
-        let intent = Arc::new(OnceLock::from(intent));
-        (Order { account, intent, flow: Some(Moved::new(Box::pin(flow))), polled: false }, polls)
+        (Order { ticket: Some(ticket), flow: Some(Moved::new(Box::pin(flow))), polled: false }, polls)
     }
 
     async fn polls_after_all(polls: &AtomicUsize) -> usize {

@@ -1,13 +1,10 @@
-use std::{
-    future::poll_fn,
-    sync::{Arc, OnceLock},
-};
+use std::{future::poll_fn, sync::Arc};
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header, request};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
-use steadfast_spec::{BoxError, Failure, Fate, Form, OrderRequest, Outcome, Resend, ext, find_cause};
+use steadfast_spec::{BoxError, Failure, Fate, Form, OrderRequest, Outcome, Resend, Spare, ext, find_cause};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -19,7 +16,7 @@ use crate::{
     poller::{Template, starter},
     resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
     stamp::IntentNo,
-    ticket::{Ticket, TicketFor},
+    ticket::{AnySession, Ticket},
 };
 
 /// No order's form is longer.
@@ -27,14 +24,11 @@ const BODY_CAP: usize = 64 * 1024;
 
 /// One call with an order, from its form to its answer.
 pub(crate) struct Placement<S, B> {
-    pub(crate) account: Arc<Account>,
+    /// Also tells the call's future which intent to abandon when it is dropped.
+    pub(crate) ticket: Arc<Ticket>,
     pub(crate) service: S,
     pub(crate) request: Request<B>,
     pub(crate) list_route: Option<ext::Route>,
-    /// Tells the call's future which intent to abandon when it is dropped.
-    pub(crate) intent: Arc<OnceLock<IntentNo>>,
-    /// When it was asked for.
-    pub(crate) run: Run,
 }
 
 type Answer<RB> = Result<Response<RB>, BoxError>;
@@ -50,31 +44,33 @@ where
     RB: Body<Data = Bytes> + Send + 'static,
     RB::Error: Into<BoxError>,
 {
-    pub(crate) async fn run(self) -> Answered<RB> {
-        let Self { account, service, request, list_route, intent, run } = self;
+    /// Runs the call, which was asked for in this run.
+    pub(crate) async fn run(self, run: Run) -> Answered<RB> {
+        let Self { ticket, service, request, list_route } = self;
+        let account = &ticket.account;
         account.authorize(request.headers().get(header::AUTHORIZATION));
         let beside = || Template::beside(&request, list_route);
         if !account.start_with(|| Some(starter::<S, B, RB>(&service, beside()?))) {
             return Err(Failure::refused(OrderRefused::UnknownPath).into());
         }
-        let (parts, body) = request.into_parts();
+        let (head, body) = request.into_parts();
+        let head = Request::from_parts(head, ());
         let form = read_form(body).await.map_err(Failure::refused)?;
         let order = Arc::new(read_order(&form).map_err(Failure::refused)?);
-        let name = parts.extensions.get::<ext::IntentId>().cloned();
+        let name = head.extensions().get::<ext::IntentId>().cloned();
         if name.is_none() {
             account.orphaned_twin(&order).await.map_err(Failure::refused)?;
         }
         loop {
             match account.open(&order, name.clone()).map_err(Failure::refused)? {
                 Opening::New(number) => {
-                    // Set once: a call opens one intent.
-                    let _ = intent.set(number);
-                    let _forget = Forget { account: account.clone(), intent: number };
-                    let sender = Sender { account, service, parts, form, intent: number, run };
-                    return sender.place().await;
+                    ticket.set_intent(number);
+                    let _forget = Forget { account, intent: number };
+                    let sender = Sender { ticket: &ticket, service, form, intent: number, run };
+                    return sender.place(head).await;
                 }
                 Opening::Attached(number) => {
-                    let deadline = deadline(&parts.extensions);
+                    let deadline = deadline(head.extensions());
                     match within(deadline, account.ended(number)).await.unwrap_or(Verdict::Pending) {
                         // It came to nothing and left nothing behind: this call is the first one now.
                         Verdict::NotPlaced => {}
@@ -87,41 +83,43 @@ where
 }
 
 /// Sends one intent, as often as it may be.
-struct Sender<S> {
-    account: Arc<Account>,
+struct Sender<'a, S> {
+    ticket: &'a Arc<Ticket>,
     service: S,
-    parts: request::Parts,
     form: Bytes,
     intent: IntentNo,
     run: Run,
 }
 
-impl<S> Sender<S> {
-    async fn place<B, RB>(mut self) -> Answered<RB>
+impl<S> Sender<'_, S> {
+    async fn place<B, RB>(mut self, head: Request<()>) -> Answered<RB>
     where
         S: Service<Request<B>, Response = Response<RB>>,
         S::Error: Into<BoxError>,
         B: From<Bytes>,
     {
-        let deadline = deadline(&self.parts.extensions);
-        if within(deadline, self.account.turn(self.intent)).await.is_none() {
+        let deadline = deadline(head.extensions());
+        let ticket = self.ticket;
+        let account = &ticket.account;
+        if within(deadline, account.turn(self.intent)).await.is_none() {
             return Err(Failure::refused(OrderRefused::KeyBusy).into());
         }
-        self.account.baseline().await;
-        let mut answer = self.send(Sending::First).await;
+        account.baseline().await;
+        let spare = Spare::of(&head);
+        let mut answer = self.send(head, Sending::First).await;
         // The token was renewed on the way: the new session's list is read before the order leaves in it.
         if let Err(error) = &answer
             && matches!(find_cause(&**error), Some(OrderRefused::NewSession))
         {
-            self.account.baseline().await;
-            answer = self.send(Sending::InNewSession).await;
+            account.baseline().await;
+            answer = self.send(spare.clone().with(()), Sending::InNewSession).await;
         }
         // What nearly every order comes to; anything else is looked into.
-        if is_success(&answer) && self.account.conclude_acknowledged(self.intent) {
+        if is_success(&answer) && account.conclude_acknowledged(self.intent) {
             return answer.map(|response| response.map(ResponseBody::service));
         }
         let (mut resent, mut doubted) = (false, false);
-        let mut verdict = self.account.conclude(self.intent);
+        let mut verdict = account.conclude(self.intent);
         loop {
             verdict = match verdict {
                 Verdict::Pending => {
@@ -129,10 +127,10 @@ impl<S> Sender<S> {
                     self.wait(deadline).await
                 }
                 // What was granted and is not used lapses.
-                Verdict::Resend if !self.account.halt.permits(self.run) => self.account.conclude(self.intent),
+                Verdict::Resend if !account.halt.permits(self.run) => account.conclude(self.intent),
                 Verdict::Resend => {
-                    let next = self.send(Sending::Again).await;
-                    let verdict = self.account.conclude(self.intent);
+                    let next = self.send(spare.clone().with(()), Sending::Again).await;
+                    let verdict = account.conclude(self.intent);
                     // A resend that placed nothing for certain says nothing of the send before it: unless it was
                     // acknowledged, the question, and the answer to it, stay as they were.
                     if matches!(verdict, Verdict::Acknowledged { .. }) {
@@ -172,25 +170,27 @@ impl<S> Sender<S> {
 
     /// Waits for a verdict, or for the caller's deadline; after that the order is looked for without him.
     async fn wait(&mut self, deadline: Option<Instant>) -> Verdict {
-        if let Some(verdict) = within(deadline, self.account.decided(self.intent)).await {
+        if let Some(verdict) = within(deadline, self.ticket.account.decided(self.intent)).await {
             return verdict;
         }
-        self.account.abandon(self.intent);
-        Verdict::Unresolved(Unresolved::new(Reason::Deadline, self.account.candidates(self.intent)))
+        self.ticket.account.abandon(self.intent);
+        Verdict::Unresolved(Unresolved::new(Reason::Deadline, self.ticket.account.candidates(self.intent)))
     }
 
-    async fn send<B, RB>(&mut self, send: Sending) -> Answer<RB>
+    async fn send<B, RB>(&mut self, head: Request<()>, send: Sending) -> Answer<RB>
     where
         S: Service<Request<B>, Response = Response<RB>>,
         S::Error: Into<BoxError>,
         B: From<Bytes>,
     {
-        let mut request = Request::from_parts(self.parts.clone(), B::from(self.form.clone()));
-        let purpose =
-            TicketFor::Order { intent: self.intent, any_session: send != Sending::First, run: self.run };
-        request.extensions_mut().insert(Ticket { account: self.account.clone(), purpose });
+        let mut request = head.map(|()| B::from(self.form.clone()));
+        let extensions = request.extensions_mut();
+        extensions.insert(ext::Ticket::new(self.ticket.clone()));
+        if send != Sending::First {
+            extensions.insert(AnySession);
+        }
         if send == Sending::Again {
-            request.extensions_mut().insert(ext::HeadOfLane);
+            extensions.insert(ext::HeadOfLane);
         }
         poll_fn(|cx| self.service.poll_ready(cx)).await.map_err(Into::into)?;
         self.service.call(request).await.map_err(Into::into)
@@ -208,12 +208,12 @@ enum Sending {
 }
 
 /// Forgets an intent that is dropped before anything of it was sent.
-struct Forget {
-    account: Arc<Account>,
+struct Forget<'a> {
+    account: &'a Arc<Account>,
     intent: IntentNo,
 }
 
-impl Drop for Forget {
+impl Drop for Forget<'_> {
     fn drop(&mut self) {
         // A concluded intent stays what it is.
         self.account.forget(self.intent);

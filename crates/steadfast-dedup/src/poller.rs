@@ -72,7 +72,8 @@ impl Template {
             Purpose::Watch => Lane::Bulk,
         });
         extensions.insert(account.name().clone());
-        extensions.insert(Ticket { account: account.clone(), purpose: TicketFor::Read(read) });
+        let ticket = Ticket { account: account.clone(), purpose: TicketFor::Read(read) };
+        extensions.insert(ext::Ticket::new(Arc::new(ticket)));
         request
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     journal::{Durable, JournalError, session_of},
     ledger::Ledger,
     stamp::{AttemptNo, Session},
-    ticket::{Ticket, TicketFor, is_change, is_order_list},
+    ticket::{AnySession, Ticket, TicketFor, is_change, is_order_list},
 };
 
 /// How long an order that may go out waits to be written down.
@@ -138,7 +138,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::SendGuard.pass(request.extensions_mut());
-        let own = request.extensions().get::<Ticket>().is_some();
+        let own = Ticket::of(request.extensions()).is_some();
         // What has nothing to poll, and need not be let go, has no stamp: it would stay blank, and prove nothing.
         let polled = own || !request.body().is_end_stream() || is_change(&request);
         let stamp = polled.then(ext::SendStamp::new);
@@ -191,24 +191,28 @@ struct Entered {
 
 /// Writes down what is about to be sent.
 fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
-    let Some(ticket) = request.extensions().get::<Ticket>() else { return Ok(Entered::default()) };
-    let session = ticket.account.session_of(request.headers(), request.extensions());
-    match ticket.purpose {
+    let extensions = request.extensions();
+    let Some(ticket) = Ticket::of(extensions) else { return Ok(Entered::default()) };
+    let session = ticket.account.session_of(request.headers(), extensions);
+    match &ticket.purpose {
         TicketFor::Read(read) => {
             // Transports do not poll empty bodies, so a read starts here: too early is the safe side.
-            ticket.account.start_read(read, session);
+            ticket.account.start_read(*read, session);
             Ok(Entered::default())
         }
         // Asked again when the body is polled; here it saves the journal a record.
-        TicketFor::Order { run, .. } if !ticket.account.halt.permits(run) => Err(OrderRefused::Halted),
-        TicketFor::Order { any_session: false, .. } if ticket.account.meets(session, request) => {
+        TicketFor::Order { run, .. } if !ticket.account.halt.permits(*run) => Err(OrderRefused::Halted),
+        TicketFor::Order { .. }
+            if extensions.get::<AnySession>().is_none() && ticket.account.meets(session, request) =>
+        {
             Err(OrderRefused::NewSession)
         }
-        TicketFor::Order { intent, run, .. } => {
+        TicketFor::Order { intent, run } => {
+            // An order is sent only when it has an intent.
+            let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
             let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
-            let send_by = request.extensions().get::<ext::SendBy>();
-            let send_by = send_by.map(|send_by| Instant::from_std(send_by.0));
-            let order = Some(SealedOrder { account: ticket.account.clone(), attempt, send_by, run });
+            let send_by = extensions.get::<ext::SendBy>().map(|send_by| Instant::from_std(send_by.0));
+            let order = Some(SealedOrder { account: ticket.account.clone(), attempt, send_by, run: *run });
             Ok(Entered { order, durable })
         }
     }

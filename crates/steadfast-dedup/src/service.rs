@@ -1,5 +1,5 @@
 use std::{
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -19,7 +19,7 @@ use crate::{
     poller::{Template, starter},
     recovery::Recover,
     tee::Listener,
-    ticket::{is_change, is_order_list, is_place_order},
+    ticket::{Ticket, is_change, is_order_list, is_place_order},
 };
 
 /// The service that [`DedupLayer`](crate::DedupLayer) makes.
@@ -62,8 +62,8 @@ where
             let account = self.ledger.account(request.extensions().get());
             account.authorize(request.headers().get(header::AUTHORIZATION));
             let way = Template::beside(&request, self.list_route.clone());
-            let recovery = recover(self.ledger.clone(), account.clone(), service, way);
-            return ResponseFuture::order(account, Arc::default(), Box::pin(recovery));
+            let recovery = recover(self.ledger.clone(), account, service, way);
+            return ResponseFuture::order(None, Box::pin(recovery));
         }
         let (is_order, run) = (is_place_order(&request), self.ledger.run());
         if !is_order && is_change(&request) {
@@ -85,17 +85,10 @@ where
         let Some(run) = run else {
             return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into());
         };
-        let account = self.ledger.account(request.extensions().get());
-        let intent = Arc::new(OnceLock::new());
-        let placement = Placement {
-            account: account.clone(),
-            service,
-            request,
-            list_route: self.list_route.clone(),
-            intent: intent.clone(),
-            run,
-        };
-        ResponseFuture::order(account, intent, Box::pin(placement.run()))
+        let ticket = Ticket::for_order(self.ledger.account(request.extensions().get()), run);
+        let list_route = self.list_route.clone();
+        let placement = Placement { ticket: ticket.clone(), service, request, list_route };
+        ResponseFuture::order(Some(ticket), Box::pin(placement.run(run)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a request carries from the upper half to the lower one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use http::{Method, Request};
+use http::{Extensions, Method, Request};
 use steadfast_spec::{Endpoint, ext};
 
 use crate::{
@@ -12,24 +12,53 @@ use crate::{
 };
 
 /// Marks a request that the send guard must account for.
-#[derive(Clone, Debug)]
 pub(crate) struct Ticket {
     pub(crate) account: Arc<Account>,
     pub(crate) purpose: TicketFor,
 }
 
-#[derive(Clone, Copy, Debug)]
 pub(crate) enum TicketFor {
-    /// A send of this order.
+    /// The sends of an order.
     Order {
-        intent: IntentNo,
-        /// Whether it may leave in a session whose list nobody has asked for yet.
-        any_session: bool,
+        /// Set once, before the first of them; whoever drops the call abandons it.
+        intent: OnceLock<IntentNo>,
         /// When it was asked for.
         run: Run,
     },
     /// A read of the order list.
     Read(ReadNo),
+}
+
+/// Marks a send that may leave in a session whose list nobody has asked for yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnySession;
+
+impl Ticket {
+    /// For an order that was asked for in this run.
+    pub(crate) fn for_order(account: Arc<Account>, run: Run) -> Arc<Self> {
+        Arc::new(Self { account, purpose: TicketFor::Order { intent: OnceLock::new(), run } })
+    }
+
+    /// The ticket of a request, if it has one.
+    pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
+        extensions.get().and_then(ext::Ticket::get)
+    }
+
+    /// The order's intent, once it has one.
+    pub(crate) fn intent(&self) -> Option<IntentNo> {
+        match &self.purpose {
+            TicketFor::Order { intent, .. } => intent.get().copied(),
+            TicketFor::Read(_) => None,
+        }
+    }
+
+    /// Says which intent the order is.
+    pub(crate) fn set_intent(&self, number: IntentNo) {
+        if let TicketFor::Order { intent, .. } = &self.purpose {
+            // Set once: a call opens one intent.
+            let _ = intent.set(number);
+        }
+    }
 }
 
 /// True for `POST /api/oms/place-order`: by its route, or by its path where no layer has set one.

@@ -68,7 +68,6 @@ mod classify;
 mod collect;
 mod error;
 mod jitter;
-mod kept;
 mod last;
 mod layer;
 mod peek;
@@ -77,7 +76,6 @@ mod policy;
 mod replay;
 mod rules;
 mod schedule;
-mod sends;
 mod span;
 mod table;
 mod timed_body;
@@ -107,9 +105,9 @@ pub use crate::{
     replay::Replay,
     rules::{Decision, Left, Rules, Seen, StopReason},
     schedule::Schedule,
-    sends::Sends,
     span::error_type,
     table::{Ending, may_repeat},
     timed_body::TimedBody,
-    trail::{Attempt, AttemptTrail, ResendCount},
+    trail::{Attempt, AttemptTrail},
 };
+pub use steadfast_spec::ext::{ResendCount, Sends};

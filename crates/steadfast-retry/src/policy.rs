@@ -13,14 +13,13 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use steadfast_spec::{BoxError, Class, Routes, ext};
+use steadfast_spec::{BoxError, Class, Routes, Spare, ext};
 use tokio::time::Instant;
 use tower::retry::{Policy, budget::Budget};
 
 use crate::{
     Attempt, AttemptTrail, Backoff, Decision, Jitter, Left, Replay, ResendCount, RetriesEnded, RetryLayer,
     Rules, Schedule, StopReason,
-    kept::Kept,
     last::{Last, Superseded, replace},
     may_repeat,
 };
@@ -89,8 +88,8 @@ pub struct RetryPolicy {
     settings: Arc<Settings>,
     /// The sends of this call that were repeated.
     earlier: Vec<Attempt>,
-    /// The extensions of the request that may be sent again, unless it has them itself.
-    kept: Option<Kept>,
+    /// The head of the request that may be sent again, unless it has it itself.
+    spare: Option<Spare>,
 }
 
 #[derive(Clone)]
@@ -109,7 +108,7 @@ impl RetryPolicy {
         let seed = RandomState::new().hash_one(0);
         let rng = Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
         let settings = Settings { rules, rng, predict: None, budget: None };
-        Self { settings: Arc::new(settings), earlier: Vec::new(), kept: None }
+        Self { settings: Arc::new(settings), earlier: Vec::new(), spare: None }
     }
 
     fn settings(&mut self) -> &mut Settings {
@@ -216,9 +215,7 @@ impl RetryPolicy {
         if is_final || !may_repeat(class, last.seen.ending) {
             return Decision::Return;
         }
-        if let Some(kept) = self.kept.take() {
-            kept.restore(request.extensions_mut());
-        }
+        self.restore(request);
         let extensions = request.extensions();
         let left = self.left(extensions);
         match self.settings.rules.decide(class, &self.earlier, &last.seen, &left, self.draw()) {
@@ -228,6 +225,12 @@ impl RetryPolicy {
                 Decision::Stop(StopReason::Budget)
             }
             decision => decision,
+        }
+    }
+
+    fn restore<B>(&mut self, request: &mut Request<B>) {
+        if let Some(spare) = self.spare.take() {
+            spare.restore(request);
         }
     }
 
@@ -265,8 +268,11 @@ where
         request: &mut Request<B>,
         result: &mut Result<Response<R>, BoxError>,
     ) -> Option<Backoff<R>> {
-        let known = self.kept.as_ref().and_then(|kept| kept.route.clone());
-        let route = known.unwrap_or_else(|| Routes::of(request));
+        let known = self.spare.as_ref().and_then(Spare::route).cloned();
+        let route = known.unwrap_or_else(|| {
+            self.restore(request);
+            Routes::of(request)
+        });
         let (endpoint, class) = (route.endpoint, route.class);
         let last = Last::read(class, result);
         match self.decide(class, &last, request) {
@@ -329,17 +335,11 @@ where
     fn clone_request(&mut self, request: &Request<B>) -> Option<Request<B>> {
         ext::Place::Retry.check(request.extensions());
         let mut clone = Request::new(request.body().replay()?);
-        *clone.method_mut() = request.method().clone();
-        *clone.uri_mut() = request.uri().clone();
-        *clone.version_mut() = request.version();
-        *clone.headers_mut() = request.headers().clone();
-        // tower clones the policy for the call after it has asked for this, so that the call's own has them.
-        self.kept = Kept::of(request.extensions());
-        if self.kept.is_none() {
-            *clone.extensions_mut() = request.extensions().clone();
-            // A stamp belongs to one send. A blank one that nobody writes would prove that nothing ever leaves, so
-            // who guards the next send makes its own.
-            clone.extensions_mut().remove::<ext::SendStamp>();
+        // tower clones the policy for the call after it has asked for this, so that the call's own has it. What is no
+        // light copy is made once.
+        self.spare = Spare::light(request);
+        if self.spare.is_none() {
+            Spare::of(request).restore(&mut clone);
         }
         Some(clone)
     }

@@ -56,7 +56,3 @@ impl From<Vec<Attempt>> for AttemptTrail {
         Self(attempts.into())
     }
 }
-
-/// How many times a request has been sent again by the policy; in the extensions of every repeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResendCount(pub u32);

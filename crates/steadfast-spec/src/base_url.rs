@@ -63,7 +63,10 @@ impl BaseUrl {
     /// Hosts are compared without case, and the scheme's own port is the same as none.
     #[must_use]
     pub fn strip<'a>(&self, uri: &'a Uri) -> Option<&'a str> {
-        if uri.scheme() != self.uri.scheme() || !server(uri)?.eq_ignore_ascii_case(server(&self.uri)?) {
+        let (given, own) = (uri.authority()?.as_str(), self.uri.authority()?.as_str());
+        // Nearly always it is written as the base is.
+        let here = given == own || server(uri)?.eq_ignore_ascii_case(server(&self.uri)?);
+        if uri.scheme() != self.uri.scheme() || !here {
             return None;
         }
         uri.path().strip_prefix(self.prefix.as_str()).filter(|rest| rest.starts_with('/'))

@@ -129,19 +129,30 @@ impl PlacedOrder {
     /// [`EnvelopeError`] if the body does not prove that an order exists: no envelope, not `ok`, or no
     /// non-empty `orderId`.
     pub fn parse(body: &[u8]) -> Result<Self, EnvelopeError> {
-        #[derive(Deserialize)]
-        struct Wire<'a> {
-            #[serde(borrow, rename = "orderId")]
-            order_id: &'a RawValue,
-            #[serde(borrow, default)]
-            msg: Option<&'a RawValue>,
-        }
-
-        let Envelope::Ok { d } = Envelope::parse(body)? else { return Err(EnvelopeError::UnexpectedPayload) };
-        let wire: Wire<'_> = read_object(d.get()).ok_or(EnvelopeError::UnexpectedPayload)?;
+        let wire = PlacedWire::read(body)?;
         let order_id = order_id(wire.order_id).ok_or(EnvelopeError::UnexpectedPayload)?;
         let msg = wire.msg.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         Ok(Self { order_id, msg })
+    }
+
+    /// The identifier alone, of the same answers.
+    pub(crate) fn id_of(body: &[u8]) -> Option<String> {
+        order_id(PlacedWire::read(body).ok()?.order_id)
+    }
+}
+
+#[derive(Deserialize)]
+struct PlacedWire<'a> {
+    #[serde(borrow, rename = "orderId")]
+    order_id: &'a RawValue,
+    #[serde(borrow, default)]
+    msg: Option<&'a RawValue>,
+}
+
+impl<'a> PlacedWire<'a> {
+    fn read(body: &'a [u8]) -> Result<Self, EnvelopeError> {
+        let Envelope::Ok { d } = Envelope::parse(body)? else { return Err(EnvelopeError::UnexpectedPayload) };
+        read_object(d.get()).ok_or(EnvelopeError::UnexpectedPayload)
     }
 }
 

@@ -11,11 +11,16 @@
 )]
 
 use std::{
+    any::Any,
+    fmt,
     sync::{Arc, OnceLock},
     time::Instant,
 };
 
-pub use crate::{Fate, Lane, Outcome, Place};
+pub use crate::{
+    Fate, Lane, Outcome, Place,
+    sends::{ResendCount, Sends},
+};
 
 /// What is known of a request from its method and path, shared by every send of it. Set by the route layer.
 pub type Route = Arc<crate::Route>;
@@ -84,8 +89,8 @@ impl IntentId {
 /// A stable, public name of the credentials that a request is sent with; never a secret.
 ///
 /// Rate-limit windows per key and token, and everything that is known of orders, are kept per account. A request
-/// without it belongs to the one unnamed account.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// without it belongs to the one unnamed account, which is the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account(Arc<str>);
 
 impl Account {
@@ -102,9 +107,32 @@ impl Account {
     }
 }
 
-impl Default for Account {
-    fn default() -> Self {
-        Self::new("")
+/// What the outer half of a layer hands to its inner half, past layers that cannot name it but may send the request again.
+///
+/// # Clone
+///
+/// Clones are the same thing.
+#[derive(Clone)]
+pub struct Ticket(Arc<dyn Any + Send + Sync>);
+
+impl Ticket {
+    /// A ticket that is `what`.
+    #[must_use]
+    pub fn new<T: Send + Sync + 'static>(what: Arc<T>) -> Self {
+        Self(what)
+    }
+
+    /// What it is, for whoever can name it.
+    #[must_use]
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+// Nobody knows what is in it.
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").finish_non_exhaustive()
     }
 }
 

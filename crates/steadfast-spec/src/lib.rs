@@ -68,6 +68,8 @@ mod record;
 mod retry_after;
 mod route;
 mod scope;
+mod sends;
+mod spare;
 mod sym_id;
 mod token;
 mod zone;
@@ -97,6 +99,7 @@ pub use crate::{
     retry_after::RetryAfter,
     route::{Paths, Route, Routes},
     scope::Scope,
+    spare::Spare,
     sym_id::{AssetClass, EmptySymId, OptionKind, SymId, SymIdShape},
     token::{InvalidTokenRecord, TokenRecord},
     zone::{Lane, Window, Zone, ZoneSpec, zones},

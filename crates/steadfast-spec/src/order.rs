@@ -41,12 +41,20 @@ impl OrderRequest {
         fields: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, InvalidOrder> {
         let mut builder = Self::builder();
-        let mut seen: Vec<&str> = Vec::new();
+        let mut own = [false; FIELDS.len()];
+        let mut others: Vec<&str> = Vec::new();
         for (name, value) in fields {
-            if seen.contains(&name) {
+            let repeated = match FIELDS.iter().position(|field| *field == name) {
+                Some(field) => std::mem::replace(&mut own[field], true),
+                None if others.contains(&name) => true,
+                None => {
+                    others.push(name);
+                    false
+                }
+            };
+            if repeated {
                 return Err(InvalidOrder::new(name.to_owned(), InvalidOrderReason::Repeated));
             }
-            seen.push(name);
             if value.is_empty() {
                 continue;
             }

@@ -62,8 +62,8 @@ impl fmt::Display for Outcome {
 
 /// How far one physical send got, as the transport saw it.
 ///
-/// The leaf that owns the connection writes it into the extensions of its response, or carries it in its error;
-/// layers read it and need not know the transport.
+/// The leaf that owns the connection carries it in its error; layers read it and need not know the transport. An answer
+/// counts as answered unless its extensions say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// No byte of the request was handed to a connection.

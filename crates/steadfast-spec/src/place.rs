@@ -141,7 +141,7 @@ impl fmt::Display for Place {
 /// The places that a request has passed on its way in. A clone carries what was passed until then, so a repeat knows
 /// only who stands outside of whoever repeats.
 #[derive(Clone, Copy, Debug)]
-struct Passed(u16);
+pub(crate) struct Passed(u16);
 
 #[cfg(test)]
 mod tests {

@@ -116,11 +116,11 @@ where
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
         // Whoever is further out and wants to know shares the stamp; without one, the leaf keeps its own.
-        let stamp = request.extensions().get::<ext::SendStamp>().cloned().unwrap_or_default();
-        let is_empty = request.body().is_end_stream();
+        let shared = || request.extensions().get::<ext::SendStamp>().cloned().unwrap_or_default();
+        let stamp = (!request.body().is_end_stream()).then(shared);
         let mut request = request.map(|body| StampedBody { body, stamp: stamp.clone() });
         let connection = capture_connection(&mut request);
-        let evidence = Evidence { stamp: (!is_empty).then_some(stamp), connection };
+        let evidence = Evidence { stamp, connection };
         ResponseFuture { future: self.client.request(request), evidence }
     }
 }
@@ -198,10 +198,7 @@ impl Future for ResponseFuture {
                 this.evidence.discard_connection();
                 Err(Failure::new(Fate::Lost, AMBIGUOUS_LENGTH).into())
             }
-            Ok(mut response) => {
-                response.extensions_mut().insert(Fate::Answered);
-                Ok(response)
-            }
+            Ok(response) => Ok(response),
             Err(error)
                 if steadfast_spec::Planted::IncompleteIsNotSent.is_on()
                     && steadfast_spec::find_cause(&error)
@@ -221,7 +218,8 @@ pin_project! {
     pub struct StampedBody<B> {
         #[pin]
         body: B,
-        stamp: ext::SendStamp,
+        // None without content: such a body is never polled.
+        stamp: Option<ext::SendStamp>,
     }
 }
 
@@ -229,7 +227,7 @@ impl<B> StampedBody<B> {
     /// A body with a stamp of its own.
     #[must_use]
     pub fn new(body: B) -> Self {
-        Self { body, stamp: ext::SendStamp::new() }
+        Self { body, stamp: Some(ext::SendStamp::new()) }
     }
 }
 
@@ -249,7 +247,9 @@ impl<B: http_body::Body> http_body::Body for StampedBody<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let this = self.project();
-        this.stamp.stamp(Instant::now().into_std());
+        if let Some(stamp) = this.stamp {
+            stamp.stamp(Instant::now().into_std());
+        }
         this.body.poll_frame(cx)
     }
 

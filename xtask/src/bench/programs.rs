@@ -38,6 +38,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         gated: true,
     },
     Subject { name: "burst", timed: None, counted: &["burst"], gated: false },
+    Subject { name: "renewal", timed: None, counted: &["renewal"], gated: true },
     // How often a socket is polled is up to the machine, so that its counts differ by a few in a hundred.
     Subject { name: "loopback", timed: None, counted: &["instructions", "allocations"], gated: false },
 ];

@@ -5,10 +5,10 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use http::{Request, Response, StatusCode, header::AUTHORIZATION};
+use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
 use pin_project_lite::pin_project;
 use steadfast_spec::{
-    BoxError, Failure, Planted,
+    BoxError, Failure, Planted, Spare,
     ext::{Deadline, DoNotRetry, HeadOfLane, SendBy, TokenGeneration},
 };
 use tokio::{
@@ -55,8 +55,8 @@ struct Call<S, B, ResBody> {
     source: TokenSource,
     request: Option<Request<B>>,
     needs_token: bool,
-    // The request and its deadline, for a second send; `None` once that is spent.
-    spare: Option<Request<B>>,
+    // The request, for a second send; `None` once that is spent.
+    spare: Option<Second<B>>,
     limit: Option<Instant>,
     // The first 401 while a second send is prepared, and the token that it refused.
     refused: Option<(Response<ResBody>, TokenGeneration)>,
@@ -138,13 +138,12 @@ where
                     };
                     // A given token has no successor that the request could be sent again with.
                     if call.needs_token && !call.resent && !call.source.is_given() {
-                        let mut spare = request.clone();
-                        if Planted::OldHeaderAgain.is_on()
-                            && let Some(token) = call.source.token()
-                        {
-                            spare.headers_mut().insert(AUTHORIZATION, token.header());
-                        }
-                        call.spare = Some(spare);
+                        let planted = Planted::OldHeaderAgain.is_on().then(|| call.source.token()).flatten();
+                        call.spare = Some(Second {
+                            head: Spare::of(&request),
+                            body: request.body().clone(),
+                            header: planted.map(|token| token.header()),
+                        });
                     }
                     State::Calling { future: call.inner.call(request) }
                 }
@@ -227,7 +226,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         self.overtaken += 1;
         match self.spare.take() {
             Some(spare) => {
-                self.request = Some(at_the_head(spare));
+                self.request = Some(spare.at_the_head());
                 Ok(State::Admitting)
             }
             // The second send met no token; the first one's answer is the better one.
@@ -238,7 +237,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
 
     fn send_again<F>(&mut self) -> State<F> {
         self.resent = true;
-        self.request = self.spare.take().map(at_the_head);
+        self.request = self.spare.take().map(Second::at_the_head);
         State::Readying
     }
 
@@ -280,10 +279,24 @@ fn limit<B>(request: &Request<B>) -> Option<Instant> {
     send_by.into_iter().chain(deadline).min()
 }
 
-/// It has waited for its permits once.
-fn at_the_head<B>(mut request: Request<B>) -> Request<B> {
-    request.extensions_mut().insert(HeadOfLane);
-    request
+/// What a second send is made of.
+struct Second<B> {
+    head: Spare,
+    body: B,
+    /// The first send's header, where a bug is planted.
+    header: Option<HeaderValue>,
+}
+
+impl<B> Second<B> {
+    /// It has waited for its permits once.
+    fn at_the_head(self) -> Request<B> {
+        let mut request = self.head.with(self.body);
+        if let Some(header) = self.header {
+            request.headers_mut().insert(AUTHORIZATION, header);
+        }
+        request.extensions_mut().insert(HeadOfLane);
+        request
+    }
 }
 
 fn refusal(error: AuthError) -> BoxError {

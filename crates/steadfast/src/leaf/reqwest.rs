@@ -73,18 +73,14 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ReqwestFuture {
-        let stamp = request.extensions().get::<ext::SendStamp>().cloned().unwrap_or_default();
-        let is_empty = request.body().is_end_stream();
-        let request = request.map(|body| {
-            if is_empty {
-                reqwest::Body::default()
-            } else {
-                reqwest::Body::wrap(StampedBody { body, stamp: stamp.clone() })
-            }
+        let shared = || request.extensions().get::<ext::SendStamp>().cloned().unwrap_or_default();
+        let stamp = (!request.body().is_end_stream()).then(shared);
+        let request = request.map(|body| match &stamp {
+            None => reqwest::Body::default(),
+            Some(_) => reqwest::Body::wrap(StampedBody { body, stamp: stamp.clone() }),
         });
         match reqwest::Request::try_from(request) {
             Ok(request) => {
-                let stamp = (!is_empty).then_some(stamp);
                 ReqwestFuture { state: State::Sending { future: self.client.call(request), stamp } }
             }
             Err(error) => ReqwestFuture { state: State::Unsendable { error: Some(error) } },
@@ -120,11 +116,10 @@ impl Future for ReqwestFuture {
         let (error, left) = match self.project().state.project() {
             Project::Sending { future, stamp } => match ready!(future.poll(cx)) {
                 Ok(response) => {
-                    let mut response = Response::from(response);
+                    let response = Response::from(response);
                     if has_ambiguous_length(&response) {
                         return Poll::Ready(Err(Failure::new(Fate::Lost, AMBIGUOUS_LENGTH).into()));
                     }
-                    response.extensions_mut().insert(Fate::Answered);
                     return Poll::Ready(Ok(response));
                 }
                 Err(error) => {

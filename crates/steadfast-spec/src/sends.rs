@@ -7,13 +7,13 @@ use std::sync::{
 ///
 /// Whoever stands outermost puts one into the extensions of each call's request. Every repeat carries it on, whoever
 /// makes it: the policy, a renewed token, or the end of an order's doubt. Without it a span knows the repeats of the
-/// policy only, by its [`ResendCount`](crate::ResendCount), and the templates of the paths that the specification
+/// policy only, by its [`ResendCount`](crate::ext::ResendCount), and the templates of the paths that the specification
 /// shows.
 ///
 /// # Example
 ///
 /// ```
-/// use steadfast_retry::Sends;
+/// use steadfast_spec::ext::Sends;
 ///
 /// let sends = Sends::new("/api/oms/orders");
 /// let repeat = sends.clone();
@@ -52,3 +52,7 @@ impl Sends {
         self.0.begun.fetch_add(1, Ordering::Relaxed)
     }
 }
+
+/// How many times a request has been sent again by the retry policy; in the extensions of every repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResendCount(pub u32);

@@ -1,0 +1,275 @@
+use std::fmt;
+
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+
+use crate::{
+    ext::{
+        Account, Deadline, HeadOfLane, IntentId, Lane, ResendCount, Route, SendBy, SendStamp, Sends, Ticket,
+    },
+    place::Passed,
+};
+
+/// How many headers are held by value: a `Content-Type`, and one of the caller's own.
+const FEW: usize = 2;
+
+/// The head of a request that may be sent again.
+///
+/// Nearly every call ends with its first send. A copy of both maps for each layer that might send once more costs more
+/// allocations than all else that such a layer does. What every call has is held by value, and made a map of only when
+/// there is a second send.
+///
+/// A [`SendStamp`] is left out. It belongs to one send: a blank one that nobody writes would prove that nothing ever
+/// leaves, so who guards the next send makes its own.
+///
+/// # Example
+///
+/// ```
+/// use http::Request;
+/// use steadfast_spec::{Spare, ext::IntentId};
+///
+/// let mut first = Request::get("https://api.example/v2/api/oms/orders").header("accept", "*/*").body(())?;
+/// first.extensions_mut().insert(IntentId::new("7"));
+///
+/// let second = Spare::of(&first).with(());
+/// assert_eq!(second.uri(), first.uri());
+/// assert_eq!(second.headers(), first.headers());
+/// assert_eq!(second.extensions().get::<IntentId>(), first.extensions().get());
+/// # Ok::<(), http::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Spare {
+    method: Method,
+    uri: Uri,
+    version: Version,
+    maps: Maps,
+}
+
+#[derive(Clone)]
+enum Maps {
+    Light(Light),
+    Whole { headers: HeaderMap, extensions: Extensions },
+}
+
+#[derive(Clone, Default)]
+struct Light {
+    headers: [Option<(HeaderName, HeaderValue)>; FEW],
+    route: Option<Route>,
+    deadline: Option<Deadline>,
+    send_by: Option<SendBy>,
+    account: Option<Account>,
+    lane: Option<Lane>,
+    intent: Option<IntentId>,
+    ticket: Option<Ticket>,
+    sends: Option<Sends>,
+    resends: Option<ResendCount>,
+    head_of_lane: Option<HeadOfLane>,
+    passed: Option<Passed>,
+}
+
+impl Spare {
+    /// What a second send of `request` needs.
+    #[must_use]
+    pub fn of<B>(request: &Request<B>) -> Self {
+        Self::light(request).unwrap_or_else(|| {
+            let (headers, mut extensions) = (request.headers().clone(), request.extensions().clone());
+            extensions.remove::<SendStamp>();
+            Self::new(request, Maps::Whole { headers, extensions })
+        })
+    }
+
+    /// The same as long as that allocates nothing: `None` with more headers, or with an extension that nobody here can
+    /// name.
+    #[must_use]
+    pub fn light<B>(request: &Request<B>) -> Option<Self> {
+        Light::of(request).map(|light| Self::new(request, Maps::Light(light)))
+    }
+
+    fn new<B>(request: &Request<B>, maps: Maps) -> Self {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        Self { method, uri, version: request.version(), maps }
+    }
+
+    /// The request's route, if it has one.
+    #[must_use]
+    pub fn route(&self) -> Option<&Route> {
+        match &self.maps {
+            Maps::Light(light) => light.route.as_ref(),
+            Maps::Whole { extensions, .. } => extensions.get(),
+        }
+    }
+
+    /// The request, with this body.
+    #[must_use]
+    pub fn with<B>(self, body: B) -> Request<B> {
+        let mut request = Request::new(body);
+        self.restore(&mut request);
+        request
+    }
+
+    /// Makes a request that has only its body the request that it was.
+    pub fn restore<B>(self, request: &mut Request<B>) {
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.uri;
+        *request.version_mut() = self.version;
+        match self.maps {
+            Maps::Light(light) => light.restore(request),
+            Maps::Whole { headers, extensions } => {
+                *request.headers_mut() = headers;
+                *request.extensions_mut() = extensions;
+            }
+        }
+    }
+}
+
+// An address may hold a code, and a header a secret.
+impl fmt::Debug for Spare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spare").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl Light {
+    /// `None` if there is anything else.
+    fn of<B>(request: &Request<B>) -> Option<Self> {
+        /// Takes one out of the map, and counts down what is still to be found there.
+        fn take<T: Clone + Send + Sync + 'static>(extensions: &Extensions, left: &mut usize) -> Option<T> {
+            if *left == 0 {
+                return None;
+            }
+            let one = extensions.get().cloned();
+            *left -= usize::from(one.is_some());
+            one
+        }
+        if request.headers().len() > FEW {
+            return None;
+        }
+        let extensions = request.extensions();
+        let mut left = extensions.len();
+        // Those that every call has come first.
+        let mut light = Self {
+            headers: Default::default(),
+            route: take(extensions, &mut left),
+            deadline: take(extensions, &mut left),
+            ticket: take(extensions, &mut left),
+            sends: take(extensions, &mut left),
+            send_by: take(extensions, &mut left),
+            account: take(extensions, &mut left),
+            lane: take(extensions, &mut left),
+            intent: take(extensions, &mut left),
+            resends: take(extensions, &mut left),
+            head_of_lane: take(extensions, &mut left),
+            passed: take(extensions, &mut left),
+        };
+        for (place, (name, value)) in light.headers.iter_mut().zip(request.headers()) {
+            *place = Some((name.clone(), value.clone()));
+        }
+        (left == 0).then_some(light)
+    }
+
+    fn restore<B>(self, request: &mut Request<B>) {
+        fn put<T: Clone + Send + Sync + 'static>(extensions: &mut Extensions, one: Option<T>) {
+            if let Some(one) = one {
+                extensions.insert(one);
+            }
+        }
+        for (name, value) in self.headers.into_iter().flatten() {
+            request.headers_mut().append(name, value);
+        }
+        let extensions = request.extensions_mut();
+        put(extensions, self.route);
+        put(extensions, self.deadline);
+        put(extensions, self.ticket);
+        put(extensions, self.sends);
+        put(extensions, self.send_by);
+        put(extensions, self.account);
+        put(extensions, self.lane);
+        put(extensions, self.intent);
+        put(extensions, self.resends);
+        put(extensions, self.head_of_lane);
+        put(extensions, self.passed);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_types, reason = "the extensions hold the standard library's instants")]
+mod tests {
+    use std::{sync::Arc, time::Instant};
+
+    use http::header::{ACCEPT, COOKIE};
+
+    use super::*;
+    use crate::{Endpoint, Place, Route as Facts};
+
+    /// A request with all that can be held by value.
+    fn of_a_call() -> Request<()> {
+        let mut request = Request::post("https://api.example/v2/api/oms/orders").body(()).unwrap();
+        *request.version_mut() = Version::HTTP_2;
+        let mut secret = HeaderValue::from_static("secret");
+        secret.set_sensitive(true);
+        request.headers_mut().append(COOKIE, HeaderValue::from_static("one"));
+        request.headers_mut().append(COOKIE, secret);
+        let extensions = request.extensions_mut();
+        extensions.insert(Route::new(Facts::new(Endpoint::Orders)));
+        extensions.insert(Deadline(Instant::now()));
+        extensions.insert(SendBy(Instant::now()));
+        extensions.insert(Account::new("desk"));
+        extensions.insert(Lane::Critical);
+        extensions.insert(IntentId::new("7"));
+        extensions.insert(Ticket::new(Arc::new("inner half")));
+        extensions.insert(Sends::new("/api/oms/orders"));
+        extensions.insert(ResendCount(2));
+        extensions.insert(HeadOfLane);
+        Place::Route.pass(extensions);
+        request
+    }
+
+    #[test]
+    fn what_is_held_by_value_comes_back_whole() {
+        let first = of_a_call();
+        let repeat = Spare::light(&first).unwrap().with(());
+        assert_eq!((repeat.method(), repeat.uri()), (first.method(), first.uri()));
+        assert_eq!((repeat.version(), repeat.headers()), (first.version(), first.headers()));
+        assert!(repeat.headers().get_all(COOKIE).iter().any(HeaderValue::is_sensitive));
+        let (first, repeat) = (first.extensions(), repeat.extensions());
+        assert_eq!(repeat.len(), first.len());
+        assert_eq!(repeat.get::<Deadline>(), first.get());
+        assert_eq!(repeat.get::<SendBy>(), first.get());
+        assert_eq!(repeat.get::<Account>(), first.get());
+        assert_eq!(repeat.get::<Lane>(), first.get());
+        assert_eq!(repeat.get::<IntentId>(), first.get());
+        assert_eq!(repeat.get::<ResendCount>(), first.get());
+        assert_eq!(repeat.get::<HeadOfLane>(), first.get());
+        assert_eq!(repeat.get::<Route>().map(|route| route.endpoint), Some(Some(Endpoint::Orders)));
+        assert_eq!(repeat.get::<Ticket>().and_then(Ticket::get), Some(&"inner half"));
+        let counted = repeat.get::<Sends>().map(Sends::begin);
+        assert_eq!(
+            (counted, first.get::<Sends>().map(Sends::begin)),
+            (Some(0), Some(1)),
+            "they count together"
+        );
+    }
+
+    #[test]
+    fn with_anything_else_in_it_a_request_is_copied_whole() {
+        let mut named = of_a_call();
+        named.extensions_mut().insert("the caller's own");
+        let mut crowded = of_a_call();
+        crowded.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
+        for first in [named, crowded] {
+            assert!(Spare::light(&first).is_none());
+            let repeat = Spare::of(&first).with(());
+            assert_eq!(repeat.headers(), first.headers());
+            assert_eq!(repeat.extensions().len(), first.extensions().len());
+            assert_eq!(repeat.extensions().get::<&str>(), first.extensions().get());
+        }
+    }
+
+    #[test]
+    fn a_stamp_stays_with_its_send() {
+        let mut first = of_a_call();
+        first.extensions_mut().insert(SendStamp::new());
+        let repeat = Spare::of(&first).with(());
+        assert!(repeat.extensions().get::<SendStamp>().is_none());
+        assert_eq!(repeat.extensions().len() + 1, first.extensions().len());
+    }
+}
