@@ -19,6 +19,7 @@ mod failure;
 mod foreign;
 mod oracle;
 mod ours;
+mod policy;
 mod reading;
 mod report;
 pub mod requests;
@@ -140,7 +141,9 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1_800);
 const SPARE: Duration = Duration::from_secs(120);
 
 /// The sites at which lists fail or are written in other words, and sessions and callers end early.
-const OPEN_QUESTIONS: [&str; 8] = [
+const OPEN_QUESTIONS: [&str; 10] = [
+    "day",
+    "orders.interval",
     "swarm.reads",
     "swarm.refused-share",
     "list.form",

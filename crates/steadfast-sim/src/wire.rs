@@ -3,6 +3,8 @@
 mod acks;
 mod body;
 mod broken;
+mod day;
+mod exchange;
 mod fault;
 mod pipe;
 mod weather;
@@ -22,6 +24,7 @@ use std::{
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
+use serde::de::IgnoredAny;
 use steadfast_sandbox::{FaultEntry, Sandbox};
 use steadfast_spec::PlacedOrder;
 use tokio::time::{Instant, sleep};
@@ -31,14 +34,18 @@ use self::acks::{Acks, Told};
 pub(crate) use self::{
     body::Body,
     broken::Broken,
+    day::Day,
+    exchange::{Call, Ended, Exchange, Says},
     fault::{FORMS, Fault, Kind, Way, catalogue},
-    pipe::Pipe,
+    pipe::{Pipe, SimIo, pair},
     weather::{Lateness, Weather},
 };
 use crate::chooser::{Chooser, Site};
 
 /// The request header that names a call in the gateway's ground truth.
 pub(crate) const INTENT: &str = "x-test-intent";
+/// What that name begins with for a caller's own look at the list, which has no order.
+pub(crate) const LOOK: &str = "r";
 
 /// A connection to a sandbox, in virtual time and without sockets.
 ///
@@ -85,11 +92,16 @@ struct State {
     /// How often one of them was sent again.
     sent_again: u64,
     trace: u64,
+    exchanges: Vec<Exchange>,
+    /// Every token, in the order in which they came up.
+    sessions: Vec<String>,
+    /// The tokens with which the living process has read a list that held orders: an empty one is a contradiction then.
+    listed: BTreeSet<usize>,
 }
 
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
-struct Call {
+struct Numbered {
     kind: Kind,
     of: u64,
     nth: u64,
@@ -115,6 +127,8 @@ pub(crate) struct Seen {
     pub(crate) struck: Vec<(&'static str, u64)>,
     /// A hash of every request, its time, its fault and its answer.
     pub(crate) trace: u64,
+    /// Every send, in the order in which they left.
+    pub(crate) exchanges: Vec<Exchange>,
 }
 
 impl Wire {
@@ -129,6 +143,9 @@ impl Wire {
     pub(crate) fn cut(&self) -> (Self, BTreeSet<u64>) {
         self.cut.store(true, Ordering::Relaxed);
         let mut state = self.shared.state();
+        // The next process may have lost what this one was told, and then notices nothing by it.
+        state.acks = Acks::default();
+        state.listed.clear();
         state.inherited = state.standing.iter().map(|&(of, _)| of).collect();
         (Self { shared: self.shared.clone(), cut: Arc::default() }, state.inherited.clone())
     }
@@ -152,6 +169,11 @@ impl Wire {
         &self.shared.chooser
     }
 
+    /// Something that no request chose was met.
+    fn met(&self, name: &'static str) {
+        self.shared.struck(Fault { name, ..Fault::NONE });
+    }
+
     /// The gateway's end of a connection: answers a request that came over it.
     async fn answer(self, request: Request<hyper::body::Incoming>) -> Result<Response<Body>, Broken> {
         self.carry(request).await
@@ -166,6 +188,7 @@ impl Wire {
             attempts_in_doubt: state.attempts_in_doubt,
             struck: state.struck.clone(),
             trace: state.trace,
+            exchanges: state.exchanges.clone(),
         }
     }
 
@@ -176,38 +199,26 @@ impl Wire {
         if self.cut.load(Ordering::Relaxed) {
             return pending().await;
         }
-        let shared = self.shared;
+        let shared = self.shared.clone();
         let (parts, body) = request.into_parts();
         let call = shared.number(&parts);
         let fault = shared.choose(call, &parts);
+        let (of, token) = (call.call(&parts), text(&parts, header::AUTHORIZATION).to_owned());
         if fault.way == Way::Refused {
             shared.struck(fault);
+            let exchange = shared.sends(of, &token);
             sleep(Duration::from_millis(20)).await;
-            return Err(Broken::Refused);
+            let mut answer = Err(Broken::Refused);
+            shared.ends(call, exchange, &mut answer, false);
+            return answer;
         }
         // The first poll of the body is the send.
         let body = body.collect().await.map_err(|_| Broken::Withheld)?.to_bytes();
         shared.left(call, fault);
-        sleep(shared.weather.up(&shared.chooser, call.kind, call.of, call.nth)).await;
-        let response = match fault.way {
-            Way::Lost => pending().await,
-            Way::AnswerLost => {
-                drop(shared.clone().arrive(call, fault, parts, body).await);
-                pending().await
-            }
-            // What is under way arrives even if the client stops waiting.
-            Way::Slow => {
-                let delay = shared.weather.slow_by(&shared.chooser, call.of, call.nth);
-                let arrival = tokio::spawn(async move {
-                    sleep(delay).await;
-                    let answer = shared.clone().arrive(call, fault, parts, body).await;
-                    shared.deliver(call, answer).await
-                });
-                return arrival.await.unwrap_or(Err(Broken::Reset));
-            }
-            Way::Through | Way::Refused => shared.clone().arrive(call, fault, parts, body).await,
-        };
-        shared.deliver(call, response).await
+        let exchange = shared.sends(of, &token);
+        let mut answer = shared.clone().travel(call, fault, parts, body).await;
+        shared.ends(call, exchange, &mut answer, self.cut.load(Ordering::Relaxed));
+        answer
     }
 }
 
@@ -244,7 +255,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn number(&self, parts: &Parts) -> Call {
+    fn number(&self, parts: &Parts) -> Numbered {
         let mut state = self.state();
         let path = parts.uri.path();
         let next = |count: &mut u64| {
@@ -258,17 +269,17 @@ impl Shared {
             if state.sends.len() <= index {
                 state.sends.resize(index + 1, 0);
             }
-            Call { kind: Kind::Place, of, nth: next(&mut state.sends[index]) }
+            Numbered { kind: Kind::Place, of, nth: next(&mut state.sends[index]) }
         } else if parts.method == Method::GET && path.ends_with("/orders") {
-            Call { kind: Kind::List, of: next(&mut state.lists), nth: 0 }
+            Numbered { kind: Kind::List, of: next(&mut state.lists), nth: 0 }
         } else if parts.method == Method::DELETE {
-            Call { kind: Kind::Cancel, of: next(&mut state.cancels), nth: 0 }
+            Numbered { kind: Kind::Cancel, of: next(&mut state.cancels), nth: 0 }
         } else {
-            Call { kind: Kind::Other, of: next(&mut state.others), nth: 0 }
+            Numbered { kind: Kind::Other, of: next(&mut state.others), nth: 0 }
         }
     }
 
-    fn choose(&self, call: Call, parts: &Parts) -> Fault {
+    fn choose(&self, call: Numbered, parts: &Parts) -> Fault {
         if self.healed.load(Ordering::Relaxed) {
             return Fault::NONE;
         }
@@ -278,8 +289,10 @@ impl Shared {
         }
         // An incomplete list breaks an assumption of every proof. It is injected only where the client can notice.
         let session = text(parts, header::AUTHORIZATION);
-        let old = self.state().acks.old(session, self.weather.lateness.noticed_after());
+        let state = self.state();
+        let old = state.acks.old(session, self.weather.lateness.noticed_after());
         let noticeable = match fault.name {
+            "list.empty" if state.listed.iter().any(|&index| state.sessions[index] == session) => true,
             "list.partial" => old.windows(2).any(|pair| pair[0].0 + 1 == pair[1].0),
             "list.open-only" => old.iter().any(|(_, completed)| *completed),
             _ => !old.is_empty(),
@@ -287,7 +300,49 @@ impl Shared {
         if noticeable { fault } else { Fault::NONE }
     }
 
-    fn left(&self, call: Call, fault: Fault) {
+    /// There and back, as far as the fault lets it get.
+    async fn travel(
+        self: Arc<Self>,
+        call: Numbered,
+        fault: Fault,
+        parts: Parts,
+        body: Bytes,
+    ) -> Result<Response<Body>, Broken> {
+        sleep(self.weather.up(&self.chooser, call.kind, call.of, call.nth)).await;
+        let response = match fault.way {
+            Way::Lost => pending().await,
+            Way::AnswerLost => {
+                drop(self.clone().arrive(call, fault, parts, body).await);
+                pending().await
+            }
+            // What is under way arrives even if the client stops waiting.
+            Way::Slow => {
+                let delay = self.weather.slow_by(&self.chooser, call.of, call.nth);
+                let arrival = tokio::spawn(async move {
+                    sleep(delay).await;
+                    let answer = self.clone().arrive(call, fault, parts, body).await;
+                    self.deliver(call, answer).await
+                });
+                return arrival.await.unwrap_or(Err(Broken::Reset));
+            }
+            Way::Through | Way::Refused => self.clone().arrive(call, fault, parts, body).await,
+        };
+        self.deliver(call, response).await
+    }
+
+    /// A send begins; the number is its own.
+    fn sends(&self, of: Call, token: &str) -> usize {
+        let mut state = self.state();
+        let known = state.sessions.iter().position(|known| known == token);
+        let session = known.unwrap_or_else(|| {
+            state.sessions.push(token.to_owned());
+            state.sessions.len() - 1
+        });
+        state.exchanges.push(Exchange { of, session, sent: Instant::now(), ended: None });
+        state.exchanges.len() - 1
+    }
+
+    fn left(&self, call: Numbered, fault: Fault) {
         let in_doubt = self.weather.doubts(&self.chooser, fault, call.of, call.nth);
         let mut state = self.state();
         if call.kind == Kind::Place {
@@ -318,7 +373,7 @@ impl Shared {
     /// The gateway's side: the fault is put in, and the request is answered.
     async fn arrive(
         self: Arc<Self>,
-        call: Call,
+        call: Numbered,
         fault: Fault,
         parts: Parts,
         body: Bytes,
@@ -354,7 +409,7 @@ impl Shared {
         }
     }
 
-    fn inject(&self, call: Call, fault: Fault) {
+    fn inject(&self, call: Numbered, fault: Fault) {
         let armed = std::mem::replace(&mut self.state().armed, !fault.inject.is_empty());
         if armed {
             self.sandbox.heal();
@@ -374,26 +429,68 @@ impl Shared {
 
     async fn deliver(
         &self,
-        call: Call,
+        call: Numbered,
         response: Result<Response<Body>, Broken>,
     ) -> Result<Response<Body>, Broken> {
         sleep(self.weather.down(&self.chooser, call.kind, call.of, call.nth)).await;
-        let mut response = response?;
+        response
+    }
+
+    /// The client learns how a send ended. What a dead process hears, nobody knows of.
+    fn ends(
+        &self,
+        call: Numbered,
+        exchange: usize,
+        answer: &mut Result<Response<Body>, Broken>,
+        is_dead: bool,
+    ) {
+        let mut state = self.state();
+        let Some(exchange) = state.exchanges.get_mut(exchange) else { return };
+        exchange.ended = Some((Instant::now(), Ended::of(answer)));
+        let reads_in = (exchange.of == Call::Verification && !is_dead).then_some(exchange.session);
+        let Ok(response) = answer else { return };
+        if let Some(session) = reads_in.filter(|session| !state.listed.contains(session))
+            && response.status() == StatusCode::OK
+            && response.body().whole().is_some_and(lists_orders)
+        {
+            state.listed.insert(session);
+        }
         let told = response.extensions_mut().remove::<Told>();
         if call.kind == Kind::Place
+            && !is_dead
             && response.status() == StatusCode::OK
             && let (Some(told), Some(body)) = (told, response.body().whole())
             && let Ok(placed) = PlacedOrder::parse(body)
         {
-            self.state().acks.push(told, &placed.order_id);
+            state.acks.push(told, &placed.order_id);
         }
-        Ok(response)
+    }
+}
+
+impl Numbered {
+    /// Which call of the client it is a send of.
+    fn call(&self, parts: &Parts) -> Call {
+        match self.kind {
+            Kind::Place => Call::Order(self.of),
+            Kind::Cancel => Call::Cancel(parts.uri.to_string()),
+            Kind::List => {
+                let name = parts.headers.get(INTENT).and_then(|name| name.to_str().ok());
+                let number = name.and_then(|name| name.strip_prefix(LOOK)?.parse().ok());
+                number.map_or(Call::Verification, Call::Look)
+            }
+            Kind::Other => Call::Other,
+        }
     }
 }
 
 /// The number of an order out of its name in the ground truth.
 pub(crate) fn intent_number(name: &str) -> Option<u64> {
     name.strip_prefix('i')?.parse().ok()
+}
+
+/// True if it is a list that can be read, and holds something.
+fn lists_orders(body: &[u8]) -> bool {
+    contains(body, b"orderId") && serde_json::from_slice::<IgnoredAny>(body).is_ok()
 }
 
 fn text(parts: &Parts, name: header::HeaderName) -> &str {

@@ -21,6 +21,7 @@ use crate::{
         canary::Canary,
         counts::Counts,
         oracle::{Expected, Judgement},
+        policy,
         rivals::Policy,
         session::{self, Client, Session, World},
         state::Run,
@@ -190,7 +191,7 @@ impl Campaign {
         let workload = Workload::of(&chooser);
         let session = session::run(&chooser, &self.world, &workload, Client::Ours)?;
         let ours = Judgement::of(&workload, &session);
-        let mut broken = ours.broken(&self.world);
+        let mut broken = self.broken(&ours, &workload, &session);
         let checked = seed.is_multiple_of(CHECKED_EVERY);
         if checked {
             let world = World { aftermath: true, ..self.world.clone() };
@@ -239,6 +240,17 @@ impl Campaign {
         })
     }
 
+    fn broken(
+        &self,
+        judgement: &Judgement,
+        workload: &Workload,
+        session: &Session,
+    ) -> Vec<(&'static str, u64)> {
+        let mut broken = judgement.broken(&self.world);
+        broken.extend(policy::broken(&self.world, workload, session));
+        broken
+    }
+
     /// One run of our client, without anything beside it, and what it breaks.
     pub(crate) fn replay(&self, chooser: Chooser) -> Result<Replay, BoxError> {
         self.played(&Arc::new(chooser))
@@ -249,7 +261,7 @@ impl Campaign {
         let workload = Workload::of(chooser);
         let session = session::run(chooser, &self.world, &workload, Client::Ours)?;
         let judgement = Judgement::of(&workload, &session);
-        let broken = judgement.broken(&self.world);
+        let broken = self.broken(&judgement, &workload, &session);
         Ok(Replay { workload, session, judgement, broken })
     }
 }

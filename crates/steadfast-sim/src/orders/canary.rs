@@ -91,4 +91,8 @@ impl Trader for Planted {
     async fn cancel(&self, order_id: &str) {
         self.ours.cancel(order_id).await;
     }
+
+    async fn look(&self, after: u64) {
+        self.ours.look(after).await;
+    }
 }

@@ -58,6 +58,8 @@ mod tests {
             named: false,
             patience: None,
             cancelled: false,
+            looks: false,
+            haste: None,
         });
         let workload = Workload { callers: 1, wanted: wanted.collect(), token_dies: None };
         let mut told = vec![Some(Told::NotObserved); shapes.len()];

@@ -23,7 +23,7 @@ use crate::{
         trader::{Told, Trader},
         workload::Wanted,
     },
-    wire::{INTENT, Pipe, Wire, intent_number},
+    wire::{INTENT, LOOK, Pipe, Wire, intent_number},
 };
 
 /// Within this time a process must know of the orders that the one before it left in doubt.
@@ -235,6 +235,13 @@ impl Trader for Ours {
             && let Ok(response) = self.call(request).await
         {
             drop(response.into_body().collect().await);
+        }
+    }
+
+    async fn look(&self, after: u64) {
+        let request = Request::get(self.list.clone()).header(INTENT, format!("{LOOK}{after}"));
+        if let Ok(request) = request.body(Full::default()) {
+            drop(self.call(request).await);
         }
     }
 }

@@ -36,8 +36,16 @@ struct Report {
 }
 
 /// What a session has none of, in calm and in storm: all but lost answers.
-const CALM: [Fixed; 9] = [
+const CALM: [Fixed; 17] = [
     ("orders.many", None, 0),
+    ("orders.interval", None, 0),
+    ("order.looks", None, 0),
+    ("day", None, 0),
+    ("latency.lists", None, 0),
+    ("latency.acks", None, 0),
+    ("swarm.twins", None, 0),
+    ("swarm.cancelled", None, 0),
+    ("swarm.haste", None, 0),
     ("swarm.refused-share", None, 0),
     ("swarm.cancels", None, 0),
     ("list.form", None, 0),

@@ -361,7 +361,10 @@ pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start:
                 };
                 answers.lock()[index].clone_from(&answer);
                 if let (Some(Told::Placed(order_id)), true) = (&answer, wanted.cancelled) {
-                    drop(timeout(LONGEST_CALL, trader.cancel(order_id)).await);
+                    drop(timeout(wanted.haste.unwrap_or(LONGEST_CALL), trader.cancel(order_id)).await);
+                }
+                if wanted.looks {
+                    drop(timeout(wanted.haste.unwrap_or(LONGEST_CALL), trader.look(wanted.number)).await);
                 }
             }
         });

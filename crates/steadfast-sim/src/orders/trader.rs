@@ -11,6 +11,12 @@ pub(crate) trait Trader: Send + Sync + 'static {
 
     /// Cancels an order, as far as that goes.
     fn cancel(&self, order_id: &str) -> impl Future<Output = ()> + Send;
+
+    /// Looks at the list of orders, after the order of this number; some never do.
+    fn look(&self, after: u64) -> impl Future<Output = ()> + Send {
+        let _ = after;
+        std::future::ready(())
+    }
 }
 
 /// What the caller of an order is told in the end.

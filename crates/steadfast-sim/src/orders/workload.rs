@@ -2,7 +2,10 @@ use std::{fmt, time::Duration};
 
 use steadfast_spec::{InvalidOrder, OrderRequest};
 
-use crate::chooser::{Chooser, Site};
+use crate::{
+    chooser::{Chooser, Site},
+    wire::Day,
+};
 
 /// What one seed's callers want.
 #[derive(Clone, Debug)]
@@ -28,6 +31,10 @@ pub(crate) struct Wanted {
     pub(crate) patience: Option<Duration>,
     /// True if the caller cancels the order once it is placed.
     pub(crate) cancelled: bool,
+    /// True if the caller looks at the list of orders afterwards.
+    pub(crate) looks: bool,
+    /// After how long the caller drops a cancel or a look.
+    pub(crate) haste: Option<Duration>,
 }
 
 /// The terms of an order; equal shapes are identical orders.
@@ -49,8 +56,16 @@ const TERMS: [[&str; 5]; 7] = [
 /// Terms, sides and quantities.
 const PER_SYMBOL: u32 = 7 * 2 * 3;
 
-/// How far apart orders are wanted: ten in a second.
-const INTERVAL: u32 = 100;
+/// How far apart orders are wanted, in milliseconds, ten in a second; in some seeds as fast as they get out.
+const INTERVALS: [u32; 3] = [100, 15, 1];
+/// How much later a token dies than the last order is wanted, in milliseconds.
+const LATER: u32 = 20_000;
+/// Where more are wanted at once than get out in time, no caller waits so long.
+const MOST_AT_ONCE: u32 = 100;
+/// The shares of identical orders, of orders like the one before but for quantity or price, and of cancels, in percent;
+/// and in how many seeds they are found.
+const TWINS: [[u32; 3]; 3] = [[64, 30, 6], [15, 75, 10], [30, 20, 50]];
+const CANCELS: [[u32; 2]; 2] = [[80, 20], [10, 90]];
 
 impl Workload {
     /// What the callers of a seed want.
@@ -65,6 +80,13 @@ impl Workload {
             2 => 200 + chooser.choose(Site::new("orders"), 301),
             _ => 1 + chooser.choose(Site::new("orders"), 34),
         };
+        let swarm = |what, weights: &[u32]| chooser.weigh(Site::new(what), weights) as usize;
+        let interval = INTERVALS[swarm("orders.interval", &[75, 13, 12])];
+        let interval = if count > MOST_AT_ONCE { INTERVALS[0] } else { interval };
+        let twins = TWINS[swarm("swarm.twins", &[72, 16, 12])];
+        let cancels = CANCELS[swarm("swarm.cancelled", &[80, 20])];
+        let hasty = swarm("swarm.haste", &[75, 25]) == 1;
+        let day = Day::of(chooser);
         let symbols = SYMBOLS[chooser.weigh(Site::new("symbols"), &[10, 20, 30, 40]) as usize];
         let named = chooser.choose(Site::new("named"), 3);
         let mut shape = Shape(0);
@@ -72,15 +94,17 @@ impl Workload {
         for number in 0..u64::from(count) {
             let site = |what| Site::new(what).of(number);
             // A twin is identical to the order before it, whether or not that one is on the tape.
-            if number == 0 || chooser.weigh(site("order.twin"), &[70, 30]) == 0 {
-                shape = Shape(chooser.choose(site("order.shape"), PER_SYMBOL * symbols));
+            match chooser.weigh(site("order.twin"), &twins) {
+                1 if number > 0 => {}
+                2 if number > 0 => shape = shape.near(chooser.choose(site("order.near"), 3)),
+                _ => shape = Shape(chooser.choose(site("order.shape"), PER_SYMBOL * symbols)),
             }
             // Never drawn: it is what a tape says by not mentioning the order.
             if chooser.weigh(site("order"), &[0, 1]) == 0 {
                 continue;
             }
             let index = u32::try_from(number).unwrap_or(u32::MAX);
-            let at = index.saturating_mul(INTERVAL) + chooser.choose(site("order.jitter"), INTERVAL);
+            let at = index.saturating_mul(interval) + chooser.choose(site("order.jitter"), interval);
             let patience = match chooser.weigh(site("order.patience"), &[86, 5, 5, 4]) {
                 0 => None,
                 1 => Some(50 + u64::from(chooser.choose(site("order.patience-ms"), 1_000))),
@@ -91,18 +115,25 @@ impl Workload {
                 number,
                 shape,
                 caller: index % callers,
-                at: Duration::from_millis(u64::from(at)),
+                at: Duration::from_millis(u64::from(at)) + day.delay(number),
                 named: match named {
                     0 => false,
                     1 => true,
                     _ => chooser.choose(site("order.named"), 2) == 1,
                 },
                 patience: patience.map(Duration::from_millis),
-                cancelled: chooser.weigh(site("order.cancelled"), &[80, 20]) == 1,
+                cancelled: chooser.weigh(site("order.cancelled"), &cancels) == 1,
+                looks: chooser.weigh(site("order.looks"), &[90, 10]) == 1,
+                haste: (hasty && chooser.weigh(site("order.haste"), &[30, 70]) == 1)
+                    .then(|| Duration::from_millis(u64::from(chooser.choose(site("order.haste-ms"), 60)))),
             });
         }
-        let token_dies = (chooser.weigh(Site::new("token.dies"), &[88, 12]) == 1).then(|| {
-            Duration::from_millis(u64::from(chooser.choose(Site::new("token.dies-at"), count * INTERVAL)))
+        // Some die when the last order is long sent: in the middle of a search.
+        let token_dies = (chooser.weigh(Site::new("token.dies"), &[80, 20]) == 1).then(|| {
+            let at = chooser.choose(Site::new("token.dies-at"), count * INTERVALS[0]);
+            let later = swarm("token.dies-late", &[50, 50]) as u32
+                * chooser.choose(Site::new("token.dies-later"), LATER);
+            Duration::from_millis(u64::from(at + later)) + day.delay(u64::MAX)
         });
         Self { callers, wanted, token_dies }
     }
@@ -126,6 +157,19 @@ impl Shape {
     /// Instrument and side, which is what lost orders are told apart by.
     pub(crate) fn key(self) -> (u32, u32) {
         (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL / 7 % 2)
+    }
+
+    /// An order of the same instrument and side, of another quantity or another price.
+    fn near(self, which: u32) -> Self {
+        let (symbol, rest) = (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL);
+        let (terms, sides, qty) = (rest % 7, rest / 7 % 2, rest / 14);
+        let (terms, qty) = match (which, terms) {
+            // The two that differ in their price alone.
+            (0, 0) => (6, qty),
+            (0, _) => (0, qty),
+            (more, _) => (terms, (qty + more) % 3),
+        };
+        Self(symbol * PER_SYMBOL + terms + 7 * (sides + 2 * qty))
     }
 
     /// An order that is completed as soon as it is placed.
@@ -187,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn three_in_ten_orders_are_identical_to_the_one_before() {
+    fn a_third_of_the_orders_are_identical_to_the_one_before() {
         let mut twins = (0, 0);
         for seed in 0..400 {
             let workload = Workload::of(&Chooser::rng(seed));
@@ -199,7 +243,17 @@ mod tests {
             assert!((1..=500).contains(&workload.wanted.len()));
         }
         let share = twins.0 * 100 / twins.1;
-        assert!((28..36).contains(&share), "{share} %");
+        assert!((30..44).contains(&share), "{share} %");
+    }
+
+    #[test]
+    fn an_order_near_another_is_of_its_instrument_and_side_and_not_its_twin() {
+        for shape in (0..PER_SYMBOL * 2).map(Shape) {
+            for near in (0..3).map(|which| shape.near(which)) {
+                let (one, other) = (shape.order().unwrap(), near.order().unwrap());
+                assert!(one.sym_id() == other.sym_id() && one.side() == other.side() && shape != near);
+            }
+        }
     }
 
     #[test]

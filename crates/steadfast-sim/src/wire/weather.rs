@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use crate::{
     chooser::{Chooser, Site},
-    wire::fault::{FORMS, Fault, Kind, Way, catalogue},
+    wire::{
+        Day,
+        fault::{FORMS, Fault, Kind, Way, catalogue},
+    },
 };
 
 /// What one seed's wire and gateway do wrong, and how often: its own subset of all faults, each at its own rate.
@@ -14,6 +17,13 @@ pub(crate) struct Weather {
     /// How every list is written.
     form: Fault,
     law: u32,
+    /// Whether lists take long, so that what is sent meanwhile is in some of them.
+    slow_lists: bool,
+    /// Whether answers to orders take long, so that lists show orders before those who sent them know.
+    slow_acks: bool,
+    /// Whether what is late is as late as can be.
+    latest: bool,
+    day: Day,
     /// Whether only the first send of an order meets a fault, and only one that a list tells the end of.
     mild: bool,
     /// How long a client waits for an answer.
@@ -40,7 +50,7 @@ impl Lateness {
 }
 
 /// The rates of a fault within its seed, in percent; half of them are off.
-const RATES: [u32; 8] = [0, 0, 0, 0, 5, 30, 80, 100];
+pub(super) const RATES: [u32; 8] = [0, 0, 0, 0, 5, 30, 80, 100];
 /// The shares of attempts that are in doubt, in thousandths, and how many seeds have which.
 const DOUBT: [u32; 5] = [0, 50, 300, 800, 1_000];
 const DOUBT_WEIGHTS: [u32; 5] = [4, 10, 66, 15, 5];
@@ -48,9 +58,11 @@ const DOUBT_WEIGHTS: [u32; 5] = [4, 10, 66, 15, 5];
 const READS: [u32; 5] = [0, 50, 300, 800, 1_000];
 const READ_WEIGHTS: [u32; 5] = [30, 25, 30, 10, 5];
 /// Shares of what is refused for certain.
-const REFUSED: [u32; 4] = [0, 20, 100, 300];
+const REFUSED: [u32; 5] = [0, 20, 100, 300, 800];
 
 const LONGEST_LATENCY: u32 = 3_000;
+/// What slow lists and slow answers take at the most, on each of their legs.
+const SLOW: u32 = 2_500;
 
 impl Weather {
     /// The weather of a seed. `may_log_in`: the client survives the death of its token.
@@ -74,14 +86,18 @@ impl Weather {
         let cancel = enabled("swarm.cancel", catalogue(Kind::Cancel), &|_| true);
         let doubt_share = share("swarm.doubt", &DOUBT, &DOUBT_WEIGHTS);
         let refused_share =
-            share("swarm.refused-share", &REFUSED, &[50, 20, 20, 10]).min(1_000 - doubt_share);
+            share("swarm.refused-share", &REFUSED, &[45, 20, 18, 10, 7]).min(1_000 - doubt_share);
         let list_lag = chooser.choose(Site::new("list.lag"), 1_001);
         Self {
             place: mixture(&[(&doubt, doubt_share), (&refused, refused_share)]),
             list: mixture(&[(&list, share("swarm.reads", &READS, &READ_WEIGHTS))]),
-            cancel: mixture(&[(&cancel, share("swarm.cancels", &REFUSED, &[40, 20, 20, 20]))]),
-            form: FORMS[chooser.weigh(Site::new("list.form"), &[70, 5, 5, 5, 5, 4, 4, 2]) as usize],
+            cancel: mixture(&[(&cancel, share("swarm.cancels", &REFUSED, &[40, 20, 18, 16, 6]))]),
+            form: FORMS[chooser.weigh(Site::new("list.form"), &[60, 5, 5, 14, 5, 4, 4, 3]) as usize],
             law: chooser.weigh(Site::new("latency"), &[30, 40, 20, 10]),
+            slow_lists: chooser.weigh(Site::new("latency.lists"), &[75, 25]) == 1,
+            slow_acks: chooser.weigh(Site::new("latency.acks"), &[75, 25]) == 1,
+            latest: chooser.weigh(Site::new("late.latest"), &[60, 40]) == 1,
+            day: Day::of(chooser),
             mild: false,
             patience,
             lateness,
@@ -116,6 +132,14 @@ impl Weather {
             Kind::Cancel => ("cancel.fault", &self.cancel),
             Kind::Other => return Fault::NONE,
         };
+        if kind == Kind::Place && self.day.spares(of) {
+            return Fault::NONE;
+        }
+        if kind == Kind::List
+            && let Some(siege) = self.day.siege(of)
+        {
+            return siege;
+        }
         let fault = catalogue(kind)[chooser.weigh(Site::new(what).of(of).nth(nth), weights) as usize];
         if self.mild && kind == Kind::Place && (nth > 1 || fault.name == "placement.200-error") {
             return Fault::NONE;
@@ -130,6 +154,9 @@ impl Weather {
             Kind::Cancel => "cancel.up",
             Kind::Other => return Duration::from_millis(10),
         };
+        if kind == Kind::List && self.slow_lists && !self.mild {
+            return slow(chooser, Site::new(what).of(of));
+        }
         self.latency(chooser, Site::new(what).of(of).nth(nth))
     }
 
@@ -140,6 +167,10 @@ impl Weather {
             Kind::Cancel => "cancel.down",
             Kind::Other => return Duration::from_millis(10),
         };
+        let is_slow = self.slow_lists && kind == Kind::List || self.slow_acks && kind == Kind::Place;
+        if is_slow && !self.mild {
+            return slow(chooser, Site::new(what).of(of).nth(nth));
+        }
         self.latency(chooser, Site::new(what).of(of).nth(nth))
     }
 
@@ -162,7 +193,11 @@ impl Weather {
             "reset-late" => millis(answered + self.lateness.gateway).saturating_sub(LONGEST_LATENCY),
             _ => millis(answered),
         };
-        u64::from(chooser.choose(Site::new("place.late").of(of).nth(nth), most.saturating_add(1)))
+        let site = Site::new("place.late").of(of).nth(nth);
+        if self.latest {
+            return u64::from(most - chooser.choose(site, most / 16 + 1));
+        }
+        u64::from(chooser.choose(site, most.saturating_add(1)))
     }
 
     fn latency(&self, chooser: &Chooser, site: Site) -> Duration {
@@ -182,8 +217,12 @@ impl Weather {
     }
 }
 
+fn slow(chooser: &Chooser, site: Site) -> Duration {
+    Duration::from_millis(u64::from(chooser.choose(site, SLOW)))
+}
+
 /// Weights of nothing and of each fault, so that each group has its share in thousandths.
-fn mixture(groups: &[(&[u32], u32)]) -> Vec<u32> {
+pub(super) fn mixture(groups: &[(&[u32], u32)]) -> Vec<u32> {
     let mut weights: Vec<u32> = vec![0; groups.first().map_or(1, |(rates, _)| rates.len())];
     let mut rest = SCALE;
     for (rates, share) in groups {

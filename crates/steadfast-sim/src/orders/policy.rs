@@ -1,0 +1,281 @@
+//! What a client may send and when, told from nothing but what it has seen: the policy, written a second time.
+//!
+//! The books do not notice a client that repeats at once, or too often: it harms nobody until a gateway is overloaded.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use steadfast::dedup::Settings;
+use tokio::time::Instant;
+
+use crate::{
+    orders::{
+        ours::Medium,
+        session::{Session, World},
+        workload::Workload,
+    },
+    wire::{Call, Ended, Exchange, Says},
+};
+
+/// The least waits between the sends of one call (§7); there is no sixth send.
+const WAITS: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
+/// The least wait after the first 503 of a call.
+const UNAVAILABLE: Duration = Duration::from_secs(5);
+/// The longest that an answer may ask for.
+const LONGEST_ASKED: Duration = Duration::from_secs(60);
+/// A call ends by then.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// What a permit may take, where no zone is closed.
+const PERMIT: Duration = Duration::from_secs(60);
+/// An order is sent so often after a 401: once in each of two rounds, and once because the session is another one.
+const MOST_REPLAYS: u32 = 3;
+/// So many lists must lack an order before it is sent again.
+const NEGATIVES: usize = 2;
+
+/// What one send of a call allows to follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// Another one, after a wait.
+    Repeat,
+    /// One with another token, at once.
+    Replay,
+    /// Nothing by itself: an order must be looked for first, a read may be repeated.
+    Verify,
+    /// Nothing.
+    End,
+}
+
+/// The rules that were broken, and how often.
+#[derive(Debug, Default)]
+struct Broken(BTreeMap<&'static str, u64>);
+
+impl Broken {
+    fn add(&mut self, rule: &'static str, is_broken: bool) {
+        if is_broken {
+            *self.0.entry(rule).or_default() += 1;
+        }
+    }
+}
+
+/// Which rules a session has broken, and how often.
+///
+/// Only where the wire's end is the client's own: in a pipe of bytes an answer is lost behind it. Nor is a session
+/// judged in which a process died, because the next one knows nothing of its waits.
+pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> Vec<(&'static str, u64)> {
+    if world.medium != Medium::Direct || world.canary.is_some() || session.crash.is_some() {
+        return Vec::new();
+    }
+    let exchanges = &session.seen.exchanges;
+    let is_429 = |ended| matches!(ended, Ended::Answered { status: 429, .. });
+    let quiet = exchanges.iter().all(|exchange| !exchange.ended.is_some_and(|(_, ended)| is_429(ended)))
+        && workload.wanted.iter().all(|wanted| wanted.haste.is_none());
+    judge(exchanges, &world.settings, quiet).0.into_iter().collect()
+}
+
+/// `quiet`: no zone was closed, so that a permit is there soon, and no caller of a harmless call goes away.
+fn judge(exchanges: &[Exchange], settings: &Settings, quiet: bool) -> Broken {
+    let mut calls: BTreeMap<&Call, Vec<&Exchange>> = BTreeMap::new();
+    for exchange in exchanges {
+        calls.entry(&exchange.of).or_default().push(exchange);
+    }
+    let lists: Vec<&Exchange> = calls.get(&Call::Verification).cloned().unwrap_or_default();
+    let mut broken = Broken::default();
+    for (call, sends) in calls {
+        match call {
+            Call::Order(_) => judge_order(&sends, &lists, settings, &mut broken),
+            Call::Cancel(_) | Call::Look(_) => judge_harmless(&sends, quiet, &mut broken),
+            Call::Verification | Call::Other => {}
+        }
+    }
+    broken
+}
+
+/// What an order's send allows: `stack.md` §1, the right column.
+fn after_order(ended: Option<Ended>) -> Then {
+    match ended {
+        Some(Ended::NotSent) => Then::Repeat,
+        Some(Ended::Answered { status: 429, .. }) => Then::Repeat,
+        Some(Ended::Answered { status: 401, .. }) => Then::Replay,
+        None | Some(Ended::Broken) => Then::Verify,
+        Some(Ended::Answered { status: 500..=599, .. }) => Then::Verify,
+        Some(Ended::Answered { status: 400, says: Says::InternalError, .. }) => Then::Verify,
+        // The rest is an acceptance, a refusal, or something after which nothing may be sent ever again.
+        Some(Ended::Answered { .. }) => Then::End,
+    }
+}
+
+/// What a send allows of which a second one does no harm: the column before it.
+fn after_harmless(ended: Option<Ended>) -> Then {
+    match after_order(ended) {
+        Then::Verify => Then::Repeat,
+        then => then,
+    }
+}
+
+fn judge_order(sends: &[&Exchange], lists: &[&Exchange], settings: &Settings, broken: &mut Broken) {
+    let mut loop_of = Loop::default();
+    let (mut doubts, mut replays) = (0, 0);
+    for (index, send) in sends.iter().enumerate() {
+        if let Some(previous) = index.checked_sub(1).map(|index| sends[index]) {
+            let then = after_order(previous.ended.map(|(_, ended)| ended));
+            match then {
+                Then::Verify => {
+                    doubts += 1;
+                    loop_of = Loop::default();
+                    let proved = is_proved_absent(previous, send, lists, settings);
+                    broken.add("resent_unproved", !proved || doubts > 1);
+                }
+                // In the session of another token the order is looked at anew, and so is the schedule.
+                Then::Replay | Then::Repeat if then == Then::Replay || previous.session != send.session => {
+                    replays += 1;
+                    loop_of = Loop::default();
+                    broken.add("replayed_again", replays > MOST_REPLAYS);
+                }
+                Then::Repeat | Then::Replay | Then::End => loop_of.next(previous, send, then, broken),
+            }
+        }
+    }
+}
+
+/// True if the lists between two sends can have proved that the first one will never be listed.
+fn is_proved_absent(lost: &Exchange, again: &Exchange, lists: &[&Exchange], settings: &Settings) -> bool {
+    let doubted = lost.ended.map_or(lost.sent, |(at, _)| at);
+    let settled = match lost.ended {
+        Some((at, Ended::Answered { .. })) => at,
+        // The gateway may still be at work on it.
+        _ => doubted.max(lost.sent + settings.gateway_bound()),
+    } + settings.lateness_bound();
+    let read = |list: &&&Exchange| {
+        let whole = |&(at, ended): &(Instant, Ended)| {
+            matches!(ended, Ended::Answered { status: 200, .. }) && at <= again.sent
+        };
+        list.sent >= doubted && list.ended.as_ref().is_some_and(whole)
+    };
+    let reads: Vec<_> = lists.iter().filter(read).collect();
+    reads.len() >= NEGATIVES && reads.iter().any(|list| list.sent >= settled)
+}
+
+fn judge_harmless(sends: &[&Exchange], quiet: bool, broken: &mut Broken) {
+    let mut loop_of = Loop::default();
+    for pair in sends.windows(2) {
+        let then = after_harmless(pair[0].ended.map(|(_, ended)| ended));
+        loop_of.next(pair[0], pair[1], then, broken);
+    }
+    let (Some(first), Some(last)) = (sends.first(), sends.last()) else { return };
+    let Some((at, ended)) = last.ended.filter(|_| quiet) else { return };
+    if after_harmless(Some(ended)) == Then::Repeat
+        && let Some(wait) = loop_of.wait(ended)
+        && at + wait.mul_f64(1.1) + PERMIT < first.sent + DEADLINE
+    {
+        broken.add("given_up_early", true);
+    }
+}
+
+/// The sends of one call that follow the schedule.
+#[derive(Debug, Default)]
+struct Loop {
+    repeats: usize,
+    had_503: bool,
+    replayed: bool,
+}
+
+impl Loop {
+    /// The least wait before the next send, if there may be one.
+    fn wait(&self, ended: Ended) -> Option<Duration> {
+        let scheduled = *WAITS.get(self.repeats)?;
+        let Ended::Answered { status, retry_after, .. } = ended else { return Some(scheduled) };
+        let asked = retry_after.unwrap_or_default().min(LONGEST_ASKED);
+        let unavailable = if status == 503 && !self.had_503 { UNAVAILABLE } else { Duration::ZERO };
+        Some(scheduled.max(asked).max(unavailable))
+    }
+
+    fn next(&mut self, previous: &Exchange, send: &Exchange, then: Then, broken: &mut Broken) {
+        let (at, ended) = previous.ended.unwrap_or((previous.sent, Ended::Broken));
+        match then {
+            Then::End | Then::Verify => broken.add("repeated_after_the_end", true),
+            Then::Replay => {
+                broken.add("replayed_again", self.replayed);
+                self.replayed = true;
+            }
+            Then::Repeat => {
+                match self.wait(ended) {
+                    None => broken.add("sent_too_often", true),
+                    Some(wait) => broken.add("repeated_too_soon", send.sent < at + wait),
+                }
+                self.repeats += 1;
+                self.had_503 |= matches!(ended, Ended::Answered { status: 503, .. });
+                self.replayed = false;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERNAL: Ended = Ended::Answered { status: 400, says: Says::InternalError, retry_after: None };
+
+    fn answered(status: u16) -> Option<Ended> {
+        Some(Ended::Answered { status, says: Says::Nothing, retry_after: None })
+    }
+
+    /// Sends and their ends, in milliseconds; each ends after 100.
+    fn sends(call: &Call, start: Instant, all: &[(u64, Option<Ended>)]) -> Vec<Exchange> {
+        let at = |millis| start + Duration::from_millis(millis);
+        let exchange = |&(millis, ended): &(u64, Option<Ended>)| Exchange {
+            of: call.clone(),
+            session: 0,
+            sent: at(millis),
+            ended: ended.map(|ended| (at(millis + 100), ended)),
+        };
+        all.iter().map(exchange).collect()
+    }
+
+    fn found(exchanges: &[Exchange]) -> Vec<&'static str> {
+        judge(exchanges, &Settings::new(), true).0.into_keys().collect()
+    }
+
+    #[test]
+    fn a_call_that_keeps_to_the_schedule_breaks_nothing_and_any_other_is_named() {
+        let (start, look) = (Instant::now(), Call::Look(1));
+        let e = answered(500);
+        let full = [(0, e), (1_100, e), (3_200, e), (7_300, e), (15_400, e)];
+        let ends = |all: &[_]| found(&sends(&look, start, all));
+        assert!(ends(&full).is_empty());
+        let mut sixth = full.to_vec();
+        sixth.push((60_000, e));
+        assert_eq!(ends(&sixth), ["sent_too_often"]);
+        assert_eq!(ends(&[(0, e), (1_099, answered(200))]), ["repeated_too_soon"]);
+        assert_eq!(ends(&[(0, answered(503)), (4_000, answered(200))]), ["repeated_too_soon"]);
+        assert_eq!(ends(&[(0, answered(404)), (9_000, answered(200))]), ["repeated_after_the_end"]);
+        assert_eq!(ends(&[(0, e), (1_100, e)]), ["given_up_early"]);
+        let asked = Some(Ended::Answered {
+            status: 429,
+            says: Says::Nothing,
+            retry_after: Some(Duration::from_secs(7)),
+        });
+        assert_eq!(ends(&[(0, asked), (6_000, answered(200))]), ["repeated_too_soon"]);
+        let dead = answered(401);
+        assert!(ends(&[(0, dead), (100, answered(200))]).is_empty());
+        assert_eq!(ends(&[(0, dead), (100, dead), (200, answered(200))]), ["replayed_again"]);
+    }
+
+    #[test]
+    fn an_order_in_doubt_is_sent_again_only_after_lists_that_settle_it() {
+        let (start, order) = (Instant::now(), Call::Order(1));
+        let again = |lost: Option<Ended>, at: u64, reads: &[u64]| {
+            let mut all = sends(&order, start, &[(0, lost), (at, answered(200))]);
+            let lists: Vec<_> = reads.iter().map(|&at| (at, answered(200))).collect();
+            all.extend(sends(&Call::Verification, start, &lists));
+            found(&all)
+        };
+        let unproved = ["resent_unproved"];
+        assert!(again(Some(INTERNAL), 15_300, &[600, 15_100]).is_empty());
+        assert_eq!(again(Some(INTERNAL), 15_300, &[600, 15_099]), unproved, "not settled");
+        assert_eq!(again(Some(INTERNAL), 15_300, &[50, 15_100]), unproved, "begun before the doubt");
+        assert_eq!(again(None, 15_300, &[600, 15_100]), unproved, "the gateway may still be at work");
+        assert!(again(None, 45_200, &[600, 45_000]).is_empty());
+        assert_eq!(again(answered(400), 99_000, &[600, 45_000]), ["repeated_after_the_end"]);
+    }
+}

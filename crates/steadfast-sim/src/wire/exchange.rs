@@ -1,0 +1,110 @@
+use std::time::Duration;
+
+use http::{HeaderMap, header};
+use serde::Deserialize;
+use steadfast_spec::PlacedOrder;
+use tokio::time::Instant;
+
+use crate::wire::{Body, Broken};
+
+/// One send of a call, as the client's end of the wire has seen it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    pub(crate) of: Call,
+    /// The number of the token that it was sent with.
+    pub(crate) session: usize,
+    pub(crate) sent: Instant,
+    /// When the client learned how it ended, if it waited so long.
+    pub(crate) ended: Option<(Instant, Ended)>,
+}
+
+/// Which call a send belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Call {
+    /// An order, by its number.
+    Order(u64),
+    /// The cancelling of an order, by the path and query that name it.
+    Cancel(String),
+    /// A caller's own look at the list, by the number of the order after which it looks.
+    Look(u64),
+    /// The client's own look at the list.
+    Verification,
+    /// Anything else.
+    Other,
+}
+
+/// How a send ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Nothing left.
+    NotSent,
+    /// The connection broke.
+    Broken,
+    /// An answer came, whole or in part.
+    Answered {
+        status: u16,
+        says: Says,
+        /// How long the client is asked to wait.
+        retry_after: Option<Duration>,
+    },
+}
+
+/// What the body of an answer says, as far as that decides anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// It is whole, and names an order.
+    Placed,
+    /// It is whole, and its message is one of those that say that nothing was done.
+    Refused,
+    /// It is whole, and its message is the one that says that nobody knows.
+    InternalError,
+    /// Nothing that could be relied on.
+    Nothing,
+}
+
+/// The messages of the specification's error table (§7), written down once more: what judges the client does not share
+/// its table.
+const REFUSED: [&str; 2] = [
+    "Bad request",
+    "Input validation failed. Kindly check your input contains required fields for the request",
+];
+const INTERNAL_ERROR: &str = "Internal Error occurred. Kindly try again.";
+
+#[derive(Deserialize)]
+struct Message {
+    msg: String,
+}
+
+impl Ended {
+    pub(super) fn of(answer: &Result<http::Response<Body>, Broken>) -> Self {
+        let response = match answer {
+            Ok(response) => response,
+            Err(Broken::Refused | Broken::Withheld) => return Self::NotSent,
+            Err(Broken::Reset | Broken::MidBody) => return Self::Broken,
+        };
+        let says = response.body().whole().map_or(Says::Nothing, Says::of);
+        Self::Answered {
+            status: response.status().as_u16(),
+            says,
+            retry_after: retry_after(response.headers()),
+        }
+    }
+}
+
+impl Says {
+    fn of(body: &[u8]) -> Self {
+        if PlacedOrder::parse(body).is_ok() {
+            return Self::Placed;
+        }
+        match serde_json::from_slice::<Message>(body) {
+            Ok(Message { msg }) if REFUSED.contains(&msg.as_str()) => Self::Refused,
+            Ok(Message { msg }) if msg == INTERNAL_ERROR => Self::InternalError,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}

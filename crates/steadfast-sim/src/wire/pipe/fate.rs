@@ -1,0 +1,136 @@
+use std::{io, time::Duration};
+
+use crate::{
+    chooser::{Chooser, Site},
+    wire::{
+        pipe::sim_io::{Budget, Edit, Pace, SimIo},
+        weather::{RATES, mixture},
+    },
+};
+
+/// What becomes of one connection, seen from its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Whole,
+    /// There is none.
+    Refused,
+    /// It is reset behind so many bytes of requests.
+    RequestCut(usize),
+    /// It is reset when byte number so many of the answers would come.
+    AnswerCut(usize),
+    /// The answers end there as if there were no more; what is sent afterwards still arrives.
+    AnswerEnds(usize),
+    /// The server has nothing more to say after so long, even in the middle of an exchange.
+    HalfClosed(Duration),
+    /// A byte of the answers arrives as one that no answer holds: a change that nothing could notice would be another
+    /// order's number, and checksums keep such bytes from arriving.
+    Corrupted(usize),
+    /// The answers come in pieces of so many bytes, with a pause before each.
+    Slow(usize),
+}
+
+/// How often each fate is met in one seed, in the order of [`Fate`].
+#[derive(Debug)]
+pub(super) struct Fates(Vec<u32>);
+
+/// All that can happen to a connection; 0 is nothing.
+const NAMES: [&str; 8] = [
+    "",
+    "pipe.refused",
+    "pipe.request-cut",
+    "pipe.answer-cut",
+    "pipe.answer-ends",
+    "pipe.half-closed",
+    "pipe.corrupted",
+    "pipe.slow",
+];
+/// The shares of connections with a fate, in thousandths, and how many seeds have which.
+const SHARES: [u32; 5] = [0, 50, 300, 800, 1_000];
+const SHARE_WEIGHTS: [u32; 5] = [10, 25, 40, 20, 5];
+/// Within so many bytes something happens: inside the first exchange, after a few of them, or in a long list.
+const WITHIN: [u32; 3] = [300, 1_200, 8_000];
+/// The longest after which a server says no more, in milliseconds.
+const HALF_CLOSED_WITHIN: u32 = 5_000;
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Fates {
+    /// Those of a seed: its own subset, each at its own rate.
+    pub(super) fn of(chooser: &Chooser) -> Self {
+        let rate = |index| RATES[chooser.choose(Site::new("swarm.pipe").of(index), 8) as usize];
+        let rates: Vec<u32> =
+            (0..NAMES.len() as u64).map(|index| if index == 0 { 0 } else { rate(index) }).collect();
+        let share = SHARES[chooser.weigh(Site::new("swarm.pipe-share"), &SHARE_WEIGHTS) as usize];
+        Self(mixture(&[(&rates, share)]))
+    }
+
+    pub(super) fn of_connection(&self, chooser: &Chooser, number: u64) -> Fate {
+        let site = |what| Site::new(what).of(number);
+        let bytes = || {
+            let within = WITHIN[chooser.choose(site("pipe.within"), 3) as usize];
+            chooser.choose(site("pipe.bytes"), within) as usize
+        };
+        match chooser.weigh(site("pipe.fault"), &self.0) {
+            1 => Fate::Refused,
+            2 => Fate::RequestCut(bytes()),
+            3 => Fate::AnswerCut(bytes()),
+            4 => Fate::AnswerEnds(bytes()),
+            5 => {
+                let after = chooser.choose(site("pipe.half-closed"), HALF_CLOSED_WITHIN);
+                Fate::HalfClosed(Duration::from_millis(u64::from(after)))
+            }
+            6 => Fate::Corrupted(bytes()),
+            7 => Fate::Slow(1 + bytes()),
+            _ => Fate::Whole,
+        }
+    }
+}
+
+impl Fate {
+    pub(super) fn name(self) -> &'static str {
+        let index = match self {
+            Self::Whole => 0,
+            Self::Refused => 1,
+            Self::RequestCut(_) => 2,
+            Self::AnswerCut(_) => 3,
+            Self::AnswerEnds(_) => 4,
+            Self::HalfClosed(_) => 5,
+            Self::Corrupted(_) => 6,
+            Self::Slow(_) => 7,
+        };
+        NAMES[index]
+    }
+
+    pub(super) fn befall(self, client: &mut SimIo) -> io::Result<()> {
+        match self {
+            Self::Whole => {}
+            Self::Refused => return Err(io::ErrorKind::ConnectionRefused.into()),
+            Self::RequestCut(at) => client.writes(Budget::reset_after(at)),
+            Self::AnswerCut(at) => client.reads(Budget::reset_after(at)),
+            Self::AnswerEnds(at) => client.reads(Budget::end_after(at)),
+            Self::HalfClosed(after) => client.ends_after(after),
+            Self::Corrupted(at) => client.edits(Edit { at, to: 0 }),
+            Self::Slow(bytes) => client.paces(Pace { bytes, pause: PAUSE }),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_fate_is_met_and_none_on_an_empty_tape() {
+        let mut met = BTreeSet::new();
+        for seed in 0..40 {
+            let chooser = Chooser::rng(seed);
+            let fates = Fates::of(&chooser);
+            met.extend((1..20).map(|number| fates.of_connection(&chooser, number).name()));
+        }
+        assert_eq!(met, NAMES.into_iter().collect());
+        let chooser = Chooser::tape(crate::chooser::Tape::default());
+        assert_eq!(Fates::of(&chooser).of_connection(&chooser, 1), Fate::Whole);
+    }
+}
