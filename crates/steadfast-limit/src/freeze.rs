@@ -11,6 +11,7 @@ pub(crate) struct Freeze {
     state: State,
     /// When the last pause began: what was granted before it is news of the same cause.
     since: Nanos,
+    /// The end of the pause, or of the time that a try has for itself.
     until: Nanos,
     step: u8,
 }
@@ -37,12 +38,11 @@ impl Freeze {
     const LONGEST_STEP: u8 = 3;
     const LONGEST_PAUSE: Nanos = 60_000_000_000;
 
-    /// From when on the zone admits the next request; `None` while a try is on its way.
-    pub(crate) fn opens(&self) -> Option<Nanos> {
+    /// From when on the zone admits the next request.
+    pub(crate) fn opens(&self) -> Nanos {
         match self.state {
-            State::Open => Some(0),
-            State::Frozen => Some(self.until),
-            State::Probing => None,
+            State::Open => 0,
+            State::Frozen | State::Probing => self.until,
         }
     }
 
@@ -62,19 +62,22 @@ impl Freeze {
         }
     }
 
-    /// A request is granted; true if it is the try.
-    pub(crate) fn granted(&mut self) -> bool {
-        // ## Frozen => Probing
-        //
-        // The pause is over, but whether the quota is back is not known: one request finds out for all.
+    /// A request is granted at `now`; true if it is a try.
+    pub(crate) fn granted(&mut self, now: Nanos) -> bool {
         if self.state == State::Frozen && steadfast_spec::Planted::NoProbe.is_on() {
             self.state = State::Open;
         }
-        let probe = self.state == State::Frozen;
-        if probe {
-            self.state = State::Probing;
+        if self.state == State::Open {
+            return false;
         }
-        probe
+        // ## Frozen => Probing, Probing => Probing
+        //
+        // The pause is over, but whether the quota is back is not known: one request finds out for all. If it is not
+        // answered for as long as the pause was, the next one tries: a lost answer is noticed half a minute later, and
+        // cancels wait for it.
+        self.state = State::Probing;
+        self.until = now + (Self::FIRST_PAUSE << self.step);
+        true
     }
 
     /// An answer other than 429.
@@ -109,7 +112,7 @@ impl Freeze {
             .and_then(|after| u64::try_from(after.as_nanos()).ok().or(Some(Nanos::MAX)))
             .filter(|after| *after > 0 && !steadfast_spec::Planted::PauseShorterThanAsked.is_on())
             .map(|after| after.min(Self::LONGEST_PAUSE));
-        if !probe && self.since > 0 && granted <= self.since {
+        if self.since > 0 && granted <= self.since {
             if let (Some(asked), State::Frozen) = (asked, self.state) {
                 self.until = self.until.max(now + asked);
             }
@@ -142,15 +145,15 @@ mod tests {
         let mut now = 10 * S;
         assert_eq!(freeze.refused(9 * S, false, None, now), stopped(1, false));
         for pause in [2, 4, 8, 8] {
-            now = freeze.opens().unwrap();
-            assert!(freeze.granted());
-            assert_eq!(freeze.opens(), None, "one try at a time");
+            now = freeze.opens();
+            assert!(freeze.granted(now));
+            assert!(freeze.opens() > now, "one try at a time");
             assert_eq!(freeze.refused(now, true, None, now), stopped(pause, true));
         }
-        now = freeze.opens().unwrap();
-        assert!(freeze.granted());
+        now = freeze.opens();
+        assert!(freeze.granted(now));
         freeze.answered(true);
-        assert_eq!(freeze.opens(), Some(0));
+        assert_eq!(freeze.opens(), 0);
         assert_eq!(
             freeze.refused(now, false, None, now + 1),
             stopped(1, false),
@@ -165,10 +168,10 @@ mod tests {
         for _ in 0..9 {
             assert_eq!(freeze.refused(9 * S, false, None, 10 * S + 5), Verdict::Straggler);
         }
-        assert_eq!(freeze.opens(), Some(11 * S));
+        assert_eq!(freeze.opens(), 11 * S);
         let after = Some(Duration::from_secs(3));
         assert_eq!(freeze.refused(9 * S, false, after, 10 * S), Verdict::Straggler);
-        assert_eq!(freeze.opens(), Some(13 * S), "but a longer pause asked for is kept");
+        assert_eq!(freeze.opens(), 13 * S, "but a longer pause asked for is kept");
     }
 
     #[test]
@@ -184,10 +187,25 @@ mod tests {
     fn a_try_without_an_answer_is_followed_by_the_next() {
         let mut freeze = Freeze::default();
         freeze.refused(0, false, None, S);
-        assert!(freeze.granted());
-        freeze.unanswered(true, 5 * S);
-        assert_eq!(freeze.opens(), Some(5 * S));
-        assert!(freeze.granted());
+        assert!(freeze.granted(2 * S));
+        freeze.unanswered(true, 2 * S + 5);
+        assert_eq!(freeze.opens(), 2 * S + 5);
+        assert!(freeze.granted(2 * S + 5));
+    }
+
+    #[test]
+    fn a_try_whose_answer_is_late_has_a_pause_for_itself() {
+        let mut freeze = Freeze::default();
+        freeze.refused(0, false, None, S);
+        assert!(freeze.granted(2 * S));
+        assert_eq!(freeze.opens(), 3 * S);
+        assert!(freeze.granted(3 * S), "and then the next one tries");
+        assert_eq!(freeze.opens(), 4 * S);
+        assert_eq!(freeze.refused(2 * S, true, None, 3 * S + 5), stopped(2, true));
+        assert_eq!(freeze.refused(3 * S, true, None, 3 * S + 9), Verdict::Straggler, "tries of one pause");
+        assert!(freeze.granted(5 * S + 5));
+        freeze.answered(true);
+        assert_eq!(freeze.opens(), 0);
     }
 
     #[test]

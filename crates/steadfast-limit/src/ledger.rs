@@ -100,7 +100,7 @@ impl Ledger {
         let busy = self.in_flight.saturating_add(ahead);
         let stamps = self.stamps(rules, lane, strict);
         let counting = self.counting(rules.profile);
-        let frozen = self.caution.as_ref().map_or(Some(0), |caution| caution.freeze.opens())?;
+        let frozen = self.caution.as_ref().map_or(0, |caution| caution.freeze.opens());
         let mut opens = frozen.max(self.held_back(lane));
         for bound in &rules.bounds {
             let ceiling = bound.ceilings[lane as usize];

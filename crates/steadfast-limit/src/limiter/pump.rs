@@ -224,7 +224,7 @@ impl Limiter {
             ledger.tried += u32::from(tries >> bit & 1);
             lenient |= ledger.is_lenient(lane, self.settings.strict_critical);
             if let Some(caution) = &mut ledger.caution {
-                probes |= u8::from(caution.freeze.granted()) << bit;
+                probes |= u8::from(caution.freeze.granted(now)) << bit;
             }
         }
         Grant { ledgers, at: now, probes, tries, lane, lenient }

@@ -18,9 +18,30 @@ fn a_429_stops_every_lane_and_then_one_tries() {
     assert_eq!(core.alarm(cancel), Some(core.now + S));
     core.now += S;
     let probe = granted(core.poll(cancel));
-    assert_eq!(core.alarm(order), None, "one tries, the others wait for its answer");
+    assert_eq!(core.alarm(order), Some(core.now + S), "one tries, the others wait for its answer");
+    core.now += S / 2;
     core.answer(probe);
     let _ = granted(core.poll(order));
+}
+
+/// An answer that is lost is noticed only after the attempt's timeout, half a minute later.
+#[test]
+fn a_try_without_an_answer_holds_a_cancel_no_longer_than_the_pause_did() {
+    let mut core = Core::of(per_second(GENERAL, 10));
+    let grant = core.granted(GENERAL, Lane::Bulk);
+    core.answer_429(grant);
+    let (first, second) = (core.queued(GENERAL, Lane::Critical), core.queued(GENERAL, Lane::Critical));
+    core.now += S;
+    let lost = granted(core.poll(first));
+    assert_eq!(core.alarm(second), Some(core.now + S));
+    core.now += S;
+    let probe = granted(core.poll(second));
+    core.answer(probe);
+    let poll = core.granted(GENERAL, Lane::Bulk);
+    core.answer_429(lost);
+    core.answer(poll);
+    let behind = core.queued(GENERAL, Lane::Bulk);
+    assert_eq!(core.alarm(behind), Some(core.now + S), "a late 429 stops the zone as any other");
 }
 
 #[test]
@@ -32,7 +53,7 @@ fn whoever_is_foremost_tries_if_no_cancel_waits() {
     let order = core.queued(GENERAL, Lane::Trading);
     core.now += S;
     let _ = granted(core.poll(order));
-    assert_eq!(core.alarm(poll), None);
+    assert_eq!(core.alarm(poll), Some(core.now + S));
 }
 
 #[test]

@@ -19,9 +19,11 @@ const READ: Duration = Duration::from_secs(12);
 const GIVEN_UP: Duration = Duration::from_secs(30 + 15 + 60);
 
 /// Those of the orders told to be unresolved that could not be decided in time, because from their loss on until they were
-/// given up no moment came at which their key was settled.
+/// given up no moment came at which their key was settled; and those that were lost behind them on the same key, of which
+/// nothing is concluded any more.
 pub(crate) fn kept_waiting(workload: &Workload, told: &[Option<Told>], losses: &[Loss]) -> u64 {
-    let waited = workload.wanted.iter().zip(told).filter(|(wanted, told)| {
+    let orders = || workload.wanted.iter().zip(told);
+    let waited = orders().filter(|(wanted, told)| {
         let Some(Told::Unresolved("deadline" | "budget")) = told else { return false };
         let Some(own) = losses.iter().find(|loss| loss.order == wanted.number) else { return false };
         let key = |order| {
@@ -38,7 +40,11 @@ pub(crate) fn kept_waiting(workload: &Workload, told: &[Option<Told>], losses: &
         }
         unsettled_until + READ >= own.at + GIVEN_UP
     });
-    waited.count() as u64
+    let keys: Vec<_> = waited.map(|(wanted, _)| wanted.shape.key()).collect();
+    let behind = orders().filter(|(wanted, told)| {
+        matches!(told, Some(Told::Unresolved("tainted"))) && keys.contains(&wanted.shape.key())
+    });
+    (keys.len() + behind.count()) as u64
 }
 
 #[cfg(test)]
@@ -48,7 +54,7 @@ mod tests {
     use super::*;
     use crate::orders::workload::{Shape, Wanted};
 
-    /// Orders of these shapes, of which the first is told of its deadline.
+    /// Orders of these shapes, of which the first is told of its deadline, and the third that nothing is concluded.
     fn told_of_its_deadline(shapes: &[Shape], lost_at: &[(u64, u64)]) -> u64 {
         let wanted = (0..).zip(shapes).map(|(number, &shape)| Wanted {
             number,
@@ -64,6 +70,9 @@ mod tests {
         let workload = Workload { callers: 1, wanted: wanted.collect(), token_dies: None };
         let mut told = vec![Some(Told::NotObserved); shapes.len()];
         told[0] = Some(Told::Unresolved("deadline"));
+        if let Some(third) = told.get_mut(2) {
+            *third = Some(Told::Unresolved("tainted"));
+        }
         let start = Instant::now();
         let loss = |&(order, at)| Loss { order, at: start + Duration::from_secs(at) };
         kept_waiting(&workload, &told, &lost_at.iter().map(loss).collect::<Vec<_>>())
@@ -72,7 +81,11 @@ mod tests {
     #[test]
     fn an_order_waits_only_while_others_of_its_key_are_lost() {
         let (one, other) = (Shape::MARKET, Shape::of_another_symbol());
-        assert_eq!(told_of_its_deadline(&[one, one, one], &[(0, 0), (1, 40), (2, 70)]), 1);
+        assert_eq!(
+            told_of_its_deadline(&[one, one, one], &[(0, 0), (1, 40), (2, 70)]),
+            2,
+            "and the last behind it"
+        );
         assert_eq!(told_of_its_deadline(&[one], &[(0, 0)]), 0, "nothing kept it waiting");
         assert_eq!(told_of_its_deadline(&[one, one], &[(0, 0), (1, 30)]), 0, "its key settled in time");
         assert_eq!(told_of_its_deadline(&[one, other, other], &[(0, 0), (1, 40), (2, 70)]), 0);

@@ -66,13 +66,14 @@ pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> V
         return Vec::new();
     }
     let exchanges = &session.seen.exchanges;
-    let is_429 = |ended| matches!(ended, Ended::Answered { status: 429, .. });
-    let quiet = exchanges.iter().all(|exchange| !exchange.ended.is_some_and(|(_, ended)| is_429(ended)))
+    let closes = |ended| matches!(ended, Ended::Answered { status: 401 | 429, .. });
+    let quiet = exchanges.iter().all(|exchange| !exchange.ended.is_some_and(|(_, ended)| closes(ended)))
         && workload.wanted.iter().all(|wanted| wanted.haste.is_none());
     judge(exchanges, &world.settings, quiet).0.into_iter().collect()
 }
 
-/// `quiet`: no zone was closed, so that a permit is there soon, and no caller of a harmless call goes away.
+/// `quiet`: no zone was closed and no token died, so that a permit is there soon, and no caller of a harmless call goes
+/// away.
 fn judge(exchanges: &[Exchange], settings: &Settings, quiet: bool) -> Broken {
     let mut calls: BTreeMap<&Call, Vec<&Exchange>> = BTreeMap::new();
     for exchange in exchanges {
