@@ -132,10 +132,18 @@ fn judge_order(sends: &[&Exchange], lists: &[&Exchange], settings: &Settings, br
                     loop_of = Loop::default();
                     broken.add("replayed_again", replays > MOST_REPLAYS);
                 }
+                // What was allowed and did not leave may have to be looked for once more, and is then allowed anew.
+                Then::Repeat if doubts > 0 && looked_between(lists, previous, send) => {
+                    loop_of = Loop::default()
+                }
                 Then::Repeat | Then::Replay | Then::End => loop_of.next(previous, send, then, broken),
             }
         }
     }
+}
+
+fn looked_between(lists: &[&Exchange], previous: &Exchange, send: &Exchange) -> bool {
+    lists.iter().any(|list| list.sent > previous.sent && list.sent < send.sent)
 }
 
 /// True if the lists between two sends can have proved that the first one will never be listed.
@@ -278,5 +286,17 @@ mod tests {
         assert_eq!(again(None, 15_300, &[600, 15_100]), unproved, "the gateway may still be at work");
         assert!(again(None, 45_200, &[600, 45_000]).is_empty());
         assert_eq!(again(answered(400), 99_000, &[600, 45_000]), ["repeated_after_the_end"]);
+        // A resend that did not leave.
+        let thrice = |between: &[u64]| {
+            let refused = Some(Ended::NotSent);
+            let resends = [(0, Some(INTERNAL)), (15_300, refused), (15_500, answered(200))];
+            let mut all = sends(&order, start, &resends);
+            let lists: Vec<_> = [&[600, 15_100], between].concat();
+            let lists: Vec<_> = lists.iter().map(|&at| (at, answered(200))).collect();
+            all.extend(sends(&Call::Verification, start, &lists));
+            found(&all)
+        };
+        assert_eq!(thrice(&[]), ["repeated_too_soon"]);
+        assert!(thrice(&[15_400]).is_empty(), "it was looked for once more");
     }
 }
