@@ -60,6 +60,8 @@ impl Rules {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{Lane, MINUTE, Quota, SECOND, Scope, Zone, ZoneId};
 
@@ -86,11 +88,12 @@ mod tests {
 
     #[test]
     fn what_is_missing_from_the_record_does_not_hold_back_a_cancel() {
-        let rules = rules(Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE));
+        let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
+        let rules = rules(quota.settle(Duration::from_secs(5)));
         let ledger = prepared(Start::Unrecorded(AT), &rules);
         let opens = |lane| ledger.opens(&rules, lane, 0, false, AT, &mut Vec::new()).unwrap();
         assert!(opens(Lane::Critical) <= AT);
-        assert!(opens(Lane::Trading) > AT + Start::AFTER_END);
+        assert!(opens(Lane::Trading) > AT + Start::AFTER_END + rules.settle);
     }
 
     #[test]
