@@ -183,9 +183,10 @@ fn damage(bytes: &mut Vec<u8>, change: &[u8]) {
             let end = (at + 64).min(bytes.len());
             bytes[at..end].fill(0);
         }
+        // Never the whole of a long journal: sixteen such changes would make it some thousand times as long.
         _ => {
-            let tail = bytes[at..].to_vec();
-            bytes.extend(tail);
+            let again = bytes[at..(at + 512).min(bytes.len())].to_vec();
+            bytes.extend(again);
         }
     }
 }

@@ -65,6 +65,8 @@ struct Shared {
     chooser: Arc<Chooser>,
     weather: Weather,
     healed: AtomicBool,
+    /// True if answers may still be lost behind this wire: what the client has been told is then not known here.
+    goes_on: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -133,9 +135,18 @@ pub(crate) struct Seen {
 
 impl Wire {
     pub(crate) fn new(sandbox: Sandbox, chooser: Arc<Chooser>, weather: Weather) -> Self {
-        let (healed, state) = (AtomicBool::new(false), Mutex::default());
-        let cut = Arc::default();
-        Self { shared: Arc::new(Shared { sandbox, chooser, weather, healed, state }), cut }
+        let (healed, goes_on) = (AtomicBool::new(false), AtomicBool::new(false));
+        let state = Mutex::default();
+        Self {
+            shared: Arc::new(Shared { sandbox, chooser, weather, healed, goes_on, state }),
+            cut: Arc::default(),
+        }
+    }
+
+    /// Answers go on to the client through something that may lose them. No list is incomplete then: that breaks an
+    /// assumption of every proof, unless the client has been told what contradicts it.
+    pub(crate) fn goes_on(&self) {
+        self.shared.goes_on.store(true, Ordering::Relaxed);
     }
 
     /// The process at this end dies. Returns the end that the next process uses, and the orders that have left and
@@ -444,10 +455,11 @@ impl Shared {
         answer: &mut Result<Response<Body>, Broken>,
         is_dead: bool,
     ) {
+        let unheard = is_dead || self.goes_on.load(Ordering::Relaxed);
         let mut state = self.state();
         let Some(exchange) = state.exchanges.get_mut(exchange) else { return };
         exchange.ended = Some((Instant::now(), Ended::of(answer)));
-        let reads_in = (exchange.of == Call::Verification && !is_dead).then_some(exchange.session);
+        let reads_in = (exchange.of == Call::Verification && !unheard).then_some(exchange.session);
         let Ok(response) = answer else { return };
         if let Some(session) = reads_in.filter(|session| !state.listed.contains(session))
             && response.status() == StatusCode::OK
@@ -457,7 +469,7 @@ impl Shared {
         }
         let told = response.extensions_mut().remove::<Told>();
         if call.kind == Kind::Place
-            && !is_dead
+            && !unheard
             && response.status() == StatusCode::OK
             && let (Some(told), Some(body)) = (told, response.body().whole())
             && let Ok(placed) = PlacedOrder::parse(body)

@@ -41,6 +41,7 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// The leaf of a stack whose connections end behind `wire`.
     pub(crate) fn leaf(wire: &Wire) -> Leaf<Self, RequestBody> {
+        wire.goes_on();
         let fates = Arc::new(Fates::of(wire.chooser()));
         let pipe = Self { wire: wire.clone(), fates, opened: Arc::default() };
         let client = Client::builder(TokioExecutor::new())
