@@ -116,6 +116,9 @@ impl Registry {
         if self.rules.owner_wait && self.may_be_answered_yet(key, number, fresh.first_seen) {
             return None;
         }
+        if self.rules.oldest_first && self.may_own_an_older(intent, fresh) {
+            return None;
+        }
         Some(match self.settings.account_mode {
             _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
             AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
@@ -180,6 +183,13 @@ impl Registry {
             number != claimant
                 && intent.attempts.iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
         })
+    }
+
+    /// True if an intent may own an order that was seen before this one and that no record gives to anybody.
+    ///
+    /// Then the later one is left to its twins: they cannot own the older one, and would be sent again without this.
+    fn may_own_an_older(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        self.near(intent).any(|older| older.first_seen < fresh.first_seen)
     }
 
     /// True if an earlier order of the key ended without anybody knowing whether it exists.

@@ -82,6 +82,12 @@ impl Registry {
         })
     }
 
+    /// True if this is the order that an intent's caller was told of, or is told of when he asks again.
+    pub(crate) fn is_order_of(&self, intent: IntentNo, order_id: &str) -> bool {
+        let known = self.intents.get(&intent).and_then(|intent| intent.order_id());
+        known.is_some_and(|known| **known == *order_id)
+    }
+
     /// What the resolution of an intent has come to; an intent that left nothing behind is not remembered.
     #[must_use]
     pub fn verdict(&self, intent: IntentNo) -> Verdict {

@@ -111,7 +111,7 @@ impl Account {
     pub(super) fn note_effects(&self, registry: &Registry, effects: &[Effect]) {
         let Some(recorder) = &self.recorder else { return };
         for effect in effects {
-            recorder.effect(effect, registry.epoch);
+            recorder.effect(effect, registry);
         }
     }
 }

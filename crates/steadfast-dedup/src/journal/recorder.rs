@@ -8,6 +8,7 @@ use steadfast_spec::{OrderRequest, ext};
 use super::{Durable, Entry, Journal, Record};
 use crate::{
     event::{Effect, Event, OrderEvent},
+    registry::Registry,
     ruling::Ruling,
     stamp::{AttemptNo, Epoch, Session},
 };
@@ -59,7 +60,9 @@ impl Recorder {
         self.journal.append(self.entry(record));
     }
 
-    pub(crate) fn effect(&self, effect: &Effect, day: Epoch) {
+    /// Writes down what outlives the process, of what `registry` has just concluded.
+    pub(crate) fn effect(&self, effect: &Effect, registry: &Registry) {
+        let day = registry.epoch;
         match effect {
             Effect::Seen { session, order_ids, complete } => {
                 let mut chunks = order_ids.chunks(IDS).peekable();
@@ -71,9 +74,11 @@ impl Recorder {
                     self.seen(*session, day, ids, *complete && chunks.peek().is_none());
                 }
             }
-            Effect::Report(OrderEvent::Recovered { intent, order_id, .. })
-            // Given up before, and found after all.
-            | Effect::Report(OrderEvent::LateDuplicate { intent, order_id, kept: None, .. }) => {
+            // Given up before, and found after all; what may be another's ends no doubt.
+            Effect::Report(
+                OrderEvent::Recovered { intent, order_id, .. }
+                | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. },
+            ) if registry.is_order_of(*intent, order_id) => {
                 let (intent, order_id) = (*intent, order_id.clone());
                 self.journal.append(self.entry(Record::Found { intent, order_id, status: None }));
             }

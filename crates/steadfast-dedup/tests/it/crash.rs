@@ -16,8 +16,8 @@ use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use steadfast_dedup::{
-    Dedup, DedupLayer, GuardedBody, Ledger, OrderRefused, Recover, RecoveredOrder, SendGuard, SendGuardLayer,
-    Settings, Verdict,
+    AccountMode, Dedup, DedupLayer, GuardedBody, Ledger, OrderEvent, OrderRefused, Recover, RecoveredOrder,
+    ResendPolicy, SendGuard, SendGuardLayer, Settings, Verdict,
     journal::{Disk, Durable, Entry, FileSystem, Journal, JournalError, Log, Record},
 };
 use steadfast_spec::{BoxError, Failure, Outcome, WallClock, ext, find_cause};
@@ -474,6 +474,26 @@ async fn what_was_known_before_the_crash_is_not_taken_for_what_was_lost() {
     let process = world.start();
     is(&process.recover().await, &[("b", "not_observed")]);
     assert_eq!(world.gateway.posts(), 1);
+}
+
+/// What somebody else may have placed is reported, and ends no search: not after a restart either.
+#[tokio::test(start_paused = true)]
+async fn an_order_that_may_be_anothers_is_not_remembered_as_the_one_that_was_lost() {
+    let settings = Settings::default().account_mode(AccountMode::Shared).resend(ResendPolicy::Never);
+    let world = World { settings, ..World::new() };
+    world.gateway.will([gw504()]);
+    let process = world.start();
+    let mut events = process.ledger.events();
+    let told = process.place_as("a", ORDER).await;
+    assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
+    let theirs = world.gateway.foreign(ORDER, |_| {});
+    sleep(s(3_600)).await;
+    let reported = std::iter::from_fn(|| events.try_recv().ok()).any(
+        |event| matches!(event, OrderEvent::LateDuplicate { order_id, kept: None, .. } if order_id == theirs),
+    );
+    assert!(reported, "it may be his");
+    process.kill();
+    is(&world.start().recover().await, &[("a", "ambiguous_owner")]);
 }
 
 #[tokio::test(start_paused = true)]

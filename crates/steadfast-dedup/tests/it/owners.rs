@@ -124,6 +124,27 @@ async fn a_record_that_two_different_orders_share_is_nobodys() {
     rig.audit();
 }
 
+/// An order of which it is not known whose it is may be the first twin's. Whoever waits for it takes no later one: that is
+/// the second twin's, who would be sent again without it.
+#[tokio::test(start_paused = true)]
+async fn whoever_an_older_order_may_belong_to_leaves_the_later_one_to_its_twin() {
+    let dear = ORDER.replace("limitPrice=100", "limitPrice=101");
+    let rig = Rig::new();
+    rig.gateway.will([gw504(), gw504().placed().edit(without_prices), gw504().placed()]);
+    let (a, b) = (rig.start("a", ORDER), rig.start("b", &dear));
+    sleep(s(3)).await;
+    let c = rig.start("c", &dear);
+    assert_eq!(c.await.unwrap(), Told::Recovered("o2".into()));
+    for told in [a.await.unwrap(), b.await.unwrap()] {
+        assert!(
+            matches!(&told, Told::Unresolved("near_match", candidates, 504) if *candidates == ["o1"]),
+            "{told:?}"
+        );
+    }
+    assert_eq!(rig.gateway.posts(), 3, "nothing is sent again");
+    rig.audit();
+}
+
 /// The same, where an answer tells them apart after all.
 #[tokio::test(start_paused = true)]
 async fn an_answer_tells_apart_what_a_record_does_not() {
