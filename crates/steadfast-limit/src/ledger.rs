@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use steadfast_spec::Lane;
 
@@ -6,6 +6,7 @@ use crate::{
     Nanos, Profile, WindowUse,
     caution::Caution,
     decision::ZoneId,
+    in_flight::InFlight,
     ladder::{Counting, Ladder},
     log::StampLog,
     lost::Lost,
@@ -22,7 +23,7 @@ use crate::{
 pub(crate) struct Ledger {
     pub(crate) zone: ZoneId,
     pub(crate) key: u64,
-    pub(crate) in_flight: u32,
+    pub(crate) in_flight: InFlight,
     /// How many of those on their way only the log has admitted, at a gateway that may interpolate.
     pub(crate) tried: u32,
     /// Changes with everything that [`opens`](Self::opens) depends on, besides time.
@@ -34,10 +35,16 @@ pub(crate) struct Ledger {
     pub(crate) queue: Option<Box<Queue>>,
 }
 
-/// True for the lanes that lost requests hold back only as long as a window: what gets a trader out of a position,
-/// and what tells whether he is in one.
+/// True for the lanes that requests without an answer hold back for little more than a window: what gets a trader out of
+/// a position, and what tells whether he is in one.
 fn must_get_out(lane: Lane) -> bool {
     lane <= Lane::Verification
+}
+
+/// True if requests without an answer hold back `lane` for little more than a window.
+fn is_exempt(lane: Lane, strict: bool) -> bool {
+    let strict = strict || steadfast_spec::Planted::CancelsHeldByLostSlots.is_on();
+    !strict && must_get_out(lane)
 }
 
 /// True for the lanes that are spread over the long windows: those whose requests can wait.
@@ -46,11 +53,15 @@ pub(crate) fn is_paced(lane: Lane) -> bool {
 }
 
 impl Ledger {
+    /// Who must get out waits no longer than this and a window for somebody else's answer: a gateway that hangs would
+    /// otherwise hold back cancels until the requests on their way are given up.
+    pub(crate) const PATIENCE: Nanos = 1_000_000_000;
+
     pub(crate) fn new(zone: ZoneId, key: u64) -> Self {
         Self {
             zone,
             key,
-            in_flight: 0,
+            in_flight: InFlight::default(),
             tried: 0,
             version: 0,
             log: StampLog::default(),
@@ -77,7 +88,7 @@ impl Ledger {
             && (!is_paced(lane) || self.pacer.as_ref().is_none_or(|pacer| pacer.opens() <= now))
             && rules.bounds.iter().all(|bound| {
                 let most = bound.ceilings[lane as usize].min(bound.at_once);
-                most.checked_sub(self.in_flight + 1).is_some_and(|room| {
+                most.checked_sub(self.in_flight.len() + 1).is_some_and(|room| {
                     let kth = self.log.kth_latest(room as usize + 1, rules.unit);
                     kth.is_none_or(|stamp| stamp + bound.reach <= now)
                 })
@@ -97,8 +108,9 @@ impl Ledger {
         now: Nanos,
         scratch: &mut Vec<Nanos>,
     ) -> Option<Nanos> {
-        let busy = self.in_flight.saturating_add(ahead);
-        let stamps = self.stamps(rules, lane, strict);
+        let busy = self.busy(lane, strict).saturating_add(ahead);
+        let unanswered = self.unanswered_for(lane, strict, Nanos::MAX);
+        let stamps = Stamps::new(&self.log, rules.unit, &unanswered);
         let counting = self.counting(rules.profile);
         let frozen = self.caution.as_ref().map_or(0, |caution| caution.freeze.opens());
         let mut opens = frozen.max(self.held_back(lane));
@@ -123,9 +135,11 @@ impl Ledger {
         if !learns || self.counting(rules.profile) != Counting::Log {
             return false;
         }
-        let stamps = self.stamps(rules, lane, strict);
+        let unanswered = self.unanswered_for(lane, strict, Nanos::MAX);
+        let stamps = Stamps::new(&self.log, rules.unit, &unanswered);
+        let busy = self.busy(lane, strict);
         rules.bounds.iter().any(|bound| {
-            bound_opens(bound, Counting::Universal, stamps, bound.limit, self.in_flight, now, scratch)
+            bound_opens(bound, Counting::Universal, stamps, bound.limit, busy, now, scratch)
                 .is_none_or(|opens| opens > now)
         })
     }
@@ -133,14 +147,16 @@ impl Ledger {
     /// The instant at which a request of `lane` could be granted at the earliest, if everything on its way were
     /// answered now and nobody of those `ahead` of it gave up.
     pub(crate) fn estimate(&self, rules: &Rules, lane: Lane, ahead: u32, strict: bool, now: Nanos) -> Nanos {
-        let stamps = self.stamps(rules, lane, strict);
+        let unanswered = self.unanswered_for(lane, strict, now);
+        let stamps = Stamps::new(&self.log, rules.unit, &unanswered);
+        let busy = self.busy(lane, strict) as usize;
         let frozen = self.frozen_until(now).unwrap_or(0);
         let windows = rules.bounds.iter().map(|bound| {
             let ceiling = bound.ceilings[lane as usize];
             // Whoever has a whole window's worth ahead of it waits a whole window more.
             let (rounds, ahead) = (ahead / ceiling, (ahead % ceiling) as usize);
             let held = stamps.held(now, bound.period);
-            let spent = held + self.in_flight as usize + ahead;
+            let spent = held + busy + ahead;
             let frees = match (spent + 1).checked_sub(ceiling as usize) {
                 None | Some(0) => now,
                 Some(nth) if nth <= held => {
@@ -157,7 +173,7 @@ impl Ledger {
     /// if nothing were on its way and nobody waited: later than [`estimate`](Self::estimate) where that way is
     /// stricter than the log.
     pub(crate) fn estimate_alone(&self, rules: &Rules, lane: Lane, strict: bool, now: Nanos) -> Nanos {
-        let stamps = self.stamps(rules, lane, strict);
+        let stamps = Stamps::new(&self.log, rules.unit, self.lost_for(lane, strict));
         let counting = self.ladder().counting(rules.profile);
         let mut scratch = Vec::new();
         let mut opens = |bound: &Bound| {
@@ -199,19 +215,26 @@ impl Ledger {
         self.caution.get_or_insert_default()
     }
 
-    /// Writes down an answer.
-    pub(crate) fn stamp(&mut self, rules: &Rules, now: Nanos) {
-        self.in_flight = self.in_flight.saturating_sub(1);
+    /// Writes down an answer to a request that was granted then.
+    pub(crate) fn stamp(&mut self, rules: &Rules, granted: Nanos, now: Nanos) {
+        self.in_flight.leave(granted);
         self.log.expire(now, rules.retention, rules.unit);
         self.log.push(now + rules.settle, rules.unit, rules.usual);
     }
 
-    /// Writes down a request whose answer is lost and that may be counted until `counted`.
-    pub(crate) fn lose(&mut self, rules: &Rules, counted: Nanos, now: Nanos) {
-        self.in_flight = self.in_flight.saturating_sub(1);
+    /// Writes down a request that was granted then and whose answer is lost: for those who must get out it is given up
+    /// at one instant, for all others it may be counted until another.
+    pub(crate) fn lose(
+        &mut self,
+        rules: &Rules,
+        granted: Nanos,
+        (given_up, counted): (Nanos, Nanos),
+        now: Nanos,
+    ) {
+        self.in_flight.leave(granted);
         self.lost.expire(now, rules.retention);
         if !steadfast_spec::Planted::LostSlotsFreed.is_on() {
-            self.lost.push(now, counted + rules.settle);
+            self.lost.push(given_up, counted + rules.settle);
         }
     }
 
@@ -236,9 +259,11 @@ impl Ledger {
         }
     }
 
-    /// True if lost requests hold back the lower lanes more than `lane`.
-    pub(crate) fn is_lenient(&self, lane: Lane, strict: bool) -> bool {
-        !strict && must_get_out(lane) && !self.lost.is_empty()
+    /// True if requests without an answer hold back the lower lanes more than `lane`.
+    pub(crate) fn is_lenient(&self, lane: Lane, strict: bool, now: Nanos) -> bool {
+        let overdue = |granted: &Nanos| granted + Self::PATIENCE < now;
+        is_exempt(lane, strict)
+            && (!self.lost.is_empty() || self.in_flight.granted().first().is_some_and(overdue))
     }
 
     /// True if nothing of the key is left that would have to be remembered at `now`.
@@ -249,7 +274,7 @@ impl Ledger {
             self.caution = None;
             self.changed();
         }
-        self.in_flight == 0
+        self.in_flight.is_empty()
             && self.queue.is_none()
             && self.log.is_empty()
             && self.lost.is_empty()
@@ -258,11 +283,11 @@ impl Ledger {
 
     /// How full each window is at `now`.
     pub(crate) fn uses(&self, rules: &Rules, now: Nanos) -> Vec<WindowUse> {
-        let stamps = self.stamps(rules, Lane::Bulk, true);
+        let stamps = Stamps::new(&self.log, rules.unit, self.lost.counted());
         let used = |bound: &Bound| WindowUse {
             limit: bound.limit,
             period: Duration::from_nanos(bound.nominal),
-            used: stamps.held(now, bound.period) + self.in_flight as usize,
+            used: stamps.held(now, bound.period) + self.in_flight.len() as usize,
         };
         rules.bounds.iter().map(used).collect()
     }
@@ -272,7 +297,7 @@ impl Ledger {
         let pacer = self.pacer.as_ref().map_or(0, |pacer| size_of_val(&**pacer));
         let queue = self.queue.as_ref().map_or(0, |queue| size_of_val(&**queue));
         let caution = self.caution.as_ref().map_or(0, |caution| size_of_val(&**caution));
-        self.log.heap_bytes() + self.lost.heap_bytes() + pacer + queue + caution
+        self.in_flight.heap_bytes() + self.log.heap_bytes() + self.lost.heap_bytes() + pacer + queue + caution
     }
 
     /// Takes the long windows for spent until then, for the lanes that can wait.
@@ -301,19 +326,35 @@ impl Ledger {
         let ladder = self.ladder();
         match ladder.counting(profile) {
             // So many would be refused at once if the gateway does not go by the log that no more is risked.
-            Counting::Log if profile != Profile::WindowLog && self.in_flight >= ladder.tries() => {
+            Counting::Log if profile != Profile::WindowLog && self.in_flight.len() >= ladder.tries() => {
                 Counting::Universal
             }
             counting => counting,
         }
     }
 
-    /// What counts as spent for `lane`.
-    fn stamps<'a>(&'a self, rules: &Rules, lane: Lane, strict: bool) -> Stamps<'a> {
-        let strict = strict || steadfast_spec::Planted::CancelsHeldByLostSlots.is_on();
-        let exempt = !strict && must_get_out(lane);
-        let lost = if exempt { self.lost.given_up() } else { self.lost.counted() };
-        Stamps::new(&self.log, rules.unit, lost)
+    /// How many requests on their way hold back `lane` until they are answered, however long that takes.
+    fn busy(&self, lane: Lane, strict: bool) -> u32 {
+        if is_exempt(lane, strict) { 0 } else { self.in_flight.len() }
+    }
+
+    /// The lost requests that hold back `lane`, each with the instant from which its window counts.
+    fn lost_for(&self, lane: Lane, strict: bool) -> &[Nanos] {
+        if is_exempt(lane, strict) { self.lost.given_up() } else { self.lost.counted() }
+    }
+
+    /// The same, with those on their way that are not [`busy`](Self::busy): such a one counts like a lost one that was
+    /// given up after a second, or at `latest` if that is earlier.
+    fn unanswered_for(&self, lane: Lane, strict: bool, latest: Nanos) -> Cow<'_, [Nanos]> {
+        let lost = self.lost_for(lane, strict);
+        if !is_exempt(lane, strict) || self.in_flight.is_empty() {
+            return Cow::Borrowed(lost);
+        }
+        let given_up = |granted: &Nanos| (granted + Self::PATIENCE).min(latest);
+        let mut all: Vec<_> =
+            lost.iter().copied().chain(self.in_flight.granted().iter().map(given_up)).collect();
+        all.sort_unstable();
+        Cow::Owned(all)
     }
 
     /// Until when `lane` is held back by more than its windows.

@@ -193,7 +193,8 @@ impl Limiter {
             let rules = &self.rules[usize::from(ledger.zone.0)];
             let probe = grant.probes & (1 << bit) != 0;
             ledger.changed();
-            ledger.stamp(rules, if steadfast_spec::Planted::LoggedAtSend.is_on() { grant.at } else { now });
+            let stamp = if steadfast_spec::Planted::LoggedAtSend.is_on() { grant.at } else { now };
+            ledger.stamp(rules, grant.at, stamp);
             match answer {
                 Answer::Accepted => {
                     if let Some(caution) = &mut ledger.caution {
@@ -219,14 +220,17 @@ impl Limiter {
     /// The request left at `sent`, and its answer will never be seen.
     pub fn lose(&mut self, grant: Grant, sent: Nanos, loss: Loss, now: Nanos) {
         let now = self.advance(now);
-        let counted = match loss {
-            Loss::Reset => now + Self::AFTER_RESET,
-            Loss::GivenUp => now.max(sent.saturating_add(self.settings.gateway_timeout).min(LATEST)),
+        let until = match loss {
+            Loss::Reset => (now, now + Self::AFTER_RESET),
+            Loss::GivenUp => (
+                now.min(sent.saturating_add(Ledger::PATIENCE)),
+                now.max(sent.saturating_add(self.settings.gateway_timeout).min(LATEST)),
+            ),
         };
         for (bit, id) in grant.ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
             ledger.changed();
-            ledger.lose(&self.rules[usize::from(ledger.zone.0)], counted, now);
+            ledger.lose(&self.rules[usize::from(ledger.zone.0)], grant.at, until, now);
             ledger.tried_no_more(grant.tried(bit));
             ledger.unanswered(grant.probes & (1 << bit) != 0, now);
         }
@@ -239,7 +243,7 @@ impl Limiter {
         for (bit, id) in grant.ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
             ledger.changed();
-            ledger.in_flight = ledger.in_flight.saturating_sub(1);
+            ledger.in_flight.leave(grant.at);
             ledger.tried_no_more(grant.tried(bit));
             ledger.unpace(grant.lane);
             ledger.unanswered(grant.probes & (1 << bit) != 0, now);
@@ -300,7 +304,7 @@ impl Limiter {
         let ledger = &self.ledgers[*id as usize];
         let rules = &self.rules[usize::from(zone.0)];
         let latest = now + self.settings.gateway_timeout + rules.settle;
-        let on_their_way = (0..ledger.in_flight).map(|_| latest);
+        let on_their_way = ledger.in_flight.granted().iter().map(|_| latest);
         let mut stamps: Vec<_> = ledger.spent(rules, now).chain(on_their_way).collect();
         stamps.sort_unstable();
         stamps.into_iter().map(|stamp| stamp as i64 - now as i64).collect()

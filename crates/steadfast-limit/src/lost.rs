@@ -20,12 +20,13 @@ struct Held {
 }
 
 impl Lost {
-    /// A request given up at `now` that the gateway may count until `counted`.
-    pub(crate) fn push(&mut self, now: Nanos, counted: Nanos) {
+    /// A request given up then that the gateway may count until `counted`.
+    pub(crate) fn push(&mut self, given_up: Nanos, counted: Nanos) {
         let held = self.held.get_or_insert_default();
-        held.given_up.push(now);
-        let place = held.counted.partition_point(|stamp| *stamp <= counted);
-        held.counted.insert(place, counted);
+        for (stamps, stamp) in [(&mut held.given_up, given_up), (&mut held.counted, counted)] {
+            let place = stamps.partition_point(|earlier| *earlier <= stamp);
+            stamps.insert(place, stamp);
+        }
     }
 
     pub(crate) fn given_up(&self) -> &[Nanos] {

@@ -122,7 +122,7 @@ impl Limiter {
         let snapshot = ZoneSnapshot {
             zone: rules.zone,
             key: ledger.key,
-            in_flight: ledger.in_flight,
+            in_flight: ledger.in_flight.len(),
             lost: ledger.lost.counted().len(),
             windows: ledger.uses(rules, now),
             frozen_for: ledger.frozen_until(now).map(|until| Duration::from_nanos(until - now)),

@@ -151,7 +151,7 @@ impl Limiter {
             return self.pace(ledgers, lane, now).then(|| {
                 for id in ledgers.iter() {
                     self.ledgers[id].changed();
-                    self.ledgers[id].in_flight += 1;
+                    self.ledgers[id].in_flight.enter(now);
                 }
                 Grant { ledgers, at: now, probes: 0, tries: 0, lane, lenient: false }
             });
@@ -220,9 +220,9 @@ impl Limiter {
         for (bit, id) in ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
             ledger.changed();
-            ledger.in_flight += 1;
+            ledger.in_flight.enter(now);
             ledger.tried += u32::from(tries >> bit & 1);
-            lenient |= ledger.is_lenient(lane, self.settings.strict_critical);
+            lenient |= ledger.is_lenient(lane, self.settings.strict_critical, now);
             if let Some(caution) = &mut ledger.caution {
                 probes |= u8::from(caution.freeze.granted(now)) << bit;
             }

@@ -1,4 +1,5 @@
-use steadfast_limit::{Lane, Loss, Zone, ZoneLimiter};
+use steadfast_limit::{Account, Lane, Loss, SECOND, Zone, ZoneLimiter};
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::drive::{Core, HELD_SECOND, S, granted, per_second};
 
@@ -53,6 +54,76 @@ fn a_cancel_is_held_back_for_the_window_only_unless_it_is_to_be() {
             assert_eq!(core.alarm(waiter), Some(core.now + hold), "{lane}, strict: {strict}");
         }
     }
+}
+
+/// Ten requests without an answer would otherwise keep a cancel waiting until the last of them has timed out.
+#[test]
+fn a_gateway_that_hangs_holds_a_cancel_back_for_a_second_and_the_window_unless_it_is_to() {
+    for (lane, strict) in [
+        (Lane::Critical, false),
+        (Lane::Verification, false),
+        (Lane::Critical, true),
+        (Lane::Trading, false),
+        (Lane::Bulk, false),
+    ] {
+        let mut builder = ZoneLimiter::builder().zone(per_second(Zone::GENERAL, 1));
+        if strict {
+            builder = builder.strict_critical();
+        }
+        let mut core = Core::new(builder);
+        let hangs = core.granted(Zone::GENERAL, Lane::Critical);
+        let sent = core.now;
+        let waiter = core.queued(Zone::GENERAL, lane);
+        if strict || lane >= Lane::Trading {
+            assert_eq!(core.alarm(waiter), None, "{lane}, strict: {strict}: only an answer makes room");
+            core.answer(hangs);
+            continue;
+        }
+        assert_eq!(core.alarm(waiter), Some(sent + S + HELD_SECOND), "{lane}");
+        core.now = sent + S + HELD_SECOND;
+        let second = granted(core.poll(waiter));
+        // Its timeout holds nobody back a second time.
+        core.now = sent + 30 * S;
+        core.lose(hangs, sent, Loss::GivenUp);
+        let third = core.granted(Zone::GENERAL, Lane::Critical);
+        core.answer(second);
+        core.answer(third);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancels_leave_though_the_gateway_answers_nothing() {
+    let limiter = ZoneLimiter::preset();
+    let keys = limiter.keys("", &Account::default());
+    let mut hang = Vec::new();
+    for _ in 0..8 {
+        let mut poll = limiter.acquire(&[Zone::GENERAL], keys, Lane::Bulk).await.unwrap();
+        poll.sent();
+        hang.push(poll);
+    }
+    let (start, mut cancels) = (Instant::now(), JoinSet::new());
+    for _ in 0..20 {
+        let limiter = limiter.clone();
+        cancels.spawn(async move {
+            let mut cancel = limiter.acquire(&[Zone::GENERAL], keys, Lane::Critical).await.unwrap();
+            cancel.sent();
+            (cancel, start.elapsed())
+        });
+    }
+    let mut waits: Vec<_> = cancels.join_all().await.into_iter().map(|(_, waited)| waited).collect();
+    waits.sort_unstable();
+    assert!(waits[1].is_zero(), "two slots are the cancels' own: {waits:?}");
+    assert!(waits[9] < 3 * SECOND && waits[19] < 6 * SECOND, "{waits:?}");
+}
+
+#[test]
+fn an_answer_makes_room_for_a_cancel_before_patience_is_at_its_end() {
+    let mut core = Core::of(per_second(Zone::GENERAL, 1));
+    let first = core.granted(Zone::GENERAL, Lane::Critical);
+    let waiter = core.queued(Zone::GENERAL, Lane::Critical);
+    core.now += S / 10;
+    core.answer(first);
+    assert_eq!(core.alarm(waiter), Some(core.now + HELD_SECOND));
 }
 
 #[test]

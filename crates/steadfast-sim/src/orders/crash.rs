@@ -8,6 +8,7 @@ use std::{
 
 use steadfast::{
     dedup::journal::{Durable, Entry, Journal, Record},
+    limit::ColdStart,
     spec::{Outcome, Resend},
 };
 use tokio::time::Instant;
@@ -42,6 +43,8 @@ pub(crate) struct Crash {
     pub(crate) sent_by_recovery: u64,
     /// Sends of orders that an earlier process had sent, and that were not refused.
     pub(crate) sent_again: u64,
+    /// True if the next process took the windows of a token in use for empty, which promises nothing.
+    pub(crate) starts_empty: bool,
 }
 
 impl MemoryJournal {
@@ -129,6 +132,14 @@ impl Journal for MemoryJournal {
 
     fn salt(&self) -> [u8; 16] {
         [7; 16]
+    }
+}
+
+/// What the next process takes for spent.
+pub(crate) fn cold_start(chooser: &Chooser) -> ColdStart {
+    match chooser.weigh(Site::new("crash.cold-start"), &[50, 50]) {
+        0 => ColdStart::Auto,
+        _ => ColdStart::Pessimistic,
     }
 }
 

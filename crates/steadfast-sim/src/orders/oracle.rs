@@ -94,8 +94,9 @@ impl Judgement {
         let exists: BTreeSet<&str> =
             session.truth.orders.iter().map(|order| order.order_id.as_str()).collect();
         let crash = session.crash.clone().unwrap_or_default();
-        // Nobody can keep to quotas that are counted in another way than they are written down.
-        let refused = if session.counts_as_documented { session.truth.refusals.values().sum() } else { 0 };
+        // Nobody can keep to quotas that are counted in another way than they are written down, or that are spent before.
+        let is_kept = session.counts_as_documented && !crash.starts_empty;
+        let refused = if is_kept { session.truth.refusals.values().sum() } else { 0 };
         let mut judged = Self {
             orders: workload.wanted.len() as u64,
             kept_waiting: kept_waiting(workload, &session.told, &session.seen.losses),

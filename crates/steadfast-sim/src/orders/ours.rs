@@ -8,7 +8,7 @@ use steadfast::{
     auth::{ApiKey, Credentials, IndividualLogin, Login, Renewal, TokenSource, Totp, TotpSecret},
     dedup::{Ledger, Recover, Settings, Unresolved, Verdict},
     ext::IntentId,
-    limit::{Account, ZoneLimiter},
+    limit::{Account, ColdStart, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
     spec::{Endpoint, Failure, Outcome, PlacedOrder, Routes, WallClock},
 };
@@ -51,6 +51,7 @@ pub(crate) struct Choices {
     pub(crate) medium: Medium,
     /// What an earlier process has written down, and this one goes on with.
     pub(crate) journal: Option<MemoryJournal>,
+    pub(crate) cold_start: ColdStart,
 }
 
 /// What a stack stands on.
@@ -105,7 +106,8 @@ impl Ours {
     {
         let facts = sandbox.credentials();
         let base: steadfast::BaseUrl = facts.base_url.parse()?;
-        let (account, limiter) = (Account::default(), ZoneLimiter::preset());
+        let limiter = ZoneLimiter::builder().preset().cold_start(choices.cold_start).build()?;
+        let account = Account::default();
         let key = ApiKey::new(facts.api_key)?;
         let tokens = if choices.logs_in {
             let credentials = Credentials::new(facts.client_id, facts.password);

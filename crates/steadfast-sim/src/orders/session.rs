@@ -7,6 +7,7 @@ use std::{
 use steadfast::{
     BoxError,
     dedup::{OrderEvent, Settings},
+    limit::ColdStart,
 };
 use steadfast_sandbox::{ListOrder, ListScope, OrderIds, Prices, RetryAfter, Sandbox, State};
 use tokio::{
@@ -172,14 +173,16 @@ async fn trade(
             let dies = world.dies(chooser);
             let journal = (dies || world.writes(chooser)).then(MemoryJournal::default);
             let (mut written, foreign) = (journal.clone(), foreign::Orders::default());
-            let choices = |journal| Choices {
+            let choices = |journal, cold_start| Choices {
                 settings: world.settings.clone(),
                 attempt_timeout: patience,
                 logs_in,
                 medium: world.medium,
                 journal,
+                cold_start,
             };
-            let mut ours = Arc::new(Ours::new(&sandbox, &wire, choices(journal.clone()), &clock)?);
+            let mut ours =
+                Arc::new(Ours::new(&sandbox, &wire, choices(journal.clone(), ColdStart::Auto), &clock)?);
             let events = Arc::new(Mutex::new(Vec::new()));
             let mut listeners = JoinSet::new();
             listeners.spawn(listen(ours.ledger().events(), events.clone()));
@@ -195,13 +198,16 @@ async fn trade(
                     let journal = journal.crash(chooser);
                     written = Some(journal.clone());
                     sleep(down).await;
-                    ours = Arc::new(Ours::new(&sandbox, &end, choices(Some(journal)), &clock)?);
+                    let cold_start = crash::cold_start(chooser);
+                    let starts_empty = cold_start == ColdStart::Auto;
+                    ours = Arc::new(Ours::new(&sandbox, &end, choices(Some(journal), cold_start), &clock)?);
                     listeners.spawn(listen(ours.ledger().events(), events.clone()));
                     let (before, _) = wire.sends();
                     let recovered = ours.recover().await;
                     let (after, _) = wire.sends();
                     let mut found = Crash::of(&left, &recovered.iter().map(|(number, _)| *number).collect());
                     found.sent_by_recovery = after - before;
+                    found.starts_empty = starts_empty;
                     told.inherit(workload, recovered);
                     crash = Some(found);
                 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast::BoxError;
+use steadfast::{BoxError, limit::ColdStart};
 use steadfast_sandbox::{Fault, FaultEntry, Sandbox};
 use tokio::{
     runtime::Builder,
@@ -74,6 +74,7 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
         logs_in: true,
         medium: Medium::Direct,
         journal: None,
+        cold_start: ColdStart::Auto,
     };
     let ours = Arc::new(Ours::over_lines(&sandbox, choices, &clock)?);
     let events = Arc::new(Mutex::new(Vec::new()));
