@@ -27,6 +27,8 @@ const LONGEST_ASKED: Duration = Duration::from_secs(60);
 const DEADLINE: Duration = Duration::from_secs(120);
 /// What a permit may take, where no zone is closed.
 const PERMIT: Duration = Duration::from_secs(60);
+/// The slots of so few sends that met no answer leave room for every lane.
+const FEW_LOST: usize = 7;
 /// An order is sent so often after a 401: once in each of two rounds, and once because the session is another one.
 const MOST_REPLAYS: u32 = 3;
 /// So many lists must lack an order before it is sent again.
@@ -67,13 +69,15 @@ pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> V
     }
     let exchanges = &session.seen.exchanges;
     let closes = |ended| matches!(ended, Ended::Answered { status: 401 | 429, .. });
+    let lost = |exchange: &&Exchange| matches!(exchange.ended, None | Some((_, Ended::Broken)));
     let quiet = exchanges.iter().all(|exchange| !exchange.ended.is_some_and(|(_, ended)| closes(ended)))
+        && exchanges.iter().filter(lost).count() <= FEW_LOST
         && workload.wanted.iter().all(|wanted| wanted.haste.is_none());
     judge(exchanges, &world.settings, quiet).0.into_iter().collect()
 }
 
-/// `quiet`: no zone was closed and no token died, so that a permit is there soon, and no caller of a harmless call goes
-/// away.
+/// `quiet`: no zone was closed, few slots were lost and no token died, so that a permit is there soon, and no caller of a
+/// harmless call goes away.
 fn judge(exchanges: &[Exchange], settings: &Settings, quiet: bool) -> Broken {
     let mut calls: BTreeMap<&Call, Vec<&Exchange>> = BTreeMap::new();
     for exchange in exchanges {
