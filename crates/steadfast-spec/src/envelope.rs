@@ -39,7 +39,8 @@ struct Wire<'a> {
 impl<'a> Envelope<&'a RawValue> {
     /// Reads an envelope and leaves its payload as it is, so that numbers in it lose no digit.
     ///
-    /// Unknown fields are ignored, and so is a `d` beside an error.
+    /// Unknown fields are ignored, and so is a `d` beside an error. A `d` that holds something beside `no-data` says the
+    /// contrary of it: whoever took that for the empty list would miss what is there.
     ///
     /// # Errors
     ///
@@ -55,6 +56,7 @@ impl<'a> Envelope<&'a RawValue> {
             |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         match s.as_str() {
             "ok" => wire.d.map(|d| Self::Ok { d }).ok_or(EnvelopeError::OkWithoutPayload),
+            "no-data" if wire.d.is_some_and(holds_something) => Err(EnvelopeError::NoDataWithPayload),
             // `s` decides; its text is only for people, and some gateways leave it out.
             "no-data" => Ok(Self::NoData { msg: text(wire.msg).unwrap_or_else(|| msg::NO_DATA.to_owned()) }),
             "error" => text(wire.msg).map(|msg| Self::Error { msg }).ok_or(EnvelopeError::ErrorWithoutText),
@@ -90,6 +92,8 @@ pub enum EnvelopeError {
     UnknownS,
     /// `s` is `ok` and there is no `d`.
     OkWithoutPayload,
+    /// `s` is `no-data` and `d` holds something.
+    NoDataWithPayload,
     /// `s` is `error` and there is no `msg`.
     ErrorWithoutText,
     /// `s` is `ok` and `d` is not what the endpoint answers.
@@ -103,6 +107,7 @@ impl fmt::Display for EnvelopeError {
             Self::MissingS => "answer has no field s",
             Self::UnknownS => "answer's field s is none of ok, error, no-data",
             Self::OkWithoutPayload => "answer is ok without field d",
+            Self::NoDataWithPayload => "answer is no-data with something in field d",
             Self::ErrorWithoutText => "answer is an error without field msg",
             Self::UnexpectedPayload => "answer's field d has an unexpected shape",
         })
@@ -156,6 +161,12 @@ impl<'a> PlacedWire<'a> {
     }
 }
 
+/// True unless a payload is a spelling of nothing.
+fn holds_something(d: &RawValue) -> bool {
+    let bare: Vec<u8> = d.get().bytes().filter(|byte| !byte.is_ascii_whitespace()).take(5).collect();
+    !matches!(bare.as_slice(), b"null" | b"[]" | b"{}" | b"\"\"")
+}
+
 /// Reads a JSON object; serde alone would also take an array for a structure.
 pub(crate) fn read_object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     text.trim_ascii_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
@@ -189,6 +200,14 @@ mod tests {
     }
 
     #[test]
+    fn no_data_may_be_spelled_out() {
+        for d in ["null", "[]", "[ \n]", "{}", "{ }", "\"\""] {
+            let body = format!(r#"{{"s":"no-data","d":{d}}}"#);
+            assert!(matches!(Envelope::parse(body.as_bytes()), Ok(Envelope::NoData { .. })), "{d}");
+        }
+    }
+
+    #[test]
     fn what_is_not_an_envelope_is_named() {
         for (body, error) in [
             ("", EnvelopeError::NotJson),
@@ -203,6 +222,10 @@ mod tests {
             (r#"{"s":"OK","d":1}"#, EnvelopeError::UnknownS),
             (r#"{"s":1,"d":1}"#, EnvelopeError::UnknownS),
             (r#"{"s":"ok"}"#, EnvelopeError::OkWithoutPayload),
+            (r#"{"s":"no-data","d":[{"orderId":"1"}]}"#, EnvelopeError::NoDataWithPayload),
+            (r#"{"s":"no-data","msg":"no-data","d":{"orderId":"1"}}"#, EnvelopeError::NoDataWithPayload),
+            (r#"{"s":"no-data","d":[[]]}"#, EnvelopeError::NoDataWithPayload),
+            (r#"{"s":"no-data","d":0}"#, EnvelopeError::NoDataWithPayload),
             (r#"{"s":"error"}"#, EnvelopeError::ErrorWithoutText),
             (r#"{"s":"error","msg":7}"#, EnvelopeError::ErrorWithoutText),
         ] {

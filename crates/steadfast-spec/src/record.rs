@@ -97,8 +97,8 @@ impl OrderRecord {
     ///
     /// # Errors
     ///
-    /// [`UnreadableRecord`] if it is not an object, has no identifier, or carries a field whose value cannot be
-    /// read. A list with such a record proves nothing about what is not in it.
+    /// [`UnreadableRecord`] if it is not an object, has no identifier, or carries a field twice or one whose value
+    /// cannot be read. A list with such a record proves nothing about what is not in it.
     pub fn parse(raw: &RawValue, names: &FieldNames) -> Result<Self, UnreadableRecord> {
         read::record(raw, names)
     }
@@ -116,7 +116,9 @@ pub fn parse_order_list(body: &[u8], names: &FieldNames) -> Result<Vec<OrderReco
     match Envelope::parse(body) {
         Ok(Envelope::NoData { .. }) => Ok(Vec::new()),
         Ok(Envelope::Ok { d }) => read::records(d, names),
-        Err(EnvelopeError::OkWithoutPayload) => Err(UnreadableRecord::new("d")),
+        Err(EnvelopeError::OkWithoutPayload | EnvelopeError::NoDataWithPayload) => {
+            Err(UnreadableRecord::new("d"))
+        }
         Ok(Envelope::Error { .. }) | Err(_) => Err(UnreadableRecord::new("s")),
     }
 }
@@ -193,6 +195,8 @@ mod tests {
             (r#"{"orderId":"1","qty":1e400}"#, "qty"),
             (r#"{"orderId":"1","qty":{}}"#, "qty"),
             (r#"{"orderId":"1","side":1}"#, "side"),
+            (r#"{"orderId":"1","side":"buy","side":"sell"}"#, "record"),
+            (r#"{"orderId":"1","side":"buy","s\u0069de":"sell"}"#, "record"),
         ] {
             assert_eq!(one(record).unwrap_err(), field, "{record}");
         }
@@ -208,6 +212,7 @@ mod tests {
             (r#"{"s":"ok"}"#, "d"),
             (r#"{"s":"ok","d":{}}"#, "d"),
             (r#"{"s":"ok","d":"no-data"}"#, "d"),
+            (r#"{"s":"no-data","msg":"no-data","d":[{"orderId":"1"}]}"#, "d"),
         ] {
             assert_eq!(list(body), Err(field.to_owned()), "{body}");
         }

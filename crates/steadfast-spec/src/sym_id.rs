@@ -7,7 +7,8 @@ use crate::parse_decimal;
 /// An instrument identifier (§2).
 ///
 /// Three shapes are understood; any other text is kept as it is, because the scrip master and not this crate says
-/// what is valid. Two identifiers are equal only if their texts are.
+/// what is valid. Space around it is none of it: an order must be found again however it is listed. Two
+/// identifiers are equal only if their texts are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SymId(Arc<str>);
 
@@ -173,7 +174,8 @@ impl FromStr for SymId {
     type Err = EmptySymId;
 
     fn from_str(text: &str) -> Result<Self, EmptySymId> {
-        if text.trim().is_empty() { Err(EmptySymId) } else { Ok(Self(text.into())) }
+        let text = text.trim();
+        if text.is_empty() { Err(EmptySymId) } else { Ok(Self(text.into())) }
     }
 }
 
@@ -191,6 +193,12 @@ mod tests {
 
     fn id(text: &str) -> SymId {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn space_around_it_is_none_of_it() {
+        assert_eq!(id(" EQT_INFY_EQ_NSE\t"), id("EQT_INFY_EQ_NSE"));
+        assert_eq!(" ".parse::<SymId>(), Err(EmptySymId));
     }
 
     #[test]

@@ -134,3 +134,45 @@ async fn a_resend_that_places_nothing_leaves_the_first_answer() {
         rig.audit();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_no_success_as_specified_is_looked_into_and_never_repeated() {
+    let ok = r#"{"s":"ok","d":{"orderId":"o1","msg":"placed"}}"#;
+    for (status, body) in [
+        (201, ok),
+        (202, ok),
+        (206, ok),
+        (302, ok),
+        (200, "<html>placed</html>"),
+        (200, r#"{"s":"ok","d":{"orderId":""}}"#),
+        (200, r#"{"s":"ok","d":{"orderId":null}}"#),
+        (200, r#"{"s":"ok","d":[{"orderId":"o1"}]}"#),
+        (200, r#"{"s":"ok","d":{"orderId":"o1"},"d":{"orderId":"o2"}}"#),
+        (200, r#"{"s":"OK","d":{"orderId":"o1"}}"#),
+        (200, r#"{"s":"no-data","msg":"no-data"}"#),
+        (200, r#"{"s":"no-data","msg":"no-data","d":{"orderId":"o1"}}"#),
+        (400, r#"{"s":"error","msg":"Bad request "}"#),
+        (400, r#"{"s":"error","msg":"bad request"}"#),
+        (400, r#"{"s":"ok","msg":"Bad request"}"#),
+        (400, r#"{"s":"error","msg":"Bad request"} x"#),
+        (408, "<html>"),
+        (409, "<html>"),
+        (422, "<html>"),
+        (425, "<html>"),
+        (600, "<html>"),
+        (999, "<html>"),
+    ] {
+        for placed in [true, false] {
+            let rig = Rig::new();
+            let place = http(status, "").reply(Reply::Answer(status, body));
+            rig.gateway.will([if placed { place.placed() } else { place }]);
+            match rig.place("a", ORDER).await {
+                Told::Recovered(id) => assert!(placed && id == "o1", "{status} {body}"),
+                Told::Unresolved(_, _, told) => assert!(!placed && told == status, "{status} {body}"),
+                told => panic!("{status} {body}: {told:?}"),
+            }
+            assert_eq!(rig.gateway.posts(), 1, "{status} {body}");
+            rig.audit();
+        }
+    }
+}

@@ -36,6 +36,8 @@ pub(crate) enum Reply {
     Ack,
     AckId(&'static str),
     Http(u16, &'static str),
+    /// A status and a body as they are.
+    Answer(u16, &'static str),
     /// A 200 whose body was cut.
     Cut,
     /// No answer; the transport says how far it got.
@@ -103,6 +105,7 @@ pub(crate) struct Read {
 pub(crate) enum ReadReply {
     List,
     Raw(String),
+    Answer(u16, String),
     Http(u16),
     Lost,
     Without(Vec<&'static str>),
@@ -208,6 +211,7 @@ impl Gateway {
             Reply::AckId(id) => (200, ok(id)),
             Reply::Http(status, msg) if msg.starts_with('<') => (status, msg.to_owned()),
             Reply::Http(status, msg) => (status, json!({"s": "error", "msg": msg}).to_string()),
+            Reply::Answer(status, body) => (status, body.to_owned()),
             Reply::Cut => (200, ok(&id)[..20].to_owned()),
             Reply::Lost(fate) => return Err(Failure::new(fate, "connection reset").into()),
             Reply::Hang => return std::future::pending().await,
@@ -249,6 +253,7 @@ impl Gateway {
         };
         let (status, body) = match script.reply {
             ReadReply::Raw(ref body) => (200, body.clone()),
+            ReadReply::Answer(status, ref body) => (status, body.clone()),
             ReadReply::Http(status) => (status, json!({"s": "error", "msg": "x"}).to_string()),
             ReadReply::Lost => return Err(Failure::new(Fate::Lost, "reset").into()),
             _ => (200, list),

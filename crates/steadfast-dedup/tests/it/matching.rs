@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 use steadfast_dedup::{OrderEvent, Settings};
 use steadfast_spec::WallClock;
 use tokio::time::sleep;
@@ -199,4 +199,44 @@ async fn s83_clock_jumps() {
     assert_eq!(a.await.unwrap(), Told::Resent("o1".into()));
     assert!(start.elapsed() >= s(15), "no window is shortened");
     rig.audit();
+}
+
+/// Whatever a service makes of a field, its order is found, or left unresolved: it is never absent.
+#[tokio::test(start_paused = true)]
+async fn an_order_that_is_listed_in_whatever_spelling_is_never_sent_again() {
+    let whole = json!({"orderId": "o7", "symId": "EQT_INFY_EQ_NSE", "qty": "10", "side": "buy", "type": "limit",
+        "product": "delivery", "validity": "day", "limitPrice": "100", "trigPrice": "0", "status": "open",
+        "legType": "main"});
+    let names: Vec<String> = whole.as_object().unwrap().keys().cloned().collect();
+    for name in &names {
+        let text = whole[name].as_str().unwrap();
+        let mut spellings = vec![
+            Value::Null,
+            json!(""),
+            json!("  "),
+            json!(format!(" {text} ")),
+            json!(text.to_uppercase()),
+            json!([text]),
+            json!({ "value": text }),
+            json!(true),
+            json!(7),
+            json!(-10),
+            json!(10.0),
+        ];
+        // Another instrument's order is another order.
+        if name != "symId" {
+            spellings.push(json!("something else"));
+        }
+        for spelling in spellings {
+            let mut record = whole.clone();
+            record[name] = spelling.clone();
+            let rig = Rig::new();
+            rig.gateway.will([gw504()]);
+            rig.gateway.reads([read(ReadReply::List)]);
+            rig.gateway.always(read(ReadReply::Raw(json!({"s": "ok", "d": [record]}).to_string())));
+            let told = rig.service_told("a", ORDER).await;
+            assert!(matches!(told, Told::Recovered(_) | Told::Unresolved(..)), "{name} {spelling}: {told:?}");
+            assert_eq!(rig.gateway.posts(), 1, "{name} {spelling}");
+        }
+    }
 }

@@ -265,12 +265,44 @@ async fn s44_open_only_list() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unreadable_list_is_no_evidence() {
-    for body in ["<html>", r#"{"s":"ok"}"#, r#"{"s":"ok","d":[{"symId":"x"}]}"#, r#"{"s":"ok","d":[{"#] {
+    let spoilt = [
+        "",
+        "<html>",
+        "[]",
+        r#"{"s":"ok"}"#,
+        r#"{"s":"OK","d":[]}"#,
+        r#"{"s":"ok","d":null}"#,
+        r#"{"s":"ok","d":{}}"#,
+        r#"{"s":"ok","d":[null]}"#,
+        r#"{"s":"ok","d":[{"symId":"x"}]}"#,
+        r#"{"s":"ok","d":[{"#,
+        r#"{"s":"ok","d":[]} {"s":"ok","d":[]}"#,
+        r#"{"s":"ok","d":[{"orderId":"7"}],"d":[]}"#,
+        r#"{"s":"error","msg":"no-data"}"#,
+        // Two answers in one: neither of them is the one that counts.
+        r#"{"s":"no-data","msg":"no-data","d":[{"orderId":"7","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":10}]}"#,
+        r#"{"s":"ok","d":[{"orderId":"7","symId":"EQT_INFY_EQ_NSE","side":"buy","side":"sell","qty":10}]}"#,
+    ];
+    for body in spoilt {
         let rig = Rig::new();
         rig.gateway.will([gw504().reply(Reply::Http(504, "Gateway timedout"))]);
         rig.gateway.reads([read(ReadReply::List)]);
         rig.gateway.always(read(ReadReply::Raw(body.into())));
         assert_eq!(rig.place("a", ORDER).await, unresolved("unverifiable"), "{body}");
         assert_eq!(rig.gateway.posts(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_200_is_a_list() {
+    for status in [201, 202, 203, 204, 206, 302, 304, 404, 500] {
+        for body in [r#"{"s":"ok","d":[]}"#, r#"{"s":"no-data","msg":"no-data"}"#] {
+            let rig = Rig::new();
+            rig.gateway.will([gw504()]);
+            rig.gateway.reads([read(ReadReply::List)]);
+            rig.gateway.always(read(ReadReply::Answer(status, body.into())));
+            assert_eq!(rig.place("a", ORDER).await, unresolved("budget"), "{status} {body}");
+            assert_eq!(rig.gateway.posts(), 1);
+        }
     }
 }

@@ -90,7 +90,8 @@ impl<'de> Visitor<'de> for Records<'_> {
     }
 }
 
-/// Finds the values of the fields that have one of these names; of a field given twice, the last.
+/// Finds the values of the fields that have one of these names. A record that gives one of them twice says two things,
+/// and neither is evidence.
 #[derive(Clone, Copy)]
 struct Fields<'n>(&'n [&'n str; FIELDS]);
 
@@ -118,8 +119,8 @@ impl<'de> Visitor<'de> for Fields<'_> {
             }
             let raw = map.next_value::<&'de RawValue>()?;
             for (at, value) in values.iter_mut().enumerate() {
-                if which & (1 << at) != 0 {
-                    *value = Some(raw);
+                if which & (1 << at) != 0 && value.replace(raw).is_some() {
+                    return Err(A::Error::custom("field given twice"));
                 }
             }
         }
@@ -161,7 +162,8 @@ impl<'a> Record<'_, 'a> {
     fn read(&self) -> Result<OrderRecord, UnreadableRecord> {
         Ok(OrderRecord {
             order_id: self.values[0].and_then(order_id).ok_or_else(|| self.unreadable(0))?,
-            sym_id: self.text(1)?.map(Cow::into_owned),
+            // Space around it is none of it, as in `SymId`.
+            sym_id: self.text(1)?.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
             side: self.code(2)?,
             qty: self.number(3)?,
             order_type: self.code(4)?,
@@ -219,7 +221,7 @@ fn unquoted(raw: &str) -> Option<Cow<'_, str>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
 
@@ -252,7 +254,7 @@ mod tests {
         let id = fields.get(&names.order_id).and_then(|raw| order_id(raw));
         Ok(OrderRecord {
             order_id: id.ok_or_else(|| names.order_id.clone())?,
-            sym_id: text(&names.sym_id)?,
+            sym_id: text(&names.sym_id)?.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
             side: code(text(&names.side)?),
             qty: number(&names.qty)?,
             order_type: code(text(&names.order_type)?),
@@ -310,7 +312,9 @@ mod tests {
                 names.trig_price.clone_from(&names.limit_price);
             }
             let record = |(named, mut fields): (bool, Vec<String>)| {
-                if named {
+                let mut given = BTreeSet::new();
+                fields.retain(|field| given.insert(field.replace(r"\u0074", "t").split(':').next().map(str::to_owned)));
+                if named && !given.contains(&Some("\"orderId\"".to_owned())) {
                     fields.push(r#""orderId":"o""#.to_owned());
                 }
                 format!("{{{}}}", fields.join(" , "))
