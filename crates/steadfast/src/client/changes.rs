@@ -1,8 +1,14 @@
-use futures_util::future::join_all;
+use std::collections::HashSet;
+
+use futures_util::{StreamExt, stream};
 use steadfast_spec::{Code, Operation, OrderChange, OrderRecord, OrderStatus, Outcome, Resend};
 
 use super::Client;
 use crate::error::{Error, ErrorKind, NothingToChange};
+
+/// How many cancels of [`Client::cancel_all`] wait for the limits at once. Each call has a deadline, and a queue an end:
+/// of thousands that begin together, the last would be given up before their turn.
+const CANCELS_AT_ONCE: usize = 64;
 
 /// What became of one order of [`Client::cancel_all`].
 #[derive(Debug)]
@@ -29,17 +35,20 @@ impl Client {
             return Err(error);
         }
         let Ok(orders) = self.orders().await else { return Err(error.in_doubt()) };
-        let order = orders.into_iter().find(|order| order.order_id == order_id);
-        match order.and_then(|order| order.status) {
-            Some(Code::Known(OrderStatus::Cancelled)) => Ok(()),
-            Some(Code::Known(status)) if status != OrderStatus::Open => {
-                Err(error.not_open(status.to_string()))
-            }
-            _ => Err(error.in_doubt()),
+        // A list may hold several records of an order: as long as any may be open, it is not known to be cancelled.
+        let records: Vec<_> = orders.iter().filter(|order| order.order_id == order_id).collect();
+        if records.is_empty() || records.iter().any(|record| may_be_open(record)) {
+            return Err(error.in_doubt());
         }
+        let ended_otherwise = records.iter().find_map(|record| match record.status {
+            Some(Code::Known(status)) if status != OrderStatus::Cancelled => Some(status),
+            _ => None,
+        });
+        ended_otherwise.map_or(Ok(()), |status| Err(error.not_open(status.to_string())))
     }
 
-    /// Cancels every order of the session's list that may still be open, all at once, ahead of whatever else waits.
+    /// Cancels every order of the session's list that may still be open, in the list's order, ahead of whatever else
+    /// waits; however many they are, as fast as the limits allow.
     ///
     /// Orders that are in flight or in doubt are not in the list yet: stop placing first, and call it again once
     /// [`in_doubt`](Self::in_doubt) is zero.
@@ -48,12 +57,16 @@ impl Client {
     ///
     /// [`Error`] if the list cannot be read; then nothing was cancelled.
     pub async fn cancel_all(&self) -> Result<Vec<Cancellation>, Error> {
-        let open = self.orders().await?.into_iter().filter(may_be_open);
-        let cancelled = open.map(|order| async move {
-            let result = self.cancel(&order.order_id).await;
-            Cancellation { order_id: order.order_id, result }
+        let mut seen = HashSet::new();
+        let open = self.orders().await?.into_iter().filter(may_be_open).map(|order| order.order_id);
+        let open = open.filter(|order_id| seen.insert(order_id.clone())).enumerate();
+        let cancels = open.map(|(at, order_id)| async move {
+            let result = self.cancel(&order_id).await;
+            (at, Cancellation { order_id, result })
         });
-        Ok(join_all(cancelled).await)
+        let mut cancelled: Vec<_> = stream::iter(cancels).buffer_unordered(CANCELS_AT_ONCE).collect().await;
+        cancelled.sort_unstable_by_key(|(at, _)| *at);
+        Ok(cancelled.into_iter().map(|(_, cancellation)| cancellation).collect())
     }
 
     /// Changes an open order (§4.5), once its path is set. A change that may or may not have been made is never sent

@@ -150,6 +150,32 @@ async fn no_data_is_no_confirmation_of_a_cancel() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_order_of_which_any_record_may_be_open_is_not_called_cancelled() {
+    let transport = Answering::with(|request| {
+        let twice = |id, one, other| {
+            format!(r#"{{"orderId":"{id}","status":"{one}"}},{{"orderId":"{id}","status":"{other}"}}"#)
+        };
+        let records = [
+            twice(1, "cancelled", "cancelled"),
+            twice(2, "cancelled", "open"),
+            twice(3, "cancelled", "trigger pending"),
+            twice(4, "cancelled", "completed"),
+        ];
+        match request.method().as_str() {
+            "GET" => (200, format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(","))),
+            _ => (504, r#"{"s":"error","msg":"Gateway timedout"}"#.to_owned()),
+        }
+    });
+    let client = transport.client(token());
+    let doubt = Some(ErrorKind::InDoubt);
+    for (id, kind) in [("1", None), ("2", doubt), ("3", doubt), ("4", Some(ErrorKind::NotOpen)), ("5", doubt)]
+    {
+        let told = client.cancel(id).await;
+        assert_eq!(told.err().map(|error| error.kind()), kind, "{id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_never_quotes_the_credentials_and_fits_a_log_line() {
     let transport = Answering::with(|request| {
         let sent = request.headers()["authorization"].to_str().unwrap_or_default().to_owned();

@@ -94,6 +94,23 @@ async fn every_open_order_is_cancelled_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn however_many_orders_are_open_all_are_cancelled() {
+    // More than may wait at once, and more than the limits let through by one call's deadline.
+    let (client, sandbox) = client(Sandbox::builder());
+    for _ in 0..1_500 {
+        sandbox.place_foreign(&order("EQT_INFY_EQ_NSE"));
+    }
+    let cancelled = client.cancel_all().await.unwrap();
+    // Some are filled while others are cancelled; those the service refuses to cancel.
+    let failed: Vec<_> = cancelled.iter().filter_map(|one| one.result.as_ref().err()).collect();
+    let other: Vec<_> = failed.iter().filter(|error| error.kind() != ErrorKind::Rejected).collect();
+    assert!(other.is_empty(), "{} of {}: {:?}", other.len(), cancelled.len(), other[0]);
+    let state = sandbox.state();
+    assert!(state.orders.iter().all(|order| order.status != "open"));
+    assert_eq!(state.refusals.values().sum::<u64>(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_that_worked_is_never_called_failed_nor_made_twice() {
     let (client, sandbox) =
         client(script("[[fault]]\nname = 'connection.reset-after'\nendpoint = 'modify-order'\nnth = 1"));
