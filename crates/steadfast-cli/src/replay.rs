@@ -101,6 +101,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         None if args.json => Box::new(io::sink()),
         None => Box::new(io::stdout()),
     };
+    let sent_again = known::sent_again(journal.as_deref())?;
     let service = Service::open(args.base_url.as_ref(), journal).await?;
     let mut replay = Replay {
         client: service.client,
@@ -111,6 +112,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         unwritten: None,
         bar: bar(&args),
     };
+    let again = Again { all: args.resend_absent, sent: sent_again };
     let (stop, stopped) = watch::channel(false);
     let bar = replay.bar.clone();
     let note = "interrupted: waiting for the orders that were asked for; interrupt again to leave them";
@@ -118,7 +120,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         // Listens before the first order is asked for.
         biased;
         failed = stop_on_signal(stop, || say(&bar, note)) => Err(failed),
-        end = replay.place(rows, args.resend_absent, stopped) => Ok(end),
+        end = replay.place(rows, &again, stopped) => Ok(end),
     };
     bar.finish_and_clear();
     let end = end?;
@@ -224,6 +226,20 @@ struct Replay {
     bar: ProgressBar,
 }
 
+/// Which rows are asked for once more when their order was looked for and is not there.
+struct Again {
+    /// Every one of them.
+    all: bool,
+    /// Those whose second order an earlier run has sent: this one attaches to it, and sends nothing.
+    sent: BTreeSet<u64>,
+}
+
+impl Again {
+    fn concerns(&self, row: &Row) -> bool {
+        self.all || self.sent.contains(&row.line)
+    }
+}
+
 /// How a run came to its end.
 enum End {
     Whole,
@@ -235,7 +251,7 @@ impl Replay {
     /// Places the rows in their order; what follows a bad row goes on.
     ///
     /// Once it is `stopped`, what waits or has been sent comes to its end, and nothing more is asked for.
-    async fn place(&mut self, mut rows: Rows, resend_absent: bool, stopped: watch::Receiver<bool>) -> End {
+    async fn place(&mut self, mut rows: Rows, again: &Again, stopped: watch::Receiver<bool>) -> End {
         let client = self.client.clone();
         let tell = self.tell;
         let order = |row: Row, name: String| {
@@ -273,7 +289,7 @@ impl Replay {
                 }
             }
             match on_their_way.next().await {
-                Some((row, Placement::NotObserved)) if resend_absent && !stopped() => absent.push(row),
+                Some((row, Placement::NotObserved)) if again.concerns(&row) && !stopped() => absent.push(row),
                 Some((row, placement)) => self.ended(row.line, &placement),
                 None => break,
             }
@@ -283,7 +299,7 @@ impl Replay {
                 self.ended(row.line, &Placement::NotObserved);
                 continue;
             }
-            let name = format!("line-{}-again", row.line);
+            let name = known::name_of_second(row.line);
             let (row, placement) = order(row, name).await;
             self.ended(row.line, &placement);
         }

@@ -1,10 +1,11 @@
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     path::{Path, PathBuf},
 };
 
 use steadfast::{
+    Outcome,
     dedup::{
         Epoch, RecoveredOrder, Settings, Verdict,
         journal::{Entry, FileJournal, JournalError, Record},
@@ -89,6 +90,38 @@ pub(super) fn refuse_other_rows(journal: &Path, file: &Path, rows: Rows) -> Resu
     )))
 }
 
+/// The name of the order that is placed for a row whose first one was not there.
+pub(super) fn name_of_second(line: u64) -> String {
+    format!("line-{line}-again")
+}
+
+/// The rows whose second order an earlier run has sent, and which may be placed by it: whoever reads that the first one
+/// is not there would place a third.
+pub(super) fn sent_again(journal: Option<&Path>) -> Result<BTreeSet<u64>, Failed> {
+    Ok(seconds(&journal.map(read).transpose()?.unwrap_or_default()))
+}
+
+fn seconds(entries: &[Entry]) -> BTreeSet<u64> {
+    let mut sends = BTreeMap::new();
+    for entry in entries {
+        match &entry.record {
+            Record::Begun { name: Some(name), attempt, .. } => {
+                let line = name.as_str().strip_prefix("line-").and_then(|name| name.strip_suffix("-again"));
+                if let Some(line) = line.and_then(|line| line.parse().ok()) {
+                    sends.insert(*attempt, line);
+                }
+            }
+            Record::Closed { attempt, outcome, .. } if !may_be_placed(outcome) => drop(sends.remove(attempt)),
+            _ => {}
+        }
+    }
+    sends.into_values().collect()
+}
+
+fn may_be_placed(outcome: &Outcome) -> bool {
+    outcome.is_unknown() || matches!(outcome, Outcome::Accepted { .. })
+}
+
 /// The trading day that a run begins on.
 pub(super) fn today() -> Epoch {
     Settings::default().today()
@@ -120,5 +153,64 @@ pub(crate) fn with_source(error: &(dyn std::error::Error + 'static)) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use steadfast::{
+        OrderRequest,
+        dedup::{Answer, AttemptNo, IntentNo, Session},
+        ext::IntentId,
+    };
+    use steadfast_spec::Resend;
+
+    use super::*;
+
+    fn entry(record: Record) -> Entry {
+        Entry { account: steadfast::ext::Account::default(), record }
+    }
+
+    fn begun(intent: u64, name: &str) -> Entry {
+        let order = OrderRequest::from_fields([
+            ("symId", "EQT_INFY_EQ_NSE"),
+            ("qty", "1"),
+            ("side", "buy"),
+            ("type", "market"),
+            ("product", "intraday"),
+            ("validity", "day"),
+        ]);
+        entry(Record::Begun {
+            attempt: AttemptNo { intent: IntentNo(intent), index: 0 },
+            session: Session::default(),
+            day: Epoch(0),
+            name: Some(IntentId::new(name)),
+            order: Arc::new(order.unwrap()),
+        })
+    }
+
+    fn closed(intent: u64, outcome: Outcome) -> Entry {
+        let attempt = AttemptNo { intent: IntentNo(intent), index: 0 };
+        entry(Record::Closed { attempt, outcome, answer: Answer::Status(200) })
+    }
+
+    #[test]
+    fn a_row_that_an_earlier_run_sent_again_is_followed_unless_that_came_to_nothing() {
+        let entries = [
+            begun(1, "line-2"),
+            begun(2, "line-2-again"),
+            closed(2, Outcome::Accepted { order_id: Some("7".to_owned()) }),
+            begun(3, "line-3-again"),
+            begun(4, "line-4-again"),
+            closed(4, Outcome::Unknown { resend: Resend::Never }),
+            begun(5, "line-5-again"),
+            closed(5, Outcome::Rejected),
+            begun(6, "line-6-again"),
+            closed(6, Outcome::NotSent),
+            begun(7, "line-7"),
+        ];
+        assert_eq!(seconds(&entries), BTreeSet::from([2, 3, 4]));
     }
 }

@@ -153,6 +153,10 @@ async fn an_order_that_never_arrived_is_placed_again_only_if_asked_for() {
     let (output, counts) = run.replay(&["--resend-absent"]).await;
     assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));
     assert_eq!(run.truth().await, (3, 4));
+    // A later run once said of that row that its order is not there, and somebody would have placed a third.
+    let (output, counts) = run.replay(&[]).await;
+    assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));
+    assert_eq!(run.truth().await, (3, 4));
 }
 
 #[tokio::test]
