@@ -89,14 +89,17 @@ pub enum InvalidSecret {
     Token,
     /// The TOTP secret is not base32, or empty.
     TotpSecret,
+    /// The client's identifier or the password is empty.
+    Empty,
 }
 
 impl fmt::Display for InvalidSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::ApiKey => "api_key is empty or holds a byte that cannot stand in a header",
+            Self::ApiKey => "api_key is empty, or holds a colon or a byte that cannot stand in a header",
             Self::Token => "access_token is empty or holds a byte that cannot stand in a header",
             Self::TotpSecret => "totp secret is empty or not base32",
+            Self::Empty => "it is empty",
         })
     }
 }
@@ -105,6 +108,18 @@ impl Error for InvalidSecret {}
 
 fn stands_in_a_header(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// True if `text` quotes `secret`. Less than eight characters are parts of everything, so they must be a word there.
+pub(crate) fn stands_in(secret: &str, text: &str) -> bool {
+    const TELLING: usize = 8;
+    let is_word = |start: usize| {
+        let (before, after) =
+            (text[..start].chars().next_back(), text[start + secret.len()..].chars().next());
+        !before.into_iter().chain(after).any(char::is_alphanumeric)
+    };
+    let mut places = text.match_indices(secret).map(|(start, _)| start);
+    !secret.is_empty() && places.any(|start| secret.len() >= TELLING || is_word(start))
 }
 
 /// `Bearer ` and the parts, marked so that nothing prints it.
@@ -120,6 +135,21 @@ fn bearer(parts: &[&str]) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_secret_is_quoted_only_as_a_word() {
+        for (secret, text, quoted) in [
+            ("k", "Bad request, kindly check", false),
+            ("k", "no access for k:token", true),
+            ("token", "tokens end at night", false),
+            ("token", "token", true),
+            ("token", "für token.", true),
+            ("a-long-secret", "xa-long-secretx", true),
+            ("", "anything", false),
+        ] {
+            assert_eq!(stands_in(secret, text), quoted, "{secret:?} in {text:?}");
+        }
+    }
 
     #[test]
     fn the_header_has_two_parts_separated_by_a_colon() {

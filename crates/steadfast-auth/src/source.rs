@@ -25,6 +25,7 @@ pub(crate) use self::{shared::Shared, single_flight::Ended};
 use crate::{
     ApiKey, AuthError, Grant, InvalidSecret, Login, Renewal, Static, Status, StoreError, Token,
     life::{AfterRefusal, Tick},
+    secret::stands_in,
     sync::Guard,
 };
 
@@ -134,13 +135,13 @@ impl TokenSource {
         self.shared.status()
     }
 
-    /// True if the API key or the current token stands in a text: such a text must reach no log.
+    /// True if the API key or the current token stands in a text: such a text must reach no log. One of less than eight
+    /// characters counts where it is a word of its own, because short texts are parts of everything.
     #[must_use]
     pub fn is_quoted_in(&self, text: &str) -> bool {
         let quoted = |header: HeaderValue| {
             let credentials = header.to_str().ok().and_then(|header| header.strip_prefix("Bearer "));
-            credentials
-                .is_some_and(|parts| parts.split(':').any(|part| !part.is_empty() && text.contains(part)))
+            credentials.is_some_and(|parts| parts.splitn(2, ':').any(|part| stands_in(part, text)))
         };
         quoted(self.shared.api_key.header()) || self.token().is_some_and(|token| quoted(token.header()))
     }

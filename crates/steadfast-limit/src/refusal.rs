@@ -12,7 +12,8 @@ pub enum Refusal {
     WouldMissDeadline {
         /// The zone that would admit it last.
         zone: Zone,
-        /// How long, counted from the refusal, until the zone could admit it at the earliest.
+        /// How long, counted from the refusal, until the zone could admit it at the earliest; zero if only the deadline
+        /// is in the way.
         earliest: Duration,
     },
     /// The request was granted, but what is to send it was not ready before the instant by which it must have left.
@@ -57,13 +58,18 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::WouldMissDeadline { earliest, .. } if earliest.is_zero() => {
+                f.write_str("deadline of the request passed before it could be sent")
+            }
             Self::WouldMissDeadline { zone, earliest } => {
                 write!(
                     f,
                     "zone {zone} admits the request only after its deadline, in {earliest:?} at the earliest"
                 )
             }
-            Self::NotReadyInTime => f.write_str("transport was not ready before the deadline of the request"),
+            Self::NotReadyInTime => {
+                f.write_str("deadline of the request passed before its transport was ready")
+            }
             Self::QueueFull { zone, lane } => write!(f, "queue of lane {lane} in zone {zone} is full"),
             Self::TooManyKeys { zone } => write!(f, "no room for another key in zone {zone}"),
             Self::UnknownZone(zone) => write!(f, "zone {zone} is not configured"),

@@ -2,6 +2,7 @@ use std::{
     net::IpAddr,
     sync::{Arc, LazyLock, OnceLock},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{Request, Response, header::HOST};
@@ -138,7 +139,10 @@ static UNNAMED: LazyLock<ext::Account> = LazyLock::new(ext::Account::default);
 /// The instant by which a request must have left.
 fn send_by(extensions: &http::Extensions) -> Option<Instant> {
     let send_by = extensions.get::<ext::SendBy>().map(|send_by| send_by.0);
-    let deadline = extensions.get::<ext::Deadline>().map(|deadline| deadline.0);
+    // What leaves at the instant by which it must be answered is too late.
+    let before =
+        |deadline: &ext::Deadline| deadline.0.checked_sub(Duration::from_nanos(1)).unwrap_or(deadline.0);
+    let deadline = extensions.get().map(before);
     send_by.into_iter().chain(deadline).min().map(Instant::from_std)
 }
 

@@ -1,6 +1,9 @@
 use std::{error::Error, fmt, str::FromStr};
 
-use http::{Uri, uri::Scheme};
+use http::{
+    Uri,
+    uri::{Authority, Scheme},
+};
 
 /// The address below which every endpoint lies; it ends with the version segment `/v2` (§1, §9).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,11 +39,14 @@ impl BaseUrl {
         if authority.as_str().contains('@') {
             return Err(InvalidBaseUrl::Credentials);
         }
+        if !has_host_and_port(authority) {
+            return Err(InvalidBaseUrl::Syntax);
+        }
         if uri.query().is_some() || text.contains('#') {
             return Err(InvalidBaseUrl::Query);
         }
         let prefix = uri.path().trim_end_matches('/').to_owned();
-        if prefix.split('/').any(|segment| matches!(segment, "." | "..")) {
+        if has_dots(&prefix) {
             return Err(InvalidBaseUrl::Syntax);
         }
         Ok(Self { uri, prefix })
@@ -88,8 +94,27 @@ impl BaseUrl {
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let host = self.uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+        host.eq_ignore_ascii_case("localhost")
+            || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
     }
+}
+
+/// True if there is a host, and the port behind it, if any, is one that can be connected to.
+fn has_host_and_port(authority: &Authority) -> bool {
+    let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+    let can_be_connected_to = |port: &str| {
+        port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port != 0)
+    };
+    let port_is_good = port.is_empty() || port.strip_prefix(':').is_some_and(can_be_connected_to);
+    port_is_good && !authority.host().is_empty()
+}
+
+/// True if whoever resolves the path may end elsewhere.
+pub(crate) fn has_dots(path: &str) -> bool {
+    path.split('/').any(|segment| {
+        let segment = segment.to_ascii_lowercase().replace("%2e", ".");
+        matches!(segment.as_str(), "." | "..")
+    })
 }
 
 /// The authority of `uri` without the port that its scheme implies; what stands before an `@` stays.
@@ -202,6 +227,12 @@ mod tests {
             ("https://a.example/v2?x", InvalidBaseUrl::Query),
             ("https://a.example/v2#x", InvalidBaseUrl::Query),
             ("https://a.example/../v2", InvalidBaseUrl::Syntax),
+            ("https://a.example/%2E%2e/v2", InvalidBaseUrl::Syntax),
+            ("https://:443/v2", InvalidBaseUrl::Syntax),
+            ("https://a.example:/v2", InvalidBaseUrl::Syntax),
+            ("https://a.example:0/v2", InvalidBaseUrl::Syntax),
+            ("https://a.example:65536/v2", InvalidBaseUrl::Syntax),
+            ("https://[::1]:99999/v2", InvalidBaseUrl::Syntax),
             ("https://a.example", InvalidBaseUrl::Version),
             ("https://a.example/v1", InvalidBaseUrl::Version),
             ("https://a.example/V2", InvalidBaseUrl::Version),
@@ -217,6 +248,7 @@ mod tests {
             ("http://127.0.0.1:8080/v2", true),
             ("http://127.9.9.9/v2", true),
             ("http://localhost/v2", true),
+            ("http://LocalHost:8080/v2", true),
             ("http://[::1]:80/v2", true),
             ("http://127.0.0.1.evil.example/v2", false),
             ("http://localhost.example/v2", false),

@@ -3,7 +3,7 @@ use std::{error::Error, fmt};
 use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::{Endpoint, Form, OrderChange, OrderRequest, Paths};
+use crate::{Endpoint, Form, OrderChange, OrderRequest, Paths, route::is_path};
 
 /// Everything but unreserved characters is escaped in a path parameter.
 const PATH_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -94,9 +94,12 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// [`InvalidOperation`] if the endpoint has no path in `paths`, or its path parameter is missing or empty.
+    /// [`InvalidOperation`] if the endpoint has no usable path in `paths`, or its path parameter is missing or empty.
     pub fn target(&self, paths: &Paths) -> Result<String, InvalidOperation> {
         let template = paths.of(self.endpoint).ok_or(InvalidOperation::NoPath(self.endpoint))?;
+        if paths.set(self.endpoint).is_some_and(|path| !is_path(path)) {
+            return Err(InvalidOperation::BadPath(self.endpoint));
+        }
         let mut target = match (template.split_once('{'), self.parameter.as_deref()) {
             (None, _) => template.to_owned(),
             (Some((head, tail)), Some(parameter))
@@ -122,6 +125,8 @@ impl Operation {
 pub enum InvalidOperation {
     /// The specification does not show the endpoint's path, and the settings give none.
     NoPath(Endpoint),
+    /// The path that the settings give is not one that can stand behind a base address.
+    BadPath(Endpoint),
     /// The endpoint's path parameter is missing.
     NoParameter(Endpoint),
 }
@@ -130,6 +135,9 @@ impl fmt::Display for InvalidOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPath(endpoint) => write!(f, "no path is set for {}", endpoint.as_str()),
+            Self::BadPath(endpoint) => {
+                write!(f, "path of {} is not of the form /a/b, percent-encoded", endpoint.as_str())
+            }
             Self::NoParameter(endpoint) => write!(f, "path parameter of {} is missing", endpoint.as_str()),
         }
     }

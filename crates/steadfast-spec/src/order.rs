@@ -302,7 +302,7 @@ impl OrderRequestBuilder {
     }
 }
 
-/// An order that breaks a rule of §4.4, found before anything was sent.
+/// An order that breaks a rule of §4.4, or a change that no order can undergo, found before anything was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidOrder {
     field: Cow<'static, str>,
@@ -332,7 +332,7 @@ pub enum InvalidOrderReason {
 }
 
 impl InvalidOrder {
-    fn new(field: impl Into<Cow<'static, str>>, reason: InvalidOrderReason) -> Self {
+    pub(crate) fn new(field: impl Into<Cow<'static, str>>, reason: InvalidOrderReason) -> Self {
         Self { field: field.into(), reason }
     }
 

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use rust_decimal::Decimal;
 
-use crate::{Form, OrderRecord, OrderType, Validity};
+use crate::{Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, Validity};
 
 /// What is to be different about an open order.
 ///
@@ -77,6 +77,41 @@ impl OrderChange {
         *self == Self::default()
     }
 
+    /// Whether the service can be asked for this change of the order `order_id`: the order is named, the quantity is above
+    /// zero, no price is below zero or is zero for a type that needs it, and an extra field has a name of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOrder`] naming the first field that is wrong.
+    pub fn check(&self, order_id: &str) -> Result<(), InvalidOrder> {
+        use InvalidOrderReason::{Missing, NotPositive, OwnField, Repeated};
+
+        if order_id.trim().is_empty() {
+            return Err(InvalidOrder::new("orderId", Missing));
+        }
+        if self.qty.is_some_and(|qty| qty <= Decimal::ZERO) {
+            return Err(InvalidOrder::new("qty", NotPositive));
+        }
+        for (field, price, needed) in [
+            ("limitPrice", self.limit_price, self.order_type.is_none_or(OrderType::needs_limit_price)),
+            ("trigPrice", self.trig_price, self.order_type.is_none_or(OrderType::needs_trig_price)),
+        ] {
+            if price.is_some_and(|price| price < Decimal::ZERO || needed && price.is_zero()) {
+                return Err(InvalidOrder::new(field, NotPositive));
+            }
+        }
+        for (position, (name, _)) in self.extra.iter().enumerate() {
+            let reason = match name.as_ref() {
+                "" => return Err(InvalidOrder::new("extra", Missing)),
+                "orderId" | "qty" | "type" | "validity" | "limitPrice" | "trigPrice" => OwnField,
+                name if self.extra.iter().take(position).any(|(earlier, _)| earlier == name) => Repeated,
+                _ => continue,
+            };
+            return Err(InvalidOrder::new(name.clone(), reason));
+        }
+        Ok(())
+    }
+
     /// The form that changes the order.
     #[must_use]
     pub fn form(&self, order_id: &str) -> Form {
@@ -135,6 +170,28 @@ mod tests {
             OrderChange::new().order_type(OrderType::Market).validity(Validity::Ioc).extra("remarks", "x");
         assert_eq!(change.form("a b").encode(), "orderId=a+b&type=market&validity=ioc&remarks=x");
         assert!(OrderChange::new().is_empty() && !change.is_empty());
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_made_names_its_field() {
+        let one = || "-1".parse::<Decimal>().unwrap();
+        let new = OrderChange::new;
+        for (change, id, field) in [
+            (new().qty(1), " ", "orderId"),
+            (new().qty(0), "1", "qty"),
+            (new().qty(one()), "1", "qty"),
+            (new().limit_price(one()), "1", "limitPrice"),
+            (new().limit_price(Decimal::ZERO), "1", "limitPrice"),
+            (new().order_type(OrderType::StopMarket).trig_price(Decimal::ZERO), "1", "trigPrice"),
+            (new().extra("qty", "7"), "1", "qty"),
+            (new().extra("orderId", "7"), "1", "orderId"),
+            (new().extra("a", "7").extra("a", "8"), "1", "a"),
+            (new().extra("", "7"), "1", "extra"),
+        ] {
+            assert_eq!(change.check(id).unwrap_err().field(), field, "{change:?}");
+        }
+        let market = new().order_type(OrderType::Market).limit_price(Decimal::ZERO).extra("side", "buy");
+        assert_eq!(market.check("1"), Ok(()));
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::sync::{Arc, LazyLock};
 use http::{Method, Request};
 use percent_encoding::percent_decode_str;
 
-use crate::{AuthKind, Class, Endpoint, Lane, Zone, ext};
+use crate::{AuthKind, Class, Endpoint, InvalidOperation, Lane, Zone, base_url::has_dots, ext};
 
 /// The paths of the endpoints whose paths the specification does not show.
 ///
@@ -47,6 +47,35 @@ impl Paths {
         }
     }
 
+    /// Whether every path that is set can stand behind a base address: `/a/b`, percent-encoded, without a query or a
+    /// parameter.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOperation::BadPath`] naming the first endpoint whose path cannot.
+    pub fn check(&self) -> Result<(), InvalidOperation> {
+        let bad = |endpoint: &Endpoint| self.set(*endpoint).is_some_and(|path| !is_path(path));
+        Endpoint::ALL
+            .into_iter()
+            .find(bad)
+            .map_or(Ok(()), |endpoint| Err(InvalidOperation::BadPath(endpoint)))
+    }
+
+    /// The path of an endpoint that the specification does not show.
+    pub(crate) fn set(&self, endpoint: Endpoint) -> Option<&str> {
+        match endpoint {
+            Endpoint::CancelOrder => self.cancel_order.as_deref(),
+            Endpoint::OrderMargin => self.order_margin.as_deref(),
+            Endpoint::ScripMaster => self.scrip_master.as_deref(),
+            Endpoint::ModifyOrder => self.modify_order.as_deref(),
+            Endpoint::Quotes => self.quotes.as_deref(),
+            Endpoint::Positions => self.positions.as_deref(),
+            Endpoint::Holdings => self.holdings.as_deref(),
+            Endpoint::Funds => self.funds.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The path of `endpoint`, below the base address; `{scripGroup}` stands for the path parameter.
     #[must_use]
     pub fn of(&self, endpoint: Endpoint) -> Option<&str> {
@@ -59,16 +88,15 @@ impl Paths {
             Endpoint::History => Some("/api/oms/history"),
             Endpoint::BasketMargin => Some("/api/oms/basket-margin"),
             Endpoint::SymbolStore => Some("/api/mkt-data/scrips/symbol-store/{scripGroup}"),
-            Endpoint::CancelOrder => self.cancel_order.as_deref(),
-            Endpoint::OrderMargin => self.order_margin.as_deref(),
-            Endpoint::ScripMaster => self.scrip_master.as_deref(),
-            Endpoint::ModifyOrder => self.modify_order.as_deref(),
-            Endpoint::Quotes => self.quotes.as_deref(),
-            Endpoint::Positions => self.positions.as_deref(),
-            Endpoint::Holdings => self.holdings.as_deref(),
-            Endpoint::Funds => self.funds.as_deref(),
+            not_shown => self.set(not_shown),
         }
     }
+}
+
+/// True if `path` is one path below a base address and nothing else.
+pub(crate) fn is_path(path: &str) -> bool {
+    let is_plain = path.bytes().all(|b| b.is_ascii_graphic() && !b"?#{}\\\"<>^`|".contains(&b));
+    path.len() > 1 && path.starts_with('/') && !path.starts_with("//") && is_plain && !has_dots(path)
 }
 
 /// What a request's method and path say about it.
@@ -261,6 +289,30 @@ mod tests {
     #[test]
     fn paths_that_are_not_shown_are_unknown_until_they_are_set() {
         assert!(Routes::default().find(&Method::DELETE, "/api/oms/cancel-order").is_none());
+    }
+
+    #[test]
+    fn a_path_that_cannot_stand_behind_a_base_address_is_named() {
+        assert_eq!((Paths::default().check(), Paths::public().check()), (Ok(()), Ok(())));
+        for path in [
+            "",
+            "/",
+            "api/oms/cancel",
+            "//elsewhere.example/cancel",
+            "https://elsewhere.example/cancel",
+            "/api/cancel?version=1",
+            "/api/cancel#now",
+            "/api/cancel order",
+            "/api/{orderId}",
+            "/api/../cancel",
+            "/api/%2e%2E/cancel",
+            "/api/é",
+        ] {
+            let paths = Paths { cancel_order: Some(path.to_owned()), ..Paths::public() };
+            let bad = InvalidOperation::BadPath(Endpoint::CancelOrder);
+            assert_eq!(paths.check(), Err(bad), "{path:?}");
+            assert_eq!(crate::Operation::cancel_order("1").target(&paths), Err(bad), "{path:?}");
+        }
     }
 
     #[test]

@@ -51,6 +51,12 @@ impl Access {
         password: impl Into<SecretString>,
         secret: impl Into<SecretString>,
     ) -> Result<Self, InvalidAccess> {
+        let (client_id, password) = (client_id.into(), password.into());
+        for (value, given) in [("client_id", &client_id), ("password", &password)] {
+            if given.expose_secret().is_empty() {
+                return Err(InvalidAccess { value, source: InvalidSecret::Empty });
+            }
+        }
         let secret =
             TotpSecret::new(secret).map_err(|source| InvalidAccess { value: "totp_secret", source })?;
         let credentials = Credentials::new(client_id, password);

@@ -1,3 +1,4 @@
+mod answer;
 mod builder;
 mod changes;
 mod events;
@@ -12,12 +13,14 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::BoxStream};
-use http::{HeaderValue, Request, Response, StatusCode, header, response::Parts};
-use http_body_util::{BodyExt, Full, Limited, combinators::UnsyncBoxBody};
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::{Full, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
 use steadfast_dedup::{Ledger, OrderEvent, Recover, RecoveredOrder, Verdict};
 use steadfast_limit::ZoneLimiter;
-use steadfast_spec::{BaseUrl, BoxError, Class, Envelope, EnvelopeError, Operation, Outcome, Paths, Resend};
+use steadfast_spec::{
+    AuthKind, BaseUrl, BoxError, Envelope, EnvelopeError, Operation, Outcome, Paths, Resend,
+};
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
 pub use self::{
@@ -28,13 +31,7 @@ pub use self::{
     record::Record,
     records::Records,
 };
-use crate::{access::Access, description::Description, error::Error};
-
-/// How much of an answer is held in memory, an order list included.
-const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
-
-/// How many characters of an answer's text are kept.
-const TEXT_LIMIT: usize = 256;
+use crate::{access::Access, deadline::DeadlineLayer, description::Description, error::Error};
 
 /// The body of a raw answer.
 pub type Body = UnsyncBoxBody<Bytes, BrokenBody>;
@@ -55,6 +52,9 @@ pub struct Client {
     base: BaseUrl,
     description: Arc<Description>,
     paths: Paths,
+    deadline: DeadlineLayer,
+    /// Whether the deadline is another than that of the layers.
+    own_deadline: bool,
     ledger: Ledger,
     limiter: ZoneLimiter,
     tokens: TokenSource,
@@ -67,12 +67,15 @@ impl Client {
     }
 
     /// Calls any operation whose answer is in the envelope; its payload as JSON, `None` for `no-data`. Logins are not
-    /// called but made by [`tokens`](Self::tokens).
+    /// called but made by [`tokens`](Self::tokens): they are refused here.
     ///
     /// # Errors
     ///
     /// [`Error`] if the operation cannot be addressed, or the answer is not a success.
     pub async fn call(&self, operation: &Operation) -> Result<Option<serde_json::Value>, Error> {
+        if operation.endpoint().auth() != AuthKind::Full {
+            return Err(Error::invalid(LoginIsNotCalled));
+        }
         let Some(body) = self.read(operation).await? else { return Ok(None) };
         match Envelope::parse(&body) {
             Ok(Envelope::Ok { d }) => {
@@ -84,42 +87,37 @@ impl Client {
         .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
     }
 
-    /// The whole body of a successful answer; `None` for `no-data`.
-    async fn read(&self, operation: &Operation) -> Result<Option<Bytes>, Error> {
-        let safe = operation.endpoint().class() == Class::Safe;
-        let read = async {
-            let (parts, body) = self.answer(self.request(operation)?).await?;
-            match Envelope::parse(&body) {
-                Ok(Envelope::Ok { .. }) if parts.status == StatusCode::OK => Ok(Some(body)),
-                Ok(Envelope::NoData { .. }) if parts.status == StatusCode::OK => Ok(None),
-                Err(error) if parts.status == StatusCode::OK => {
-                    Err(Error::of_answer(&parts, None).because(error))
-                }
-                _ => Err(Error::of_answer(&parts, self.text_of(&body))),
-            }
-        };
-        read.await.map_err(|error: Error| error.safe(safe))
+    /// A client that is this one in everything but its deadline: for calls that must be answered, or must have left,
+    /// sooner or later than the others.
+    ///
+    /// # Example
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use steadfast::{Client, Error, OrderRequest, deadline::DeadlineLayer};
+    /// # async fn run(client: Client, order: OrderRequest) -> Result<(), Error> {
+    /// // A market order is worth sending for 15 s; a cancel always is.
+    /// let hurried = client.with_deadline(DeadlineLayer::default().send_by(Duration::from_secs(15)));
+    /// let placed = hurried.place_order(&order).await?;
+    /// client.cancel(&placed.order_id).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_deadline(&self, deadline: DeadlineLayer) -> Self {
+        Self { deadline, own_deadline: true, ..self.clone() }
     }
 
-    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(Parts, Bytes), Error> {
-        self.collect(self.raw(request).await?).await
-    }
-
-    async fn collect(&self, response: Response<Body>) -> Result<(Parts, Bytes), Error> {
-        let (parts, body) = response.into_parts();
-        match Limited::new(body, ANSWER_LIMIT).collect().await {
-            Ok(body) => Ok((parts, body.to_bytes())),
-            // An answer that breaks off says no more than its status.
-            Err(error) => Err(Error::of_answer(&parts, None).because(error)),
-        }
-    }
-
-    /// Sends a request of the caller's own through all layers; its address must lie below the base address.
+    /// Sends a request of the caller's own through all layers; its address must lie below the base address. The answer's
+    /// body comes as it arrives: the deadline ends with its head.
     ///
     /// # Errors
     ///
     /// [`Error`] if there is no answer. An answer of any status is not an error here.
-    pub async fn raw(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Error> {
+    pub async fn raw(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, Error> {
+        if self.own_deadline {
+            self.deadline.stamp(request.extensions_mut());
+        }
         self.service.clone().oneshot(request).await.map_err(Error::of_failure)
     }
 
@@ -206,27 +204,23 @@ impl Client {
         &self.tokens
     }
 
-    /// The `msg` of an error envelope, short enough for a log line and without what no log may hold.
-    fn text_of(&self, body: &[u8]) -> Option<String> {
-        let (Envelope::Error { msg } | Envelope::NoData { msg }) = Envelope::parse(body).ok()? else {
-            return None;
-        };
-        Some(readable(&self.tokens, &msg))
-    }
-
     /// Waits until no order is in flight or in doubt. Each is decided within the verification budget.
     pub async fn shutdown(&self) {
         self.ledger.shutdown().await;
     }
 }
 
-/// The service's own words, short enough for a log line and without what no log may hold.
-fn readable(tokens: &TokenSource, text: &str) -> String {
-    if tokens.is_quoted_in(text) {
-        return "(a text that quotes the credentials)".to_owned();
+/// A login that was to be called like any other operation: it would pass by what keeps an account from being locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LoginIsNotCalled;
+
+impl fmt::Display for LoginIsNotCalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("logins are made by the client's tokens and not called")
     }
-    text.chars().take(TEXT_LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
+
+impl StdError for LoginIsNotCalled {}
 
 /// A raw answer's body that broke off.
 ///

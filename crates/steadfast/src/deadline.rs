@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use http::Request;
+use http::{Extensions, Request};
 use steadfast_spec::ext;
 use tokio::time::Instant;
 use tower_layer::Layer;
@@ -78,6 +78,29 @@ impl DeadlineLayer {
     pub fn limits(&self) -> (Duration, Option<Duration>) {
         (self.deadline, self.send_by)
     }
+
+    /// Stamps what the caller has not stamped.
+    pub(crate) fn stamp(&self, extensions: &mut Extensions) {
+        let now = Instant::now().into_std();
+        // A duration beyond what an instant can hold is no deadline.
+        if extensions.get::<ext::Deadline>().is_none()
+            && let Some(deadline) = now.checked_add(self.deadline)
+        {
+            extensions.insert(ext::Deadline(deadline));
+        }
+        if extensions.get::<ext::SendBy>().is_none()
+            && let Some(send_by) = self.send_by.and_then(|wait| now.checked_add(wait))
+        {
+            extensions.insert(ext::SendBy(send_by));
+        }
+    }
+}
+
+impl Default for DeadlineLayer {
+    /// Answered within 120 s, and no bound on when it leaves.
+    fn default() -> Self {
+        Self::new(Duration::from_secs(120))
+    }
 }
 
 impl<S> Layer<S> for DeadlineLayer {
@@ -109,19 +132,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> S::Future {
         ext::Place::Deadline.pass(request.extensions_mut());
-        let now = Instant::now().into_std();
-        let extensions = request.extensions_mut();
-        // A duration beyond what an instant can hold is no deadline.
-        if extensions.get::<ext::Deadline>().is_none()
-            && let Some(deadline) = now.checked_add(self.settings.deadline)
-        {
-            extensions.insert(ext::Deadline(deadline));
-        }
-        if extensions.get::<ext::SendBy>().is_none()
-            && let Some(send_by) = self.settings.send_by.and_then(|wait| now.checked_add(wait))
-        {
-            extensions.insert(ext::SendBy(send_by));
-        }
+        self.settings.stamp(request.extensions_mut());
         self.inner.call(request)
     }
 }

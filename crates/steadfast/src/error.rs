@@ -48,7 +48,8 @@ pub enum ErrorKind {
     RateLimited,
     /// The service could not be reached: nothing was sent.
     Unreachable,
-    /// The service failed (5xx), or its answer was lost or unreadable. A request that only reads may be repeated.
+    /// The service failed (5xx), or its answer was lost, broke off or came too late. A request that only reads may be
+    /// repeated.
     Unavailable,
     /// Nobody knows whether the order was placed, or cancelled. It must not be placed again before it has been looked
     /// for.
@@ -122,6 +123,15 @@ impl Error {
         error
     }
 
+    /// An answer whose body was lost: it says no more than its status.
+    pub(crate) fn broken_off(parts: &http::response::Parts, source: impl Into<BoxError>) -> Self {
+        let mut error = Self::of_answer(parts, None).because(source);
+        if error.0.kind == ErrorKind::UnexpectedAnswer {
+            error.0.kind = ErrorKind::Unavailable;
+        }
+        error
+    }
+
     /// A call that ended without an answer.
     pub(crate) fn of_failure(source: BoxError) -> Self {
         let outcome = Failure::outcome_of(&*source);
@@ -157,7 +167,7 @@ impl Error {
         error.0.unresolved = unresolved;
         error.0.trail = trail;
         error.0.ready_at = match error.refusal() {
-            Some(Refusal::WouldMissDeadline { earliest, .. }) => Some(Instant::now() + *earliest),
+            Some(Refusal::WouldMissDeadline { earliest, .. }) => Instant::now().checked_add(*earliest),
             _ => None,
         };
         error

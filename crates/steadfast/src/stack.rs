@@ -1,6 +1,7 @@
 mod describe;
+mod layer;
 
-use std::{net::IpAddr, time::Duration};
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::{
@@ -126,7 +127,7 @@ impl Stack {
             account: Account::default(),
             routes: Routes::default(),
             pass_json: false,
-            deadline: DeadlineLayer::new(Duration::from_secs(120)),
+            deadline: DeadlineLayer::default(),
             ledger: Ledger::new(Settings::default()),
             retry: RetryPolicy::default(),
             limiter: ZoneLimiter::preset(),

@@ -274,11 +274,15 @@ impl Limiter {
             return;
         }
         let (ledgers, place) = (known.ledgers, known.place);
-        let worst = ledgers.iter().map(|id| {
+        let mut worst = None;
+        for id in ledgers.iter() {
             let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of(&place));
-            (self.estimate_behind(id, place.lane, ahead, now), id)
-        });
-        let refusal = self.missed(worst.max(), now);
+            let behind = self.estimate_behind(id, place.lane, ahead, now);
+            // The zone's own way of counting may keep it longer than the log, which the estimate goes by.
+            let opens = self.opens(id, place.lane, ahead, now).unwrap_or(now);
+            worst = worst.max(Some((behind.max(opens), id)));
+        }
+        let refusal = self.missed(worst, now);
         self.conclude(waiter, Err(refusal));
     }
 

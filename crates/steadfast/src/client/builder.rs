@@ -43,7 +43,7 @@ pub struct ClientBuilder {
     paths: Paths,
     routes: Option<Routes>,
     transport: Transport,
-    deadline: Option<DeadlineLayer>,
+    deadline: DeadlineLayer,
     settings: Settings,
     ledger: Option<Ledger>,
     journal: Option<PathBuf>,
@@ -64,7 +64,7 @@ impl ClientBuilder {
             paths: Paths::default(),
             routes: None,
             transport: Transport::new(),
-            deadline: None,
+            deadline: DeadlineLayer::default(),
             settings: Settings::default(),
             ledger: None,
             journal: None,
@@ -84,7 +84,9 @@ impl ClientBuilder {
     /// Sends a header with every request but logins, such as a `User-Agent`; one that a [raw](Client::raw) request has
     /// already stays. What the layers write themselves (`Authorization`, the length and type of the body) is refused by
     /// [`build`](Self::build).
-    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub fn header(mut self, name: HeaderName, mut value: HeaderValue) -> Self {
+        // It may be a secret for all that is known of it.
+        value.set_sensitive(true);
         self.headers.insert(name, value);
         self
     }
@@ -113,9 +115,10 @@ impl ClientBuilder {
         self
     }
 
-    /// By when calls must be answered, and by when they must have left; default 120 s, and no limit.
+    /// By when calls must be answered, and by when they must have left; default 120 s, and no limit. For some of the
+    /// calls only: [`Client::with_deadline`].
     pub fn deadline(mut self, deadline: DeadlineLayer) -> Self {
-        self.deadline = Some(deadline);
+        self.deadline = deadline;
         self
     }
 
@@ -216,6 +219,7 @@ impl ClientBuilder {
         if let Some(name) = OWN_HEADERS.into_iter().find(|name| self.headers.contains_key(name)) {
             return Err(InvalidClient::OwnHeader(name));
         }
+        self.paths.check().map_err(InvalidClient::Path)?;
         let ledger = match (self.ledger, self.journal) {
             (Some(ledger), _) => ledger,
             (None, Some(path)) => {
@@ -239,10 +243,8 @@ impl ClientBuilder {
             .account(self.account)
             .routes(self.routes.unwrap_or_else(|| Routes::new(&self.paths)))
             .ledger(ledger.clone())
-            .limiter(limiter.clone());
-        if let Some(deadline) = self.deadline {
-            stack = stack.deadline(deadline);
-        }
+            .limiter(limiter.clone())
+            .deadline(self.deadline);
         if let Some(retry) = self.retry {
             stack = stack.retry(retry);
         }
@@ -286,6 +288,8 @@ impl ClientBuilder {
             base: self.base,
             description: Arc::new(description),
             paths: self.paths,
+            deadline: self.deadline,
+            own_deadline: false,
             ledger,
             limiter,
             tokens,

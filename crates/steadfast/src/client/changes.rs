@@ -74,7 +74,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if there is nothing to change or no path,
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if there is nothing to change, a field is wrong, or no path is set,
     /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order has ended meanwhile,
     /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the list does not show the change, and what the service
     /// refuses it for.
@@ -82,6 +82,7 @@ impl Client {
         if change.is_empty() {
             return Err(Error::invalid(NothingToChange));
         }
+        change.check(order_id).map_err(Error::invalid)?;
         let Err(error) = self.confirmed(&Operation::modify_order(order_id, change)).await else {
             return Ok(());
         };

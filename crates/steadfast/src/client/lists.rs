@@ -12,7 +12,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the list cannot be read whole.
+    /// [`Error`] if the list cannot be read whole by the deadline.
     pub async fn orders(&self) -> Result<Vec<OrderRecord>, Error> {
         let Some(body) = self.read(&Operation::orders()).await? else { return Ok(Vec::new()) };
         parse_order_list(&body, self.ledger.settings().record_names())
@@ -23,14 +23,11 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error`] if it cannot be read whole.
+    /// [`Error`] if it cannot be read whole by the deadline.
     pub async fn history(&self) -> Result<Vec<Record>, Error> {
-        let mut records = self.records(&Operation::new(Endpoint::History)).await?;
-        let mut history = Vec::new();
-        while let Some(record) = records.next().await {
-            history.push(record?);
-        }
-        Ok(history)
+        let Some(body) = self.read(&Operation::new(Endpoint::History)).await? else { return Ok(Vec::new()) };
+        Record::payloads_of(&body)
+            .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error).safe(true))
     }
 
     /// The margin that one order needs; path, payload and answer are "not shown" (§4.5), so the order's own fields are
@@ -64,6 +61,9 @@ impl Client {
 
     /// All instruments (§4.1), one at a time while the answer arrives: it is as long as all exchanges have instruments.
     ///
+    /// The payload is "not shown", and an array of records is expected. One of another shape, such as CSV, is an error;
+    /// [`raw`](Self::raw) with [`request`](Self::request) hands it out as it arrives.
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if [`Paths`](crate::Paths) gives it no path, and
@@ -90,11 +90,12 @@ impl Client {
     }
 
     async fn records(&self, operation: &Operation) -> Result<Records, Error> {
+        let until = self.until();
         let response = self.raw(self.request(operation)?).await.map_err(|error| error.safe(true))?;
         if response.status() == StatusCode::OK {
             return Ok(Records::new(response, self.tokens.clone()));
         }
-        let (parts, body) = self.collect(response).await?;
+        let (parts, body) = self.collect(response, until).await?;
         Err(Error::of_answer(&parts, self.text_of(&body)).safe(true))
     }
 }

@@ -23,6 +23,14 @@ impl Record {
         }
     }
 
+    /// Each element of the payload of a successful answer.
+    pub(super) fn payloads_of(body: &[u8]) -> Result<Vec<Self>, EnvelopeError> {
+        let Self(d) = Self::payload_of(body)?;
+        let elements: Vec<Box<RawValue>> =
+            serde_json::from_str(d.get()).map_err(|_| EnvelopeError::UnexpectedPayload)?;
+        Ok(elements.into_iter().map(Self).collect())
+    }
+
     /// The JSON text.
     #[must_use]
     pub fn text(&self) -> &str {

@@ -11,7 +11,8 @@ use http_body::Body as _;
 use steadfast_auth::TokenSource;
 
 use super::{
-    Body, Record, readable,
+    Body, Record,
+    answer::readable,
     splitter::{Ending, Splitter},
 };
 use crate::error::Error;
@@ -84,7 +85,7 @@ impl Stream for Records {
             }
             let step = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
                 Some(Ok(frame)) => frame.into_data().map_or(Ok(()), |piece| this.take(&piece)),
-                Some(Err(broken)) => Err(this.error(broken)),
+                Some(Err(broken)) => Err(Error::broken_off(&this.parts, broken).safe(true)),
                 None => {
                     this.ended = true;
                     this.end()

@@ -3,6 +3,7 @@ use std::{error::Error, fmt, str::FromStr};
 use data_encoding::BASE64;
 use http::{HeaderValue, Uri, uri::Scheme};
 use hyper_util::client::legacy::connect::{HttpConnector, proxy::Tunnel};
+use steadfast_spec::BaseUrl;
 
 /// An HTTP proxy that connections are tunnelled through with `CONNECT`, so that it sees nothing of what is sent.
 ///
@@ -64,11 +65,9 @@ impl FromStr for Proxy {
             value.set_sensitive(true);
             Ok(value)
         });
-        let address = Uri::builder().scheme(Scheme::HTTP).authority(host).path_and_query("/").build();
-        Ok(Self {
-            address: address.map_err(|_| InvalidProxy::Address)?,
-            authorization: authorization.transpose()?,
-        })
+        // A host and a port are the same here as in a base address.
+        let address = BaseUrl::any_version(&format!("http://{host}")).map_err(|_| InvalidProxy::Address)?;
+        Ok(Self { address: address.uri().clone(), authorization: authorization.transpose()? })
     }
 }
 
@@ -115,9 +114,20 @@ mod tests {
 
     #[test]
     fn whatever_is_no_http_proxy_is_refused() {
-        for text in
-            ["", "proxy:3128", "http://", "http://a@", "http://p:3128/path", "http://p:3128/?q", "a b"]
-        {
+        for text in [
+            "",
+            "proxy:3128",
+            "http://",
+            "http://a@",
+            "http://:3128",
+            "http://a@:3128",
+            "http://p:",
+            "http://p:0",
+            "http://p:99999",
+            "http://p:3128/path",
+            "http://p:3128/?q",
+            "a b",
+        ] {
             assert!(text.parse::<Proxy>().is_err(), "{text}");
         }
         assert_eq!("https://p:1".parse::<Proxy>().unwrap_err(), InvalidProxy::Scheme);

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod answering;
 mod client;
+mod deadlines;
 mod describe;
 mod dropping;
 mod http2;
@@ -15,6 +17,7 @@ mod renewal;
 #[path = "../spec/served.rs"]
 #[allow(dead_code, reason = "the tests of the spec use the rest of it")]
 mod served;
+mod settings;
 mod stored;
 mod storm;
 mod tcp;

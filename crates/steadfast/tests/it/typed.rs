@@ -43,7 +43,7 @@ async fn a_scrip_master_that_breaks_off_is_never_taken_for_whole() {
     let (last, before) = records.split_last().unwrap();
     assert!(before.iter().all(Result::is_ok));
     let error = last.as_ref().unwrap_err();
-    assert!(error.outcome().is_unknown() && error.kind() == ErrorKind::UnexpectedAnswer, "{error:?}");
+    assert!(error.outcome().is_unknown() && error.kind() == ErrorKind::Unavailable, "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@ use std::{error::Error as StdError, fmt};
 use http::HeaderName;
 use steadfast_dedup::journal::JournalError;
 use steadfast_limit::InvalidLimiter;
-use steadfast_spec::InvalidBaseUrl;
+use steadfast_spec::{InvalidBaseUrl, InvalidOperation};
 
 use crate::transport::TlsUnavailable;
 
@@ -17,6 +17,8 @@ pub enum InvalidClient {
     OwnHeader(HeaderName),
     /// The base address cannot hold the login's path.
     BaseUrl(InvalidBaseUrl),
+    /// A path that the specification does not show is set to something that is none.
+    Path(InvalidOperation),
     /// TLS connections cannot be made.
     Tls(TlsUnavailable),
     /// The journal cannot be used.
@@ -31,6 +33,7 @@ impl fmt::Display for InvalidClient {
             Self::ClearText => f.write_str("base url is clear-text http to another machine"),
             Self::OwnHeader(name) => write!(f, "header {name} is not for the caller to set"),
             Self::BaseUrl(error) => error.fmt(f),
+            Self::Path(error) => error.fmt(f),
             Self::Tls(error) => error.fmt(f),
             Self::Journal(error) => error.fmt(f),
             Self::Limits(error) => error.fmt(f),
@@ -43,7 +46,8 @@ impl StdError for InvalidClient {
         // Shown in its place, so that its own source comes next.
         match self {
             Self::Journal(error) => error.source(),
-            _ => None,
+            Self::Tls(error) => error.source(),
+            Self::ClearText | Self::OwnHeader(_) | Self::BaseUrl(_) | Self::Path(_) | Self::Limits(_) => None,
         }
     }
 }

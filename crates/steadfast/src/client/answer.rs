@@ -1,0 +1,101 @@
+use std::{error::Error as StdError, fmt};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, response::Parts};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use steadfast_auth::TokenSource;
+use steadfast_spec::{Class, Envelope, Operation};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Body, Client};
+use crate::error::Error;
+
+/// How much of an answer is held in memory, an order list included.
+const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
+
+/// How many characters of an answer's text are kept.
+const TEXT_LIMIT: usize = 256;
+
+/// How answers are read to their end.
+impl Client {
+    /// The whole body of a successful answer; `None` for `no-data`.
+    pub(super) async fn read(&self, operation: &Operation) -> Result<Option<Bytes>, Error> {
+        let safe = operation.endpoint().class() == Class::Safe;
+        let read = async {
+            let (parts, body) = self.answer(self.request(operation)?).await?;
+            match Envelope::parse(&body) {
+                Ok(Envelope::Ok { .. }) if parts.status == StatusCode::OK => Ok(Some(body)),
+                Ok(Envelope::NoData { .. }) if parts.status == StatusCode::OK => Ok(None),
+                Err(error) if parts.status == StatusCode::OK => {
+                    Err(Error::of_answer(&parts, None).because(error))
+                }
+                _ => Err(Error::of_answer(&parts, self.text_of(&body))),
+            }
+        };
+        read.await.map_err(|error: Error| error.safe(safe))
+    }
+
+    pub(super) async fn answer(&self, request: Request<Full<Bytes>>) -> Result<(Parts, Bytes), Error> {
+        let until = self.until();
+        self.collect(self.raw(request).await?, until).await
+    }
+
+    /// By when a call that begins now must be answered whole; `None` for a deadline that no clock reaches.
+    pub(super) fn until(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.deadline.limits().0)
+    }
+
+    /// The whole answer, if it is there by `until`.
+    pub(super) async fn collect(
+        &self,
+        response: Response<Body>,
+        until: Option<Instant>,
+    ) -> Result<(Parts, Bytes), Error> {
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, ANSWER_LIMIT).collect();
+        let body = match until {
+            // The layers see to the head; a body that trickles would keep the caller for ever.
+            Some(until) => match timeout_at(until, body).await {
+                Ok(body) => body,
+                Err(_) => return Err(Error::broken_off(&parts, AnswerTooSlow)),
+            },
+            None => body.await,
+        };
+        match body {
+            Ok(body) => Ok((parts, body.to_bytes())),
+            // What is longer than any list came as the service wanted it to come.
+            Err(error) if error.is::<LengthLimitError>() => {
+                Err(Error::of_answer(&parts, None).because(error))
+            }
+            Err(error) => Err(Error::broken_off(&parts, error)),
+        }
+    }
+
+    /// The `msg` of an error envelope, short enough for a log line and without what no log may hold.
+    pub(super) fn text_of(&self, body: &[u8]) -> Option<String> {
+        let (Envelope::Error { msg } | Envelope::NoData { msg }) = Envelope::parse(body).ok()? else {
+            return None;
+        };
+        Some(readable(&self.tokens, &msg))
+    }
+}
+
+/// The service's own words, short enough for a log line and without what no log may hold.
+pub(super) fn readable(tokens: &TokenSource, text: &str) -> String {
+    if tokens.is_quoted_in(text) {
+        return "(a text that quotes the credentials)".to_owned();
+    }
+    text.chars().take(TEXT_LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// An answer whose head came in time, and not all of its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AnswerTooSlow;
+
+impl fmt::Display for AnswerTooSlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("answer was not complete by the call's deadline")
+    }
+}
+
+impl StdError for AnswerTooSlow {}

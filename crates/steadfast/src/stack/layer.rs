@@ -1,0 +1,45 @@
+use bytes::Bytes;
+use http::{Request, Response};
+use steadfast_spec::BoxError;
+use tower::{Layer, Service};
+
+use super::{BoxedStack, RequestBody, Stack};
+
+/// The stack as one layer of a larger one, such as a buffer and a concurrency limit outside of it.
+///
+/// # Example
+///
+/// ```
+/// use steadfast::{Stack, auth::{ApiKey, TokenSource}};
+/// use steadfast_sandbox::Sandbox;
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), steadfast::BoxError> {
+/// let sandbox = Sandbox::builder().build()?;
+/// let account = sandbox.credentials();
+/// let tokens = TokenSource::fixed(ApiKey::new(account.api_key)?, account.access_token)?;
+/// let service = ServiceBuilder::new()
+///     .concurrency_limit(64)
+///     .layer(Stack::new(account.base_url.parse()?, tokens))
+///     .service(sandbox.gateway());
+///
+/// let list = http::Request::get("http://localhost/v2/api/oms/orders").body(Default::default())?;
+/// assert_eq!(service.oneshot(list).await?.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+impl<S, B> Layer<S> for Stack
+where
+    S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError> + Send,
+{
+    type Service = BoxedStack<B>;
+
+    fn layer(&self, inner: S) -> BoxedStack<B> {
+        self.boxed(inner)
+    }
+}
