@@ -49,15 +49,21 @@ pub type Body = UnsyncBoxBody<Bytes, BrokenBody>;
 #[derive(Clone)]
 pub struct Client {
     service: BoxCloneSyncService<Request<Full<Bytes>>, Response<Body>, BoxError>,
-    base: BaseUrl,
+    // Shared, because programs clone a client for every task.
+    address: Arc<Address>,
     description: Arc<Description>,
-    paths: Paths,
     deadline: DeadlineLayer,
     /// Whether the deadline is another than that of the layers.
     own_deadline: bool,
     ledger: Ledger,
     limiter: ZoneLimiter,
     tokens: TokenSource,
+}
+
+/// Where the service's endpoints lie.
+struct Address {
+    base: BaseUrl,
+    paths: Paths,
 }
 
 impl Client {
@@ -127,8 +133,8 @@ impl Client {
     ///
     /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if the operation cannot be addressed.
     pub fn request(&self, operation: &Operation) -> Result<Request<Full<Bytes>>, Error> {
-        let target = operation.target(&self.paths).map_err(Error::invalid)?;
-        let uri = self.base.join(&target).map_err(Error::invalid)?;
+        let target = operation.target(&self.address.paths).map_err(Error::invalid)?;
+        let uri = self.address.base.join(&target).map_err(Error::invalid)?;
         let body = operation.body();
         let mut request = Request::new(Full::from(body.clone().unwrap_or_default()));
         *request.method_mut() = operation.method();
@@ -242,6 +248,6 @@ impl StdError for BrokenBody {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("base", &self.base).finish_non_exhaustive()
+        f.debug_struct("Client").field("base", &self.address.base).finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@
 //! no order placed twice after an answer that says nothing, and a token that renews itself.
 //!
 //! - [`Client`] is the typed client.
-//! - [`Stack`] puts all layers around a transport of your own.
+//! - [`Stack`] puts all layers around a transport of your own; it is a tower layer itself.
 //! - The layers themselves are in [`limit`], [`auth`], [`retry`] and [`dedup`], each useful alone in any tower stack.
 //!
 //! # Example

@@ -12,7 +12,7 @@ use steadfast_spec::{BaseUrl, BoxError, Paths, Routes};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 pub use self::invalid::InvalidClient;
-use super::{Body, BrokenBody, Client};
+use super::{Address, Body, BrokenBody, Client};
 use crate::{
     access::Access,
     deadline::DeadlineLayer,
@@ -267,14 +267,14 @@ impl ClientBuilder {
             *leaf = described;
         }
         let service = stack.service(transport);
-        let headers = self.headers;
+        let headers = Arc::new(self.headers);
         if !headers.is_empty() {
             let names: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
             description.layers.insert(0, LayerDescription::new("Client").with("sends", names.join(", ")));
         }
         let service = service
             .map_request(move |mut request: Request<_>| {
-                for (name, value) in &headers {
+                for (name, value) in headers.iter() {
                     request.headers_mut().entry(name).or_insert_with(|| value.clone());
                 }
                 request
@@ -285,9 +285,8 @@ impl ClientBuilder {
         }
         Ok(Client {
             service: BoxCloneSyncService::new(service),
-            base: self.base,
+            address: Arc::new(Address { base: self.base, paths: self.paths }),
             description: Arc::new(description),
-            paths: self.paths,
             deadline: self.deadline,
             own_deadline: false,
             ledger,

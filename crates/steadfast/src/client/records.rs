@@ -1,4 +1,5 @@
 use std::{
+    fmt,
     future::poll_fn,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -22,8 +23,8 @@ use crate::error::Error;
 /// A scrip master may be hundreds of megabytes long; no more than a piece of it and one record are held. A record is the
 /// JSON text that the service wrote, digits and all; its fields are "not shown", so what it is read as is the caller's.
 ///
+/// Nothing but its reader bounds how long it may take, as long as it does not pause for longer than a body may (10 s).
 /// The list was whole only if the stream ended without an error.
-#[derive(Debug)]
 #[must_use = "nothing is read before the stream is polled"]
 pub struct Records {
     parts: Parts,
@@ -97,5 +98,12 @@ impl Stream for Records {
                 return Poll::Ready(Some(Err(error)));
             }
         }
+    }
+}
+
+// The answer's headers may hold a session's secrets.
+impl fmt::Debug for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Records").field("ended", &self.ended).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! How much memory a long list takes.
+//! How much memory a long list takes, and a clone of the client.
 //!
 //! Alone in its binary: its allocator counts what every thread does.
 
@@ -6,9 +6,11 @@
 
 use std::alloc::System;
 
+use http::{HeaderValue, header::USER_AGENT};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use steadfast::{Access, Client, Paths};
 use steadfast_sandbox::Sandbox;
+use tokio::sync::Mutex;
 
 #[global_allocator]
 static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -18,6 +20,26 @@ fn in_use() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
+/// The tests count one after the other.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+fn client(sandbox: &Sandbox) -> Client {
+    let facts = sandbox.credentials();
+    let access = Access::token(facts.api_key, facts.access_token).unwrap();
+    let builder = Client::builder(facts.base_url.parse().unwrap(), access).paths(Paths::public());
+    let agent = HeaderValue::from_static("desk/1.0");
+    builder.header(USER_AGENT, agent).build_over(sandbox.gateway()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clone_of_a_client_is_one_allocation() {
+    let _alone = ALONE.lock().await;
+    let client = client(&Sandbox::builder().build().unwrap());
+    let before = MEMORY.stats().allocations;
+    let clones: [_; 10] = std::array::from_fn(|_| client.clone());
+    assert_eq!(MEMORY.stats().allocations - before, clones.len());
+}
+
 /// Plainly some 8 MiB, in the deep stages some 200.
 fn instruments() -> u64 {
     if std::env::var_os("STEADFAST_DEEP").is_some() { 2_600_000 } else { 100_000 }
@@ -25,11 +47,9 @@ fn instruments() -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn a_scrip_master_of_any_length_is_read_within_a_few_mebibytes() {
+    let _alone = ALONE.lock().await;
     let sandbox = Sandbox::builder().large_scrip_master(instruments()).build().unwrap();
-    let facts = sandbox.credentials();
-    let access = Access::token(facts.api_key, facts.access_token).unwrap();
-    let builder = Client::builder(facts.base_url.parse().unwrap(), access).paths(Paths::public());
-    let client = builder.build_over(sandbox.gateway()).unwrap();
+    let client = client(&sandbox);
     let before = in_use();
     let mut scrips = client.scrip_master().await.unwrap();
     let (mut count, mut bytes, mut most) = (0, 0, 0);
