@@ -58,6 +58,22 @@ async fn an_exhausted_error_carries_the_trail_and_what_is_proved() {
     assert_eq!(error.to_string(), "failed after 5 sends, not repeated: schedule is spent");
 }
 
+#[test]
+fn each_setting_of_the_policy_is_a_rule_of_its_own() {
+    let secs = Duration::from_secs;
+    let policy = RetryPolicy::default()
+        .schedule([3].map(secs).into_iter().collect())
+        .jitter(Jitter::percent(7))
+        .retry_after_cap(secs(11))
+        .unavailable_delay(secs(13))
+        .persistent_bad_gateway(secs(17)..=secs(19));
+    let rules = policy.rules();
+    assert_eq!(rules.schedule.delays(), [secs(3)]);
+    assert_eq!(rules.jitter.most(), 7);
+    assert_eq!((rules.retry_after_cap, rules.unavailable_delay), (secs(11), secs(13)));
+    assert_eq!(rules.persistent_bad_gateway, Some(secs(17)..=secs(19)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_success_after_repeats_says_how_many_it_took() {
     let script = Script::new([Reply::Status(502), Reply::Lost, Reply::Status(200)]);

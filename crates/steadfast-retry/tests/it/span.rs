@@ -137,6 +137,14 @@ fn a_path_that_the_specification_shows_is_named_by_its_template() {
 }
 
 #[test]
+fn the_port_of_a_plain_address_is_80() {
+    let mut request = request(Endpoint::Orders);
+    *request.uri_mut() = "http://host/v2/x".parse().unwrap();
+    let spans = spans([Reply::Status(200)], request);
+    assert!(spans[0].contains("server.address=host server.port=80 "), "{spans:?}");
+}
+
+#[test]
 fn no_secret_and_no_id_is_in_a_span() {
     let mut request = Request::delete("https://user:canary@host/v2/canary/cancel?orderId=canary#canary")
         .header(AUTHORIZATION, "Bearer canary:canary")

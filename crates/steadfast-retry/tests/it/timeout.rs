@@ -122,8 +122,14 @@ async fn the_longest_timeout_is_no_overflow() {
         sleep(HOUR).await;
         Ok::<_, BoxError>(Response::new(Steps::new([Step::Pause(HOUR), data("x")])))
     });
-    let response = layer.layer(inner).oneshot(request(Endpoint::Orders)).await.unwrap();
+    let response = layer.clone().layer(inner).oneshot(request(Endpoint::Orders)).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "x");
+
+    // What is too long for the clock is cut, and not to something that a caller would notice.
+    let start = Instant::now();
+    let silent = service_fn(|_: Request<Sent>| pending::<Result<Response<Steps>, BoxError>>());
+    layer.layer(silent).oneshot(request(Endpoint::Orders)).await.unwrap_err();
+    assert!(start.elapsed() >= 365 * 24 * HOUR);
 }
 
 /// Classify over AttemptTimeout over a service that takes 5 s for the head and then gives this body.
