@@ -326,6 +326,15 @@ mod tests {
     }
 
     #[test]
+    fn a_login_in_doubt_counts_for_an_hour_and_not_for_its_last_instant() {
+        let mut policy = policy();
+        policy.failed(&unknown(), LoginMode::Unattended, NOW);
+        policy.failed(&unknown(), LoginMode::Unattended, NOW + HOUR / 2);
+        let third = policy.failed(&unknown(), LoginMode::Unattended, NOW + HOUR);
+        assert_eq!(again(third), NOW + HOUR + Duration::from_secs(30));
+    }
+
+    #[test]
     fn a_person_is_not_asked_again_by_himself() {
         let next = policy().failed(&unknown(), LoginMode::Attended, NOW);
         assert!(matches!(next, Next::GiveUp(_)));

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
+use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, OrderRefused, SendGuardLayer};
-use steadfast_spec::{BoxError, Endpoint, Failure, Route, find_cause};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Route, find_cause};
 use tokio::time::sleep;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -148,4 +149,46 @@ async fn while_halted_a_change_is_refused_and_a_cancel_leaves() {
     assert!(out.is_ok());
     ledger.resume();
     assert!(service.oneshot(change()).await.is_ok());
+}
+
+/// As a transport takes a body: what says that it has ended is never polled.
+#[tokio::test(start_paused = true)]
+async fn an_empty_body_is_polled_where_that_decides_whether_it_may_leave() {
+    let ledger = Ledger::default();
+    let gateway = service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
+        sleep(s(1)).await;
+        let (mut sent, body) = (Bytes::from("ended"), request.into_body());
+        if !body.is_end_stream() {
+            sent = body.collect().await?.to_bytes();
+        }
+        Ok::<_, BoxError>(Response::new(Full::<Bytes>::from(sent)))
+    });
+    let service = SendGuardLayer::new(&ledger).layer(gateway);
+    let sent = async |method, endpoint, form: &'static str| {
+        let request = routed(method, endpoint).map(|_| Full::from(form));
+        let body = service.clone().oneshot(request).await?.into_body();
+        Ok::<_, BoxError>(body.collect().await?.to_bytes())
+    };
+    assert_eq!(sent(Method::PUT, Endpoint::ModifyOrder, "").await.unwrap(), "");
+    assert_eq!(sent(Method::PUT, Endpoint::ModifyOrder, "qty=5").await.unwrap(), "qty=5");
+    assert_eq!(sent(Method::GET, Endpoint::Orders, "").await.unwrap(), "ended");
+    assert_eq!(sent(Method::POST, Endpoint::Token, "a=1").await.unwrap(), "a=1", "no form is cut");
+    // Asked for while nothing may leave, and halted while its connection is made.
+    let (change, ()) = tokio::join!(sent(Method::PUT, Endpoint::ModifyOrder, ""), async { ledger.halt() });
+    assert!(matches!(find_cause(&*change.unwrap_err()), Some(OrderRefused::Halted)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_was_withheld_by_a_halt_is_called_refused() {
+    let ledger = Ledger::default();
+    let lost = |_: Request<GuardedBody<Full<Bytes>>>| async {
+        Err::<Response<Full<Bytes>>, BoxError>(Failure::new(Fate::Lost, "connection reset").into())
+    };
+    let service = SendGuardLayer::new(&ledger).layer(service_fn(lost));
+    for (method, endpoint) in [(Method::PUT, Endpoint::ModifyOrder), (Method::DELETE, Endpoint::CancelOrder)]
+    {
+        let error = service.clone().oneshot(routed(method, endpoint)).await.err().unwrap();
+        let failure = Failure::find(&*error).unwrap();
+        assert!(failure.fate() == Fate::Lost && !failure.is_refusal(), "{error:?}");
+    }
 }

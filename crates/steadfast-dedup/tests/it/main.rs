@@ -17,6 +17,7 @@ mod figures;
 mod foreign;
 mod halting;
 mod matching;
+mod midnight;
 mod overheard;
 mod own_session;
 mod owners;

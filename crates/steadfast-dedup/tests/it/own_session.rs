@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use steadfast_dedup::Event;
 use tokio::time::sleep;
 
 use crate::{
@@ -99,10 +100,13 @@ async fn orders_of_two_sessions_in_doubt_are_read_for_in_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_token_goes_with_the_last_order_of_its_session() {
     let rig = rig();
+    let kept = || !rig.ledger.trace(None).iter().any(|step| matches!(step.event, Event::SessionLost(_)));
     rig.place("a", ORDER).await;
     rig.between.token(1);
+    assert!(kept());
     rig.gateway.will([gw504()]);
     assert!(matches!(rig.place("b", &order(75)).await, Told::Resent(_)));
+    assert!(!kept(), "nothing of the session that is over is kept");
     let tokens = tokens(&rig);
     assert_eq!(tokens.iter().filter(|token| *token == OLD).count(), 1, "the baseline: {tokens:?}");
     rig.audit();
