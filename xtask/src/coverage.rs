@@ -4,8 +4,9 @@
 //! `llvm-tools`, because the files that an instrumented program writes are of one version of LLVM.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -36,6 +37,11 @@ pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<Tally> {
     for package in &packages {
         ensure!(workspace.member(package).is_some(), "`coverage {package}`: no such crate");
     }
+    // Before the tool is built, which takes a while.
+    ensure!(
+        has_llvm_tools(&compilers_folder(&workspace.root)?),
+        "the compiler's llvm-tools are missing; type: rustup component add llvm-tools"
+    );
     let program = TOOL.ready(workspace)?;
     let folder = workspace.target.join("coverage");
     fs::create_dir_all(&folder)?;
@@ -49,13 +55,26 @@ pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<Tally> {
     command.env("CARGO_TARGET_DIR", &folder).env("CARGO_TERM_COLOR", "never");
     let ending = process::stream(&mut command, None, |_, line| console::say(line))?;
     if let Some(why) = ending.failure() {
-        bail!("{why}; without `llvm-tools`, type: rustup component add llvm-tools");
+        bail!("{why}");
     }
     let report = fs::read_to_string(&report).with_context(|| report.display().to_string())?;
     let crates = by_crate(&serde_json::from_str(&report)?, &workspace.root)?;
     console::say(table(&crates));
     ensure!(!crates.is_empty(), "nothing was measured");
     Ok(Tally::SUCCESS)
+}
+
+fn compilers_folder(root: &Path) -> Result<PathBuf> {
+    let output = Command::new("rustc").current_dir(root).args(["--print", "sysroot"]).output()?;
+    ensure!(output.status.success(), "rustc does not say where it is");
+    Ok(String::from_utf8(output.stdout)?.trim_end().into())
+}
+
+/// They are a component of their own, which not every machine has.
+fn has_llvm_tools(compilers_folder: &Path) -> bool {
+    let program = format!("bin/llvm-profdata{}", env::consts::EXE_SUFFIX);
+    let Ok(hosts) = fs::read_dir(compilers_folder.join("lib/rustlib")) else { return false };
+    hosts.flatten().any(|host| host.path().join(&program).is_file())
 }
 
 /// Sums the lines of each crate's own sources; what only tests consist of does not count.
@@ -91,6 +110,18 @@ fn table(crates: &BTreeMap<String, Lines>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compiler_without_its_llvm_tools_is_noticed() {
+        let folder = env::temp_dir().join(format!("steadfast-coverage-{}", std::process::id()));
+        let programs = folder.join("lib/rustlib/some-host/bin");
+        fs::create_dir_all(&programs).unwrap();
+        assert!(!has_llvm_tools(&folder));
+        fs::write(programs.join(format!("llvm-profdata{}", env::consts::EXE_SUFFIX)), "").unwrap();
+        assert!(has_llvm_tools(&folder));
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(!has_llvm_tools(&folder));
+    }
 
     #[test]
     fn lines_of_a_crates_own_sources_are_summed() {
