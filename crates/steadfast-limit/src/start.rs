@@ -104,4 +104,18 @@ mod tests {
         assert!(!spent.is_idle(&rules, AT + rules.longest() - 1));
         assert!(spent.is_idle(&rules, AT + rules.longest()));
     }
+
+    #[test]
+    fn a_start_is_over_with_the_last_window_that_it_fills_and_no_earlier() {
+        let quota = Quota::new(Zone::GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE);
+        let rules = rules(quota.settle(Duration::from_secs(5)));
+        assert!(Start::Empty.is_over(&rules, 0));
+        let counted = AT + Start::AFTER_END + rules.settle;
+        for (start, over) in
+            [(Start::Spent(AT), AT + rules.longest()), (Start::Unrecorded(AT), counted + rules.retention)]
+        {
+            assert!(!start.is_over(&rules, over - 1), "{start:?}");
+            assert!(start.is_over(&rules, over), "{start:?}");
+        }
+    }
 }
