@@ -107,6 +107,8 @@ impl Error {
             (None, 429) => ErrorKind::RateLimited,
             (None, 500..=599) => ErrorKind::Unavailable,
             (None, 400) if outcome.is_unknown() => ErrorKind::Unavailable,
+            // Another 4xx than the specification's (§7) does not say what became of the request.
+            (None, 400..=499) if outcome.is_unknown() => ErrorKind::UnexpectedAnswer,
             (None, 400..=499) => ErrorKind::Rejected,
             _ => ErrorKind::UnexpectedAnswer,
         };
@@ -347,6 +349,22 @@ mod tests {
             let error = Error::of_failure(Failure::refused(refusal).into());
             assert_eq!((error.kind(), error.outcome()), (ErrorKind::Refused, &Outcome::NotSent));
             assert!(error.is_retryable());
+        }
+    }
+
+    #[test]
+    fn nothing_is_called_rejected_of_which_nobody_knows_whether_it_was_executed() {
+        let kind = |status: u16| {
+            let status = StatusCode::from_u16(status).unwrap();
+            let outcome = steadfast_spec::outcome_of(None, status, steadfast_spec::Peek::NotRead);
+            let answer = http::Response::builder().status(status).extension(outcome).body(()).unwrap();
+            Error::of_answer(&answer.into_parts().0, None).kind()
+        };
+        for status in [402, 408, 409, 418, 425] {
+            assert_eq!(kind(status), ErrorKind::UnexpectedAnswer, "{status}");
+        }
+        for status in [403, 404, 405, 415] {
+            assert_eq!(kind(status), ErrorKind::Rejected, "{status}");
         }
     }
 
