@@ -209,6 +209,16 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_from_before_the_pause_stops_nothing_once_it_is_over() {
+        let mut freeze = Freeze::default();
+        freeze.refused(0, false, None, S);
+        assert!(freeze.granted(2 * S));
+        freeze.answered(true);
+        assert_eq!(freeze.refused(S, false, None, 3 * S), Verdict::Straggler);
+        assert_eq!(freeze.opens(), 0);
+    }
+
+    #[test]
     fn a_pause_is_forgotten_a_minute_after_its_end() {
         let mut freeze = Freeze::default();
         freeze.refused(0, false, None, S);
