@@ -19,7 +19,7 @@ use steadfast::{
     auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource},
     deadline::DeadlineLayer,
     dedup::{DedupLayer, Ledger, SendGuardLayer, Settings},
-    ext,
+    ext::Stamp,
     limit::{Quota, ZoneLimiter},
     retry::{AttemptTimeoutLayer, ClassifyLayer, RetryPolicy},
     route::RouteLayer,
@@ -37,7 +37,7 @@ const BASE: &str = "https://api.example/v2";
 /// Makes a request of a number.
 pub(crate) type Call<'a> = &'a dyn Fn(u64) -> Result<Request<Full<Bytes>>, BoxError>;
 
-/// A read, its route in its extensions already: what a layer puts beside it makes no map of them.
+/// A read, its route in its extensions already, as further in the stack: what a layer stamps it with is put beside it.
 fn read(_: u64) -> Result<Request<Full<Bytes>>, BoxError> {
     routed(Method::GET, "/api/oms/orders", String::new())
 }
@@ -53,7 +53,7 @@ fn routed(method: Method, path: &str, body: String) -> Result<Request<Full<Bytes
     let request = Request::builder().method(&method).uri(format!("{BASE}{path}"));
     let mut request = request.body(Full::from(body))?;
     if let Some(route) = Routes::default().find(&method, path) {
-        request.extensions_mut().insert::<ext::Route>(route.clone());
+        route.clone().put(request.extensions_mut());
     }
     Ok(request)
 }

@@ -94,7 +94,7 @@ fn outcomes(data: &[u8]) {
         let outcome = outcome_of(endpoint, status, Peek::Whole(data));
         if let Outcome::Accepted { order_id: Some(id) } = &outcome {
             assert_eq!((endpoint, status), (Some(Endpoint::PlaceOrder), StatusCode::OK));
-            assert_eq!(PlacedOrder::parse(data).map(|placed| placed.order_id).as_ref(), Ok(id));
+            assert_eq!(PlacedOrder::parse(data).map(|placed| placed.order_id.into()).as_ref(), Ok(id));
         }
         if endpoint == Some(Endpoint::PlaceOrder) && matches!(outcome, Outcome::Accepted { order_id: None }) {
             panic!("a placement accepted without an identifier");

@@ -125,7 +125,7 @@ fn write(script: &[u8]) -> Written {
                 intents.push((byte >> 3, 1));
                 begun(intents.len() as u64 - 1, 0, byte >> 3)
             }
-            2 => closed(which, last, Outcome::Accepted { order_id: Some(format!("o{which}")) }),
+            2 => closed(which, last, Outcome::Accepted { order_id: Some(format!("o{which}").into()) }),
             3 => closed(which, last, Outcome::Unknown { resend: Resend::AfterAbsence }),
             4 => closed(which, last, Outcome::Rejected),
             5 => {

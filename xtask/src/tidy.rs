@@ -43,6 +43,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("nothing is left unwritten", |_, files| words::unwritten(files)),
     ("no marker of unfinished work", |_, files| markers::check(files)),
     ("no real sleep", |_, files| words::real_sleep(files)),
+    ("stamps are read as stamps", |_, files| words::stamps_among_extensions(files)),
     ("no unsafe code", |_, files| words::unsafe_code(files)),
     ("no path of a machine, no registry host", |_, files| machine_paths::check(files)),
     ("no abandoned crate in the lock file", |_, files| lock_file::check(files)),

@@ -3,7 +3,7 @@ use http_body_util::BodyExt;
 use steadfast::{
     Client, Error, Operation, OrderRequest, Outcome,
     dedup::{Reason, Resolution, Unresolved},
-    ext::IntentId,
+    ext::{IntentId, Stamp},
 };
 use steadfast_spec::{Envelope, PlacedOrder};
 
@@ -57,7 +57,7 @@ async fn send(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> 
             msg: placed.msg,
             resolution: head.extensions.get().cloned(),
         },
-        _ => match head.extensions.get::<Outcome>() {
+        _ => match Outcome::of(&head.extensions) {
             Some(outcome) if !outcome.is_unknown() => Placement::Refused { msg: refusal(head.status, &body) },
             _ => Placement::Unresolved { reason: "answer not understood" },
         },

@@ -165,7 +165,7 @@ mod tests {
         let mut step = |event| drop(registry.step(Duration::ZERO, event));
         step(Event::Begun { attempt, session: Session::default() });
         step(Event::Sent(attempt));
-        let outcome = Outcome::Accepted { order_id: Some(format!("o{}", intent.0)) };
+        let outcome = Outcome::Accepted { order_id: Some(format!("o{}", intent.0).into()) };
         step(Event::Closed { attempt, outcome, answer: Answer::Status(200) });
     }
 

@@ -4,7 +4,11 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
-use steadfast_spec::{BoxError, Failure, Fate, Form, OrderRequest, Outcome, Resend, Spare, ext, find_cause};
+use steadfast_spec::{
+    BoxError, Failure, Fate, Form, OrderRequest, Outcome, Resend, Spare,
+    ext::{self, Stamp},
+    find_cause,
+};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -185,7 +189,7 @@ impl<S> Sender<'_, S> {
     {
         let mut request = head.map(|()| B::from(self.form.clone()));
         let extensions = request.extensions_mut();
-        extensions.insert(ext::Ticket::new(self.ticket.clone()));
+        ext::Ticket::new(self.ticket.clone()).put(extensions);
         if send != Sending::First {
             extensions.insert(AnySession);
         }
@@ -257,7 +261,7 @@ fn plain_fields(form: &[u8]) -> Option<impl Iterator<Item = (&str, &str)>> {
 }
 
 fn deadline(extensions: &http::Extensions) -> Option<Instant> {
-    extensions.get::<ext::Deadline>().map(|deadline| Instant::from_std(deadline.0))
+    ext::Deadline::of(extensions).map(|deadline| Instant::from_std(deadline.0))
 }
 
 /// `None` if the deadline comes first.
@@ -292,8 +296,8 @@ fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answered<RB> {
         Ok(mut response) => {
             let extensions = response.extensions_mut();
             // What a layer below made of a repeat of its own, say, proves nothing of what was sent before it.
-            if !extensions.get::<Outcome>().is_some_and(Outcome::is_unknown) {
-                extensions.insert(Outcome::Unknown { resend: Resend::Never });
+            if !Outcome::of(extensions).is_some_and(Outcome::is_unknown) {
+                Outcome::Unknown { resend: Resend::Never }.put(extensions);
             }
             extensions.insert(unresolved);
             extensions.insert(ext::DoNotRetry);
@@ -315,8 +319,8 @@ fn synthesized<RB>(order_id: &str, how: &'static str, resolution: Resolution) ->
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(HeaderName::from_static(RESOLUTION_HEADER), HeaderValue::from_static(how));
-    let outcome = Outcome::Accepted { order_id: Some(order_id.to_owned()) };
-    response.extensions_mut().insert(outcome);
+    let outcome = Outcome::Accepted { order_id: Some(order_id.into()) };
+    outcome.put(response.extensions_mut());
     response.extensions_mut().insert(resolution);
     response
 }
@@ -423,7 +427,7 @@ mod tests {
                 response.extensions_mut().insert(outcome);
             }
             let answer = in_doubt(Ok(response), Unresolved::new(Reason::Budget, Vec::new())).unwrap();
-            assert_eq!(answer.extensions().get(), Some(&told));
+            assert_eq!(Outcome::of(answer.extensions()), Some(&told));
         }
     }
 }

@@ -4,7 +4,11 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use steadfast_spec::{BoxError, Endpoint, Lane, OrderRecord, Route, ext, parse_order_list};
+use steadfast_spec::{
+    BoxError, Endpoint, Lane, OrderRecord, Route,
+    ext::{self, Stamp},
+    parse_order_list,
+};
 use tower_service::Service;
 
 use crate::{
@@ -61,19 +65,21 @@ impl Template {
         if let Some(OwnToken { authorization, generation, .. }) = own {
             request.headers_mut().insert(header::AUTHORIZATION, authorization);
             request.extensions_mut().insert(ext::OwnAuthorization);
-            generation.map(|generation| request.extensions_mut().insert(generation));
+            if let Some(generation) = generation {
+                generation.put(request.extensions_mut());
+            }
         } else if let Some(authorization) = account.authorization() {
             request.headers_mut().insert(header::AUTHORIZATION, authorization);
         }
         let extensions = request.extensions_mut();
-        extensions.insert(self.route.clone());
+        self.route.clone().put(extensions);
         extensions.insert(match purpose {
             Purpose::Baseline | Purpose::Verification | Purpose::OwnSession => Lane::Verification,
             Purpose::Watch => Lane::Bulk,
         });
         extensions.insert(account.name().clone());
         let ticket = Ticket { account: account.clone(), purpose: TicketFor::Read(read) };
-        extensions.insert(ext::Ticket::new(Arc::new(ticket)));
+        ext::Ticket::new(Arc::new(ticket)).put(extensions);
         request
     }
 }

@@ -10,7 +10,11 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Class, Failure, Fate, Outcome, Resend, ext, find_cause, outcome_of_status};
+use steadfast_spec::{
+    BoxError, Class, Failure, Fate, Outcome, Resend,
+    ext::{self, Stamp},
+    find_cause, outcome_of_status,
+};
 use tokio::time::{Instant, Timeout, error::Elapsed, timeout};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -54,7 +58,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// use http::{Request, Response};
 /// use http_body_util::{BodyExt, Full};
 /// use steadfast_dedup::{GuardedBody, Ledger, SendGuardLayer, Settings};
-/// use steadfast_spec::{BoxError, ext::SendStamp};
+/// use steadfast_spec::{
+///     BoxError,
+///     ext::{SendStamp, Stamp},
+/// };
 /// use tower::{ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -63,7 +70,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// let service = ServiceBuilder::new()
 ///     .layer(SendGuardLayer::new(&ledger))
 ///     .service(service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
-///         let stamp = request.extensions().get::<SendStamp>().cloned().ok_or("no stamp")?;
+///         let stamp = SendStamp::of(request.extensions()).cloned().ok_or("no stamp")?;
 ///         assert!(stamp.get().is_none(), "nothing has left yet");
 ///         // A transport polls the body: that is the send.
 ///         let body = request.into_body().collect().await?.to_bytes();
@@ -143,7 +150,7 @@ where
         let polled = own || !request.body().is_end_stream() || is_change(&request);
         let stamp = polled.then(ext::SendStamp::new);
         if let Some(stamp) = &stamp {
-            request.extensions_mut().insert(stamp.clone());
+            stamp.clone().put(request.extensions_mut());
         }
         let session = self
             .salt
@@ -211,7 +218,7 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
             // An order is sent only when it has an intent.
             let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
             let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
-            let send_by = extensions.get::<ext::SendBy>().map(|send_by| Instant::from_std(send_by.0));
+            let send_by = ext::SendBy::of(extensions).map(|send_by| Instant::from_std(send_by.0));
             let order = Some(SealedOrder { account: ticket.account.clone(), attempt, send_by, run: *run });
             Ok(Entered { order, durable })
         }
@@ -331,7 +338,7 @@ impl OpenAttempt {
         match answer {
             Ok(response) => {
                 let status = response.status();
-                let outcome = response.extensions().get::<Outcome>().cloned();
+                let outcome = Outcome::of(response.extensions()).cloned();
                 let outcome = outcome.unwrap_or_else(|| outcome_of_status(Class::VerifyFirst, status));
                 // Only a 200 bears the mark: every other status is judged by itself.
                 let denied = response.extensions().get::<ext::ErrorEnvelope>().is_some();

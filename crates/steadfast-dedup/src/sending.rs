@@ -112,7 +112,7 @@ impl Registry {
                 if sent.is_none() {
                     self.mark_sent(attempt, assumed);
                 }
-                self.acknowledge(attempt, sent.unwrap_or(assumed), order_id.into(), out);
+                self.acknowledge(attempt, sent.unwrap_or(assumed), order_id, out);
             }
             outcome => {
                 if sent.is_none() {

@@ -9,7 +9,10 @@ use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use steadfast_spec::{ext, parse_order_list};
+use steadfast_spec::{
+    ext::{self, Stamp},
+    parse_order_list,
+};
 
 use crate::{
     account::Account,
@@ -47,8 +50,7 @@ impl Listener {
         // The guard of a ledger with a journal knows the session by another name.
         let extensions = response.extensions();
         let hashed = extensions.get::<Session>().copied();
-        self.session =
-            hashed.unwrap_or_else(|| Session::new(extensions.get::<ext::TokenGeneration>().copied()));
+        self.session = hashed.unwrap_or_else(|| Session::new(ext::TokenGeneration::of(extensions).copied()));
         (listed && plain && fresh).then_some(self)
     }
 

@@ -3,7 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use http::{Extensions, Method, Request};
-use steadfast_spec::{Endpoint, ext};
+use steadfast_spec::{
+    Endpoint,
+    ext::{self, Stamp},
+};
 
 use crate::{
     account::Account,
@@ -41,7 +44,7 @@ impl Ticket {
 
     /// The ticket of a request, if it has one.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
-        extensions.get().and_then(ext::Ticket::get)
+        ext::Ticket::of(extensions).and_then(ext::Ticket::get)
     }
 
     /// The order's intent, once it has one.
@@ -63,7 +66,7 @@ impl Ticket {
 
 /// True for `POST /api/oms/place-order`: by its route, or by its path where no layer has set one.
 pub(crate) fn is_place_order<B>(request: &Request<B>) -> bool {
-    match request.extensions().get::<ext::Route>() {
+    match ext::Route::of(request.extensions()) {
         Some(route) => route.endpoint == Some(Endpoint::PlaceOrder),
         None => request.method() == Method::POST && request.uri().path().ends_with(PLACE_ORDER),
     }
@@ -71,13 +74,13 @@ pub(crate) fn is_place_order<B>(request: &Request<B>) -> bool {
 
 /// True for a change of an order, where a layer has said so; its path is not shown.
 pub(crate) fn is_change<B>(request: &Request<B>) -> bool {
-    let route = request.extensions().get::<ext::Route>();
+    let route = ext::Route::of(request.extensions());
     route.is_some_and(|route| route.endpoint == Some(Endpoint::ModifyOrder))
 }
 
 /// True for `GET /api/oms/orders`, whoever asks and with whatever query.
 pub(crate) fn is_order_list<B>(request: &Request<B>) -> bool {
-    match request.extensions().get::<ext::Route>() {
+    match ext::Route::of(request.extensions()) {
         Some(route) => route.endpoint == Some(Endpoint::Orders),
         None => request.method() == Method::GET && request.uri().path().ends_with(ORDERS),
     }

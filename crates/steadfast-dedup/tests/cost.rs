@@ -57,7 +57,7 @@ impl<B: Body<Data = Bytes> + Unpin> Service<Request<B>> for Gateway {
             // Unique by its address in time: the books must not see one identifier twice.
             static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
             let id = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let outcome = Outcome::Accepted { order_id: Some(id.to_string()) };
+            let outcome = Outcome::Accepted { order_id: Some(id.to_string().into()) };
             response.extensions_mut().insert(outcome);
         }
         ready(Ok(response))
@@ -96,8 +96,8 @@ where
     (per_call(allocations), per_call(took.as_secs_f64() * 1e9))
 }
 
-/// A little above where it stands: 15.5 in a debug build, where each half marks its place; the design asks for 3.
-const ALLOWED: f64 = 16.5;
+/// A little above where it stands, which is 9.5; the design asks for 3.
+const ALLOWED: f64 = 10.0;
 
 #[tokio::test]
 async fn an_order_without_doubt_costs_little() {

@@ -6,7 +6,10 @@ use std::{
 };
 
 use http::{Request, Response, header::HOST};
-use steadfast_spec::{BoxError, Lane, Routes, ext};
+use steadfast_spec::{
+    BoxError, Lane, Routes,
+    ext::{self, Stamp},
+};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -138,11 +141,11 @@ static UNNAMED: LazyLock<ext::Account> = LazyLock::new(ext::Account::default);
 
 /// The instant by which a request must have left.
 fn send_by(extensions: &http::Extensions) -> Option<Instant> {
-    let send_by = extensions.get::<ext::SendBy>().map(|send_by| send_by.0);
+    let send_by = ext::SendBy::of(extensions).map(|send_by| send_by.0);
     // What leaves at the instant by which it must be answered is too late.
     let before =
         |deadline: &ext::Deadline| deadline.0.checked_sub(Duration::from_nanos(1)).unwrap_or(deadline.0);
-    let deadline = extensions.get().map(before);
+    let deadline = ext::Deadline::of(extensions).map(before);
     send_by.into_iter().chain(deadline).min().map(Instant::from_std)
 }
 

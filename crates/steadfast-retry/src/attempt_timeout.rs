@@ -9,7 +9,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Routes, ext};
+use steadfast_spec::{
+    BoxError, Endpoint, Failure, Fate, Routes,
+    ext::{self, Stamp},
+};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -139,11 +142,11 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::AttemptTimeout.pass(request.extensions_mut());
         let now = Instant::now();
-        let deadline = request.extensions().get::<ext::Deadline>().map(|d| Instant::from_std(d.0));
+        let deadline = ext::Deadline::of(request.extensions()).map(|d| Instant::from_std(d.0));
         let until = now.checked_add(self.settings.timeout).unwrap_or_else(|| now + FOREVER);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         // The transport never polls a body that has nothing to give, so its stamp stays blank although it left.
-        let stamp = request.extensions().get::<ext::SendStamp>().filter(|_| !request.body().is_end_stream());
+        let stamp = ext::SendStamp::of(request.extensions()).filter(|_| !request.body().is_end_stream());
         ResponseFuture {
             endpoint: Routes::of(&request).endpoint,
             stamp: stamp.cloned(),

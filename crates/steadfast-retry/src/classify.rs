@@ -8,7 +8,11 @@ use bytes::Bytes;
 use http::{Request, Response, response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Endpoint, Outcome, Peek, Routes, ext, outcome_of};
+use steadfast_spec::{
+    BoxError, Endpoint, Outcome, Peek, Routes,
+    ext::{self, Stamp},
+    outcome_of,
+};
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Span;
@@ -38,7 +42,7 @@ use crate::{
 /// ```
 /// use http_body_util::{BodyExt, Full};
 /// use steadfast_retry::ClassifyLayer;
-/// use steadfast_spec::Outcome;
+/// use steadfast_spec::{Outcome, ext::Stamp};
 /// use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -51,7 +55,7 @@ use crate::{
 ///
 /// let order = http::Request::post("https://host/v2/api/oms/place-order").body(Full::default())?;
 /// let response = service.oneshot(order).await?;
-/// assert_eq!(response.extensions().get(), Some(&Outcome::Accepted { order_id: Some("7".into()) }));
+/// assert_eq!(Outcome::of(response.extensions()), Some(&Outcome::Accepted { order_id: Some("7".into()) }));
 /// // The caller still reads the whole body.
 /// assert!(response.into_body().collect().await?.to_bytes().ends_with(b"}}"));
 /// # Ok(())
@@ -172,7 +176,7 @@ where
 
 fn answer<R>(span: &Span, mut head: response::Parts, outcome: Outcome, body: R) -> Response<R> {
     span::record_answer(span, head.status, &outcome);
-    head.extensions.insert(outcome);
+    outcome.put(&mut head.extensions);
     Response::from_parts(head, body)
 }
 

@@ -1,7 +1,11 @@
 use std::fmt;
 
 use http::Response;
-use steadfast_spec::{BoxError, Class, Failure, Outcome, RetryAfter, ext, outcome_of_status};
+use steadfast_spec::{
+    BoxError, Class, Failure, Outcome, RetryAfter,
+    ext::{self, Stamp},
+    outcome_of_status,
+};
 
 use crate::{Ending, RetriesEnded, Seen};
 
@@ -18,9 +22,7 @@ impl Last {
         match result {
             Ok(response) => {
                 let status = response.status();
-                let outcome = response
-                    .extensions()
-                    .get::<Outcome>()
+                let outcome = Outcome::of(response.extensions())
                     .cloned()
                     .unwrap_or_else(|| outcome_of_status(class, status));
                 Self {

@@ -16,7 +16,7 @@
 //!
 //! use http_body_util::Full;
 //! use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, Jitter, RetryPolicy};
-//! use steadfast_spec::Outcome;
+//! use steadfast_spec::{Outcome, ext::Stamp};
 //! use tokio::time::Instant;
 //! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 //!
@@ -44,7 +44,7 @@
 //! // An order may have been placed, so it is never sent again from here.
 //! let order = http::Request::post("https://host/v2/api/oms/place-order").body(Full::from("symId=x"))?;
 //! let response = stack.oneshot(order).await?;
-//! assert!(response.extensions().get::<Outcome>().is_some_and(Outcome::is_unknown));
+//! assert!(Outcome::of(response.extensions()).is_some_and(Outcome::is_unknown));
 //! assert_eq!(sends.load(Ordering::Relaxed), 1);
 //! # Ok(())
 //! # }

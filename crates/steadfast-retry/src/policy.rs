@@ -13,7 +13,10 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use steadfast_spec::{BoxError, Class, Routes, Spare, ext};
+use steadfast_spec::{
+    BoxError, Class, Routes, Spare,
+    ext::{self, Stamp},
+};
 use tokio::time::Instant;
 use tower::retry::{Policy, budget::Budget};
 
@@ -204,8 +207,8 @@ impl RetryPolicy {
         let now = Instant::now();
         let until = |instant: Instant| instant.saturating_duration_since(now);
         Left {
-            deadline: extensions.get::<ext::Deadline>().map(|d| until(Instant::from_std(d.0))),
-            send_by: extensions.get::<ext::SendBy>().map(|d| until(Instant::from_std(d.0))),
+            deadline: ext::Deadline::of(extensions).map(|d| until(Instant::from_std(d.0))),
+            send_by: ext::SendBy::of(extensions).map(|d| until(Instant::from_std(d.0))),
             permit: self.settings.predict.as_ref().and_then(|predict| predict(extensions)).map(until),
         }
     }

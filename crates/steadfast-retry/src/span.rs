@@ -1,7 +1,7 @@
 use std::{error::Error, sync::LazyLock};
 
 use http::{Request, StatusCode, Uri, uri::Scheme};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Routes};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Routes, ext::Stamp};
 use tracing::{
     Span,
     field::{Empty, display},
@@ -15,7 +15,7 @@ use crate::{ResendCount, Sends};
 /// reason there is no `url.full`, which the conventions ask for.
 pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>) -> Span {
     let (method, uri) = (request.method().as_str(), request.uri());
-    let sends = request.extensions().get::<Sends>();
+    let sends = Sends::of(request.extensions());
     // Looked for only if somebody looks at the span.
     let template = || sends.map_or_else(|| shown_template(uri), Sends::template);
     let span = tracing::info_span!(

@@ -1,4 +1,4 @@
-use std::{error::Error, fmt};
+use std::{borrow::Cow, error::Error, fmt, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -135,14 +135,14 @@ impl PlacedOrder {
     /// non-empty `orderId`.
     pub fn parse(body: &[u8]) -> Result<Self, EnvelopeError> {
         let wire = PlacedWire::read(body)?;
-        let order_id = order_id(wire.order_id).ok_or(EnvelopeError::UnexpectedPayload)?;
+        let order_id = order_id(wire.order_id).ok_or(EnvelopeError::UnexpectedPayload)?.into_owned();
         let msg = wire.msg.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         Ok(Self { order_id, msg })
     }
 
     /// The identifier alone, of the same answers.
-    pub(crate) fn id_of(body: &[u8]) -> Option<String> {
-        order_id(PlacedWire::read(body).ok()?.order_id)
+    pub(crate) fn id_of(body: &[u8]) -> Option<Arc<str>> {
+        order_id(PlacedWire::read(body).ok()?.order_id).map(Arc::from)
     }
 }
 
@@ -173,12 +173,14 @@ pub(crate) fn read_object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 }
 
 /// An order identifier, written as a string or as an integer; `None` if it is anything else, or empty.
-pub(crate) fn order_id(raw: &RawValue) -> Option<String> {
+pub(crate) fn order_id(raw: &RawValue) -> Option<Cow<'_, str>> {
     let text = raw.get();
-    if let Ok(id) = serde_json::from_str::<String>(text) {
+    // Only one with something escaped in it has to be copied to be read.
+    let id = serde_json::from_str::<&str>(text).map(Cow::Borrowed);
+    if let Ok(id) = id.or_else(|_| serde_json::from_str::<String>(text).map(Cow::Owned)) {
         return (!id.trim().is_empty()).then_some(id);
     }
-    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.to_owned())
+    text.bytes().all(|b| b.is_ascii_digit()).then_some(Cow::Borrowed(text))
 }
 
 #[cfg(test)]

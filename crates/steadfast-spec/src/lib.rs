@@ -70,6 +70,7 @@ mod route;
 mod scope;
 mod sends;
 mod spare;
+mod stamps;
 mod sym_id;
 mod token;
 mod zone;

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// What an answer, or the lack of one, proves about a request.
 ///
@@ -16,7 +16,7 @@ pub enum Outcome {
     /// The service accepted the request.
     Accepted {
         /// The order's identifier, for `POST /api/oms/place-order` only.
-        order_id: Option<String>,
+        order_id: Option<Arc<str>>,
     },
     /// Nobody on this side knows whether the service executed the request.
     Unknown {

@@ -2,6 +2,8 @@ use std::fmt;
 
 use http::Extensions;
 
+use crate::ext::Stamp;
+
 /// A layer's place in the stack, outermost first.
 ///
 /// The order is not a matter of taste: what may send a request more than once stands outside of what must hold for
@@ -95,8 +97,8 @@ impl Place {
     pub fn pass(self, request: &mut Extensions) {
         if cfg!(debug_assertions) {
             self.check(request);
-            let passed = request.get::<Passed>().map_or(0, |passed| passed.0);
-            request.insert(Passed(passed | self.bit()));
+            let passed = Passed::of(request).map_or(0, |passed| passed.0);
+            Passed(passed | self.bit()).put(request);
         }
     }
 
@@ -108,7 +110,7 @@ impl Place {
     #[inline]
     pub fn check(self, request: &Extensions) {
         if cfg!(debug_assertions) {
-            let passed = request.get::<Passed>().map_or(0, |passed| passed.0);
+            let passed = Passed::of(request).map_or(0, |passed| passed.0);
             let wrong = Self::ALL.into_iter().find(|place| *place > self && passed & place.bit() != 0);
             if let Some(outer) = wrong {
                 panic!(
@@ -123,7 +125,7 @@ impl Place {
     #[inline]
     pub fn leave(request: &mut Extensions) {
         if cfg!(debug_assertions) {
-            request.remove::<Passed>();
+            Passed::remove(request);
         }
     }
 

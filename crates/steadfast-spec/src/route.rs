@@ -3,7 +3,11 @@ use std::sync::{Arc, LazyLock};
 use http::{Method, Request};
 use percent_encoding::percent_decode_str;
 
-use crate::{AuthKind, Class, Endpoint, InvalidOperation, Lane, Zone, base_url::has_dots, ext};
+use crate::{
+    AuthKind, Class, Endpoint, InvalidOperation, Lane, Zone,
+    base_url::has_dots,
+    ext::{self, Stamp},
+};
 
 /// The paths of the endpoints whose paths the specification does not show.
 ///
@@ -185,7 +189,7 @@ impl Routes {
     #[must_use]
     pub fn of<B>(request: &Request<B>) -> ext::Route {
         static DEFAULT: LazyLock<Routes> = LazyLock::new(Routes::default);
-        if let Some(route) = request.extensions().get::<ext::Route>() {
+        if let Some(route) = ext::Route::of(request.extensions()) {
             return Arc::clone(route);
         }
         let (method, path) = (request.method(), request.uri().path());

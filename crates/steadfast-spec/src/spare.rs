@@ -3,10 +3,8 @@ use std::fmt;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
 use crate::{
-    ext::{
-        Account, Deadline, HeadOfLane, IntentId, Lane, ResendCount, Route, SendBy, SendStamp, Sends, Ticket,
-    },
-    place::Passed,
+    ext::{Account, HeadOfLane, IntentId, Lane, ResendCount, Route, SendStamp, Stamp},
+    stamps::Stamps,
 };
 
 /// How many headers are held by value: a `Content-Type`, and one of the caller's own.
@@ -45,6 +43,7 @@ pub struct Spare {
 }
 
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "nearly every request is light, and is to cost no box")]
 enum Maps {
     Light(Light),
     Whole { headers: HeaderMap, extensions: Extensions },
@@ -53,17 +52,12 @@ enum Maps {
 #[derive(Clone, Default)]
 struct Light {
     headers: [Option<(HeaderName, HeaderValue)>; FEW],
-    route: Option<Route>,
-    deadline: Option<Deadline>,
-    send_by: Option<SendBy>,
+    stamps: Option<Stamps>,
     account: Option<Account>,
     lane: Option<Lane>,
     intent: Option<IntentId>,
-    ticket: Option<Ticket>,
-    sends: Option<Sends>,
     resends: Option<ResendCount>,
     head_of_lane: Option<HeadOfLane>,
-    passed: Option<Passed>,
 }
 
 impl Spare {
@@ -72,7 +66,7 @@ impl Spare {
     pub fn of<B>(request: &Request<B>) -> Self {
         Self::light(request).unwrap_or_else(|| {
             let (headers, mut extensions) = (request.headers().clone(), request.extensions().clone());
-            extensions.remove::<SendStamp>();
+            SendStamp::remove(&mut extensions);
             Self::new(request, Maps::Whole { headers, extensions })
         })
     }
@@ -93,8 +87,8 @@ impl Spare {
     #[must_use]
     pub fn route(&self) -> Option<&Route> {
         match &self.maps {
-            Maps::Light(light) => light.route.as_ref(),
-            Maps::Whole { extensions, .. } => extensions.get(),
+            Maps::Light(light) => light.stamps.as_ref().and_then(Stamps::get),
+            Maps::Whole { extensions, .. } => Stamp::of(extensions),
         }
     }
 
@@ -148,17 +142,12 @@ impl Light {
         // Those that every call has come first.
         let mut light = Self {
             headers: Default::default(),
-            route: take(extensions, &mut left),
-            deadline: take(extensions, &mut left),
-            ticket: take(extensions, &mut left),
-            sends: take(extensions, &mut left),
-            send_by: take(extensions, &mut left),
+            stamps: take(extensions, &mut left).map(|stamps: Stamps| stamps.of_next_send()),
             account: take(extensions, &mut left),
             lane: take(extensions, &mut left),
             intent: take(extensions, &mut left),
             resends: take(extensions, &mut left),
             head_of_lane: take(extensions, &mut left),
-            passed: take(extensions, &mut left),
         };
         for (place, (name, value)) in light.headers.iter_mut().zip(request.headers()) {
             *place = Some((name.clone(), value.clone()));
@@ -176,17 +165,12 @@ impl Light {
             request.headers_mut().append(name, value);
         }
         let extensions = request.extensions_mut();
-        put(extensions, self.route);
-        put(extensions, self.deadline);
-        put(extensions, self.ticket);
-        put(extensions, self.sends);
-        put(extensions, self.send_by);
+        put(extensions, self.stamps);
         put(extensions, self.account);
         put(extensions, self.lane);
         put(extensions, self.intent);
         put(extensions, self.resends);
         put(extensions, self.head_of_lane);
-        put(extensions, self.passed);
     }
 }
 
@@ -198,7 +182,10 @@ mod tests {
     use http::header::{ACCEPT, COOKIE};
 
     use super::*;
-    use crate::{Endpoint, Place, Route as Facts};
+    use crate::{
+        Endpoint, Place, Route as Facts,
+        ext::{Deadline, SendBy, Sends, Ticket},
+    };
 
     /// A request with all that can be held by value.
     fn of_a_call() -> Request<()> {
@@ -209,14 +196,14 @@ mod tests {
         request.headers_mut().append(COOKIE, HeaderValue::from_static("one"));
         request.headers_mut().append(COOKIE, secret);
         let extensions = request.extensions_mut();
-        extensions.insert(Route::new(Facts::new(Endpoint::Orders)));
-        extensions.insert(Deadline(Instant::now()));
-        extensions.insert(SendBy(Instant::now()));
+        Route::new(Facts::new(Endpoint::Orders)).put(extensions);
+        Deadline(Instant::now()).put(extensions);
+        SendBy(Instant::now()).put(extensions);
         extensions.insert(Account::new("desk"));
         extensions.insert(Lane::Critical);
         extensions.insert(IntentId::new("7"));
-        extensions.insert(Ticket::new(Arc::new("inner half")));
-        extensions.insert(Sends::new("/api/oms/orders"));
+        Ticket::new(Arc::new("inner half")).put(extensions);
+        Sends::new("/api/oms/orders").put(extensions);
         extensions.insert(ResendCount(2));
         extensions.insert(HeadOfLane);
         Place::Route.pass(extensions);
@@ -232,44 +219,52 @@ mod tests {
         assert!(repeat.headers().get_all(COOKIE).iter().any(HeaderValue::is_sensitive));
         let (first, repeat) = (first.extensions(), repeat.extensions());
         assert_eq!(repeat.len(), first.len());
-        assert_eq!(repeat.get::<Deadline>(), first.get());
-        assert_eq!(repeat.get::<SendBy>(), first.get());
+        assert_eq!(Deadline::of(repeat), Deadline::of(first));
+        assert_eq!(SendBy::of(repeat), SendBy::of(first));
         assert_eq!(repeat.get::<Account>(), first.get());
         assert_eq!(repeat.get::<Lane>(), first.get());
         assert_eq!(repeat.get::<IntentId>(), first.get());
         assert_eq!(repeat.get::<ResendCount>(), first.get());
         assert_eq!(repeat.get::<HeadOfLane>(), first.get());
-        assert_eq!(repeat.get::<Route>().map(|route| route.endpoint), Some(Some(Endpoint::Orders)));
-        assert_eq!(repeat.get::<Ticket>().and_then(Ticket::get), Some(&"inner half"));
-        let counted = repeat.get::<Sends>().map(Sends::begin);
-        assert_eq!(
-            (counted, first.get::<Sends>().map(Sends::begin)),
-            (Some(0), Some(1)),
-            "they count together"
-        );
+        assert_eq!(Route::of(repeat).map(|route| route.endpoint), Some(Some(Endpoint::Orders)));
+        assert_eq!(Ticket::of(repeat).and_then(Ticket::get), Some(&"inner half"));
+        let counted = Sends::of(repeat).map(Sends::begin);
+        assert_eq!((counted, Sends::of(first).map(Sends::begin)), (Some(0), Some(1)), "they count together");
     }
 
     #[test]
     fn with_anything_else_in_it_a_request_is_copied_whole() {
         let mut named = of_a_call();
         named.extensions_mut().insert("the caller's own");
+        // Read as a stamp, and still an entry of its own for whoever looks for one.
+        let mut dated = of_a_call();
+        dated.extensions_mut().insert(Deadline(Instant::now()));
         let mut crowded = of_a_call();
         crowded.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
-        for first in [named, crowded] {
+        for first in [named, dated, crowded] {
             assert!(Spare::light(&first).is_none());
             let repeat = Spare::of(&first).with(());
             assert_eq!(repeat.headers(), first.headers());
             assert_eq!(repeat.extensions().len(), first.extensions().len());
             assert_eq!(repeat.extensions().get::<&str>(), first.extensions().get());
+            assert_eq!(Deadline::of(repeat.extensions()), Deadline::of(first.extensions()));
         }
     }
 
     #[test]
     fn a_stamp_stays_with_its_send() {
-        let mut first = of_a_call();
-        first.extensions_mut().insert(SendStamp::new());
-        let repeat = Spare::of(&first).with(());
-        assert!(repeat.extensions().get::<SendStamp>().is_none());
-        assert_eq!(repeat.extensions().len() + 1, first.extensions().len());
+        let mut light = of_a_call();
+        SendStamp::new().put(light.extensions_mut());
+        assert!(Spare::light(&light).is_some());
+        let mut whole = light.clone();
+        whole.extensions_mut().insert("the caller's own");
+        let mut foreign = of_a_call();
+        foreign.extensions_mut().insert(SendStamp::new());
+        for first in [light, whole, foreign] {
+            let repeat = Spare::of(&first).with(());
+            assert!(SendStamp::of(first.extensions()).is_some());
+            assert!(SendStamp::of(repeat.extensions()).is_none());
+            assert!(Ticket::of(repeat.extensions()).is_some());
+        }
     }
 }

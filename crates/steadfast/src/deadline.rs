@@ -21,7 +21,7 @@ use std::{
 };
 
 use http::{Extensions, Request};
-use steadfast_spec::ext;
+use steadfast_spec::ext::{self, Stamp};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -34,7 +34,7 @@ use tower_service::Service;
 /// use std::time::Duration;
 ///
 /// use http::{Request, Response};
-/// use steadfast::{BoxError, deadline::DeadlineLayer, ext};
+/// use steadfast::{BoxError, deadline::DeadlineLayer, ext::{self, Stamp}};
 /// use tower::{ServiceBuilder, ServiceExt, service_fn};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -42,8 +42,8 @@ use tower_service::Service;
 /// let service = ServiceBuilder::new()
 ///     .layer(DeadlineLayer::new(Duration::from_secs(120)).send_by(Duration::from_secs(15)))
 ///     .service(service_fn(async |request: Request<()>| {
-///         let deadline = request.extensions().get::<ext::Deadline>().ok_or("no deadline")?;
-///         let send_by = request.extensions().get::<ext::SendBy>().ok_or("no send-by")?;
+///         let deadline = ext::Deadline::of(request.extensions()).ok_or("no deadline")?;
+///         let send_by = ext::SendBy::of(request.extensions()).ok_or("no send-by")?;
 ///         Ok::<_, BoxError>(Response::new(deadline.0 - send_by.0))
 ///     }));
 /// let response = service.oneshot(Request::new(())).await?;
@@ -83,15 +83,15 @@ impl DeadlineLayer {
     pub(crate) fn stamp(&self, extensions: &mut Extensions) {
         let now = Instant::now().into_std();
         // A duration beyond what an instant can hold is no deadline.
-        if extensions.get::<ext::Deadline>().is_none()
+        if ext::Deadline::of(extensions).is_none()
             && let Some(deadline) = now.checked_add(self.deadline)
         {
-            extensions.insert(ext::Deadline(deadline));
+            ext::Deadline(deadline).put(extensions);
         }
-        if extensions.get::<ext::SendBy>().is_none()
+        if ext::SendBy::of(extensions).is_none()
             && let Some(send_by) = self.send_by.and_then(|wait| now.checked_add(wait))
         {
-            extensions.insert(ext::SendBy(send_by));
+            ext::SendBy(send_by).put(extensions);
         }
     }
 }
@@ -150,13 +150,13 @@ mod tests {
         let now = Instant::now().into_std();
 
         let stamped = layer.layer(echo()).oneshot(Request::new(())).await.unwrap();
-        assert_eq!(stamped.extensions().get(), Some(&ext::Deadline(now + Duration::from_secs(120))));
-        assert_eq!(stamped.extensions().get(), Some(&ext::SendBy(now + Duration::from_secs(15))));
+        assert_eq!(Stamp::of(stamped.extensions()), Some(&ext::Deadline(now + Duration::from_secs(120))));
+        assert_eq!(Stamp::of(stamped.extensions()), Some(&ext::SendBy(now + Duration::from_secs(15))));
 
         let own = ext::Deadline(now + Duration::from_secs(1));
         let mut request = Request::new(());
         request.extensions_mut().insert(own);
         let stamped = layer.layer(echo()).oneshot(request).await.unwrap();
-        assert_eq!(stamped.extensions().get(), Some(&own));
+        assert_eq!(Stamp::of(stamped.extensions()), Some(&own));
     }
 }

@@ -5,7 +5,7 @@ use steadfast_auth::AuthError;
 use steadfast_dedup::{OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
-use steadfast_spec::{BoxError, Failure, Outcome, Resend, RetryAfter, find_cause};
+use steadfast_spec::{BoxError, Failure, Outcome, Resend, RetryAfter, ext::Stamp, find_cause};
 use tokio::time::Instant;
 
 /// Why a call of the [`Client`](crate::Client) did not succeed.
@@ -96,7 +96,7 @@ impl Error {
     /// An answer that is not a success, by its status and what the layers wrote beside it.
     pub(crate) fn of_answer(parts: &http::response::Parts, message: Option<String>) -> Self {
         // Long answers are accepted by their status; one that turns out not to be a success proves nothing.
-        let outcome = match parts.extensions.get() {
+        let outcome = match Stamp::of(&parts.extensions) {
             Some(outcome) if parts.status != StatusCode::OK => Outcome::clone(outcome),
             _ => Outcome::Unknown { resend: Resend::Never },
         };

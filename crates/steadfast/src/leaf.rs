@@ -45,7 +45,10 @@ use hyper_util::client::legacy::{
     connect::{CaptureConnection, Connect, capture_connection},
 };
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Failure, Fate, ext};
+use steadfast_spec::{
+    BoxError, Failure, Fate,
+    ext::{self, Stamp},
+};
 use tokio::time::Instant;
 use tower_service::Service;
 
@@ -116,7 +119,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
         // Whoever is further out and wants to know shares the stamp; without one, the leaf keeps its own.
-        let shared = || request.extensions().get::<ext::SendStamp>().cloned().unwrap_or_default();
+        let shared = || ext::SendStamp::of(request.extensions()).cloned().unwrap_or_default();
         let stamp = (!request.body().is_end_stream()).then(shared);
         let mut request = request.map(|body| StampedBody { body, stamp: stamp.clone() });
         let connection = capture_connection(&mut request);

@@ -25,7 +25,10 @@ use std::{
 
 use http::{HeaderValue, Method, Request, header};
 use pin_project_lite::pin_project;
-use steadfast_spec::{BaseUrl, BoxError, Endpoint, Failure, Form, Route as RouteFacts, Routes, ext};
+use steadfast_spec::{
+    BaseUrl, BoxError, Endpoint, Failure, Form, Route as RouteFacts, Routes,
+    ext::{self, Stamp},
+};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -42,7 +45,8 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 /// ```
 /// use http::{Request, Response};
 /// use steadfast::{
-///     BoxError, ext,
+///     BoxError,
+///     ext::{self, Stamp},
 ///     route::RouteLayer,
 ///     spec::{Endpoint, Routes},
 /// };
@@ -53,7 +57,7 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 /// let service = ServiceBuilder::new()
 ///     .layer(RouteLayer::new("https://api.example/v2".parse()?, Routes::default()))
 ///     .service(service_fn(async |request: Request<()>| {
-///         let route = request.extensions().get::<ext::Route>().ok_or("no route")?;
+///         let route = ext::Route::of(request.extensions()).ok_or("no route")?;
 ///         Ok::<_, BoxError>(Response::new(route.endpoint))
 ///     }));
 ///
@@ -139,7 +143,7 @@ impl Table {
             }
         }
         let extensions = request.extensions_mut();
-        extensions.insert::<ext::Route>(route);
+        route.put(extensions);
         if let Some(account) = &self.account
             && extensions.get::<ext::Account>().is_none()
         {
@@ -275,7 +279,7 @@ mod tests {
     #[tokio::test]
     async fn a_known_path_gets_its_route_and_a_post_its_content_type() {
         let request = routed(request(Method::POST, "/api/oms/place-order")).await.unwrap();
-        let route = request.extensions().get::<ext::Route>().unwrap();
+        let route = ext::Route::of(request.extensions()).unwrap();
         assert_eq!((route.class, route.zones.as_slice()), (Class::VerifyFirst, &[Zone::PLACE_ORDER][..]));
         assert_eq!(request.headers()[header::CONTENT_TYPE], FORM);
     }
@@ -283,7 +287,7 @@ mod tests {
     #[tokio::test]
     async fn an_unknown_path_falls_under_the_strictest_zone() {
         let request = routed(request(Method::POST, "/api/new")).await.unwrap();
-        let route = request.extensions().get::<ext::Route>().unwrap();
+        let route = ext::Route::of(request.extensions()).unwrap();
         assert_eq!((route.class, route.zones.as_slice()), (Class::OnlyIfNotExecuted, &[Zone::GENERAL][..]));
     }
 

@@ -13,7 +13,10 @@ use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
 use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Settings};
 use steadfast_limit::{Account, ApiKeyName, RateLimitLayer, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, RetryPolicy, TimedBody};
-use steadfast_spec::{BaseUrl, BoxError, Routes, ext};
+use steadfast_spec::{
+    BaseUrl, BoxError, Routes,
+    ext::{self, Stamp},
+};
 use tokio::time::Instant;
 use tower::{Service, ServiceBuilder, util::BoxCloneSyncService};
 
@@ -279,7 +282,7 @@ impl Stack {
         let (limiter, address, name) = (self.limiter.clone(), self.local_address, self.api_key_name.clone());
         let authority = self.base.uri().authority().map(ToString::to_string).unwrap_or_default();
         move |request| {
-            let route = request.get::<ext::Route>()?;
+            let route = ext::Route::of(request)?;
             let lane = request.get().copied().unwrap_or(route.lane);
             let account = request.get().cloned().unwrap_or_default();
             let keys = limiter.keys_from(&authority, address, &account);

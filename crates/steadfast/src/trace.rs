@@ -31,7 +31,10 @@ use std::{
 
 use http::{Request, Response, StatusCode, Uri};
 use steadfast_retry::{Sends, error_type};
-use steadfast_spec::{BaseUrl, BoxError, Endpoint, Failure, Outcome, Routes, ext::Place};
+use steadfast_spec::{
+    BaseUrl, BoxError, Endpoint, Failure, Outcome, Routes,
+    ext::{Place, Stamp},
+};
 use tower_http::{
     classify::{ClassifiedResponse, ClassifyResponse, NeverClassifyEos, SharedClassifier},
     trace::{MakeSpan, OnFailure, OnResponse, ResponseBody, TraceLayer},
@@ -111,7 +114,7 @@ pub(crate) fn counted_sends<B>(
         }
         // An own one each time: a request that a caller sends anew is a new call.
         let sends = Sends::new(table.template(request.uri()));
-        request.extensions_mut().insert(sends);
+        sends.put(request.extensions_mut());
         request
     }
 }
@@ -228,7 +231,7 @@ impl<B> OnResponse<B> for RecordOutcome {
             return;
         }
         span.record("http.response.status_code", response.status().as_u16());
-        if let Some(outcome) = response.extensions().get::<Outcome>() {
+        if let Some(outcome) = Outcome::of(response.extensions()) {
             span.record("steadfast.outcome", field::display(outcome));
         }
     }

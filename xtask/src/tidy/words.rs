@@ -25,6 +25,19 @@ pub(super) fn unsafe_code(files: &Repository) -> Vec<Finding> {
     lines(files, "unsafe code", |line| words(line).any(|(_, word)| word == "unsafe"))
 }
 
+/// Stamps that are looked for among the extensions: they are not there, and to a layer that misses one a request that
+/// was sent is like one that never left.
+pub(super) fn stamps_among_extensions(files: &Repository) -> Vec<Finding> {
+    const STAMPS: [&str; 8] =
+        ["Deadline", "Outcome", "Route", "SendBy", "SendStamp", "Sends", "Ticket", "TokenGeneration"];
+    lines(files, "a stamp read as an extension", |line| {
+        line.split("get::<").skip(1).any(|asked| {
+            let name = asked.split('>').next().unwrap_or_default().trim_start_matches("ext::");
+            STAMPS.contains(&name)
+        })
+    })
+}
+
 fn calls_macro(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let starts_a_word = !line[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_');
@@ -73,6 +86,16 @@ mod tests {
         let found = real_sleep(&repository("fn a() {\n    std::thread::sleep(SECOND);\n}"));
         assert_eq!(shown(found), ["crates/one/src/lib.rs:2: a sleep in real time"]);
         assert!(real_sleep(&repository("async fn a() { tokio::time::sleep(SECOND).await }")).is_empty());
+    }
+
+    #[test]
+    fn a_stamp_read_as_an_extension_is_found() {
+        for stamp in ["ext::Deadline", "Outcome"] {
+            let found = stamps_among_extensions(&repository(&format!("let a = b.get::<{stamp}>();")));
+            assert_eq!(shown(found), ["crates/one/src/lib.rs:1: a stamp read as an extension"], "{stamp}");
+        }
+        let right = "let a = Outcome::of(b).or(c.get::<ext::DoNotRetry>()); // c.get::<Outcome>()";
+        assert!(stamps_among_extensions(&repository(right)).is_empty());
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::{
 
 use http::Response;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Failure, ext::TokenGeneration};
+use steadfast_spec::{
+    BoxError, Failure,
+    ext::{Stamp, TokenGeneration},
+};
 
 use crate::source::TimeSample;
 
@@ -51,7 +54,7 @@ where
             StateProj::Sent { call, generation, sample } => {
                 let mut response = ready!(call.poll(cx)).map_err(Into::into)?;
                 if let Some(generation) = *generation {
-                    response.extensions_mut().insert(generation);
+                    generation.put(response.extensions_mut());
                 }
                 if let Some(sample) = sample.take() {
                     sample.end(&response);

@@ -7,7 +7,7 @@ use std::{
 use http::{Request, Response, header::AUTHORIZATION};
 use steadfast_spec::{
     AuthKind, BoxError, Failure, Planted, Routes,
-    ext::{HeadOfLane, OwnAuthorization, Place, TokenGeneration},
+    ext::{HeadOfLane, OwnAuthorization, Place, Stamp, TokenGeneration},
 };
 use tower_service::Service;
 
@@ -57,7 +57,7 @@ impl<S> AuthHeader<S> {
                 let token =
                     token.as_ref().filter(|token| !token.is_withdrawn()).ok_or(RefusedHeader::NoToken)?;
                 request.headers_mut().insert(AUTHORIZATION, token.header());
-                request.extensions_mut().insert(token.generation());
+                token.generation().put(request.extensions_mut());
                 Ok(Some(token.generation()))
             }
         }

@@ -10,7 +10,8 @@ use http_body_util::{BodyExt, Full, Limited};
 use parking_lot::Mutex;
 use steadfast_spec::{
     BaseUrl, BoxError, Endpoint, Failure, Form, InvalidBaseUrl, Outcome, Paths, RetryAfter, Route,
-    TokenRecord, ext,
+    TokenRecord,
+    ext::{self, Stamp},
 };
 use tower_service::Service;
 
@@ -113,7 +114,7 @@ impl<S, G: Gate> Exchange<S, G> {
         if let Some(authorization) = authorization {
             request.headers_mut().insert(AUTHORIZATION, authorization);
         }
-        request.extensions_mut().insert(self.route.clone());
+        self.route.clone().put(request.extensions_mut());
         Ok(request)
     }
 }

@@ -9,7 +9,7 @@ use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
 use pin_project_lite::pin_project;
 use steadfast_spec::{
     BoxError, Failure, Planted, Spare,
-    ext::{Deadline, DoNotRetry, HeadOfLane, SendBy, TokenGeneration},
+    ext::{Deadline, DoNotRetry, HeadOfLane, SendBy, Stamp, TokenGeneration},
 };
 use tokio::{
     sync::oneshot,
@@ -193,7 +193,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
             Ok(response) => response,
             Err(error) => return self.failed(error),
         };
-        let generation = response.extensions().get::<TokenGeneration>().copied();
+        let generation = TokenGeneration::of(response.extensions()).copied();
         let Some(generation) = generation.filter(|_| self.needs_token) else { return Err(Ok(response)) };
         let status = response.status();
         if status != StatusCode::UNAUTHORIZED {
@@ -274,8 +274,8 @@ where
 /// Until when the request may wait.
 fn limit<B>(request: &Request<B>) -> Option<Instant> {
     let extensions = request.extensions();
-    let send_by = extensions.get::<SendBy>().map(|by| Instant::from_std(by.0));
-    let deadline = extensions.get::<Deadline>().map(|by| Instant::from_std(by.0));
+    let send_by = SendBy::of(extensions).map(|by| Instant::from_std(by.0));
+    let deadline = Deadline::of(extensions).map(|by| Instant::from_std(by.0));
     send_by.into_iter().chain(deadline).min()
 }
 

@@ -3,7 +3,7 @@ use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, CallersHeader, RefusedHeader, TokenSource};
 use steadfast_spec::{
     BoxError, Failure, Outcome,
-    ext::{OwnAuthorization, TokenGeneration},
+    ext::{OwnAuthorization, Stamp, TokenGeneration},
 };
 use tower::{Layer, Service, ServiceExt, limit::ConcurrencyLimit};
 use tower_test::mock;
@@ -51,11 +51,11 @@ async fn the_generation_goes_with_the_request_and_comes_back_with_the_response()
         layer.layer(service).oneshot(Request::get("https://api.example/v2/x").body(()).unwrap()),
     );
     let (request, reply) = handle.next_request().await.unwrap();
-    assert_eq!(request.extensions().get(), Some(&TokenGeneration(1)));
+    assert_eq!(TokenGeneration::of(request.extensions()), Some(&TokenGeneration(1)));
     assert!(request.headers()[AUTHORIZATION].is_sensitive());
     reply.send_response(http::Response::new(()));
     let response = call.await.unwrap().unwrap();
-    assert_eq!(response.extensions().get(), Some(&TokenGeneration(1)));
+    assert_eq!(TokenGeneration::of(response.extensions()), Some(&TokenGeneration(1)));
 }
 
 /// A list of a session that is over is asked for with that session's token.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, header};
-use steadfast_spec::ext;
+use steadfast_spec::ext::{self, Stamp};
 
 use super::{Account, Starter};
 use crate::{
@@ -70,7 +70,7 @@ impl Account {
     pub(crate) fn session_of(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Session {
         match &self.recorder {
             Some(recorder) => recorder.session_of(headers),
-            None => match extensions.get::<ext::TokenGeneration>() {
+            None => match ext::TokenGeneration::of(extensions) {
                 Some(generation) => Session::new(Some(*generation)),
                 // Nobody counts the tokens here, and two of them may be accepted at once.
                 None => headers.get(header::AUTHORIZATION).map_or_else(Session::default, hashed),

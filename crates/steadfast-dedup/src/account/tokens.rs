@@ -1,7 +1,7 @@
 //! The tokens that orders were sent with, as long as their session's list may be wanted.
 
 use http::{HeaderMap, HeaderValue, header};
-use steadfast_spec::ext;
+use steadfast_spec::ext::{self, Stamp};
 
 use crate::{
     event::Event,
@@ -42,7 +42,7 @@ impl Tokens {
         let Some(authorization) = headers.get(header::AUTHORIZATION) else { return false };
         let mut authorization = authorization.clone();
         authorization.set_sensitive(true);
-        self.kept.push(OwnToken { session, authorization, generation: extensions.get().copied() });
+        self.kept.push(OwnToken { session, authorization, generation: Stamp::of(extensions).copied() });
         true
     }
 }

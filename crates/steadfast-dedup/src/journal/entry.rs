@@ -173,7 +173,9 @@ impl Written {
                     Outcome::NotSent => (WrittenOutcome::NotSent, None),
                     Outcome::NotExecuted => (WrittenOutcome::NotExecuted, None),
                     Outcome::Rejected => (WrittenOutcome::Rejected, None),
-                    Outcome::Accepted { order_id } => (WrittenOutcome::Accepted, order_id),
+                    Outcome::Accepted { order_id } => {
+                        (WrittenOutcome::Accepted, order_id.map(|id| id.to_string()))
+                    }
                     Outcome::Unknown { resend: Resend::AfterAbsence } => {
                         (WrittenOutcome::UnknownUntilAbsent, None)
                     }
@@ -225,7 +227,7 @@ impl Written {
                     WrittenOutcome::NotSent => Outcome::NotSent,
                     WrittenOutcome::NotExecuted => Outcome::NotExecuted,
                     WrittenOutcome::Rejected => Outcome::Rejected,
-                    WrittenOutcome::Accepted => Outcome::Accepted { order_id: id },
+                    WrittenOutcome::Accepted => Outcome::Accepted { order_id: id.map(Arc::from) },
                     WrittenOutcome::UnknownUntilAbsent => Outcome::Unknown { resend: Resend::AfterAbsence },
                     WrittenOutcome::Unknown => Outcome::Unknown { resend: Resend::Never },
                 },

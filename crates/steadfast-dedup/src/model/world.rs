@@ -192,7 +192,7 @@ impl World {
                     self.step(Event::Known { session: Session::default(), order_ids, complete: true });
                 }
                 Record::Acknowledged(n, k, order) => {
-                    self.close(number(n, k), Outcome::Accepted { order_id: Some(order.to_string()) });
+                    self.close(number(n, k), Outcome::Accepted { order_id: Some(order.to_string().into()) });
                 }
                 Record::Refused(n, k) => self.close(number(n, k), Outcome::Rejected),
                 Record::Limited(n, k) => self.close(number(n, k), Outcome::NotExecuted),
@@ -321,7 +321,7 @@ impl World {
             Move::Acknowledge(n, k) => {
                 let Served::Applied(order) = self.served[at(n)][k] else { unreachable!() };
                 self.journal.push(Record::Acknowledged(n, k, order));
-                self.close(number(n, k), Outcome::Accepted { order_id: Some(order.to_string()) });
+                self.close(number(n, k), Outcome::Accepted { order_id: Some(order.to_string().into()) });
             }
             Move::Doubt(n, k) => self.close(number(n, k), Outcome::Unknown { resend: Resend::AfterAbsence }),
             Move::Deny(n, k) => self.close_for_good(number(n, k), Answer::Denied),

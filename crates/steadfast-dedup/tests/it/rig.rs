@@ -15,7 +15,10 @@ use steadfast_dedup::{
     AccountMode, Dedup, DedupLayer, Event, Ledger, OrderEvent, OrdersScope, RESOLUTION_HEADER, Resolution,
     SendGuard, SendGuardLayer, Settings, Step, Unresolved,
 };
-use steadfast_spec::{BoxError, Failure, Outcome, PlacedOrder, ext};
+use steadfast_spec::{
+    BoxError, Failure, Outcome, PlacedOrder,
+    ext::{self, Stamp},
+};
 use tokio::{
     sync::broadcast,
     task::JoinHandle,
@@ -281,7 +284,7 @@ where
             let extensions = response.extensions();
             marks.unresolved = extensions.get::<Unresolved>().is_some();
             marks.do_not_retry = extensions.get::<ext::DoNotRetry>().is_some();
-            marks.unknown = extensions.get().is_some_and(Outcome::is_unknown);
+            marks.unknown = Outcome::of(extensions).is_some_and(Outcome::is_unknown);
         }
         Err(error) => {
             // An error carries its mark in itself: an outcome that nobody repeats, and the original as its source.
@@ -318,7 +321,10 @@ where
     let body = body.collect().await.unwrap().to_bytes();
     if let Some(Unresolved { reason, candidates, .. }) = parts.extensions.get::<Unresolved>() {
         assert!(parts.extensions.get::<ext::DoNotRetry>().is_some(), "I21");
-        assert!(parts.extensions.get().is_some_and(Outcome::is_unknown), "no order in doubt has an outcome");
+        assert!(
+            Outcome::of(&parts.extensions).is_some_and(Outcome::is_unknown),
+            "no order in doubt has an outcome"
+        );
         assert!(!body.is_empty(), "I21: the original body comes back");
         return Told::Unresolved(reason.as_str(), candidates.clone(), status);
     }
@@ -368,7 +374,7 @@ where
             if is_order {
                 sleep(if resend { knobs.resend_queue } else { knobs.first_queue }).await;
             }
-            let deadline = request.extensions().get::<ext::Deadline>().map(|d| Instant::from_std(d.0));
+            let deadline = ext::Deadline::of(request.extensions()).map(|d| Instant::from_std(d.0));
             if is_order && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(Failure::refused("deadline passed in the queue").into());
             }

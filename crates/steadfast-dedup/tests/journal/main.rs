@@ -50,7 +50,7 @@ pub(crate) fn closed(intent: u64, outcome: Outcome) -> Entry {
 }
 
 pub(crate) fn acknowledged(intent: u64) -> Entry {
-    closed(intent, Outcome::Accepted { order_id: Some(format!("o{intent}")) })
+    closed(intent, Outcome::Accepted { order_id: Some(format!("o{intent}").into()) })
 }
 
 pub(crate) fn lost(intent: u64) -> Entry {

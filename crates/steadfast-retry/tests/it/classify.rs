@@ -6,7 +6,7 @@ use http_body::{Body, SizeHint};
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 use steadfast_retry::{Classify, PEEK_LIMIT, PeekedBody};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Peek, Resend, msg, outcome_of};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Peek, Resend, ext::Stamp, msg, outcome_of};
 use tower::{Service, ServiceExt, service_fn};
 
 use crate::support::{PLACED, Sent, Step, Steps, data, error, request};
@@ -26,7 +26,7 @@ async fn classified(endpoint: Endpoint, status: u16, body: Steps) -> Response<Pe
 
 async fn outcome(endpoint: Endpoint, status: u16, body: impl Into<Bytes>) -> Outcome {
     let response = classified(endpoint, status, Steps::new([data(body)])).await;
-    response.extensions().get::<Outcome>().unwrap().clone()
+    Outcome::of(response.extensions()).unwrap().clone()
 }
 
 /// Everything that a reader of the body sees.
@@ -124,7 +124,7 @@ async fn a_body_beyond_the_limit_is_not_believed_and_not_lost() {
     let long = padded(PEEK_LIMIT + 1);
     let response =
         classified(Endpoint::PlaceOrder, 200, Steps::new([data(long.clone()), data("tail")])).await;
-    assert_eq!(response.extensions().get(), Some(&NEVER));
+    assert_eq!(Outcome::of(response.extensions()), Some(&NEVER));
     assert_eq!(read(response.into_body()).await.bytes, format!("{long}tail").into_bytes());
 }
 
@@ -134,11 +134,11 @@ async fn an_endless_body_is_held_only_up_to_the_limit() {
     let body = Steps::new(endless);
     let counter = body.read.clone();
     let response = classified(Endpoint::PlaceOrder, 200, body).await;
-    assert_eq!(response.extensions().get(), Some(&NEVER));
+    assert_eq!(Outcome::of(response.extensions()), Some(&NEVER));
     assert!(*counter.lock().unwrap() <= PEEK_LIMIT + 1024);
     // Nor do frames without any data go on for ever.
     let empty = Steps::new([data(PLACED)].into_iter().chain(std::iter::repeat_n(data(""), PEEK_LIMIT)));
-    assert_eq!(classified(Endpoint::PlaceOrder, 200, empty).await.extensions().get(), Some(&NEVER));
+    assert_eq!(Outcome::of(classified(Endpoint::PlaceOrder, 200, empty).await.extensions()), Some(&NEVER));
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn a_body_that_announces_too_much_is_not_read_at_all() {
     let body = Steps::new([data("x")]).announcing(SizeHint::with_exact(10 << 30));
     let counter = body.read.clone();
     let response = classified(Endpoint::Orders, 400, body).await;
-    assert_eq!(response.extensions().get(), Some(&NEVER));
+    assert_eq!(Outcome::of(response.extensions()), Some(&NEVER));
     assert_eq!(*counter.lock().unwrap(), 0);
     assert_eq!(read(response.into_body()).await.bytes, b"x");
 }
@@ -165,7 +165,10 @@ async fn other_answers_are_not_looked_into() {
         let response = classified(endpoint, status, body).await;
         assert_eq!(*counter.lock().unwrap(), 0, "{endpoint:?} {status}");
         let status = response.status();
-        assert_eq!(response.extensions().get(), Some(&outcome_of(Some(endpoint), status, Peek::NotRead)));
+        assert_eq!(
+            Outcome::of(response.extensions()),
+            Some(&outcome_of(Some(endpoint), status, Peek::NotRead))
+        );
     }
 }
 
@@ -173,7 +176,7 @@ async fn other_answers_are_not_looked_into() {
 async fn a_body_that_comes_slowly_is_waited_for() {
     let slow = PLACED.bytes().flat_map(|b| [Step::Pause(Duration::from_secs(1)), data(vec![b])]);
     let response = classified(Endpoint::PlaceOrder, 200, Steps::new(slow)).await;
-    assert!(matches!(response.extensions().get(), Some(Outcome::Accepted { .. })));
+    assert!(matches!(Outcome::of(response.extensions()), Some(Outcome::Accepted { .. })));
     assert_eq!(response.body().size_hint().exact(), Some(PLACED.len() as u64));
     assert_eq!(read(response.into_body()).await.bytes, PLACED.as_bytes());
 }
@@ -183,7 +186,7 @@ async fn a_body_that_knows_its_end_is_not_waited_for() {
     let start = tokio::time::Instant::now();
     let body = Steps::new([data(PLACED), Step::Pause(Duration::from_secs(9))]).knowing_its_end();
     let response = classified(Endpoint::PlaceOrder, 200, body).await;
-    assert!(matches!(response.extensions().get(), Some(Outcome::Accepted { .. })));
+    assert!(matches!(Outcome::of(response.extensions()), Some(Outcome::Accepted { .. })));
     assert!(start.elapsed().is_zero());
 }
 
@@ -279,7 +282,7 @@ proptest! {
         );
         let plain = runtime.block_on(read(Steps::new(steps.clone())));
         let response = runtime.block_on(classified(endpoint, status, Steps::new(steps)));
-        let outcome = response.extensions().get::<Outcome>().unwrap().clone();
+        let outcome = Outcome::of(response.extensions()).unwrap().clone();
 
         let status = StatusCode::from_u16(status).unwrap();
         let whole = outcome_of(Some(endpoint), status, Peek::Whole(&text));

@@ -10,7 +10,10 @@ use http::{Request, Response, StatusCode};
 use http_body::SizeHint;
 use http_body_util::BodyExt;
 use steadfast_retry::{AttemptTrail, Jitter, ResendCount, RetriesEnded, RetryPolicy, Schedule, StopReason};
-use steadfast_spec::{BoxError, Endpoint, Failure, Outcome, Resend, ext};
+use steadfast_spec::{
+    BoxError, Endpoint, Failure, Outcome, Resend,
+    ext::{self, Stamp},
+};
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt, retry::budget::TpsBudget, service_fn};
 
@@ -196,7 +199,7 @@ async fn a_repeat_that_could_not_leave_in_time_is_not_waited_for() {
 async fn the_predicted_permit_counts_and_sees_the_request() {
     let start = Instant::now();
     let policy = exact().predict_permit(move |extensions| {
-        let route = extensions.get::<ext::Route>().expect("the request's own extensions");
+        let route = ext::Route::of(extensions).expect("the request's own extensions");
         (route.endpoint == Some(Endpoint::Orders)).then(|| start + Duration::from_secs(60))
     });
     for (endpoint, sends) in [(Endpoint::Orders, 1), (Endpoint::Funds, 5)] {
@@ -218,10 +221,10 @@ async fn every_repeat_waits_at_the_head_of_its_lane_with_a_stamp_of_its_own() {
     for (n, extensions) in script.extensions().into_iter().enumerate() {
         let repeat = n > 0;
         assert_eq!(extensions.get::<ext::HeadOfLane>().is_some(), repeat, "send {n}");
-        assert_eq!(extensions.get::<ext::SendStamp>().is_none(), repeat, "send {n}");
+        assert_eq!(ext::SendStamp::of(&extensions).is_none(), repeat, "send {n}");
         assert_eq!(extensions.get::<ResendCount>().map_or(0, |c| c.0), n as u32);
         assert_eq!(extensions.get::<ext::IntentId>().map(|i| i.as_str()), Some("mine"), "send {n}");
-        assert!(extensions.get::<ext::Route>().is_some());
+        assert!(ext::Route::of(&extensions).is_some());
     }
 }
 

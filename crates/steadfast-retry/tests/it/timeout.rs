@@ -3,7 +3,10 @@ use std::{future::pending, time::Duration};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
 use steadfast_retry::{AttemptTimedOut, AttemptTimeoutLayer, BodyStalled, ClassifyLayer};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Resend, ext};
+use steadfast_spec::{
+    BoxError, Endpoint, Failure, Fate, Outcome, Resend,
+    ext::{self, Stamp},
+};
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
@@ -108,7 +111,7 @@ async fn a_send_without_any_time_left_is_not_begun() {
     request.extensions_mut().insert(ext::SendStamp::new());
     request.extensions_mut().insert(ext::Deadline(Instant::now().into_std()));
     let eager = service_fn(|request: Request<Sent>| async move {
-        request.extensions().get::<ext::SendStamp>().unwrap().stamp(Instant::now().into_std());
+        ext::SendStamp::of(request.extensions()).unwrap().stamp(Instant::now().into_std());
         Ok::<_, BoxError>(Response::new(Steps::default()))
     });
     let error = AttemptTimeoutLayer::default().layer(eager).oneshot(request).await.unwrap_err();
@@ -159,7 +162,7 @@ async fn a_stall_in_the_peeked_part_ends_with_the_attempt() {
     let body = Steps::new([data(&PLACED[..20]), Step::Pause(HOUR), data(&PLACED[20..])]);
     let response = classified(Endpoint::PlaceOrder, body).await;
     assert_eq!(start.elapsed(), ATTEMPT, "from the call, the head included");
-    assert_eq!(response.extensions().get(), Some(&Outcome::Unknown { resend: Resend::Never }));
+    assert_eq!(Outcome::of(response.extensions()), Some(&Outcome::Unknown { resend: Resend::Never }));
     // The caller sees what came, and then the same end.
     let mut body = response.into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), &PLACED[..20]);
@@ -176,11 +179,11 @@ async fn a_peeked_body_that_dribbles_is_not_a_pause_but_ends_with_the_attempt() 
     let dribble = PLACED.bytes().flat_map(|b| [data(vec![b]), Step::Pause(Duration::from_secs(10))]);
     let response = classified(Endpoint::PlaceOrder, Steps::new(dribble)).await;
     assert_eq!(start.elapsed(), ATTEMPT);
-    assert!(response.extensions().get::<Outcome>().unwrap().is_unknown());
+    assert!(Outcome::of(response.extensions()).unwrap().is_unknown());
     // A pause longer than the idle timeout is fine as long as the attempt's time lasts.
     let body = Steps::new([data(&PLACED[..1]), Step::Pause(Duration::from_secs(24)), data(&PLACED[1..])]);
     let response = classified(Endpoint::PlaceOrder, body).await;
-    assert!(matches!(response.extensions().get(), Some(Outcome::Accepted { .. })));
+    assert!(matches!(Outcome::of(response.extensions()), Some(Outcome::Accepted { .. })));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, TimedBody};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Resend};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Resend, ext::Stamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 
@@ -61,7 +61,7 @@ async fn exchange(bytes: &[u8], then: Then) -> Answer {
 
 fn outcome(answer: &Answer) -> Outcome {
     match answer {
-        Ok(response) => response.extensions().get::<Outcome>().unwrap().clone(),
+        Ok(response) => Outcome::of(response.extensions()).unwrap().clone(),
         Err(error) => Failure::outcome_of(&**error),
     }
 }

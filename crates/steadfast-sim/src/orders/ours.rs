@@ -7,7 +7,7 @@ use steadfast::{
     BoxError, LimiterGate, Paths, RequestBody, ResponseBody, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, Login, Renewal, TokenSource, Totp, TotpSecret},
     dedup::{Ledger, Recover, Settings, Unresolved, Verdict},
-    ext::IntentId,
+    ext::{IntentId, Stamp},
     limit::{Account, ColdStart, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
     spec::{Endpoint, Failure, Outcome, PlacedOrder, Routes, WallClock},
@@ -192,7 +192,7 @@ impl Ours {
         if let Some(unresolved) = head.extensions.get::<Unresolved>() {
             return Ok(Told::in_doubt(unresolved.reason));
         }
-        let outcome = head.extensions.get::<Outcome>();
+        let outcome = Outcome::of(&head.extensions);
         if outcome.is_some_and(Outcome::is_not_executed) {
             return Ok(Told::Rejected);
         }

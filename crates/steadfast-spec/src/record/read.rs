@@ -161,7 +161,10 @@ struct Record<'n, 'a> {
 impl<'a> Record<'_, 'a> {
     fn read(&self) -> Result<OrderRecord, UnreadableRecord> {
         Ok(OrderRecord {
-            order_id: self.values[0].and_then(order_id).ok_or_else(|| self.unreadable(0))?,
+            order_id: self.values[0]
+                .and_then(order_id)
+                .map(Cow::into_owned)
+                .ok_or_else(|| self.unreadable(0))?,
             // Space around it is none of it, as in `SymId`.
             sym_id: self.text(1)?.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
             side: self.code(2)?,
@@ -251,7 +254,7 @@ mod tests {
         fn code<T: FromStr>(text: Option<String>) -> Option<Code<T>> {
             text.map(|text| text.parse().map_or_else(|_| Code::Other(text), Code::Known))
         }
-        let id = fields.get(&names.order_id).and_then(|raw| order_id(raw));
+        let id = fields.get(&names.order_id).and_then(|raw| order_id(raw)).map(Cow::into_owned);
         Ok(OrderRecord {
             order_id: id.ok_or_else(|| names.order_id.clone())?,
             sym_id: text(&names.sym_id)?.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),

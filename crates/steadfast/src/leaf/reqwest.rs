@@ -8,7 +8,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use reqwest::{Client, ClientBuilder, redirect};
-use steadfast_spec::{BoxError, Failure, Fate, ext};
+use steadfast_spec::{
+    BoxError, Failure, Fate,
+    ext::{self, Stamp},
+};
 use tower_service::Service;
 
 use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length};
@@ -73,7 +76,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ReqwestFuture {
-        let shared = || request.extensions().get::<ext::SendStamp>().cloned().unwrap_or_default();
+        let shared = || ext::SendStamp::of(request.extensions()).cloned().unwrap_or_default();
         let stamp = (!request.body().is_end_stream()).then(shared);
         let request = request.map(|body| match &stamp {
             None => reqwest::Body::default(),

@@ -6,7 +6,7 @@ use std::{
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Endpoint, Failure, Outcome, Routes};
+use steadfast_spec::{BoxError, Endpoint, Failure, Outcome, Routes, ext::Stamp};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -76,7 +76,7 @@ where
         let this = self.project();
         let result = ready!(this.inner.poll(cx));
         this.running.end(match &result {
-            Ok(response) => response.extensions().get::<Outcome>().map_or(UNKNOWN, outcome_label),
+            Ok(response) => Outcome::of(response.extensions()).map_or(UNKNOWN, outcome_label),
             Err(error) => outcome_label(&Failure::outcome_of(&**error)),
         });
         Poll::Ready(result)

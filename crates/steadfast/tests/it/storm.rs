@@ -8,6 +8,7 @@ use http_body_util::BodyExt;
 use steadfast::{
     Operation,
     dedup::Unresolved,
+    ext::Stamp,
     spec::{Failure, Outcome, PlacedOrder},
 };
 use steadfast_sandbox::{Sandbox, SandboxBuilder};
@@ -91,7 +92,7 @@ async fn told(world: &World, intent: String, sym_id: String, patience: Option<u6
             Told::Placed(PlacedOrder::parse(&body).unwrap().order_id)
         }
         Ok(response) => {
-            let outcome = response.extensions().get::<Outcome>().cloned().unwrap();
+            let outcome = Outcome::of(response.extensions()).cloned().unwrap();
             assert!(outcome.is_not_executed(), "{outcome:?} without being called in doubt");
             Told::NotPlaced
         }

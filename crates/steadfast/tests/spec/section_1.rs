@@ -3,6 +3,7 @@
 use http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 use steadfast::{
     Access, Client, Operation, Outcome, Paths,
+    ext::Stamp,
     route::InvalidRequest,
     spec::{Endpoint, Failure, Form},
 };
@@ -120,7 +121,7 @@ async fn spec_1_client_json_that_is_passed_on_is_refused_for_good_by_either_stat
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let response = world.call(request).await.unwrap();
         assert_eq!(response.status(), status);
-        assert_eq!(response.extensions().get(), Some(&Outcome::Rejected));
+        assert_eq!(Outcome::of(response.extensions()), Some(&Outcome::Rejected));
         assert_eq!(world.wire.seen().len(), 1, "it is not repeated");
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use steadfast::{
     ErrorKind, Operation, Outcome,
+    ext::Stamp,
     spec::{ERRORS, Endpoint, ErrorRow},
 };
 
@@ -67,7 +68,7 @@ async fn spec_7_client_a_final_answer_is_returned_at_once_and_never_repeated() {
         let start = tokio::time::Instant::now();
         let response = world.orders().await;
         assert_eq!(response.status().as_u16(), status);
-        assert_eq!(response.extensions().get(), Some(&Outcome::Rejected), "{status} {msg}");
+        assert_eq!(Outcome::of(response.extensions()), Some(&Outcome::Rejected), "{status} {msg}");
         assert_eq!((world.wire.seen().len(), start.elapsed()), (1, Duration::ZERO), "{status} {msg}");
     }
 }

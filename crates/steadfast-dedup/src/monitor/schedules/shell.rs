@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use shuttle::rand::{Rng, thread_rng};
-use steadfast_spec::BoxError;
+use steadfast_spec::{BoxError, ext::Stamp};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -68,7 +68,7 @@ impl Book {
         self.orders.lock().unwrap().push(number);
         pause(1).await;
         Ok(if acknowledged {
-            answer(StatusCode::OK, Outcome::Accepted { order_id: Some(format!("o{number}")) })
+            answer(StatusCode::OK, Outcome::Accepted { order_id: Some(format!("o{number}").into()) })
         } else {
             answer(StatusCode::GATEWAY_TIMEOUT, Outcome::Unknown { resend: Resend::AfterAbsence })
         })
@@ -190,9 +190,9 @@ fn day(settings: Settings, patience: &'static [fn() -> u32]) {
 /// The order's number, whichever way it came back.
 fn order_id<B>(response: Response<B>) -> String {
     let resolution = response.extensions().get::<crate::Resolution>();
-    match (resolution, response.extensions().get::<Outcome>()) {
+    match (resolution, Outcome::of(response.extensions())) {
         (Some(crate::Resolution::Recovered { order_id, .. }), _) => order_id.clone(),
-        (_, Some(Outcome::Accepted { order_id: Some(order_id) })) => order_id.clone(),
+        (_, Some(Outcome::Accepted { order_id: Some(order_id) })) => order_id.to_string(),
         other => panic!("no order in {other:?}"),
     }
 }

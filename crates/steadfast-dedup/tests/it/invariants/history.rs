@@ -202,7 +202,7 @@ impl<'a> History<'a> {
                 self.by_key.entry(key).or_default().push(at);
             }
             if let Some((closed, Outcome::Accepted { order_id: Some(id) }, _)) = &attempt.closed {
-                self.owners.entry(id.clone()).or_default().push((*closed, attempt.no.intent));
+                self.owners.entry(id.to_string()).or_default().push((*closed, attempt.no.intent));
                 note(&mut self.seen, &self.days, id, *closed, None);
             }
         }

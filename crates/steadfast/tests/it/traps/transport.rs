@@ -6,6 +6,7 @@ use http_body_util::Full;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use steadfast::{
     BoxError, Outcome,
+    ext::Stamp,
     leaf::Leaf,
     retry::{AttemptTimeoutLayer, ClassifyLayer},
     spec::{Failure, Fate, Resend},
@@ -66,7 +67,7 @@ where
 async fn an_order_that_had_left_is_in_doubt(service: Boxed, answer: &'static str) {
     let order = Request::post(gateway(answer).await).body(Form::from(FORM)).unwrap();
     let outcome = match service.oneshot(order).await {
-        Ok(response) => response.extensions().get::<Outcome>().cloned().unwrap(),
+        Ok(response) => Outcome::of(response.extensions()).cloned().unwrap(),
         Err(error) => Failure::outcome_of(&*error),
     };
     assert!(outcome.is_unknown(), "{outcome:?} after {answer:?}");
@@ -117,7 +118,7 @@ async fn a_body_shorter_than_its_length_is_in_doubt_and_never_sent_again() {
         "HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{\"s\":\"ok\",\"d\":{\"orderId\":\"7\",\"msg\":\"\"}}";
     let order = Request::post(gateway(SHORT).await).body(Form::from(FORM)).unwrap();
     let response = classified(leaf()).oneshot(order).await.unwrap();
-    assert_eq!(response.extensions().get(), Some(&Outcome::Unknown { resend: Resend::Never }));
+    assert_eq!(Outcome::of(response.extensions()), Some(&Outcome::Unknown { resend: Resend::Never }));
     assert!(found(an_order_that_had_left_is_in_doubt(by_status(), SHORT)).await.starts_with("Accepted"));
 }
 
