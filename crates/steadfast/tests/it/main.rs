@@ -18,6 +18,7 @@ mod renewal;
 #[allow(dead_code, reason = "the tests of the spec use the rest of it")]
 mod served;
 mod settings;
+mod spoiled_lists;
 mod stored;
 mod storm;
 mod tcp;
