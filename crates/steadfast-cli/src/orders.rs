@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use steadfast::{
     BaseUrl, OrderRequest,
-    dedup::{RecoveredOrder, Verdict, journal::FileJournal},
+    dedup::{RecoveredOrder, Settings, Verdict, journal::FileJournal},
 };
 
 use crate::{
@@ -83,6 +83,11 @@ async fn verify(args: Verify) -> Result<(), Failed> {
         return Err(Failed::usage(format_args!("{}: no such file", journal.display())));
     }
     let client = open_client(args.base_url, Some(journal))?;
+    let (count, bound) = (client.recovered().len(), Settings::default().verification_bound());
+    if count > 0 {
+        // As long as nobody knows, there is nothing to show.
+        print_note(format_args!("looking for orders in doubt: {count}; this may take {} s", bound.as_secs()));
+    }
     let orders = client.recover().await.map_err(|error| Failed::unavailable(with_source(&error)))?;
     client.shutdown().await;
     print(&orders, json)

@@ -141,6 +141,25 @@ async fn s11b_client_timeout_applied_at_t_gw() {
     rig.audit();
 }
 
+/// To the millisecond: listed when the bound ends is in time, whether the gateway answered or not.
+#[tokio::test(start_paused = true)]
+async fn what_is_listed_at_the_last_instant_of_the_bound_is_found() {
+    let lost = |after| gw504().reply(Reply::Lost(Fate::Lost)).answered_after(ms(after));
+    for (place, listed) in [
+        (gw504(), [15_049, 15_050]),
+        (lost(50), [44_999, 45_000]),
+        (lost(29_999), [44_999, 45_000]),
+        (lost(40_000), [54_999, 55_000]),
+    ] {
+        for at in listed {
+            let rig = Rig::new();
+            rig.gateway.will([place.clone().placed_after(ms(at))]);
+            assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()), "{at}");
+            assert_eq!(rig.gateway.posts(), 1, "{at}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn s12_body_cut_on_200() {
     let rig = Rig::new();
