@@ -201,7 +201,7 @@ mod tests {
         let entries = [
             begun(1, "line-2"),
             begun(2, "line-2-again"),
-            closed(2, Outcome::Accepted { order_id: Some("7".to_owned()) }),
+            closed(2, Outcome::Accepted { order_id: Some("7".into()) }),
             begun(3, "line-3-again"),
             begun(4, "line-4-again"),
             closed(4, Outcome::Unknown { resend: Resend::Never }),
