@@ -54,3 +54,22 @@ impl Settings {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_the_settings_is_what_takes_effect() {
+        let told = |settings: Settings, name| {
+            let found = settings.effective().into_iter().find(|(setting, _)| *setting == name);
+            found.map(|(_, value)| value).unwrap_or_default()
+        };
+        assert_eq!(told(Settings::default(), "orders alike"), "at the same time");
+        let serialized = Settings::default().key_policy(KeyPolicy::Serialize);
+        assert_eq!(told(serialized, "orders alike"), "one after the other");
+        assert_eq!(told(Settings::default().resend(ResendPolicy::Never), "resends"), "none");
+        let minimal = Settings::default().verify_on(VerifyOn::SpecMinimal);
+        assert_eq!(told(minimal, "verified"), "504 only");
+    }
+}

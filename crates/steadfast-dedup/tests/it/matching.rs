@@ -155,6 +155,16 @@ async fn s58_cold_baseline_fails() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_could_not_be_had_is_not_asked_for_before_each_order() {
+    let rig = Rig::new();
+    rig.gateway.reads([read(ReadReply::Http(500))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    let reads = rig.gateway.gets();
+    assert_eq!(rig.place("b", ORDER).await, Told::Placed("o2".into()));
+    assert_eq!((reads, rig.gateway.gets()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn s59_id_reused_next_day() {
     let now = std::sync::Arc::new(Mutex::new(s(1_000_000)));
     let source = now.clone();
