@@ -21,7 +21,10 @@ use http_body::Body;
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use steadfast_dedup::{DedupLayer, Ledger, SendGuardLayer};
-use steadfast_spec::{Endpoint, Outcome, Route};
+use steadfast_spec::{
+    Endpoint, Outcome, Route,
+    ext::{self, Stamp},
+};
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
@@ -69,7 +72,7 @@ fn request() -> Request<Full<Bytes>> {
         .header("content-type", "application/x-www-form-urlencoded")
         .body(Full::from(Bytes::from_static(FORM.as_bytes())))
         .unwrap();
-    request.extensions_mut().insert(std::sync::Arc::new(Route::new(Endpoint::PlaceOrder)));
+    ext::Route::new(Route::new(Endpoint::PlaceOrder)).put(request.extensions_mut());
     request
 }
 
