@@ -61,7 +61,9 @@ where
         let head = Request::from_parts(head, ());
         let form = read_form(body).await.map_err(Failure::refused)?;
         let order = Arc::new(read_order(&form).map_err(Failure::refused)?);
-        let name = head.extensions().get::<ext::IntentId>().cloned();
+        // An empty one would make one order of all those whose callers have forgotten to name them.
+        let named = |name: &&ext::IntentId| !name.as_str().is_empty();
+        let name = head.extensions().get::<ext::IntentId>().filter(named).cloned();
         if name.is_none() {
             account.orphaned_twin(&order).await.map_err(Failure::refused)?;
         }

@@ -77,7 +77,7 @@ impl SendStamp {
 pub struct IntentId(Arc<str>);
 
 impl IntentId {
-    /// An intent named `name`.
+    /// An intent named `name`; an empty name is none.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())

@@ -165,6 +165,16 @@ async fn s77_same_intent_id() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_empty_intent_id_is_none() {
+    let rig = Rig::new();
+    for (intent, id) in [("a", "o1"), ("b", "o2")] {
+        assert_eq!(rig.send(with_id(&rig, intent, ORDER, "")).await, Told::Placed(id.into()));
+    }
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_intent_that_left_nothing_behind_may_run_again_under_its_id() {
     let rig = Rig::new();
     rig.gateway.will([http(403, "Forbidden").answered_after(s(1))]);
