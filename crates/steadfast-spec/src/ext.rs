@@ -2,8 +2,8 @@
 //!
 //! Layers do not know each other; they meet here. A caller may set the ones marked *by the caller* on a request.
 //!
-//! Those that every call has are read by [`Stamp::of`]: together they are one entry of the extensions. The others are
-//! entries of their own.
+//! Those that every call has are read by [`Stamp::of`] and set by [`Stamp::put`]: together they are one entry of the
+//! extensions. The others are entries of their own.
 //!
 //! Instants are the standard library's because this crate knows no runtime; services convert with
 //! `tokio::time::Instant::from_std`, which keeps paused time paused.
