@@ -19,10 +19,6 @@ const fn schedules(package: &'static str, names: &'static str) -> What {
     What::Schedules { package, names }
 }
 
-/// Where the orders' seeds begin: at those that were last run to their end. `--seeds-of-commit` draws others for each state of
-/// the code, and is how new ones are looked for.
-const SEEDS: &str = "3681792511000000..";
-
 pub(crate) const TABLE: &[Deep] = &[
     Deep::new("corpora", "fuzz corpora", What::Corpora, 5),
     Deep::new("properties", "long property tests", What::Properties, 20),
@@ -81,8 +77,7 @@ pub(crate) const TABLE: &[Deep] = &[
         "orders while answers get lost",
         What::Simulation(&[
             "orders",
-            "--seeds",
-            SEEDS,
+            "--seeds-of-commit",
             "--orders",
             "2050000",
             "--seconds",
@@ -139,8 +134,7 @@ pub(crate) const TABLE: &[Deep] = &[
         "orders over connections that break anywhere",
         What::Simulation(&[
             "orders",
-            "--seeds",
-            SEEDS,
+            "--seeds-of-commit",
             "--wire",
             "pipe",
             "--orders",
