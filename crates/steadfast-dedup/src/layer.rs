@@ -54,6 +54,11 @@ use crate::{ledger::Ledger, service::Dedup};
 ///
 /// All services made from layers of one ledger share what is known of orders, and one poller per account.
 ///
+/// # Cost
+///
+/// About 900 instructions and no allocation for what passes (`cargo xtask bench overhead`); for an order some 8
+/// allocations together with the guard below.
+///
 /// # Cancellation
 ///
 /// A call dropped before its order was sent leaves nothing. Dropped after that, the rest of it moves to a task of its

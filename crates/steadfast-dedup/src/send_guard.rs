@@ -92,6 +92,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// Clones, and the services that they make, share the ledger.
 ///
+/// # Cost
+///
+/// About 1,000 instructions and no allocation for what passes (`cargo xtask bench overhead`).
+///
 /// # Cancellation
 ///
 /// A future dropped before the send closes its attempt as not sent; one dropped after it closes its attempt as

@@ -136,8 +136,8 @@ impl Builder {
 
     /// Lets requests without an answer hold back critical requests and verifications as long as everybody else.
     ///
-    /// By default these are held back by a lost one only for the length of the window, and by one on its way for a
-    /// second and that, because getting out of a position comes before a 429.
+    /// By default these are held back by a lost one only for the length of the window, and by one on its way for three
+    /// seconds and that, because getting out of a position comes before a 429.
     #[must_use]
     pub fn strict_critical(mut self) -> Self {
         self.strict_critical = true;

@@ -42,6 +42,10 @@ use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter};
 ///
 /// Clones, and all services made of them, share one [`ZoneLimiter`].
 ///
+/// # Cost
+///
+/// About 3,100 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+///
 /// # Cancellation
 ///
 /// A future dropped while it waits leaves the queue. One dropped with a permit, before its request was passed on,

@@ -54,8 +54,9 @@ pub(crate) fn is_paced(lane: Lane) -> bool {
 
 impl Ledger {
     /// Who must get out waits no longer than this and a window for somebody else's answer: a gateway that hangs would
-    /// otherwise hold back cancels until the requests on their way are given up.
-    pub(crate) const PATIENCE: Nanos = 1_000_000_000;
+    /// otherwise hold back cancels until the requests on their way are given up. A packet that was lost twice is there
+    /// by then.
+    pub(crate) const PATIENCE: Nanos = 3_000_000_000;
 
     pub(crate) fn new(zone: ZoneId, key: u64) -> Self {
         Self {
@@ -344,7 +345,7 @@ impl Ledger {
     }
 
     /// The same, with those on their way that are not [`busy`](Self::busy): such a one counts like a lost one that was
-    /// given up after a second, or at `latest` if that is earlier.
+    /// given up after that, or at `latest` if that is earlier.
     fn unanswered_for(&self, lane: Lane, strict: bool, latest: Nanos) -> Cow<'_, [Nanos]> {
         let lost = self.lost_for(lane, strict);
         if !is_exempt(lane, strict) || self.in_flight.is_empty() {

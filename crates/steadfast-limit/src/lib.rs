@@ -54,7 +54,7 @@
 //! 4. **What never left costs nothing**: a request refused, cancelled or failed before it left gives its slots back.
 //! 5. **What was lost costs more**: after a reset the slots are held for a second and a window, after a timeout
 //!    until the gateway has given up as well. Cancels and verifications are held back for a window only, and by a
-//!    request that has no answer yet for a second and a window: getting out of a position comes before a 429, above
+//!    request that has no answer yet for three seconds and a window: getting out of a position comes before a 429, above
 //!    all at a gateway that hangs ([`Builder::strict_critical`] changes that).
 //! 6. **Lanes.** A freed slot goes to the highest [`Lane`] that waits, and within a lane to whoever came first.
 //!    Priority alone is not enough: polls that nobody contests would spend the minute's quota in 40 seconds. So

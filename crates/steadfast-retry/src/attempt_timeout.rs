@@ -72,6 +72,10 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// Clones share nothing; each call has its own clock.
 ///
+/// # Cost
+///
+/// About 800 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+///
 /// # Cancellation
 ///
 /// Dropping the future drops the send with it.

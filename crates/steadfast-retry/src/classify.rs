@@ -72,6 +72,11 @@ use crate::{
 ///
 /// Clones share nothing.
 ///
+/// # Cost
+///
+/// About 1,500 instructions and three allocations, those of the answer's extensions, for a call that goes
+/// well (`cargo xtask bench overhead`).
+///
 /// # Cancellation
 ///
 /// Dropping the future drops the request or the half-read answer with it; nothing is left behind.

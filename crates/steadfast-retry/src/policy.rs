@@ -82,6 +82,10 @@ type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 /// Clones share the settings, the budget and the random numbers. tower clones the policy for each call; what is
 /// known of one call is its clone's own.
 ///
+/// # Cost
+///
+/// About 2,800 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+///
 /// # Cancellation
 ///
 /// Dropping the future drops the send or the delay with it; nothing is sent afterwards.

@@ -11,6 +11,11 @@
 //!
 //! Clones stamp alike and share nothing else.
 //!
+//! # Cost
+//!
+//! About 400 instructions and no allocation beside the entry that all stamps share for a call that goes
+//! well (`cargo xtask bench overhead`).
+//!
 //! # Cancellation
 //!
 //! The layer adds no future of its own.

@@ -9,6 +9,11 @@
 //!
 //! Clones share the table.
 //!
+//! # Cost
+//!
+//! About 700 instructions and no allocation beside the entry that all stamps share for a call that goes
+//! well (`cargo xtask bench overhead`).
+//!
 //! # Cancellation
 //!
 //! Nothing is held: dropping the future drops the call.

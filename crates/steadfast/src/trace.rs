@@ -84,6 +84,10 @@ pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<CallFailure>, (), (), 
 ///
 /// Clones of the layer and of its services share the table; each call has a span of its own.
 ///
+/// # Cost
+///
+/// About 650 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+///
 /// # Cancellation
 ///
 /// Dropping the future, or the body of its answer, drops what is inside and closes the span, without what was still

@@ -59,6 +59,12 @@ use crate::{AuthHeader, TokenSource};
 ///
 /// Clones read the same source.
 ///
+/// # Cost
+///
+/// About 2,600 instructions and two allocations, both the header map's for a call that goes
+/// well (`cargo xtask bench overhead`);
+/// three more where a request bears no stamp yet.
+///
 /// # Cancellation
 ///
 /// There is no wait here. Dropping the future drops the call below it.

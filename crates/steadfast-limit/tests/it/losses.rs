@@ -58,7 +58,7 @@ fn a_cancel_is_held_back_for_the_window_only_unless_it_is_to_be() {
 
 /// Ten requests without an answer would otherwise keep a cancel waiting until the last of them has timed out.
 #[test]
-fn a_gateway_that_hangs_holds_a_cancel_back_for_a_second_and_the_window_unless_it_is_to() {
+fn a_gateway_that_hangs_holds_a_cancel_back_for_three_seconds_and_the_window_unless_it_is_to() {
     for (lane, strict) in [
         (Lane::Critical, false),
         (Lane::Verification, false),
@@ -79,8 +79,8 @@ fn a_gateway_that_hangs_holds_a_cancel_back_for_a_second_and_the_window_unless_i
             core.answer(hangs);
             continue;
         }
-        assert_eq!(core.alarm(waiter), Some(sent + S + HELD_SECOND), "{lane}");
-        core.now = sent + S + HELD_SECOND;
+        assert_eq!(core.alarm(waiter), Some(sent + 3 * S + HELD_SECOND), "{lane}");
+        core.now = sent + 3 * S + HELD_SECOND;
         let second = granted(core.poll(waiter));
         // Its timeout holds nobody back a second time.
         core.now = sent + 30 * S;
@@ -113,7 +113,7 @@ async fn cancels_leave_though_the_gateway_answers_nothing() {
     let mut waits: Vec<_> = cancels.join_all().await.into_iter().map(|(_, waited)| waited).collect();
     waits.sort_unstable();
     assert!(waits[1].is_zero(), "two slots are the cancels' own: {waits:?}");
-    assert!(waits[9] < 3 * SECOND && waits[19] < 6 * SECOND, "{waits:?}");
+    assert!(waits[9] < 5 * SECOND && waits[19] < 10 * SECOND, "{waits:?}");
 }
 
 #[test]
