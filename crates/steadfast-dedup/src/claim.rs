@@ -116,15 +116,15 @@ impl Registry {
         if self.rules.owner_wait && self.may_be_answered_yet(key, number, fresh.first_seen) {
             return None;
         }
-        if self.rules.oldest_first && self.may_own_an_older(intent, fresh) {
-            return None;
-        }
         Some(match self.settings.account_mode {
             _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
             AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
             // What is listed today may have been there yesterday.
             AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),
             AccountMode::Exclusive if !intent.has_baseline => Claim::Barred(Reason::NoBaseline),
+            AccountMode::Exclusive if self.rules.oldest_first && self.may_own_an_older(intent, fresh) => {
+                return None;
+            }
             AccountMode::Exclusive => Claim::Take(fresh.order_id.clone()),
         })
     }

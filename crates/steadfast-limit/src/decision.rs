@@ -72,7 +72,7 @@ pub struct Grant {
     /// In which of its zones only the log admitted it, one bit each.
     pub(crate) tries: u8,
     pub(crate) lane: Lane,
-    /// True if lost requests would have held back a lower lane: a 429 is then no surprise.
+    /// True if requests without an answer would have held back a lower lane: a 429 is then no surprise.
     pub(crate) lenient: bool,
 }
 

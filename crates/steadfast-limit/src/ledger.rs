@@ -109,17 +109,22 @@ impl Ledger {
         now: Nanos,
         scratch: &mut Vec<Nanos>,
     ) -> Option<Nanos> {
-        let busy = self.busy(lane, strict).saturating_add(ahead);
-        let unanswered = self.unanswered_for(lane, strict, Nanos::MAX);
-        let stamps = Stamps::new(&self.log, rules.unit, &unanswered);
         let counting = self.counting(rules.profile);
         let frozen = self.caution.as_ref().map_or(0, |caution| caution.freeze.opens());
-        let mut opens = frozen.max(self.held_back(lane));
-        for bound in &rules.bounds {
-            let ceiling = bound.ceilings[lane as usize];
-            opens = opens.max(bound_opens(bound, counting, stamps, ceiling, busy, now, scratch)?);
-        }
-        Some(opens)
+        let mut windows = |unanswered: &[Nanos], busy: u32| {
+            let stamps = Stamps::new(&self.log, rules.unit, unanswered);
+            rules.bounds.iter().try_fold(frozen.max(self.held_back(lane)), |opens, bound| {
+                let ceiling = bound.ceilings[lane as usize];
+                bound_opens(bound, counting, stamps, ceiling, busy, now, scratch).map(|at| opens.max(at))
+            })
+        };
+        let busy = self.busy(lane, strict).saturating_add(ahead);
+        let patient = windows(&self.unanswered_for(lane, strict, Nanos::MAX), busy);
+        // A bucket that is filled by an answer yet to come is full until then; it may have room meanwhile.
+        let answered = (matches!(counting, Counting::Paced { .. }) && is_exempt(lane, strict))
+            .then(|| windows(self.lost_for(lane, strict), self.in_flight.len().saturating_add(ahead)))
+            .flatten();
+        patient.into_iter().chain(answered).min()
     }
 
     /// True if a gateway that interpolates between windows might refuse a request of `lane` that the log admits at
@@ -261,8 +266,9 @@ impl Ledger {
     }
 
     /// True if requests without an answer hold back the lower lanes more than `lane`.
-    pub(crate) fn is_lenient(&self, lane: Lane, strict: bool, now: Nanos) -> bool {
-        let overdue = |granted: &Nanos| granted + Self::PATIENCE < now;
+    pub(crate) fn is_lenient(&self, rules: &Rules, lane: Lane, strict: bool, now: Nanos) -> bool {
+        let shortest = rules.bounds.iter().map(|bound| bound.period).min().unwrap_or_default();
+        let overdue = |granted: &Nanos| granted + Self::PATIENCE + shortest <= now;
         is_exempt(lane, strict)
             && (!self.lost.is_empty() || self.in_flight.granted().first().is_some_and(overdue))
     }

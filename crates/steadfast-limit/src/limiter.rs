@@ -220,17 +220,16 @@ impl Limiter {
     /// The request left at `sent`, and its answer will never be seen.
     pub fn lose(&mut self, grant: Grant, sent: Nanos, loss: Loss, now: Nanos) {
         let now = self.advance(now);
-        let until = match loss {
-            Loss::Reset => (now, now + Self::AFTER_RESET),
-            Loss::GivenUp => (
-                now.min(sent.saturating_add(Ledger::PATIENCE)),
-                now.max(sent.saturating_add(self.settings.gateway_timeout).min(LATEST)),
-            ),
+        let counted = match loss {
+            Loss::Reset => now + Self::AFTER_RESET,
+            Loss::GivenUp => now.max(sent.saturating_add(self.settings.gateway_timeout).min(LATEST)),
         };
+        // Whoever has waited for it long enough does not wait again.
+        let given_up = now.min(sent.saturating_add(Ledger::PATIENCE));
         for (bit, id) in grant.ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
             ledger.changed();
-            ledger.lose(&self.rules[usize::from(ledger.zone.0)], grant.at, until, now);
+            ledger.lose(&self.rules[usize::from(ledger.zone.0)], grant.at, (given_up, counted), now);
             ledger.tried_no_more(grant.tried(bit));
             ledger.unanswered(grant.probes & (1 << bit) != 0, now);
         }

@@ -3,7 +3,8 @@ use crate::Nanos;
 /// Requests that left and whose answer will never be seen: when the gateway counted them is not known.
 ///
 /// Each is held twice: until the last instant at which the gateway may have counted it, for the lanes that can
-/// wait, and from the instant at which it was given up, for the lanes that must get out. A share of 3 % of lost
+/// wait, and from the instant at which it was given up, or patience with it was at its end, for the lanes that must
+/// get out. A share of 3 % of lost
 /// answers held for the gateway's timeout would otherwise stop the zone, cancels included.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {

@@ -19,7 +19,7 @@ use steadfast_auth::TokenSource;
 use steadfast_dedup::{Ledger, OrderEvent, Recover, RecoveredOrder, Verdict};
 use steadfast_limit::ZoneLimiter;
 use steadfast_spec::{
-    AuthKind, BaseUrl, BoxError, Envelope, EnvelopeError, Operation, Outcome, Paths, Resend,
+    AuthKind, BaseUrl, BoxError, Envelope, EnvelopeError, Operation, Outcome, Paths, Resend, ext::Place,
 };
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
@@ -111,7 +111,11 @@ impl Client {
     /// ```
     #[must_use]
     pub fn with_deadline(&self, deadline: DeadlineLayer) -> Self {
-        Self { deadline, own_deadline: true, ..self.clone() }
+        let mut description = (*self.description).clone();
+        for layer in description.layers.iter_mut().filter(|layer| layer.name == Place::Deadline.as_str()) {
+            *layer = deadline.described();
+        }
+        Self { deadline, own_deadline: true, description: Arc::new(description), ..self.clone() }
     }
 
     /// Sends a request of the caller's own through all layers; its address must lie below the base address. The answer's
@@ -122,7 +126,7 @@ impl Client {
     /// [`Error`] if there is no answer. An answer of any status is not an error here.
     pub async fn raw(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Body>, Error> {
         if self.own_deadline {
-            self.deadline.stamp(request.extensions_mut());
+            self.deadline.stamp_whole(request.extensions_mut());
         }
         self.service.clone().oneshot(request).await.map_err(Error::of_failure)
     }

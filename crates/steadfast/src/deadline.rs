@@ -31,6 +31,8 @@ use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::description::{LayerDescription, spelled};
+
 /// Builds [`Deadline`].
 ///
 /// # Example
@@ -84,6 +86,13 @@ impl DeadlineLayer {
         (self.deadline, self.send_by)
     }
 
+    /// What it will do.
+    pub(crate) fn described(&self) -> LayerDescription {
+        LayerDescription::new(ext::Place::Deadline.as_str())
+            .with("answered within", spelled(Some(self.deadline)))
+            .with("left within", spelled(self.send_by))
+    }
+
     /// Stamps what the caller has not stamped.
     pub(crate) fn stamp(&self, extensions: &mut Extensions) {
         let now = Instant::now().into_std();
@@ -98,6 +107,16 @@ impl DeadlineLayer {
         {
             ext::SendBy(send_by).put(extensions);
         }
+    }
+}
+
+impl DeadlineLayer {
+    /// The same, and leaves nothing open for a layer further in to stamp.
+    pub(crate) fn stamp_whole(&self, extensions: &mut Extensions) {
+        /// Longer than any call, and short enough for an instant.
+        const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+        let (deadline, send_by) = (self.deadline.min(NEVER), self.send_by.unwrap_or(NEVER).min(NEVER));
+        Self { deadline, send_by: Some(send_by) }.stamp(extensions);
     }
 }
 

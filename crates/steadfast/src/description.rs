@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, time::Duration};
 
 /// What a [`Stack`](crate::Stack) or [`Client`](crate::Client) will do: its layers, outermost first, each with the
 /// settings that take effect.
@@ -71,6 +71,11 @@ impl LayerDescription {
         self.settings.push(Setting { name: name.into(), value: value.to_string() });
         self
     }
+}
+
+/// A limit in words.
+pub(crate) fn spelled(limit: Option<Duration>) -> String {
+    limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit:?}"))
 }
 
 impl fmt::Display for Description {

@@ -64,9 +64,10 @@ use crate::{
 ///
 /// That of the [crate's page](crate#order): what may send a request more than once stands outside of what must hold
 /// for every send. Outside of the stack nothing may repeat an order: what may be repeated was repeated, and an
-/// answer that must not be carries [`DoNotRetry`](ext::DoNotRetry). Whatever has its say before anything is sent may
-/// stand there, such as a buffer or a concurrency limit. Instead of a timeout take the stack's own
-/// [deadline](Self::deadline), which ends waits with a typed result and drops nothing. Inside is only the transport.
+/// answer that must not be carries [`DoNotRetry`](ext::DoNotRetry). Nor should anything there make requests wait in one
+/// line, as a concurrency limit does: a cancel would wait behind polls, whose lanes only the stack knows. Instead of a
+/// timeout take the stack's own [deadline](Self::deadline), which ends waits with a typed result and drops nothing.
+/// Inside is only the transport, and what limits its connections.
 ///
 /// # Cancellation
 ///

@@ -222,7 +222,8 @@ impl Limiter {
             ledger.changed();
             ledger.in_flight.enter(now);
             ledger.tried += u32::from(tries >> bit & 1);
-            lenient |= ledger.is_lenient(lane, self.settings.strict_critical, now);
+            let rules = &self.rules[usize::from(ledger.zone.0)];
+            lenient |= ledger.is_lenient(rules, lane, self.settings.strict_critical, now);
             if let Some(caution) = &mut ledger.caution {
                 probes |= u8::from(caution.freeze.granted(now)) << bit;
             }

@@ -1,4 +1,6 @@
-use steadfast_limit::{Account, Lane, Loss, SECOND, Zone, ZoneLimiter};
+use std::num::NonZeroU32;
+
+use steadfast_limit::{Account, Lane, Loss, Profile, SECOND, Zone, ZoneLimiter};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::drive::{Core, HELD_SECOND, S, granted, per_second};
@@ -114,6 +116,33 @@ async fn cancels_leave_though_the_gateway_answers_nothing() {
     waits.sort_unstable();
     assert!(waits[1].is_zero(), "two slots are the cancels' own: {waits:?}");
     assert!(waits[9] < 5 * SECOND && waits[19] < 10 * SECOND, "{waits:?}");
+}
+
+/// Those whom patience with hung requests let pass are not held back by them once more when they end.
+#[test]
+fn a_hung_request_that_ends_in_a_reset_holds_no_cancel_back_again() {
+    let mut core = Core::of(per_second(Zone::GENERAL, 1));
+    let hangs = core.granted(Zone::GENERAL, Lane::Critical);
+    let sent = core.now;
+    core.now += 20 * S;
+    core.lose(hangs, sent, Loss::Reset);
+    let cancel = core.granted(Zone::GENERAL, Lane::Critical);
+    core.answer(cancel);
+}
+
+/// A paced zone's bucket has room beside a request on its way, for a cancel as for anybody.
+#[test]
+fn in_a_paced_zone_a_cancel_waits_for_no_answer_that_nobody_else_waits_for() {
+    for lane in [Lane::Trading, Lane::Critical] {
+        let burst = NonZeroU32::new(2).unwrap();
+        let mut core = Core::of(per_second(Zone::GENERAL, 10).profile(Profile::Paced { burst }));
+        core.spend(Zone::GENERAL, Lane::Trading, 2);
+        core.now += S;
+        let poll = core.granted(Zone::GENERAL, Lane::Trading);
+        let second = core.granted(Zone::GENERAL, lane);
+        core.answer(second);
+        core.answer(poll);
+    }
 }
 
 #[test]

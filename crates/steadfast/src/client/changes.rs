@@ -1,20 +1,23 @@
 use std::collections::HashSet;
 
 use futures_util::{StreamExt, stream};
-use steadfast_spec::{Code, Operation, OrderChange, OrderRecord, OrderStatus, Outcome, Resend};
+use steadfast_spec::{
+    BoxError, Code, LegType, Operation, OrderChange, OrderRecord, OrderStatus, Outcome, Resend,
+};
 
-use super::Client;
+use super::{Client, Record};
 use crate::error::{Error, ErrorKind, NothingToChange};
 
-/// How many cancels of [`Client::cancel_all`] wait for the limits at once. Each call has a deadline, and a queue an end:
-/// of thousands that begin together, the last would be given up before their turn.
-const CANCELS_AT_ONCE: usize = 64;
+/// How many cancels of [`Client::cancel_all`] are under way at once. Each call has a deadline, and a queue an end: of
+/// thousands that begin together, the last would be given up before their turn. Of so many the last leaves in time at 400
+/// a minute; of fewer, those that hang would keep others from leaving at all.
+const CANCELS_AT_ONCE: usize = 512;
 
 /// What became of one order of [`Client::cancel_all`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Cancellation {
-    /// The order's identifier.
+    /// The order's identifier; empty for one that the list does not name.
     pub order_id: String,
     /// As [`Client::cancel`] says.
     pub result: Result<(), Error>,
@@ -55,18 +58,44 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the list cannot be read; then nothing was cancelled.
+    /// [`Error`] if the list cannot be read; then nothing was cancelled. A record that cannot be read is no such error: its
+    /// order may be open, and is cancelled. One without an identifier is told of as a cancellation that failed.
     pub async fn cancel_all(&self) -> Result<Vec<Cancellation>, Error> {
         let mut seen = HashSet::new();
-        let open = self.orders().await?.into_iter().filter(may_be_open).map(|order| order.order_id);
-        let open = open.filter(|order_id| seen.insert(order_id.clone())).enumerate();
+        let (open, nameless) = self.open_orders().await?;
+        let open = open.into_iter().filter(|order_id| seen.insert(order_id.clone())).enumerate();
         let cancels = open.map(|(at, order_id)| async move {
             let result = self.cancel(&order_id).await;
             (at, Cancellation { order_id, result })
         });
         let mut cancelled: Vec<_> = stream::iter(cancels).buffer_unordered(CANCELS_AT_ONCE).collect().await;
         cancelled.sort_unstable_by_key(|(at, _)| *at);
-        Ok(cancelled.into_iter().map(|(_, cancellation)| cancellation).collect())
+        let cancelled = cancelled.into_iter().map(|(_, cancellation)| cancellation);
+        Ok(cancelled.chain(nameless).collect())
+    }
+
+    /// The identifiers of the orders that may be open, and what cannot even be named.
+    async fn open_orders(&self) -> Result<(Vec<String>, Vec<Cancellation>), Error> {
+        let Some(body) = self.read(&Operation::orders()).await? else { return Ok(Default::default()) };
+        let unexpected = |source: BoxError| {
+            Error::unexpected(Outcome::Unknown { resend: Resend::Never }, source).safe(true)
+        };
+        let records = Record::payloads_of(&body).map_err(|error| unexpected(error.into()))?;
+        let (names, mut open, mut nameless) = (self.ledger.settings().record_names(), Vec::new(), Vec::new());
+        for record in records {
+            match record.order(names) {
+                Ok(order) if may_be_open(&order) => open.push(order.order_id),
+                Ok(_) => {}
+                Err(unreadable) => match record.text_of(&names.order_id) {
+                    Some(order_id) => open.push(order_id),
+                    None => nameless.push(Cancellation {
+                        order_id: String::new(),
+                        result: Err(unexpected(unreadable.into())),
+                    }),
+                },
+            }
+        }
+        Ok((open, nameless))
     }
 
     /// Changes an open order (§4.5), once its path is set. A change that may or may not have been made is never sent
@@ -74,7 +103,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if there is nothing to change, a field is wrong, or no path is set,
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if there is nothing to change, a field is wrong, or
+    /// no path is set,
     /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order has ended meanwhile,
     /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the list does not show the change, and what the service
     /// refuses it for.
@@ -90,14 +120,15 @@ impl Client {
             return Err(error);
         }
         let Ok(orders) = self.orders().await else { return Err(error.in_doubt()) };
-        let Some(order) = orders.into_iter().find(|order| order.order_id == order_id) else {
-            return Err(error.in_doubt());
-        };
-        if change.is_shown_by(&order) == Some(true) {
+        // Of a bracket order's legs only the main one is what is changed.
+        let is_main = |order: &OrderRecord| order.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main));
+        let records: Vec<_> =
+            orders.iter().filter(|order| order.order_id == order_id && is_main(order)).collect();
+        if records.iter().any(|record| change.is_shown_by(record) == Some(true)) {
             return Ok(());
         }
-        match order.status {
-            Some(Code::Known(status)) if status != OrderStatus::Open => {
+        match records.first().and_then(|record| record.status.as_ref()) {
+            Some(Code::Known(status)) if !records.iter().any(|record| may_be_open(record)) => {
                 Err(error.not_open(status.to_string()))
             }
             // A change that the list does not show yet may be made late.

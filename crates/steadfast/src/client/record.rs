@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use steadfast_spec::{Envelope, EnvelopeError};
+use steadfast_spec::{Envelope, EnvelopeError, FieldNames, OrderRecord, UnreadableRecord};
 
 /// One JSON value as the service wrote it, digits and all.
 ///
@@ -29,6 +29,22 @@ impl Record {
         let elements: Vec<Box<RawValue>> =
             serde_json::from_str(d.get()).map_err(|_| EnvelopeError::UnexpectedPayload)?;
         Ok(elements.into_iter().map(Self).collect())
+    }
+
+    /// Reads it as a record of the order list.
+    pub(super) fn order(&self, names: &FieldNames) -> Result<OrderRecord, UnreadableRecord> {
+        OrderRecord::parse(&self.0, names)
+    }
+
+    /// A text or a number among its fields, however unreadable the rest is.
+    pub(super) fn text_of(&self, name: &str) -> Option<String> {
+        let fields: serde_json::Map<String, serde_json::Value> = self.read().ok()?;
+        let text = match fields.get(name)? {
+            serde_json::Value::String(text) => text.trim().to_owned(),
+            serde_json::Value::Number(number) => number.to_string(),
+            _ => return None,
+        };
+        (!text.is_empty()).then_some(text)
     }
 
     /// The JSON text.

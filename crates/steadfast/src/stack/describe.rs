@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use steadfast_auth::TokenSource;
 use steadfast_dedup::Ledger;
 use steadfast_limit::ZoneLimiter;
@@ -7,7 +5,7 @@ use steadfast_retry::PEEK_LIMIT;
 use steadfast_spec::{Endpoint, Lane, ext::Place};
 
 use super::Stack;
-use crate::description::{Description, LayerDescription};
+use crate::description::{Description, LayerDescription, spelled};
 
 impl Stack {
     /// What the stack will do, layer by layer, with the settings that take effect.
@@ -39,10 +37,7 @@ impl Stack {
     fn layer(&self, place: Place) -> LayerDescription {
         let layer = LayerDescription::new(place.as_str());
         match place {
-            Place::Deadline => {
-                let (answered, left) = self.deadline.limits();
-                layer.with("answered within", spelled(Some(answered))).with("left within", spelled(left))
-            }
+            Place::Deadline => self.deadline.described(),
             Place::Route => self.describe_routes(layer),
             Place::Dedup => self
                 .ledger
@@ -127,8 +122,4 @@ impl Stack {
             None => layer,
         }
     }
-}
-
-fn spelled(limit: Option<Duration>) -> String {
-    limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit:?}"))
 }

@@ -5,7 +5,10 @@ use tower::{Layer, Service};
 
 use super::{BoxedStack, RequestBody, Stack};
 
-/// The stack as one layer of a larger one, such as a buffer and a concurrency limit outside of it.
+/// The stack as one layer of a larger one.
+///
+/// What makes requests wait in one line, such as a concurrency limit or a buffer, makes a cancel wait behind polls if it
+/// stands outside: let it stand around the transport.
 ///
 /// # Example
 ///
@@ -20,8 +23,8 @@ use super::{BoxedStack, RequestBody, Stack};
 /// let account = sandbox.credentials();
 /// let tokens = TokenSource::fixed(ApiKey::new(account.api_key)?, account.access_token)?;
 /// let service = ServiceBuilder::new()
-///     .concurrency_limit(64)
 ///     .layer(Stack::new(account.base_url.parse()?, tokens))
+///     .concurrency_limit(64)
 ///     .service(sandbox.gateway());
 ///
 /// let list = http::Request::get("http://localhost/v2/api/oms/orders").body(Default::default())?;

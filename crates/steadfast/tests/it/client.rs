@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use steadfast::{
-    Access, BoxError, Client, ErrorKind, Operation, Paths, RequestBody,
+    Access, BoxError, Client, ErrorKind, Operation, OrderChange, Paths, RequestBody,
     ext::IntentId,
     retry::{RetryPolicy, Schedule},
     spec::{Endpoint, Form},
@@ -147,6 +147,52 @@ async fn no_data_is_no_confirmation_of_a_cancel() {
     assert_eq!(error.kind(), ErrorKind::InDoubt, "{error:?}");
     let transport = Answering::with(|_| (404, r#"{"s":"no-data","msg":"no-data"}"#.to_owned()));
     assert_eq!(transport.client(token()).cancel("1").await.unwrap_err().kind(), ErrorKind::Rejected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_in_doubt_is_judged_by_the_main_leg() {
+    let transport = Answering::with(|request| {
+        let leg = |id, leg, status, qty| {
+            format!(r#"{{"orderId":"{id}","legType":"{leg}","status":"{status}","qty":{qty}}}"#)
+        };
+        let records = [
+            leg(1, "stoploss", "cancelled", 5),
+            leg(1, "main", "open", 9),
+            leg(2, "target", "open", 5),
+            leg(2, "main", "completed", 9),
+            leg(3, "stoploss", "cancelled", 9),
+            leg(3, "main", "open", 5),
+        ];
+        match request.method().as_str() {
+            "GET" => (200, format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(","))),
+            _ => (504, r#"{"s":"error","msg":"Gateway timedout"}"#.to_owned()),
+        }
+    });
+    let client = transport.client(token());
+    for (id, kind) in [("1", Some(ErrorKind::InDoubt)), ("2", Some(ErrorKind::NotOpen)), ("3", None)] {
+        let told = client.modify(id, &OrderChange::new().qty(5)).await;
+        assert_eq!(told.err().map(|error| error.kind()), kind, "{id}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_cannot_be_read_keeps_no_order_from_being_cancelled() {
+    let transport = Answering::with(|request| match request.method().as_str() {
+        "GET" => {
+            let records = [
+                r#"{"orderId":"1","status":"open"}"#,
+                r#"{"orderId":"2","status":"open","qty":1,"qty":2}"#,
+                r#"{"orderId":3,"status":{}}"#,
+                r#"{"orderId":"4","status":"completed"}"#,
+                r#"{"status":"open"}"#,
+            ];
+            (200, format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(",")))
+        }
+        _ => (200, r#"{"s":"ok","d":{}}"#.to_owned()),
+    });
+    let cancelled = transport.client(token()).cancel_all().await.unwrap();
+    let told = cancelled.iter().map(|one| (one.order_id.as_str(), one.result.is_ok()));
+    assert_eq!(told.collect::<Vec<_>>(), [("1", true), ("2", true), ("3", true), ("", false)]);
 }
 
 #[tokio::test(start_paused = true)]

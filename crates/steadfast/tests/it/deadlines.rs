@@ -77,6 +77,30 @@ async fn one_clients_deadline_is_not_anothers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deadline_for_some_calls_is_all_of_it() {
+    let transport = Answering::always(NO_DATA);
+    let hurry = DeadlineLayer::new(5 * SECOND).send_by(SECOND / 2);
+    let hurried = crate::answering::builder().deadline(hurry).build_over(transport.clone()).unwrap();
+    let calm = hurried.with_deadline(DeadlineLayer::default());
+    let endless = hurried.with_deadline(DeadlineLayer::new(Duration::MAX));
+    for (client, within, by) in [
+        (&hurried, "5s", "500ms"),
+        (&calm, "120s", "no limit"),
+        (&endless, "18446744073709551615.999999999s", "no limit"),
+    ] {
+        assert_eq!(client.describe().setting("Deadline", "answered within"), Some(within));
+        assert_eq!(client.describe().setting("Deadline", "left within"), Some(by));
+    }
+    // All that reads may take of a second.
+    for _ in 0..8 {
+        calm.orders().await.unwrap();
+    }
+    assert_eq!(hurried.orders().await.unwrap_err().kind(), ErrorKind::Refused);
+    calm.orders().await.unwrap();
+    endless.orders().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_is_refused_at_its_deadline_is_told_of_a_later_instant() {
     let client = Answering::always(NO_DATA).client();
     let (start, send_by) = (Instant::now(), 3 * SECOND / 2);
