@@ -111,10 +111,17 @@ fn has_host_and_port(authority: &Authority) -> bool {
 
 /// True if whoever resolves the path may end elsewhere.
 pub(crate) fn has_dots(path: &str) -> bool {
-    path.split('/').any(|segment| {
-        let segment = segment.to_ascii_lowercase().replace("%2e", ".");
-        matches!(segment.as_str(), "." | "..")
-    })
+    // One or two dots, spelled out or escaped; a segment of more is a name.
+    path.split('/')
+        .any(|segment| after_dot(segment).is_some_and(|rest| rest.is_empty() || after_dot(rest) == Some("")))
+}
+
+fn after_dot(text: &str) -> Option<&str> {
+    let escaped = || {
+        let (start, rest) = text.split_at_checked(3)?;
+        start.eq_ignore_ascii_case("%2e").then_some(rest)
+    };
+    text.strip_prefix('.').or_else(escaped)
 }
 
 /// The authority of `uri` without the port that its scheme implies; what stands before an `@` stays.

@@ -31,10 +31,13 @@ pub(super) fn stamps_among_extensions(files: &Repository) -> Vec<Finding> {
     const STAMPS: [&str; 8] =
         ["Deadline", "Outcome", "Route", "SendBy", "SendStamp", "Sends", "Ticket", "TokenGeneration"];
     lines(files, "a stamp read as an extension", |line| {
-        line.split("get::<").skip(1).any(|asked| {
-            let name = asked.split('>').next().unwrap_or_default().trim_start_matches("ext::");
-            STAMPS.contains(&name)
-        })
+        ["get::<", "get_mut::<", "remove::<"].into_iter().flat_map(|ask| line.split(ask).skip(1)).any(
+            |asked| {
+                let name =
+                    asked.split('>').next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
+                STAMPS.contains(&name)
+            },
+        )
     })
 }
 
@@ -90,9 +93,10 @@ mod tests {
 
     #[test]
     fn a_stamp_read_as_an_extension_is_found() {
-        for stamp in ["ext::Deadline", "Outcome"] {
-            let found = stamps_among_extensions(&repository(&format!("let a = b.get::<{stamp}>();")));
-            assert_eq!(shown(found), ["crates/one/src/lib.rs:1: a stamp read as an extension"], "{stamp}");
+        for ask in ["get::<ext::Deadline>", "get_mut::<Outcome>", "remove::<steadfast_spec::ext::SendStamp>"]
+        {
+            let found = stamps_among_extensions(&repository(&format!("let a = b.{ask}();")));
+            assert_eq!(shown(found), ["crates/one/src/lib.rs:1: a stamp read as an extension"], "{ask}");
         }
         let right = "let a = Outcome::of(b).or(c.get::<ext::DoNotRetry>()); // c.get::<Outcome>()";
         assert!(stamps_among_extensions(&repository(right)).is_empty());

@@ -394,7 +394,7 @@ where
                 }
                 let answer = inner.clone().oneshot(again).await;
                 let (outcome, refusal) = match &answer {
-                    Ok(response) => (response.extensions().get().cloned(), false),
+                    Ok(response) => (Outcome::of(response.extensions()).cloned(), false),
                     Err(error) => (
                         Some(Failure::outcome_of(&**error)),
                         Failure::find(&**error).is_some_and(Failure::is_refusal),

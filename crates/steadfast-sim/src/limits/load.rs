@@ -69,7 +69,8 @@ impl Load {
         match self {
             Self::Saturated | Self::Bursty | Self::IdleBurst | Self::Thirty => true,
             Self::Restart(Memory::Kept) | Self::Late(Settle::Set) => true,
-            // Lost answers hold cancels back for a window only, and the gateway may still count the request.
+            // Lost answers hold cancels back for a window only, late ones for three seconds more, and the gateway may still
+            // count the request.
             Self::Cancels(Storm::None | Storm::Verification) | Self::CancelBursts => network != Network::Bad,
             Self::Restart(Memory::Lost)
             | Self::Late(Settle::Unset)
