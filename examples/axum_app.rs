@@ -54,7 +54,9 @@ async fn place(
     match client.place_order(&order).await {
         Ok(placed) => (StatusCode::CREATED, format!("order {}", placed.order_id)),
         // Nobody knows whether it was placed: whoever asked must not simply ask again.
-        Err(error) if error.kind() == ErrorKind::InDoubt => (StatusCode::ACCEPTED, error.to_string()),
+        Err(error) if matches!(error.kind(), ErrorKind::InDoubt | ErrorKind::NotObserved) => {
+            (StatusCode::ACCEPTED, error.to_string())
+        }
         Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()),
     }
 }

@@ -21,7 +21,7 @@ use tower::ServiceExt;
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), BoxError> {
-    // The service's table (§8). Reads leave two of ten slots a second to orders and cancels.
+    // The service's table (§8). Reads leave two of ten slots a second to changes and cancels.
     show("as the service says", ZoneLimiter::preset(), Routes::default()).await?;
 
     // A row of the table, changed, for a gateway that is known to count exactly.

@@ -13,7 +13,7 @@ usage: cargo xtask <command>
   tidy             the repository's own rules
   bench [NAME] …   the benches as one table of ratios, or with `--json`; `--plots` draws them, `--check` holds counts of
                    instructions, allocations and bytes against their ceilings, `--set-ceilings` moves those;
-                   NAME: limiter, overhead, burst
+                   NAME: limiter, overhead, burst, renewal, loopback
   evidence         what stands behind each promise, measured anew; `--only F8` one row, `--json` for programs
   mutants [CRATE]  mutants of the crates that decide about money: a sample, or all of one crate, which takes hours, or
                    what of it `--minutes N` allow

@@ -14,7 +14,7 @@
 //! | `cargo xtask coverage` | which lines of each crate the plain tests run |
 //! | `cargo xtask evidence` | what stands behind each promise, measured anew |
 //! | `cargo xtask planted` | plants bugs, one after the other, and says what found each |
-//! | `cargo xtask sim limits`, `sim orders` | the simulations, with figures as a table or as JSON |
+//! | `cargo xtask sim limits`, `orders`, `scripts`, `catalogue`, `requests` | the simulations, with figures as a table or as JSON |
 //!
 //! A stage that fails does not hide the stages after it; only a failed build skips what needs the build.
 //! The last line is always `N passed, N failed`, in tests and checks that really ran. A stage that fails

@@ -58,7 +58,7 @@
 //!
 //! A [`TokenStore`] keeps the token and every reason to be careful with the next login: in memory unless one is given,
 //! in a [`FileStore`] for all processes of a machine. Whoever logs in holds its lease during the whole login, and the
-//! others take the token over. An attempt is counted before it leaves, so that neither `kill -9` nor a supervisor that
+//! others take the token over. In a file an attempt is counted before it leaves, so that neither `kill -9` nor a supervisor that
 //! restarts for ever makes more than the budget's two with one set of credentials; a success, other credentials or a
 //! reset makes it whole. Once a login was refused, one whose end nobody knows counts like the next refusal.
 //!

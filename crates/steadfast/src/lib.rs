@@ -72,7 +72,8 @@
 //! # What it does not do
 //!
 //! Without a [journal](ClientBuilder::journal) nothing is kept of orders on disk: what is in doubt when a process dies
-//! must be looked for by hand. A restart logs in anew. It has no WebSocket client.
+//! must be looked for by hand. Without a [store](Access::store) a restart logs in anew, and wrong logins are counted anew. It
+//! has no WebSocket client.
 
 mod access;
 mod client;
