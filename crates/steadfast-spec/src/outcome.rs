@@ -2,8 +2,21 @@ use std::{fmt, sync::Arc};
 
 /// What an answer, or the lack of one, proves about a request.
 ///
-/// Written once for every physical send into the extensions of its response or error. Everything that is not
-/// provably *not executed* is [`Unknown`](Outcome::Unknown).
+/// Written once for every physical send, and everything that is not provably *not executed* is
+/// [`Unknown`](Outcome::Unknown). Of an answer it is read as the [`Stamp`](crate::ext::Stamp) that it is, of an error by
+/// [`Failure::outcome_of`](crate::Failure::outcome_of).
+///
+/// # Example
+///
+/// ```
+/// use http::Response;
+/// use steadfast_spec::{Outcome, ext::Stamp};
+///
+/// fn is_placed<B>(answer: &Response<B>) -> bool {
+///     matches!(Outcome::of(answer.extensions()), Some(Outcome::Accepted { .. }))
+/// }
+/// # assert!(!is_placed(&Response::new(())));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::{HeaderValue, header};
 use steadfast_spec::{Fate, ext};
 use tokio::time::{Instant, sleep};
 
@@ -163,18 +164,21 @@ async fn s68_key_isolation() {
 #[tokio::test(start_paused = true)]
 async fn s69_two_accounts() {
     let rig = Rig::new();
-    let with = |intent: &str, account: &str| {
+    rig.gateway.0.lock().by_session = true;
+    let with = |intent: &str, account: &'static str| {
         let mut request = rig.request(intent, ORDER);
         request.extensions_mut().insert(ext::Account::new(account));
+        request.headers_mut().insert(header::AUTHORIZATION, HeaderValue::from_static(account));
         request
     };
-    rig.gateway.will([gw504().reply(Reply::Http(504, "x")), ack()]);
-    // The gateway of this rig lists every account's orders alike; the registries must not share what they saw.
+    rig.gateway.will([gw504(), ack()]);
     let (a, b) = tokio::join!(rig.send(with("a", "one")), rig.send(with("b", "two")));
     assert_eq!(b, Told::Placed("o1".into()));
-    // To account one, that order is a stranger's that looks like its own: knowledge is not shared, nor claims.
-    assert_eq!(a, Told::Recovered("o1".into()));
-    assert_eq!(rig.gateway.gets(), 3, "two baselines and one read");
+    // What the other account has placed is no answer to a doubt of this one.
+    assert_eq!(a, Told::Resent("o2".into()));
+    let of_whom = |token: &str| rig.gateway.0.lock().tokens.iter().filter(|of| *of == token).count();
+    assert_eq!(of_whom("two"), 1, "its baseline, and no read for the other's doubt");
+    assert!(of_whom("one") >= 3, "a baseline, and what its absence takes");
 }
 
 #[tokio::test(start_paused = true)]
