@@ -21,7 +21,7 @@ use crate::bench;
 use crate::metadata::Workspace;
 use crate::mutants;
 use crate::planted;
-use crate::report::Report;
+use crate::report::{Report, Verdict};
 use crate::runner;
 use crate::stage;
 use crate::summary::Row;
@@ -48,7 +48,11 @@ impl Deep {
 
     /// Runs the stage, and keeps what it measured.
     pub(crate) fn run(&self, workspace: &Workspace, figures: &mut Figures) -> Row {
-        stage::row(self.name, || self.report(workspace, figures))
+        let row = stage::row(self.name, || self.report(workspace, figures));
+        if matches!(row.report.verdict, Verdict::Failed(_)) || row.report.tally.failed > 0 {
+            figures.fail(self.key);
+        }
+        row
     }
 
     fn report(&self, workspace: &Workspace, figures: &mut Figures) -> Result<Report> {

@@ -112,7 +112,7 @@ fn judge_all(rows: &[&'static Row], workspace: &Workspace, figures: &Figures) ->
     let campaign = Campaign::read(&workspace.root)?;
     rows.iter()
         .map(|&row| {
-            let judgement = row.judge(workspace, figures)?;
+            let judgement = row.judge(workspace, figures)?.unless_failed(row.stages, figures);
             let campaign = campaign.of(row.id).cloned().collect();
             Ok(Judged { row, judgement, campaign, commit: commit.clone() })
         })
@@ -147,7 +147,7 @@ impl Judged {
 /// The table as the README shows it.
 fn markdown(judged: &[Judged]) -> String {
     let mut text = String::from(
-        "| | what | target | measured | holds | campaign, at this state of `crates` |\n|---|---|---|---|---|---|\n",
+        "| | what | target | measured | holds | campaign, at its state of `crates` |\n|---|---|---|---|---|---|\n",
     );
     for Judged { row, judgement, campaign, .. } in judged {
         let Judgement { value, pass, seeds, na } = judgement;

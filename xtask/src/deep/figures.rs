@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct Figures(BTreeMap<&'static str, BTreeMap<String, Figure>>);
 
+/// The name of no figure: nothing can be said with a blank in it.
+const FAILED: &str = "has failed";
+
 #[derive(Debug)]
 enum Figure {
     Number(f64),
@@ -29,6 +32,16 @@ impl Figures {
                 (_, figure) => drop(stage.insert(name.to_owned(), figure)),
             }
         }
+    }
+
+    /// A stage has failed, whatever it measured.
+    pub(crate) fn fail(&mut self, stage: &'static str) {
+        self.0.entry(stage).or_default().insert(FAILED.to_owned(), Figure::Number(1.0));
+    }
+
+    /// True if the stage has failed.
+    pub(crate) fn is_failed(&self, stage: &str) -> bool {
+        self.get(stage, FAILED).is_some()
     }
 
     /// The number that the stage said of `name`; `None` if it said none.

@@ -23,6 +23,15 @@ impl Judgement {
         Self::by(false, format!("not measured: {what}"))
     }
 
+    /// No figure holds that comes from a stage in which something failed.
+    pub(super) fn unless_failed(mut self, stages: &[&str], figures: &Figures) -> Self {
+        for stage in stages.iter().filter(|stage| figures.is_failed(stage)) {
+            self.pass = Some(false);
+            self.value += &format!("; stage `{stage}` failed");
+        }
+        self
+    }
+
     pub(super) fn with_seeds(mut self, seeds: Option<&str>) -> Self {
         self.seeds = seeds.map(str::to_owned);
         self
@@ -82,6 +91,17 @@ mod tests {
     fn thousands_stand_apart() {
         let texts: Vec<String> = [0.0, 12.0, 999.0, 1_000.0, 1_163_847.0].map(count).to_vec();
         assert_eq!(texts, ["0", "12", "999", "1,000", "1,163,847"]);
+    }
+
+    #[test]
+    fn a_row_does_not_hold_if_one_of_its_stages_failed() {
+        let mut figures = Figures::default();
+        figures.read("images", "figures: crash_images=5");
+        figures.fail("kills");
+        let judged = |stages: &[&str]| Judgement::by(true, "fine".to_owned()).unless_failed(stages, &figures);
+        assert_eq!(judged(&["images"]).pass, Some(true));
+        let failed = judged(&["images", "kills"]);
+        assert_eq!((failed.pass, failed.value.as_str()), (Some(false), "fine; stage `kills` failed"));
     }
 
     #[test]
