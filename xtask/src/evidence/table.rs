@@ -150,18 +150,13 @@ fn orders(figures: &Figures) -> Judgement {
     let [seeds, orders, doubts] = ["seeds", "orders", "went_in_doubt"].map(|name| sums.of(&stages, name));
     let [duplicated, lost, claimed] =
         ["duplicated", "lost", "wrongly_claimed"].map(|name| sums.of(&stages, name));
-    // Sessions that broke any promise, these three among them.
-    let failures = sums.of(&stages, "failures");
-    let mut value = format!(
+    let value = format!(
         "{} seeds, {} orders, {} in doubt: {duplicated}, {lost}, {claimed}",
         count(seeds),
         count(orders),
         count(doubts),
     );
-    if failures > 0.0 {
-        value += &format!("; {failures} sessions broke a promise");
-    }
-    let holds = failures + duplicated + lost + claimed == 0.0 && seeds >= 100_000.0 && orders >= 2_000_000.0;
+    let holds = duplicated + lost + claimed == 0.0 && seeds >= 100_000.0 && orders >= 2_000_000.0;
     sums.judge(holds, value).with_seeds(figures.word("orders", "seed_range"))
 }
 
