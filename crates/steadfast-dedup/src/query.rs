@@ -4,6 +4,7 @@ use steadfast_spec::{OrderRequest, ext};
 
 use crate::{
     attempt::AttemptState,
+    event::OrderEvent,
     intent::{Finding, Phase},
     key::Key,
     policy::Baseline,
@@ -82,10 +83,17 @@ impl Registry {
         })
     }
 
-    /// True if this is the order that an intent's caller was told of, or is told of when he asks again.
-    pub(crate) fn is_order_of(&self, intent: IntentNo, order_id: &str) -> bool {
-        let known = self.intents.get(&intent).and_then(|intent| intent.order_id());
-        known.is_some_and(|known| **known == *order_id)
+    /// The intent whose doubt this report ends, given up before, and the order that was found for it after all; what may
+    /// be another's ends no doubt.
+    pub(crate) fn found_late<'a>(&self, report: &'a OrderEvent) -> Option<(IntentNo, &'a str)> {
+        let (OrderEvent::Recovered { intent, order_id, .. }
+        | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. }) = report
+        else {
+            return None;
+        };
+        // What its caller was told of, or is told of when he asks again.
+        let known = self.intents.get(intent).and_then(|intent| intent.order_id());
+        known.is_some_and(|known| **known == **order_id).then_some((*intent, order_id))
     }
 
     /// What the resolution of an intent has come to; an intent that left nothing behind is not remembered.

@@ -84,8 +84,8 @@ impl Grant {
     }
 
     /// 1 if only the log admitted it in the zone of `bit`.
-    pub(crate) fn tried(&self, bit: usize) -> u32 {
-        u32::from(self.tries >> bit & 1)
+    pub(crate) fn tried(&self, bit: usize) -> u16 {
+        u16::from(self.tries >> bit & 1)
     }
 }
 

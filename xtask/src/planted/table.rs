@@ -125,7 +125,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("dropped-send-refunded", &[limit(&["permits::"])]),
     bug("dropped-grant-leaks", &[limit(&["drops::", "dropped_anywhere::"])]),
     // Not all of `losses::`: who waits for a slot there waits for ever.
-    bug("cancels-held-by-lost-slots", &[limit(&["losses::a_cancel", "losses::a_gateway"])]),
+    bug("cancels-held-by-lost-slots", &[limit(&["losses::", "cancels::"])]),
     bug("no-reserve", &[limit(&["lanes::", "cancels::"])]),
     bug("lanes-swapped", &[limit(&["lanes::", "cancels::"])]),
     bug("no-probe", &[limit(&["freeze::"])]),

@@ -74,19 +74,17 @@ impl Recorder {
                     self.seen(*session, day, ids, *complete && chunks.peek().is_none());
                 }
             }
-            // Given up before, and found after all; what may be another's ends no doubt.
-            Effect::Report(
-                OrderEvent::Recovered { intent, order_id, .. }
-                | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. },
-            ) if registry.is_order_of(*intent, order_id) => {
-                let (intent, order_id) = (*intent, order_id.clone());
-                self.journal.append(self.entry(Record::Found { intent, order_id, status: None }));
-            }
             Effect::Report(OrderEvent::Unresolved { intent, unresolved, .. }) => {
                 let reason = unresolved.reason.as_str().to_owned();
                 self.journal.append(self.entry(Record::Unresolved { intent: *intent, reason }));
             }
-            Effect::Report(_) | Effect::Decided(_) => {}
+            Effect::Report(report) => {
+                if let Some((intent, order_id)) = registry.found_late(report) {
+                    let order_id = order_id.to_owned();
+                    self.journal.append(self.entry(Record::Found { intent, order_id, status: None }));
+                }
+            }
+            Effect::Decided(_) => {}
         }
     }
 

@@ -103,23 +103,16 @@ impl World {
 
     fn step(&mut self, event: Event) {
         for effect in self.registry.step(Duration::ZERO, event) {
-            match effect {
-                Effect::Report(
-                    ref late @ (OrderEvent::LateDuplicate { ref order_id, .. }
-                    | OrderEvent::Excess { ref order_id, .. }),
-                ) => {
+            let Effect::Report(report) = effect else { continue };
+            if let Some((intent, order_id)) = self.registry.found_late(&report) {
+                self.journal.push(Record::Found(intent.0, order_id.parse().unwrap()));
+            }
+            match report {
+                OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => {
                     self.ever_flagged = true;
-                    assert!(self.flagged.insert(order_id.clone()), "I11: flagged twice");
-                    if let OrderEvent::LateDuplicate { intent, kept: None, .. } = *late
-                        && self.registry.is_order_of(intent, order_id)
-                    {
-                        self.journal.push(Record::Found(intent.0, order_id.parse().unwrap()));
-                    }
+                    assert!(self.flagged.insert(order_id), "I11: flagged twice");
                 }
-                Effect::Report(OrderEvent::Conflict { .. }) => self.double = true,
-                Effect::Report(OrderEvent::Recovered { intent, order_id, .. }) => {
-                    self.journal.push(Record::Found(intent.0, order_id.parse().unwrap()));
-                }
+                OrderEvent::Conflict { .. } => self.double = true,
                 _ => {}
             }
         }

@@ -460,27 +460,6 @@ async fn a_name_means_the_same_order_after_a_restart() {
     is(&process.ledger.recovered(), &[("b", "o2")]);
 }
 
-/// An order that appears late is nobody's in a shared account; what the journal said of it once made it one after the
-/// next start.
-#[tokio::test(start_paused = true)]
-async fn what_was_only_reported_late_is_nobodys_after_a_restart_either() {
-    let mut world = World::new();
-    world.settings = world.settings.account_mode(AccountMode::Shared).resend(ResendPolicy::Never);
-    world.gateway.will([gw504()]);
-    let process = world.start();
-    assert!(matches!(process.place_as("a", ORDER).await, Told::Unresolved("not_observed", ..)));
-    let mut events = process.ledger.events();
-    world.gateway.foreign(ORDER, |_| {});
-    sleep(s(120)).await;
-    assert!(matches!(events.try_recv(), Ok(OrderEvent::LateDuplicate { kept: None, .. })), "it is told");
-    process.kill();
-
-    let process = world.start();
-    let told = process.place_as("a", ORDER).await;
-    assert!(matches!(told, Told::Unresolved(..)), "{told:?}");
-    assert_eq!(world.gateway.posts(), 1);
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_was_known_before_the_crash_is_not_taken_for_what_was_lost() {
     let world = World::new();
@@ -514,7 +493,11 @@ async fn an_order_that_may_be_anothers_is_not_remembered_as_the_one_that_was_los
     );
     assert!(reported, "it may be his");
     process.kill();
-    is(&world.start().recover().await, &[("a", "ambiguous_owner")]);
+    let process = world.start();
+    is(&process.recover().await, &[("a", "ambiguous_owner")]);
+    let told = process.place_as("a", ORDER).await;
+    assert!(matches!(told, Told::Unresolved(..)), "{told:?}");
+    assert_eq!(world.gateway.posts(), 1);
 }
 
 #[tokio::test(start_paused = true)]

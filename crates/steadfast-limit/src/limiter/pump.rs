@@ -221,7 +221,7 @@ impl Limiter {
             let ledger = &mut self.ledgers[id];
             ledger.changed();
             ledger.in_flight.enter(now);
-            ledger.tried += u32::from(tries >> bit & 1);
+            ledger.tried += u16::from(tries >> bit & 1);
             let rules = &self.rules[usize::from(ledger.zone.0)];
             lenient |= ledger.is_lenient(rules, lane, self.settings.strict_critical, now);
             if let Some(caution) = &mut ledger.caution {
