@@ -1,4 +1,4 @@
-use std::{future::poll_fn, sync::Arc};
+use std::{future::poll_fn, mem, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
@@ -49,38 +49,45 @@ where
     RB::Error: Into<BoxError>,
 {
     /// Runs the call, which was asked for in this run.
-    pub(crate) async fn run(self, run: Run) -> Answered<RB> {
-        let Self { ticket, service, request, list_route } = self;
-        let account = &ticket.account;
-        account.authorize(request.headers().get(header::AUTHORIZATION));
-        let beside = || Template::beside(&request, list_route);
-        if !account.start_with(|| Some(starter::<S, B, RB>(&service, beside()?))) {
-            return Err(Failure::refused(OrderRefused::UnknownPath).into());
-        }
-        let (head, body) = request.into_parts();
-        let head = Request::from_parts(head, ());
-        let form = read_form(body).await.map_err(Failure::refused)?;
-        let order = Arc::new(read_order(&form).map_err(Failure::refused)?);
-        // An empty one would make one order of all those whose callers have forgotten to name them.
-        let named = |name: &&ext::IntentId| !name.as_str().is_empty();
-        let name = head.extensions().get::<ext::IntentId>().filter(named).cloned();
-        if name.is_none() {
-            account.orphaned_twin(&order).await.map_err(Failure::refused)?;
-        }
-        loop {
-            match account.open(&order, name.clone()).map_err(Failure::refused)? {
-                Opening::New(number) => {
-                    ticket.set_intent(number);
-                    let _forget = Forget { account, intent: number };
-                    let sender = Sender { ticket: &ticket, service, form, intent: number, run };
-                    return sender.place(head).await;
-                }
-                Opening::Attached(number) => {
-                    let deadline = deadline(head.extensions());
-                    match within(deadline, account.ended(number)).await.unwrap_or(Verdict::Pending) {
-                        // It came to nothing and left nothing behind: this call is the first one now.
-                        Verdict::NotPlaced => {}
-                        verdict => return attached(verdict),
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async function holds its arguments twice: all services below"
+    )]
+    pub(crate) fn run(mut self, run: Run) -> impl Future<Output = Answered<RB>> + Send {
+        async move {
+            let account = &self.ticket.account;
+            account.authorize(self.request.headers().get(header::AUTHORIZATION));
+            let started = account.start_with(|| {
+                let way = Template::beside(&self.request, self.list_route.take())?;
+                Some(starter::<S, B, RB>(&self.service, way))
+            });
+            if !started {
+                return Err(Failure::refused(OrderRefused::UnknownPath).into());
+            }
+            let body = mem::take(self.request.body_mut());
+            let form = read_form(body).await.map_err(Failure::refused)?;
+            let order = Arc::new(read_order(&form).map_err(Failure::refused)?);
+            // An empty one would make one order of all those whose callers have forgotten to name them.
+            let named = |name: &&ext::IntentId| !name.as_str().is_empty();
+            let name = self.request.extensions().get::<ext::IntentId>().filter(named).cloned();
+            if name.is_none() {
+                account.orphaned_twin(&order).await.map_err(Failure::refused)?;
+            }
+            loop {
+                match account.open(&order, name.clone()).map_err(Failure::refused)? {
+                    Opening::New(intent) => {
+                        self.ticket.set_intent(intent);
+                        let _forget = Forget { account, intent };
+                        let (ticket, service) = (&self.ticket, &mut self.service);
+                        return Sender { ticket, service, form, intent, run }.place(self.request).await;
+                    }
+                    Opening::Attached(number) => {
+                        let deadline = deadline(self.request.extensions());
+                        match within(deadline, account.ended(number)).await.unwrap_or(Verdict::Pending) {
+                            // It came to nothing and left nothing behind: this call is the first one now.
+                            Verdict::NotPlaced => {}
+                            verdict => return attached(verdict),
+                        }
                     }
                 }
             }
@@ -91,34 +98,34 @@ where
 /// Sends one intent, as often as it may be.
 struct Sender<'a, S> {
     ticket: &'a Arc<Ticket>,
-    service: S,
+    service: &'a mut S,
     form: Bytes,
     intent: IntentNo,
     run: Run,
 }
 
 impl<S> Sender<'_, S> {
-    async fn place<B, RB>(mut self, head: Request<()>) -> Answered<RB>
+    async fn place<B, RB>(&mut self, request: Request<B>) -> Answered<RB>
     where
         S: Service<Request<B>, Response = Response<RB>>,
         S::Error: Into<BoxError>,
-        B: From<Bytes>,
+        B: From<Bytes> + Default,
     {
-        let deadline = deadline(head.extensions());
+        let deadline = deadline(request.extensions());
         let ticket = self.ticket;
         let account = &ticket.account;
         if within(deadline, account.turn(self.intent)).await.is_none() {
             return Err(Failure::refused(OrderRefused::KeyBusy).into());
         }
         account.baseline().await;
-        let spare = Spare::of(&head);
-        let mut answer = self.send(head, Sending::First).await;
+        let spare = Spare::of(&request);
+        let mut answer = self.send(request, Sending::First).await;
         // The token was renewed on the way: the new session's list is read before the order leaves in it.
         if let Err(error) = &answer
             && matches!(find_cause(&**error), Some(OrderRefused::NewSession))
         {
             account.baseline().await;
-            answer = self.send(spare.clone().with(()), Sending::InNewSession).await;
+            answer = self.send(spare.clone().with(B::default()), Sending::InNewSession).await;
         }
         // What nearly every order comes to; anything else is looked into.
         if is_success(&answer) && account.conclude_acknowledged(self.intent) {
@@ -135,7 +142,7 @@ impl<S> Sender<'_, S> {
                 // What was granted and is not used lapses.
                 Verdict::Resend if !account.halt.permits(self.run) => account.conclude(self.intent),
                 Verdict::Resend => {
-                    let next = self.send(spare.clone().with(()), Sending::Again).await;
+                    let next = self.send(spare.clone().with(B::default()), Sending::Again).await;
                     let verdict = account.conclude(self.intent);
                     // A resend that placed nothing for certain says nothing of the send before it: unless it was
                     // acknowledged, the question, and the answer to it, stay as they were.
@@ -183,13 +190,17 @@ impl<S> Sender<'_, S> {
         Verdict::Unresolved(Unresolved::new(Reason::Deadline, self.ticket.account.candidates(self.intent)))
     }
 
-    async fn send<B, RB>(&mut self, head: Request<()>, send: Sending) -> Answer<RB>
+    fn send<B, RB>(
+        &mut self,
+        mut request: Request<B>,
+        send: Sending,
+    ) -> impl Future<Output = Answer<RB>> + use<'_, S, B, RB>
     where
         S: Service<Request<B>, Response = Response<RB>>,
         S::Error: Into<BoxError>,
         B: From<Bytes>,
     {
-        let mut request = head.map(|()| B::from(self.form.clone()));
+        *request.body_mut() = B::from(self.form.clone());
         let extensions = request.extensions_mut();
         ext::Ticket::new(self.ticket.clone()).put(extensions);
         if send != Sending::First {
@@ -198,8 +209,11 @@ impl<S> Sender<'_, S> {
         if send == Sending::Again {
             extensions.insert(ext::HeadOfLane);
         }
-        poll_fn(|cx| self.service.poll_ready(cx)).await.map_err(Into::into)?;
-        self.service.call(request).await.map_err(Into::into)
+        let service = &mut *self.service;
+        async move {
+            poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
+            service.call(request).await.map_err(Into::into)
+        }
     }
 }
 
