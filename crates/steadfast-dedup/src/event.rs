@@ -89,6 +89,8 @@ pub enum Event {
         /// The session that it is sent in.
         session: Session,
     },
+    /// The read, which has not left, is given up for one that cannot wait.
+    ReadWithdrawn(ReadNo),
     /// The read is over.
     ReadEnded {
         /// The read.

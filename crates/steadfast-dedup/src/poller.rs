@@ -1,4 +1,4 @@
-use std::{future::poll_fn, sync::Arc};
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Uri, header};
@@ -143,8 +143,20 @@ impl<S> Poller<S> {
         let session = own.as_ref().map(|own| own.session);
         let request = self.template.request(&account, number, purpose, own);
         // The stack has its own timeouts; this one keeps a stack without any from ending all reads.
-        let list = account.within(account.settings.gateway_timeout, self.fetch(request, session)).await;
-        read.end(list.unwrap_or(Err(ReadFault::Failed)));
+        let fetch = account.within(account.settings.gateway_timeout, self.fetch(request, session));
+        if purpose != Purpose::Watch {
+            return read.end(fetch.await.unwrap_or(Err(ReadFault::Failed)));
+        }
+        // It waits in the slowest lane, for a minute's end if need be, and there is one read at a time.
+        let (mut fetch, mut overtaken) = (pin!(fetch), pin!(account.overtaken(number)));
+        let list = poll_fn(|cx| match fetch.as_mut().poll(cx) {
+            Poll::Ready(list) => Poll::Ready(Some(list)),
+            Poll::Pending => overtaken.as_mut().poll(cx).map(|()| None),
+        });
+        match list.await {
+            Some(list) => read.end(list.unwrap_or(Err(ReadFault::Failed))),
+            None => read.withdraw(),
+        }
     }
 
     /// `own`: the session of the token that the request carries, if it is not the current one.
@@ -205,6 +217,11 @@ impl OpenRead<'_> {
     fn end(mut self, list: Result<Vec<OrderRecord>, ReadFault>) {
         self.ended = true;
         self.account.end_read(self.read, self.purpose, list);
+    }
+
+    fn withdraw(mut self) {
+        self.ended = true;
+        self.account.withdraw_read(self.read);
     }
 }
 

@@ -8,10 +8,10 @@ use crate::{
     intent::{Finding, Phase},
     key::Key,
     policy::Baseline,
-    registry::{Purpose, Registry, Snapshot, Wake},
+    registry::{Purpose, Read, Registry, Snapshot, Wake},
     resolution::Verdict,
     schedule,
-    stamp::{AttemptNo, IntentNo, Seq, Session},
+    stamp::{AttemptNo, IntentNo, ReadNo, Seq, Session},
 };
 
 impl Registry {
@@ -207,25 +207,45 @@ impl Registry {
     }
 
     /// The last look of the day at what ended without certainty, a while before lists start anew.
-    fn day_end(&self) -> Option<(Duration, Purpose)> {
+    fn day_end(&self) -> Option<Duration> {
         let look =
             self.day_ends.filter(|_| !self.watches.is_empty())?.saturating_sub(schedule::BEFORE_DAY_END);
         let missing = self.last_read.is_none_or(|last| last < look);
-        missing.then_some((look, Purpose::Watch))
+        missing.then_some(look)
+    }
+
+    /// What a look that could wait is for: while somebody waits for the list, it is his, and comes as fast.
+    fn watch_as(&self) -> Purpose {
+        if steadfast_spec::Planted::SlowLookFirst.is_on() {
+            Purpose::Watch
+        } else if self.doubts().next().is_some() {
+            Purpose::Verification
+        } else if self.awaits_baseline() {
+            Purpose::Baseline
+        } else {
+            Purpose::Watch
+        }
+    }
+
+    /// True for a look that waits to leave, and behind which somebody has come who cannot wait.
+    pub(crate) fn is_overtaken(&self, read: ReadNo) -> bool {
+        let waits = |read: &Read| read.purpose == Purpose::Watch && read.started.is_none();
+        self.reads.get(&read).is_some_and(waits) && self.watch_as() != Purpose::Watch
     }
 
     /// What to do next, and when.
     #[must_use]
     pub fn next_wake(&self) -> Option<Wake> {
+        let look = self.watch_as();
         let urgent = self.awaits_baseline().then_some((self.now, Purpose::Baseline));
-        let last = self.last_look.then_some((self.now, Purpose::Watch));
+        let last = self.last_look.then_some((self.now, look));
         let verify = self.doubts().map(|doubt| {
             let due = schedule::next_verification(doubt.since, self.last_read, self.settings.lateness);
             (due, Purpose::Verification)
         });
-        let watch =
-            self.watches.values().map(|&since| (schedule::next_watch(since, self.last_read), Purpose::Watch));
-        let read = urgent.into_iter().chain(last).chain(verify).chain(watch).chain(self.day_end()).min();
+        let watch = self.watches.values().map(|&since| (schedule::next_watch(since, self.last_read), look));
+        let day_end = self.day_end().map(|due| (due, look));
+        let read = urgent.into_iter().chain(last).chain(verify).chain(watch).chain(day_end).min();
         let spaced = read.map(|(due, purpose)| {
             let spacing = self.settings.read_spacing;
             let earliest = self.last_paced.map_or(due, |last| last.saturating_add(spacing));
@@ -245,12 +265,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{
-        error::ReadFault,
-        event::Event,
-        settings::Settings,
-        stamp::{Epoch, ReadNo},
-    };
+    use crate::{error::ReadFault, event::Event, settings::Settings, stamp::Epoch};
 
     #[test]
     fn a_session_is_new_until_its_list_is_read_or_could_not_be() {

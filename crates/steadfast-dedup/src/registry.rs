@@ -204,6 +204,7 @@ impl Registry {
             Event::SessionKept(session) => drop(self.readable.insert(self.scoped(session))),
             Event::SessionLost(session) => self.lose(session, &mut out),
             Event::ReadStarted { read, session } => self.start_read(read, session),
+            Event::ReadWithdrawn(read) => drop(self.reads.remove(&read)),
             Event::ReadEnded { read, list } => self.end_read(read, list, &mut out),
         }
         self.tally.take(&out);

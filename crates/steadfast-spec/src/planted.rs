@@ -52,6 +52,8 @@ planted! {
     HaltIgnored = "halt-ignored",
     /// After a panic of the service nobody reads the list any more.
     PollerStaysDead = "poller-stays-dead",
+    /// A look that can wait is waited for, whoever else needs the list.
+    SlowLookFirst = "slow-look-first",
     /// A read that a panic has cut short never ends.
     ReadLeftOpen = "read-left-open",
     /// Orders that appear late are reported to nobody.

@@ -71,6 +71,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("dropped-send-forgotten", &[dedup(&["cancellation::", "attacks::"])]),
     bug("halt-ignored", &[dedup(&["halting::"])]),
     bug("poller-stays-dead", &[dedup(&["panics::"])]),
+    bug("slow-look-first", &[dedup(&["reads::"])]),
     bug("read-left-open", &[dedup(&["panics::"])]),
     bug("late-orders-unreported", &[LATE]),
     // Orders: what a list proves.

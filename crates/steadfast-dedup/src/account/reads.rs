@@ -68,6 +68,16 @@ impl Account {
         self.step(Event::ReadStarted { read, session });
     }
 
+    /// Waits until a look is [overtaken](crate::Registry::is_overtaken).
+    pub(crate) async fn overtaken(&self, read: ReadNo) {
+        self.until(|registry| registry.is_overtaken(read)).await;
+    }
+
+    /// Gives up a read that has not left.
+    pub(crate) fn withdraw_read(self: &Arc<Self>, read: ReadNo) {
+        self.step(Event::ReadWithdrawn(read));
+    }
+
     pub(crate) fn end_read(
         self: &Arc<Self>,
         read: ReadNo,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use steadfast_dedup::{OrderEvent, OrdersScope, Settings};
-use tokio::time::sleep;
+use steadfast_dedup::{OrderEvent, OrdersScope, ResendPolicy, Settings};
+use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
 use crate::{
@@ -37,6 +37,38 @@ async fn s26_no_data_after_504_known_ids() {
     assert_eq!(rig.gateway.posts(), 2);
     assert!(rig.events().contains(&OrderEvent::ListNotMonotone { order_id: "o1".into() }));
     rig.audit();
+}
+
+/// Whatever order was given up is looked for in the slowest lane, and no other is to stand behind that look.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_can_wait_holds_up_no_search() {
+    for ahead in [s(1), Duration::ZERO] {
+        let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
+        rig.gateway.will([gw504()]);
+        assert_eq!(rig.place("given up", &order(5)).await, unresolved("not_observed"));
+        rig.between.bulk_queue(s(25));
+        // The first look is due half a minute later; it waits already, or becomes due while the order is looked for.
+        sleep(s(30) + ahead).await;
+        let start = Instant::now();
+        rig.gateway.will([gw504().placed()]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+        assert!(start.elapsed() < s(3), "{ahead:?}: {:?}", start.elapsed());
+        rig.audit();
+    }
+}
+
+/// The list that an order of a new session waits for comes before a look that can wait, too.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_can_wait_holds_up_no_baseline() {
+    let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("given up", &order(5)).await, unresolved("not_observed"));
+    rig.between.bulk_queue(s(25));
+    sleep(s(31)).await;
+    rig.between.token(2);
+    let start = Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert!(start.elapsed() < Duration::from_millis(900), "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,7 +16,7 @@ use steadfast_dedup::{
     SendGuard, SendGuardLayer, Settings, Step, Unresolved,
 };
 use steadfast_spec::{
-    BoxError, Failure, Outcome, PlacedOrder,
+    BoxError, Failure, Lane, Outcome, PlacedOrder,
     ext::{self, Stamp},
 };
 use tokio::{
@@ -67,6 +67,7 @@ struct Knobs {
     generation: u64,
     first_queue: Duration,
     resend_queue: Duration,
+    bulk_queue: Duration,
     careless: bool,
     authorizes: bool,
 }
@@ -89,6 +90,11 @@ impl Between {
     pub(crate) fn queue(&self, first: Duration, resend: Duration) {
         let mut knobs = self.0.lock();
         (knobs.first_queue, knobs.resend_queue) = (first, resend);
+    }
+
+    /// How long whatever can wait waits, as behind a minute that is spent.
+    pub(crate) fn bulk_queue(&self, wait: Duration) {
+        self.0.lock().bulk_queue = wait;
     }
 }
 
@@ -373,6 +379,9 @@ where
             let is_order = request.method() == http::Method::POST;
             if is_order {
                 sleep(if resend { knobs.resend_queue } else { knobs.first_queue }).await;
+            }
+            if request.extensions().get() == Some(&Lane::Bulk) {
+                sleep(knobs.bulk_queue).await;
             }
             let deadline = ext::Deadline::of(request.extensions()).map(|d| Instant::from_std(d.0));
             if is_order && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
