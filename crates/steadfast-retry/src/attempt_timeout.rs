@@ -10,7 +10,7 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_spec::{
-    BoxError, Endpoint, Failure, Fate, Routes,
+    BoxError, Endpoint, Failure, Fate, Planted, Routes,
     ext::{self, Stamp},
 };
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -117,7 +117,12 @@ impl<S> Layer<S> for AttemptTimeoutLayer {
     type Service = AttemptTimeout<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        AttemptTimeout { inner, settings: *self }
+        AttemptTimeout {
+            inner,
+            settings: *self,
+            #[cfg(planted)]
+            asked: None,
+        }
     }
 }
 
@@ -126,6 +131,9 @@ impl<S> Layer<S> for AttemptTimeoutLayer {
 pub struct AttemptTimeout<S> {
     inner: S,
     settings: AttemptTimeoutLayer,
+    /// When it was first asked to be ready.
+    #[cfg(planted)]
+    asked: Option<Instant>,
 }
 
 impl<S, B, R> Service<Request<B>> for AttemptTimeout<S>
@@ -140,12 +148,16 @@ where
     type Future = ResponseFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        #[cfg(planted)]
+        self.asked.get_or_insert_with(Instant::now);
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::AttemptTimeout.pass(request.extensions_mut());
         let now = Instant::now();
+        #[cfg(planted)]
+        let now = self.asked.take().filter(|_| Planted::QueueTimeCounted.is_on()).unwrap_or(now);
         let deadline = ext::Deadline::of(request.extensions()).map(|d| Instant::from_std(d.0));
         let until = now.checked_add(self.settings.timeout).unwrap_or_else(|| now + FOREVER);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
@@ -212,7 +224,7 @@ where
         this.inner.set(None);
         let fate = match this.stamp {
             Some(stamp) if stamp.get().is_none() => Fate::NeverLeft,
-            _ if steadfast_spec::Planted::TimeoutIsNotSent.is_on() => Fate::NeverLeft,
+            _ if Planted::TimeoutIsNotSent.is_on() => Fate::NeverLeft,
             _ => Fate::Lost,
         };
         Poll::Ready(Err(Failure::timed_out(fate, AttemptTimedOut::new(*this.after)).into()))

@@ -2,7 +2,7 @@ use std::fmt;
 
 use http::Response;
 use steadfast_spec::{
-    BoxError, Class, Failure, Outcome, RetryAfter,
+    BoxError, Class, Failure, Outcome, Planted, RetryAfter,
     ext::{self, Stamp},
     outcome_of_status,
 };
@@ -36,7 +36,10 @@ impl Last {
                 }
             }
             Err(error) => {
-                let outcome = Failure::outcome_of(&**error);
+                let outcome = match Failure::outcome_of(&**error) {
+                    doubt if doubt.is_unknown() && Planted::BrokenIsRepeated.is_on() => Outcome::NotSent,
+                    outcome => outcome,
+                };
                 let refused = Failure::find(&**error).is_some_and(Failure::is_refusal);
                 Self {
                     seen: Seen {

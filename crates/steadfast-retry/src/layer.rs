@@ -2,7 +2,7 @@ use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use http_body::Body;
-use steadfast_spec::{BoxError, ext::Place};
+use steadfast_spec::{BoxError, Planted, ext::Place};
 use tower::retry;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -49,6 +49,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::Retry.pass(request.extensions_mut());
+        if Planted::CloneInCall.is_on() {
+            return self.0.clone().call(request);
+        }
         self.0.call(request)
     }
 }

@@ -86,6 +86,7 @@ const TABLE: [(Ending, [Cell; 4]); 8] = [
 pub fn may_repeat(class: Class, ending: Ending) -> bool {
     if (ending == Ending::InDoubt && steadfast_spec::Planted::DoubtRepeated.is_on())
         || (ending == Ending::Rejected && steadfast_spec::Planted::RefusalRepeated.is_on())
+        || (ending == Ending::Refused && steadfast_spec::Planted::LocalRefusalRepeated.is_on())
     {
         return true;
     }

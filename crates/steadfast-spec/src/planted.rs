@@ -135,6 +135,29 @@ planted! {
     DeadlineSleptThrough = "deadline-slept-through",
     /// Two policies in one stack repeat each other's repeats.
     RepeatsMultiply = "repeats-multiply",
+    // What other stacks got wrong (`traps.rs` of the retry crate).
+    /// A clone is called in place of the service that was polled ready.
+    CloneInCall = "clone-in-call",
+    /// A service is kept ready while a body is waited for.
+    KeptReady = "kept-ready",
+    /// A call goes on although its caller has dropped it.
+    CallOutlivesCaller = "call-outlives-caller",
+    /// Repeats go on the permit of the first send.
+    PermitOfFirstSend = "permit-of-first-send",
+    /// Repeats go out with the header of the first send.
+    HeaderOfFirstSend = "header-of-first-send",
+    /// What a request waits for before it leaves is counted as slowness of the service.
+    QueueTimeCounted = "queue-time-counted",
+    /// What a layer of our own refused is repeated.
+    LocalRefusalRepeated = "local-refusal-repeated",
+    /// A connection that broke is taken by the policy for one that never was.
+    BrokenIsRepeated = "broken-is-repeated",
+    /// Jitter is cut to whole seconds.
+    JitterTruncated = "jitter-truncated",
+    /// A stream that is gone is repeated as an empty body.
+    StreamRepeatedEmpty = "stream-repeated-empty",
+    /// Debug output of a request holds its form.
+    FormShown = "form-shown",
     // Limits.
     /// Answers are logged at the instant of the send.
     LoggedAtSend = "logged-at-send",

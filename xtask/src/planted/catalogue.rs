@@ -4,13 +4,18 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::detector::{Detector, TRAPS};
 use super::table::Bug;
 
 const SOURCE: &str = "crates/steadfast-spec/src/planted.rs";
 
 /// The bugs that the tree holds: their names, and how many places they are planted in.
 #[derive(Debug, Default)]
-pub(super) struct Catalogue(BTreeMap<String, Planted>);
+pub(super) struct Catalogue {
+    bugs: BTreeMap<String, Planted>,
+    /// The tests that each need a bug of their own.
+    traps: Vec<String>,
+}
 
 #[derive(Debug)]
 struct Planted {
@@ -32,6 +37,11 @@ impl Catalogue {
             // A few stand where a transport of a test does what a layer could do.
             catalogue.look_through(&folder.join("tests"))?;
         }
+        let traps = root.join(TRAPS);
+        let traps =
+            fs::read_to_string(&traps).with_context(|| format!("{} cannot be read", traps.display()))?;
+        catalogue.traps = tests_of(&traps).map(str::to_owned).collect();
+        ensure!(!catalogue.traps.is_empty(), "{TRAPS} holds no test");
         Ok(catalogue)
     }
 
@@ -40,7 +50,7 @@ impl Catalogue {
             let (variant, name) = line.trim().strip_suffix("\",")?.split_once(" = \"")?;
             Some((name.to_owned(), Planted { variant: variant.to_owned(), sites: 0 }))
         });
-        Self(rows.collect())
+        Self { bugs: rows.collect(), traps: Vec::new() }
     }
 
     fn look_through(&mut self, folder: &Path) -> Result<()> {
@@ -55,7 +65,7 @@ impl Catalogue {
                 let text = fs::read_to_string(&path)?;
                 let variants = text.split("Planted::").skip(1).filter_map(|site| site.split('.').next());
                 for variant in variants {
-                    let mut planted = self.0.values_mut();
+                    let mut planted = self.bugs.values_mut();
                     if let Some(planted) = planted.find(|planted| planted.variant == variant) {
                         planted.sites += 1;
                     }
@@ -65,18 +75,43 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Every bug has a place and detectors, and every row of the table a bug.
+    /// Every bug has a place and detectors, every row of the table a bug, and every trap one that it has to find.
     pub(super) fn check(&self, table: &[Bug]) -> Result<()> {
-        for (name, planted) in &self.0 {
+        for (name, planted) in &self.bugs {
             ensure!(planted.sites > 0, "{name} is planted nowhere");
             ensure!(table.iter().any(|bug| bug.name == name), "nothing looks for {name}");
         }
         for bug in table {
-            ensure!(self.0.contains_key(bug.name), "{} is no bug of {SOURCE}", bug.name);
+            ensure!(self.bugs.contains_key(bug.name), "{} is no bug of {SOURCE}", bug.name);
             ensure!(!bug.detectors.is_empty(), "nothing looks for {}", bug.name);
+        }
+        let named: Vec<&str> = table
+            .iter()
+            .filter_map(|bug| match bug.detectors {
+                // One that comes after others is not run if they find the bug.
+                [Detector::Traps(names), ..] => Some(*names),
+                _ => None,
+            })
+            .flatten()
+            .copied()
+            .collect();
+        for trap in &self.traps {
+            ensure!(named.contains(&&**trap), "no bug has to be found by {trap} of {TRAPS}");
+        }
+        for name in named {
+            ensure!(self.traps.iter().any(|trap| trap == name), "{TRAPS} holds no test {name}");
         }
         Ok(())
     }
+}
+
+/// The names of the tests in a file.
+fn tests_of(source: &str) -> impl Iterator<Item = &str> {
+    let mut lines = source.lines();
+    std::iter::from_fn(move || {
+        lines.by_ref().find(|line| line.starts_with("#[tokio::test") || *line == "#[test]")?;
+        lines.by_ref().find_map(|line| line.split_once("fn ")?.1.split_once('(').map(|(name, _)| name))
+    })
 }
 
 #[cfg(test)]
@@ -87,9 +122,23 @@ mod tests {
     fn a_bug_without_a_place_or_a_detector_is_named() {
         let mut catalogue = Catalogue::of("    /// What.\n    NoSettle = \"no-settle\",\n");
         assert!(catalogue.check(&[]).unwrap_err().to_string().contains("planted nowhere"));
-        catalogue.0.values_mut().for_each(|planted| planted.sites = 1);
+        catalogue.bugs.values_mut().for_each(|planted| planted.sites = 1);
         assert!(catalogue.check(&[]).unwrap_err().to_string().contains("nothing looks for no-settle"));
         let unknown = [Bug { name: "other", detectors: &[] }, Bug { name: "no-settle", detectors: &[] }];
         assert!(catalogue.check(&unknown).is_err());
+    }
+
+    #[test]
+    fn a_trap_without_a_bug_and_a_bug_without_its_trap_are_named() {
+        let source = "#[test]\nfn a() {\n}\n\nfn not_a_test() {}\n\n#[tokio::test(x)]\nasync fn b() {}\n";
+        assert_eq!(tests_of(source).collect::<Vec<_>>(), ["a", "b"]);
+        let traps = |names: &[&str]| {
+            let bugs = [("x".to_owned(), Planted { variant: "X".to_owned(), sites: 1 })].into();
+            Catalogue { bugs, traps: names.iter().map(ToString::to_string).collect() }
+        };
+        let table = [Bug { name: "x", detectors: &[Detector::Traps(&["a"])] }];
+        traps(&["a"]).check(&table).unwrap();
+        assert!(traps(&["a", "b"]).check(&table).unwrap_err().to_string().contains("found by b"));
+        assert!(traps(&[]).check(&table).unwrap_err().to_string().contains("holds no test a"));
     }
 }

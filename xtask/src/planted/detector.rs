@@ -19,7 +19,12 @@ pub(super) enum Detector {
     Simulation(&'static str),
     /// The tests of one binary whose names contain one of these.
     Tests { package: &'static str, target: &'static str, names: &'static [&'static str] },
+    /// Those of [`TRAPS`] with these names; the bug is found only if each of them fails.
+    Traps(&'static [&'static str]),
 }
+
+/// The tests that each stand for one mistake of other stacks, so that each must fail by a bug of its own.
+pub(super) const TRAPS: &str = "crates/steadfast-retry/tests/it/traps.rs";
 
 /// What a detector has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +53,11 @@ impl Detector {
                 command.args(*names);
                 command
             }
+            Self::Traps(names) => {
+                let mut command = binaries.tests("steadfast-retry", "it")?.command();
+                command.arg("--exact").args(names.iter().map(|name| format!("traps::{name}")));
+                command
+            }
         };
         // What proptest writes down would be a file in the tree, for a bug that is not there.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1").env("RUST_BACKTRACE", "0");
@@ -57,7 +67,8 @@ impl Detector {
         };
         match self {
             Self::Simulation(_) => simulate(&mut command),
-            Self::Tests { .. } => test(&mut command),
+            Self::Tests { .. } => test(&mut command, 1),
+            Self::Traps(names) => test(&mut command, names.len()),
         }
     }
 }
@@ -70,6 +81,7 @@ impl fmt::Display for Detector {
                 let package = package.trim_start_matches("steadfast-");
                 write!(f, "tests {package} {target} {}", names.join(" "))
             }
+            Self::Traps(names) => write!(f, "each of traps::{}", names.join(" ")),
         }
     }
 }
@@ -107,20 +119,21 @@ fn broken_row(line: &str) -> Option<&str> {
     (rows.ends_with(" rows broken") && !rows.starts_with("0 ")).then_some(rows)
 }
 
-/// Tests fail by name.
-fn test(command: &mut Command) -> Result<Seen> {
-    let (mut tally, mut failed) = (None::<Tally>, None);
+/// Tests fail by name: a bug is found by so many of them, or not at all.
+fn test(command: &mut Command, needed: usize) -> Result<Seen> {
+    let (mut tally, mut failed) = (None::<Tally>, Vec::new());
     let ending = process::stream(command, Some(TIME_BOX), |_, line| {
         tally = TestRunner::Libtest.counts(line).or(tally);
         if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
-            failed.get_or_insert_with(|| name.to_owned());
+            failed.push(name.to_owned());
         }
     })?;
     let (ending, over_time) = (ending.failure(), matches!(ending, Ending::OverTime(_)));
-    Ok(match (tally, failed) {
+    Ok(match (tally, &failed[..]) {
         _ if over_time => Seen::Broken(ending.unwrap_or_default()),
-        (Some(tally), Some(name)) if tally.failed > 0 => Seen::Bug(name),
-        (Some(tally), None) if tally.passed > 0 && ending.is_none() => Seen::Nothing,
+        (Some(tally), [name, ..]) if tally.failed > 0 && failed.len() >= needed => Seen::Bug(name.clone()),
+        (Some(_), [_, ..]) => Seen::Broken(format!("of {needed} only {} failed", failed.join(" "))),
+        (Some(tally), []) if tally.passed > 0 && ending.is_none() => Seen::Nothing,
         (Some(Tally { passed: 0, failed: 0 }), _) => Seen::Broken("no test ran".to_owned()),
         _ => Seen::Broken(ending.unwrap_or_default()),
     })
@@ -139,9 +152,16 @@ mod tests {
     #[test]
     fn a_failed_test_is_a_find_by_its_name() {
         let script = "echo 'test a::b ... FAILED'; echo 'test result: FAILED. 3 passed; 1 failed'; exit 101";
-        assert_eq!(test(&mut shell(script)).unwrap(), Seen::Bug("a::b".to_owned()));
+        assert_eq!(test(&mut shell(script), 1).unwrap(), Seen::Bug("a::b".to_owned()));
         let script = "echo 'test a::b ... ok'; echo 'test result: ok. 1 passed; 0 failed'";
-        assert_eq!(test(&mut shell(script)).unwrap(), Seen::Nothing);
+        assert_eq!(test(&mut shell(script), 1).unwrap(), Seen::Nothing);
+    }
+
+    #[test]
+    fn each_of_several_tests_has_to_fail() {
+        let script = "echo 'test a ... FAILED'; echo 'test result: FAILED. 1 passed; 1 failed'; exit 101";
+        assert_eq!(test(&mut shell(script), 1).unwrap(), Seen::Bug("a".to_owned()));
+        assert!(matches!(test(&mut shell(script), 2).unwrap(), Seen::Broken(why) if why.contains("only a")));
     }
 
     #[test]
@@ -152,7 +172,7 @@ mod tests {
             "echo 'test a ... FAILED'; kill -9 $$",
             "echo 'test result: ok. 1 passed; 0 failed'; exit 1",
         ] {
-            assert!(matches!(test(&mut shell(script)).unwrap(), Seen::Broken(_)), "{script}");
+            assert!(matches!(test(&mut shell(script), 1).unwrap(), Seen::Broken(_)), "{script}");
         }
     }
 

@@ -45,6 +45,10 @@ const fn retry(names: &'static [&'static str]) -> Detector {
     tests("steadfast-retry", "it", names)
 }
 
+const fn traps(names: &'static [&'static str]) -> Detector {
+    Detector::Traps(names)
+}
+
 /// Sessions in which answers get lost, judged by the gateway's books.
 const ORDERS: Detector = Detector::Simulation("orders --first --rivals-every 0 --seeds 0..40");
 /// The same, where nothing bounds how late an order may be.
@@ -115,6 +119,36 @@ pub(super) const TABLE: &[Bug] = &[
     bug("retry-after-ignored", &[POLICY]),
     bug("deadline-slept-through", &[POLICY]),
     bug("repeats-multiply", &[retry(&["retry::"])]),
+    // What other stacks got wrong: each test of `traps.rs` fails by one of these.
+    bug("clone-in-call", &[traps(&["the_service_that_was_polled_ready_is_the_one_that_is_called"])]),
+    bug(
+        "kept-ready",
+        &[traps(&[
+            "a_readied_service_that_is_never_called_holds_nothing_while_a_repeat_waits",
+            "a_layer_that_waits_is_always_ready_and_asks_for_readiness_after_the_wait",
+        ])],
+    ),
+    bug(
+        "call-outlives-caller",
+        &[traps(&[
+            "a_call_dropped_at_any_poll_leaves_nothing_behind",
+            "a_permit_taken_in_poll_ready_comes_back_when_the_call_is_dropped",
+        ])],
+    ),
+    bug("permit-of-first-send", &[traps(&["every_repeat_takes_a_permit_of_its_own"])]),
+    bug("header-of-first-send", &[traps(&["a_repeat_is_sent_with_a_header_of_its_own"])]),
+    bug(
+        "queue-time-counted",
+        &[traps(&[
+            "time_in_a_queue_is_not_counted_as_slowness_of_the_server",
+            "time_until_the_transport_is_ready_is_not_counted_either",
+        ])],
+    ),
+    bug("local-refusal-repeated", &[traps(&["a_local_refusal_is_not_repeated"])]),
+    bug("broken-is-repeated", &[traps(&["an_incomplete_message_is_not_taken_for_not_sent"])]),
+    bug("jitter-truncated", &[traps(&["whole_second_delays_have_jitter_too"])]),
+    bug("stream-repeated-empty", &[traps(&["a_stream_is_never_sent_again_as_an_empty_body"])]),
+    bug("form-shown", &[traps(&["debug_output_of_a_request_holds_no_form"])]),
     // Limits.
     bug("logged-at-send", &[limit(&["windows::"])]),
     bug("no-margin", &[limit(&["admission::"])]),

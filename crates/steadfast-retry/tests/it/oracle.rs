@@ -1,160 +1,24 @@
 //! The wire trace equals the prediction: the same policy written a second time, as a loop and not as data.
+//!
+//! What stands around the policy in a whole stack is there too, and predicted with it: limits that are closed until an
+//! instant, a token that one renewal replaces, a budget of repeats.
 
-use std::time::Duration;
+mod case;
+mod predict;
+mod run;
 
-use proptest::prelude::*;
-use rand_chacha::{
-    ChaCha8Rng,
-    rand_core::{Rng, SeedableRng},
+use std::{collections::BTreeMap, time::Duration};
+
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+use steadfast_retry::{Jitter, RetryPolicy};
+use steadfast_spec::{Endpoint, msg};
+
+use self::{
+    case::{Case, Line, case, line},
+    predict::{Kind, predict},
+    run::{policy, run, run_with},
 };
-use steadfast_retry::{AttemptTrail, ClassifyLayer, Jitter, RetriesEnded, RetryPolicy};
-use steadfast_spec::{Endpoint, ext, msg};
-use tokio::time::Instant;
-use tower::{ServiceBuilder, ServiceExt};
-
-use crate::support::{PLACED, Reply, Script, error, request};
-
-/// A send as the policy should see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    CertainlyNotExecuted,
-    InDoubt,
-    Final,
-}
-
-fn kind(reply: &Reply) -> Kind {
-    match reply {
-        Reply::NeverLeft => Kind::CertainlyNotExecuted,
-        Reply::Refused => Kind::Final,
-        Reply::Lost | Reply::Plain => Kind::InDoubt,
-        Reply::Status(429) | Reply::Header(429, ..) => Kind::CertainlyNotExecuted,
-        Reply::Status(500..=599) | Reply::Header(500..=599, ..) => Kind::InDoubt,
-        Reply::Body(400, text) if text.contains(msg::INTERNAL_ERROR) => Kind::InDoubt,
-        Reply::Status(_) | Reply::Header(..) | Reply::Body(..) => Kind::Final,
-    }
-}
-
-fn status(reply: &Reply) -> Option<u16> {
-    match reply {
-        Reply::Status(status) | Reply::Body(status, _) | Reply::Header(status, ..) => Some(*status),
-        _ => None,
-    }
-}
-
-/// What should happen on the wire.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Predicted {
-    sends: Vec<Duration>,
-    stopped: bool,
-}
-
-fn predict(
-    endpoint: Endpoint,
-    script: &[Reply],
-    deadline: Option<Duration>,
-    mut draw: impl FnMut() -> Option<u64>,
-) -> Predicted {
-    let harmless = !matches!(
-        endpoint,
-        Endpoint::PlaceOrder | Endpoint::ModifyOrder | Endpoint::Token | Endpoint::IndividualToken
-    );
-    let mut predicted = Predicted::default();
-    let mut now = Duration::ZERO;
-    let mut had_503 = false;
-    for send in 0.. {
-        predicted.sends.push(now);
-        let reply = script.get(send).or(script.last()).unwrap();
-        let again = match kind(reply) {
-            Kind::CertainlyNotExecuted => true,
-            Kind::InDoubt => harmless,
-            Kind::Final => false,
-        };
-        if !again {
-            return predicted;
-        }
-        let random = draw();
-        predicted.stopped = true;
-        if send == 4 {
-            return predicted;
-        }
-        let mut wait = Duration::from_secs(1 << send);
-        if let Reply::Header(_, _, asked) = reply {
-            wait = wait.max(Duration::from_secs(asked.parse::<u64>().unwrap_or(0).min(60)));
-        }
-        if status(reply) == Some(503) {
-            if !had_503 {
-                wait = wait.max(Duration::from_secs(5));
-            }
-            had_503 = true;
-        }
-        if let Some(random) = random {
-            // A tenth of the delay, times the draw's share of all draws.
-            let tenth = wait.as_nanos() / 10;
-            wait += Duration::from_nanos(((tenth * u128::from(random >> 32)) >> 32) as u64);
-        }
-        // tokio's clock ticks in milliseconds, and never early.
-        now = Duration::from_millis((now + wait).as_nanos().div_ceil(1_000_000) as u64);
-        if deadline.is_some_and(|deadline| predicted.sends[send] + wait >= deadline) {
-            return predicted;
-        }
-        predicted.stopped = false;
-    }
-    unreachable!("a script ends after five sends");
-}
-
-fn reply() -> impl Strategy<Value = Reply> {
-    let statuses =
-        vec![200, 202, 302, 400, 401, 403, 404, 405, 408, 409, 415, 425, 429, 500, 502, 503, 504, 599];
-    let retried = vec![429u16, 500, 502, 503, 504];
-    let asked = prop_oneof![
-        (0..100u64).prop_map(|n| n.to_string()),
-        Just("later".to_owned()),
-        Just("-5".to_owned()),
-    ];
-    prop_oneof![
-        4 => prop::sample::select(retried.clone()).prop_map(Reply::Status),
-        2 => prop::sample::select(statuses).prop_map(Reply::Status),
-        2 => (prop::sample::select(retried), asked).prop_map(|(s, v)| Reply::Header(s, "retry-after", v)),
-        1 => prop::sample::select(vec![msg::INTERNAL_ERROR, msg::BAD_REQUEST, msg::INPUT_VALIDATION, "?"])
-            .prop_map(|text| Reply::Body(400, error(text))),
-        1 => Just(Reply::Body(200, PLACED.into())),
-        2 => Just(Reply::NeverLeft),
-        1 => Just(Reply::Lost),
-        1 => Just(Reply::Plain),
-        1 => Just(Reply::Refused),
-    ]
-}
-
-/// Sends one request through the real layers and says what happened on the wire.
-fn run(endpoint: Endpoint, script: &[Reply], policy: RetryPolicy, deadline: Option<Duration>) -> Predicted {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(async {
-        let wire = Script::new(script.iter().cloned());
-        let service =
-            ServiceBuilder::new().layer(policy.layer()).layer(ClassifyLayer::new()).service(wire.clone());
-        let mut request = request(endpoint);
-        if let Some(deadline) = deadline {
-            request.extensions_mut().insert(ext::Deadline((Instant::now() + deadline).into_std()));
-        }
-        let (stopped, attempts) = match service.oneshot(request).await {
-            Ok(response) => (
-                response.extensions().get::<ext::DoNotRetry>().is_some(),
-                response.extensions().get::<AttemptTrail>().map(|trail| trail.attempts().len()),
-            ),
-            Err(error) => {
-                let ended = RetriesEnded::find(&*error);
-                (
-                    ended.is_some_and(|ended| ended.stopped().is_some()),
-                    ended.map(|ended| ended.trail().attempts().len()),
-                )
-            }
-        };
-        // A trail, where there is one, tells the same story as the wire.
-        assert!(attempts.is_none_or(|attempts| attempts == wire.sends()));
-        Predicted { sends: wire.trace(), stopped }
-    })
-}
+use crate::support::{PLACED, Reply, error};
 
 /// How many scripts are tried: some plainly, a hundred thousand in the deep stages.
 fn scripts() -> u32 {
@@ -165,27 +29,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(scripts()))]
 
     #[test]
-    fn the_wire_trace_is_the_prediction(
-        endpoint in prop::sample::select(Endpoint::ALL.to_vec()),
-        script in prop::collection::vec(reply(), 1..7),
-        seed in prop::option::of(any::<u64>()),
-        deadline in prop::option::of((0..40_000u64).prop_map(Duration::from_millis)),
-    ) {
-        let policy = RetryPolicy::default();
-        let policy = match seed {
-            Some(seed) => policy.seed(seed),
-            None => policy.jitter(Jitter::NONE),
-        };
-        let mut rng = ChaCha8Rng::seed_from_u64(seed.unwrap_or_default());
-        let expected = predict(endpoint, &script, deadline, || seed.map(|_| rng.next_u64()));
-        prop_assert_eq!(run(endpoint, &script, policy, deadline), expected);
+    fn the_wire_trace_is_the_prediction(case in case()) {
+        let expected = predict(&case);
+        // Two timers that end in the same instant may end in either order.
+        prop_assume!(expected.is_some());
+        prop_assert_eq!(Some(run(&case)), expected);
     }
 
     #[test]
-    fn no_order_is_sent_again_after_a_send_in_doubt(script in prop::collection::vec(reply(), 1..7)) {
-        let sends = run(Endpoint::PlaceOrder, &script, RetryPolicy::default(), None).sends.len();
-        for reply in script.iter().take(sends - 1) {
-            prop_assert_eq!(kind(reply), Kind::CertainlyNotExecuted);
+    fn no_order_is_sent_again_after_a_send_in_doubt(script in prop::collection::vec(line(), 1..7), seed: u64) {
+        let case = Case { seed, jitter: true, ..Case::exact(Endpoint::PlaceOrder, script) };
+        let sends = run(&case).sends.len();
+        for line in case.script.iter().take(sends - 1) {
+            prop_assert_eq!(line.kind(), Kind::CertainlyNotExecuted);
         }
     }
 }
@@ -205,20 +61,57 @@ fn every_endpoint_meets_every_reply() {
     let statuses = (100..=599).map(Reply::Status);
     for reply in replies.into_iter().chain(statuses) {
         for endpoint in Endpoint::ALL {
-            let script = [reply.clone(), Reply::Body(200, PLACED.into())];
-            let expected = predict(endpoint, &script, None, || None);
-            let policy = RetryPolicy::default().jitter(Jitter::NONE);
-            assert_eq!(run(endpoint, &script, policy, None), expected, "{endpoint:?} {reply:?}");
+            let script = [reply.clone(), Reply::Body(200, PLACED.into())].map(Line::Says);
+            let case = Case::exact(endpoint, script.to_vec());
+            assert_eq!(Some(run(&case)), predict(&case), "{endpoint:?} {reply:?}");
         }
     }
 }
 
+/// What is not drawn is not tested.
+#[test]
+fn the_drawn_calls_meet_everything() {
+    let mut runner = TestRunner::deterministic();
+    let mut met = BTreeMap::<String, u32>::new();
+    for _ in 0..2_000 {
+        let drawn = case().new_tree(&mut runner).unwrap().current();
+        let Some(seen) = predict(&drawn) else { continue };
+        let pauses =
+            || seen.trail.iter().flatten().filter_map(|(_, status, delay)| Some((*status, (*delay)?)));
+        let long =
+            |of| pauses().any(|(status, delay)| status == Some(of) && delay >= Duration::from_secs(30));
+        let dated = drawn.script.iter().any(|line| matches!(line, Line::Until { date: Some(_), .. }));
+        // The limits alone make the difference.
+        let untold = predict(&Case { predicts: false, ..drawn.clone() });
+        for (what, met_it) in [
+            ("a date", dated && [429, 500, 504].into_iter().any(long)),
+            ("persistent 502s", drawn.persistent_502 && long(502)),
+            ("limits that open", seen.sends.first().is_some_and(|(at, _)| *at > Duration::ZERO)),
+            ("limits that open too late", seen.frozen),
+            ("a stop by what the limits say", untold.is_some_and(|untold| untold != seen && seen.is_final)),
+            ("a 401 and a new token", seen.sends.iter().any(|(_, token)| *token == 2)),
+            (
+                "a new token that is not known yet",
+                seen.sends.iter().filter(|(_, token)| *token == 2).count() > 2,
+            ),
+            ("a 401 without a new token", seen.logins == 1 && seen.status == Some(401)),
+            ("a budget that was used", seen.budget.0 > 0),
+            (&format!("a stop: {:?}", seen.stopped), true),
+        ] {
+            *met.entry(what.to_owned()).or_default() += u32::from(met_it);
+        }
+    }
+    // Nine by name, and the four reasons to stop beside none.
+    assert_eq!(met.len(), 9 + 5, "{met:#?}");
+    assert!(met.values().all(|times| *times >= 5), "{met:#?}");
+}
+
 #[test]
 fn the_oracle_can_fail() {
-    let script = [Reply::Status(500)];
-    let expected = predict(Endpoint::Orders, &script, None, || None);
-    let policy = RetryPolicy::default()
-        .jitter(Jitter::NONE)
-        .schedule([1, 2, 4].map(Duration::from_secs).into_iter().collect());
-    assert_ne!(run(Endpoint::Orders, &script, policy, None), expected);
+    let case = Case::exact(Endpoint::Orders, vec![Line::Says(Reply::Status(500))]);
+    let shorter = [1, 2, 4].map(Duration::from_secs).into_iter().collect();
+    assert_eq!(Some(run_with(policy(&case), &case)), predict(&case));
+    assert_ne!(Some(run_with(policy(&case).schedule(shorter), &case)), predict(&case));
+    let tenth = RetryPolicy::default().seed(1).jitter(Jitter::percent(10));
+    assert_ne!(Some(run_with(tenth, &case)), predict(&case));
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Extensions, HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Route, ext};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Planted, Route, ext};
 use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
 
@@ -119,6 +119,8 @@ pub(crate) enum Reply {
     Status(u16),
     Body(u16, String),
     Header(u16, &'static str, String),
+    /// A `Retry-After` and the answer's own `Date`.
+    Dated(u16, String, Option<String>),
     NeverLeft,
     Lost,
     Refused,
@@ -134,6 +136,11 @@ impl Reply {
             Self::Body(status, body) => builder.status(status).body(Sent::from(body))?,
             Self::Header(status, name, value) => {
                 builder.status(status).header(name, value).body(Sent::default())?
+            }
+            Self::Dated(status, until, date) => {
+                let builder = builder.status(status).header("retry-after", until);
+                let builder = date.into_iter().fold(builder, |builder, date| builder.header("date", date));
+                builder.body(Sent::default())?
             }
             Self::NeverLeft => return Err(Failure::new(Fate::NeverLeft, "no route to host").into()),
             Self::Lost => return Err(Failure::new(Fate::Lost, "connection reset").into()),
@@ -193,4 +200,35 @@ impl<B> Service<Request<B>> for Script {
 
 pub(crate) fn secs(secs: impl IntoIterator<Item = u64>) -> Vec<Duration> {
     secs.into_iter().map(Duration::from_secs).collect()
+}
+
+/// Passes everything on, as a layer should; with the bug planted it makes each call a task that nobody can drop.
+///
+/// The layers of this crate could not do so: nothing says that what they wrap may be spawned.
+#[derive(Clone)]
+pub(crate) struct Kept<S>(pub(crate) S);
+
+impl<S, R> Service<R> for Kept<S>
+where
+    S: Service<R>,
+    S::Future: Send + 'static,
+    S::Response: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        let call = self.0.call(request);
+        if !Planted::CallOutlivesCaller.is_on() {
+            return Box::pin(call);
+        }
+        let task = tokio::spawn(call);
+        Box::pin(async { task.await.unwrap() })
+    }
 }

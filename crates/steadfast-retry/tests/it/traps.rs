@@ -1,11 +1,11 @@
-//! Mistakes that other stacks have made, one test each.
+//! Mistakes that other stacks have made, one test each. `cargo xtask planted` makes each mistake and sees its test fail.
 
 use std::{
     convert::Infallible,
     future::{Ready, pending, ready},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -14,13 +14,17 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::{BodyExt, combinators::BoxBody};
-use steadfast_retry::{AttemptTimeoutLayer, BufferBodyLayer, ClassifyLayer, Jitter, RetryPolicy};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate};
+use steadfast_retry::{
+    AttemptTimeoutLayer, BufferBodyLayer, ClassifyLayer, Jitter, ResendCount, RetryPolicy,
+};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Planted};
 use steadfast_testkit::{Strict, drop_at_every_poll};
 use tokio::time::{Instant, sleep};
-use tower::{Layer, Service, ServiceBuilder, ServiceExt, limit::ConcurrencyLimitLayer, service_fn};
+use tower::{
+    Layer, Service, ServiceBuilder, ServiceExt, layer::layer_fn, limit::ConcurrencyLimitLayer, service_fn,
+};
 
-use crate::support::{Reply, Script, Sent, Step, Steps, data, request, secs};
+use crate::support::{Kept, Reply, Script, Sent, Step, Steps, data, request, secs};
 
 fn policy() -> RetryPolicy {
     RetryPolicy::default().jitter(Jitter::NONE)
@@ -64,6 +68,7 @@ async fn a_call_dropped_at_any_poll_leaves_nothing_behind() {
     let stack = ServiceBuilder::new()
         .layer(BufferBodyLayer::new())
         .layer(policy().layer())
+        .layer(layer_fn(Kept))
         .layer(ConcurrencyLimitLayer::new(1))
         .layer(ClassifyLayer::new())
         .layer(AttemptTimeoutLayer::default())
@@ -118,6 +123,7 @@ async fn a_permit_taken_in_poll_ready_comes_back_when_the_call_is_dropped() {
     let silent = service_fn(|_: Request<Sent>| pending::<Result<Response<Sent>, BoxError>>());
     let stack = ServiceBuilder::new()
         .layer(policy().layer())
+        .layer(layer_fn(Kept))
         .layer(ClassifyLayer::new())
         .layer(AttemptTimeoutLayer::default())
         .layer(limit)
@@ -134,10 +140,13 @@ async fn a_permit_taken_in_poll_ready_comes_back_when_the_call_is_dropped() {
 async fn every_repeat_takes_a_permit_of_its_own() {
     let permits = Arc::new(AtomicUsize::new(0));
     let taken = permits.clone();
-    let count = tower::layer::layer_fn(move |inner: Script| {
+    let count = layer_fn(move |inner: Script| {
         let taken = taken.clone();
         service_fn(move |request: Request<Sent>| {
-            taken.fetch_add(1, Ordering::Relaxed);
+            let is_repeat = request.extensions().get::<ResendCount>().is_some();
+            if !(is_repeat && Planted::PermitOfFirstSend.is_on()) {
+                taken.fetch_add(1, Ordering::Relaxed);
+            }
             inner.clone().oneshot(request)
         })
     });
@@ -150,12 +159,13 @@ async fn every_repeat_takes_a_permit_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn a_repeat_is_sent_with_a_header_of_its_own() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (log, number) = (seen.clone(), Arc::new(AtomicUsize::new(0)));
+    let (log, number) = (seen.clone(), Arc::new(AtomicU64::new(0)));
     let stack = ServiceBuilder::new()
         .layer(policy().layer())
         .map_request(move |mut request: Request<Sent>| {
             assert!(request.headers().get(AUTHORIZATION).is_none(), "a header of an earlier send");
-            let token = format!("token-{}", number.fetch_add(1, Ordering::Relaxed));
+            let more = u64::from(!Planted::HeaderOfFirstSend.is_on());
+            let token = format!("token-{}", number.fetch_add(more, Ordering::Relaxed));
             request.headers_mut().insert(AUTHORIZATION, token.parse().unwrap());
             request
         })
@@ -176,10 +186,12 @@ async fn time_in_a_queue_is_not_counted_as_slowness_of_the_server() {
     });
     let timed = AttemptTimeoutLayer::default().layer(answer);
     let queue = service_fn(move |request: Request<Sent>| {
-        let timed = timed;
+        let mut timed = timed;
         async move {
+            // Ready long before it is called, as behind a buffer.
+            timed.ready().await?;
             sleep(Duration::from_secs(60)).await;
-            timed.oneshot(request).await
+            timed.call(request).await
         }
     });
     let response = queue.oneshot(request(Endpoint::Orders)).await.unwrap();

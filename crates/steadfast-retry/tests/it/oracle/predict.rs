@@ -1,0 +1,237 @@
+//! What should happen, from the rules as they are written down and from nothing of the crate but its names.
+
+use std::time::Duration;
+
+use rand_chacha::{
+    ChaCha8Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use steadfast_retry::StopReason;
+use steadfast_spec::{Endpoint, msg};
+
+use super::case::{Case, Line};
+use crate::support::Reply;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A send as the policy should see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    CertainlyNotExecuted,
+    InDoubt,
+    Final,
+}
+
+impl Line {
+    pub(super) fn kind(&self) -> Kind {
+        match (self, self.status()) {
+            (Self::Says(Reply::NeverLeft), _) | (_, Some(429)) => Kind::CertainlyNotExecuted,
+            (Self::Says(Reply::Lost | Reply::Plain), _) | (_, Some(500..=599)) => Kind::InDoubt,
+            (Self::Says(Reply::Body(400, text)), _) if text.contains(msg::INTERNAL_ERROR) => Kind::InDoubt,
+            _ => Kind::Final,
+        }
+    }
+
+    fn status(&self) -> Option<u16> {
+        match self {
+            Self::Until { status, .. }
+            | Self::Says(Reply::Status(status) | Reply::Body(status, _) | Reply::Header(status, ..)) => {
+                Some(*status)
+            }
+            Self::Says(_) => None,
+        }
+    }
+
+    /// The pause that it asks for: in seconds, or until a date, which counts from the answer's own.
+    fn asked(&self) -> Duration {
+        let seconds = match self {
+            Self::Says(Reply::Header(_, _, asked)) => asked.parse().unwrap_or(0),
+            Self::Until { until, date: Some(date), .. } => until.second.saturating_sub(date.second),
+            _ => 0,
+        };
+        Duration::from_secs(seconds.min(60))
+    }
+}
+
+/// A send of the trail: whether it was in doubt, its status, and the delay after it.
+pub(super) type Step = (bool, Option<u16>, Option<Duration>);
+
+/// What should happen on the wire and what the caller is told.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// When each send left, and with which token.
+    pub(super) sends: Vec<(Duration, usize)>,
+    pub(super) ended: Duration,
+    /// The status of the answer; none for an error.
+    pub(super) status: Option<u16>,
+    /// Nobody further out may repeat it.
+    pub(super) is_final: bool,
+    /// Why an error was not repeated. An answer does not say.
+    pub(super) stopped: Option<StopReason>,
+    /// The error says that the limits open too late.
+    pub(super) frozen: bool,
+    /// All sends but the last, if the caller is told of them.
+    pub(super) trail: Option<Vec<Step>>,
+    pub(super) logins: usize,
+    /// What went out of the budget, and what came in.
+    pub(super) budget: (u32, u32),
+}
+
+/// How one attempt of the policy ends.
+enum Ended<'a> {
+    By(&'a Line),
+    /// A 401, and no token to try again with.
+    Unrenewed,
+    /// By the limits, unsent.
+    Frozen,
+}
+
+/// What one call has come to.
+struct Call<'a> {
+    case: &'a Case,
+    now: Duration,
+    seen: Seen,
+    /// The new token was refused at its first use.
+    new_was_refused: bool,
+}
+
+/// `None` if two timers end in the same instant.
+pub(super) fn predict(case: &Case) -> Option<Seen> {
+    let mut call = Call { case, now: Duration::ZERO, seen: Seen::default(), new_was_refused: false };
+    let mut draws = ChaCha8Rng::seed_from_u64(case.seed);
+    let harmless = !matches!(
+        case.endpoint,
+        Endpoint::PlaceOrder | Endpoint::ModifyOrder | Endpoint::Token | Endpoint::IndividualToken
+    );
+    let mut steps: Vec<Step> = Vec::new();
+    let mut left = case.budget;
+    loop {
+        let ended = call.attempt()?;
+        let (kind, status) = match ended {
+            Ended::By(line) => (line.kind(), line.status()),
+            Ended::Unrenewed => (Kind::Final, Some(401)),
+            Ended::Frozen => (Kind::Final, None),
+        };
+        (call.seen.ended, call.seen.status) = (call.now, status);
+        let again = kind == Kind::CertainlyNotExecuted || kind == Kind::InDoubt && harmless;
+        let (true, Ended::By(line)) = (again, &ended) else {
+            // Returned as it is. An answer after others says so; an error only if one of them may have done it.
+            let doubt = steps.iter().any(|(in_doubt, ..)| *in_doubt);
+            let told = if status.is_some() { !steps.is_empty() } else { doubt };
+            call.seen.trail = told.then_some(steps);
+            call.seen.is_final = matches!(ended, Ended::Unrenewed);
+            call.seen.frozen = matches!(ended, Ended::Frozen);
+            call.seen.budget.1 = u32::from(case.budget.is_some());
+            return Some(call.seen);
+        };
+        let random = draws.next_u64();
+        let delay = (steps.len() < 4).then(|| delay(case, &steps, line, random));
+        let stopped = match delay {
+            None => Some(StopReason::Spent),
+            Some(delay) => call.too_late(delay),
+        };
+        let stopped = stopped.or_else(|| {
+            let left = left.as_mut()?;
+            call.seen.budget.0 += u32::from(*left > 0);
+            let spent = left.checked_sub(1);
+            *left = spent.unwrap_or(0);
+            spent.is_none().then_some(StopReason::Budget)
+        });
+        if stopped.is_some() {
+            call.seen.trail = Some(steps);
+            call.seen.is_final = true;
+            call.seen.stopped = stopped.filter(|_| status.is_none());
+            return Some(call.seen);
+        }
+        steps.push((kind == Kind::InDoubt, status, delay));
+        // tokio's clock ticks in milliseconds, and never early.
+        let due = (call.now + delay.unwrap_or_default()).as_nanos().div_ceil(1_000_000);
+        call.now = Duration::from_millis(u64::try_from(due).unwrap_or(u64::MAX));
+    }
+}
+
+/// The longer of schedule and `Retry-After`; more after the first 503 and, if so set, after 502s in a row.
+fn delay(case: &Case, earlier: &[Step], line: &Line, random: u64) -> Duration {
+    let share = |of: Duration| {
+        let part = (of.as_nanos() * u128::from(random >> 32)) >> 32;
+        Duration::from_nanos(u64::try_from(part).unwrap_or(u64::MAX))
+    };
+    let mut wait = (SECOND * (1 << earlier.len())).max(line.asked());
+    if line.status() == Some(503) && earlier.iter().all(|(_, status, _)| *status != Some(503)) {
+        wait = wait.max(5 * SECOND);
+    }
+    let again_502 = line.status() == Some(502) && earlier.last().is_some_and(|step| step.1 == Some(502));
+    if again_502 && case.persistent_502 {
+        return wait.max(30 * SECOND + share(30 * SECOND));
+    }
+    if case.jitter { wait + share(wait / 10) } else { wait }
+}
+
+impl<'a> Call<'a> {
+    /// When the limits open, if they are closed.
+    fn opens(&self) -> Option<Duration> {
+        self.case.closed.and_then(|closed| closed.opens(self.seen.sends.len(), self.now))
+    }
+
+    /// Whether a repeat after so long could not leave or not be answered in time, as far as anybody knows now.
+    fn too_late(&self, delay: Duration) -> Option<StopReason> {
+        let opens = self.opens().filter(|_| self.case.predicts).unwrap_or_default();
+        let leaves = opens.max(self.now + delay);
+        let answered = self.case.deadline.is_none_or(|deadline| leaves < deadline);
+        let left = self.case.send_by.is_none_or(|send_by| leaves <= send_by);
+        match (answered, left) {
+            (false, _) => Some(StopReason::Deadline),
+            (true, false) => Some(StopReason::SendBy),
+            (true, true) => None,
+        }
+    }
+
+    /// One attempt: limits, a send, and after a 401 with a token that may be old one send more.
+    fn attempt(&mut self) -> Option<Ended<'a>> {
+        let case = self.case;
+        let has_token =
+            !matches!(case.endpoint, Endpoint::Authorize | Endpoint::Token | Endpoint::IndividualToken);
+        let login = case.login.filter(|_| has_token);
+        let limit = case.deadline.into_iter().chain(case.send_by).min().unwrap_or(Duration::MAX);
+        let mut is_second = false;
+        loop {
+            if let Some(opens) = self.opens() {
+                let late = case.deadline.is_some_and(|deadline| opens >= deadline);
+                if late || case.send_by.is_some_and(|send_by| opens > send_by) {
+                    return Some(Ended::Frozen);
+                }
+                self.now = opens;
+            }
+            let line = case.script.get(self.seen.sends.len()).or(case.script.last())?;
+            let token = if login.is_some() { 1 + self.seen.logins } else { 0 };
+            self.seen.sends.push((self.now, token));
+            let Some(login) = login.filter(|_| line.status() == Some(401)) else {
+                return Some(Ended::By(line));
+            };
+            let at = match self.seen.logins {
+                _ if is_second => return Some(Ended::Unrenewed),
+                0 => {
+                    self.seen.logins = 1;
+                    self.now + login.takes
+                }
+                // A new token may not be known everywhere; refused once more, it is not that.
+                _ if !self.new_was_refused => {
+                    self.new_was_refused = true;
+                    if self.now + 2 * SECOND >= limit {
+                        return Some(Ended::Unrenewed);
+                    }
+                    self.now + 2 * SECOND
+                }
+                _ => return Some(Ended::Unrenewed),
+            };
+            if at == limit.max(self.now) {
+                return None;
+            }
+            self.now = at.min(limit.max(self.now));
+            if at > limit || !login.works {
+                return Some(Ended::Unrenewed);
+            }
+            is_second = true;
+        }
+    }
+}
