@@ -1,6 +1,15 @@
-use std::{cell::RefCell, fmt, sync::Once};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Once,
+};
 
-use steadfast::{Access, Client, Operation, OrderRequest};
+use steadfast::{
+    Access, BoxError, Client, Operation, OrderRequest,
+    retry::error_type,
+    spec::{Failure, Fate},
+};
 use steadfast_sandbox::Sandbox;
 use tracing::{
     Event, Level, Metadata, Subscriber,
@@ -15,9 +24,11 @@ type Fields = Vec<(&'static str, String)>;
 thread_local! {
     static SPANS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
     static WARNINGS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
+    /// Every span with its level, and the fields that it can have.
+    static DECLARED: RefCell<BTreeMap<String, Vec<&'static str>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Keeps everything that is recorded on the two spans, and every warning, for each thread apart.
+/// Keeps everything that is recorded on spans of ours, and every warning, for each thread apart.
 struct Spans;
 
 struct Line<'a>(&'a mut Fields);
@@ -30,12 +41,16 @@ impl Visit for Line<'_> {
 
 impl Subscriber for Spans {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        let is_ours = metadata.is_span() && matches!(metadata.name(), "call" | "send");
-        is_ours || metadata.is_event() && *metadata.level() == Level::WARN
+        let is_ours = metadata.target().starts_with("steadfast");
+        is_ours && metadata.is_span() || metadata.is_event() && *metadata.level() == Level::WARN
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
-        let mut line = vec![("name", span.metadata().name().to_owned())];
+        let metadata = span.metadata();
+        let fields = metadata.fields().iter().map(|field| field.name()).collect();
+        let name = format!("{} {}", metadata.name(), metadata.level());
+        DECLARED.with_borrow_mut(|declared| declared.insert(name, fields));
+        let mut line = vec![("name", metadata.name().to_owned())];
         span.record(&mut Line(&mut line));
         SPANS.with_borrow_mut(|spans| {
             spans.push(line);
@@ -91,6 +106,65 @@ async fn a_call_and_each_of_its_sends_have_spans_with_frozen_names() {
             ),
         ]
     );
+}
+
+/// What a dashboard can be built on: every span, its fields, and what `error.type` can be beside a status.
+fn catalogue() -> String {
+    let mut lines = String::new();
+    for (span, fields) in DECLARED.take() {
+        lines += &format!("{span}\n");
+        for field in fields {
+            lines += &format!("    {field}\n");
+        }
+    }
+    let failures = [Fate::NeverLeft, Fate::Answered, Fate::Lost].map(|fate| Failure::new(fate, "x"));
+    let others = [Failure::refused("x"), Failure::timed_out(Fate::Lost, "x")];
+    let mut errors: Vec<BoxError> = failures.into_iter().chain(others).map(Into::into).collect();
+    errors.push("x".into());
+    let kinds: BTreeSet<_> = errors.iter().map(|error| error_type(&**error)).collect();
+    lines += &format!("error.type = {}\n", kinds.into_iter().collect::<Vec<_>>().join(" | "));
+    lines
+}
+
+// Names of spans and fields are what dashboards are built on: a change here is a breaking change.
+#[tokio::test(start_paused = true)]
+async fn names_of_spans_and_their_fields_are_frozen() {
+    subscribe();
+    DECLARED.take();
+    let world = crate::logging_in("[[fault]]\nname = 'list.504'\nendpoint = 'orders'\nnth = 1");
+    for operation in [Operation::orders(), Operation::cancel_order("1"), Operation::symbols("NSE")] {
+        let _ = world.send(&operation, None).await;
+    }
+    let frozen = include_str!("spans.txt");
+    let declared = catalogue();
+    assert_eq!(declared, frozen, "what is recorded now:\n{declared}");
+}
+
+#[test]
+fn the_page_on_spans_names_the_fields_that_are_frozen() {
+    let page = include_str!("../../src/trace.rs").lines().filter_map(|line| line.strip_prefix("//! | `"));
+    let mut told = BTreeMap::from([("call INFO", BTreeSet::new()), ("send INFO", BTreeSet::new())]);
+    for row in page {
+        let mut cells = row.split('|').map(str::trim);
+        let field = cells.next().unwrap().trim_end_matches('`');
+        for fields in told.values_mut() {
+            if cells.next().is_some_and(|cell| !cell.is_empty()) {
+                fields.insert(field);
+            }
+        }
+    }
+    let mut frozen = BTreeMap::<&str, BTreeSet<&str>>::new();
+    let mut span = "";
+    for line in include_str!("spans.txt").lines().filter(|line| !line.contains('=')) {
+        match line.strip_prefix("    ") {
+            Some(field) => drop(frozen.get_mut(span).unwrap().insert(field)),
+            None => {
+                span = line;
+                frozen.insert(span, BTreeSet::new());
+            }
+        }
+    }
+    assert_eq!(told, frozen);
 }
 
 #[tokio::test(start_paused = true)]
