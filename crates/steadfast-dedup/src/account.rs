@@ -229,10 +229,9 @@ impl Account {
         self.monitor.wait(about, |state| Some(state.registry.verdict(intent)).filter(&wanted)).await
     }
 
-    /// Waits, for at most five seconds, while the same order of a caller that is gone is in doubt.
+    /// Waits, for no longer than the [twin hold](crate::Settings::twin_hold), while the same order of a caller that is gone is in doubt.
     ///
-    /// Such a call is most likely a repetition by hand. Never longer: one lost answer must not block an order all
-    /// day.
+    /// Such a call is most likely a repetition by hand.
     pub(crate) async fn orphaned_twin(&self, order: &OrderRequest) -> Result<(), OrderRefused> {
         let twin = || self.monitor.look(|state| state.registry.orphaned_twin(order));
         let Some(mut found) = twin() else { return Ok(()) };
@@ -245,7 +244,7 @@ impl Account {
                 }
             }
         };
-        self.within(Duration::from_secs(5), all_ended).await.ok_or(OrderRefused::TwinInDoubt)
+        self.within(self.settings.twin_hold, all_ended).await.ok_or(OrderRefused::TwinInDoubt)
     }
 
     /// What `future` comes to, unless it takes longer than this.

@@ -7,6 +7,9 @@ use crate::{
     stamp::Epoch,
 };
 
+/// One lost answer must not block an order all day.
+const LONGEST_TWIN_HOLD: Duration = Duration::from_secs(5);
+
 /// What the resolution of orders in doubt may assume, and how long it tries.
 ///
 /// # Example
@@ -25,6 +28,7 @@ pub struct Settings {
     pub(crate) resend: ResendPolicy,
     pub(crate) max_resend_age: Duration,
     pub(crate) max_resend_age_market: Duration,
+    pub(crate) twin_hold: Duration,
     pub(crate) account_mode: AccountMode,
     pub(crate) orders_scope: OrdersScope,
     pub(crate) key_policy: KeyPolicy,
@@ -48,6 +52,7 @@ impl Default for Settings {
             resend: ResendPolicy::AtMost(1),
             max_resend_age: Duration::from_secs(60),
             max_resend_age_market: Duration::from_secs(20),
+            twin_hold: LONGEST_TWIN_HOLD,
             account_mode: AccountMode::Exclusive,
             orders_scope: OrdersScope::Session,
             key_policy: KeyPolicy::Concurrent,
@@ -121,6 +126,14 @@ impl Settings {
     #[must_use]
     pub fn max_resend_age_market(mut self, age: Duration) -> Self {
         self.max_resend_age_market = age;
+        self
+    }
+
+    /// Sets how long an order waits while the same order of a caller that is gone is in doubt, which it most likely
+    /// repeats; 5 s by default, and never longer. After that it is [refused](crate::OrderRefused::TwinInDoubt).
+    #[must_use]
+    pub fn twin_hold(mut self, hold: Duration) -> Self {
+        self.twin_hold = hold.min(LONGEST_TWIN_HOLD);
         self
     }
 

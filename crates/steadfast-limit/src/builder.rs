@@ -244,7 +244,16 @@ impl Builder {
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("quotas", &self.quotas).finish_non_exhaustive()
+        f.debug_struct("Builder")
+            .field("quotas", &self.quotas)
+            .field("gateway_timeout", &self.gateway_timeout)
+            .field("queue_bounds", &self.queue_bounds)
+            .field("most_keys", &self.most_keys)
+            .field("strict_critical", &self.strict_critical)
+            .field("demotion", &self.demotion)
+            .field("cold_start", &self.cold_start)
+            .field("observer", &self.observer.is_some())
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,5 +3,8 @@
 #[doc = include_str!("guide/adopting.md")]
 pub mod adopting {}
 
+#[doc = include_str!("guide/defaults.md")]
+pub mod defaults {}
+
 #[doc = include_str!("guide/unspecified.md")]
 pub mod unspecified {}

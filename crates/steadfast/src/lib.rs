@@ -66,8 +66,8 @@
 //! | `metrics` | `metrics`: durations, rates and gauges through the `metrics` facade, and `Client::record_metrics` |
 //! | `reqwest` | `leaf::ReqwestLeaf`: the stack over a `reqwest` client |
 //!
-//! Pages to read: [adopting one layer at a time](guide::adopting), and [what the specification does not
-//! say](guide::unspecified).
+//! Pages to read: [adopting one layer at a time](guide::adopting), [every setting and its default](guide::defaults), and
+//! [what the specification does not say](guide::unspecified).
 //!
 //! # What it does not do
 //!

@@ -195,6 +195,26 @@ async fn every_orphaned_twin_holds_a_repetition() {
     rig.audit();
 }
 
+/// A hold of one's own is shorter, and never longer than the default.
+#[tokio::test(start_paused = true)]
+async fn a_twin_is_held_as_long_as_is_set_and_never_longer() {
+    for (set, held) in [(0, 0), (2, 2), (60, 5)] {
+        let rig = Rig::with(Settings::new().twin_hold(s(set)));
+        rig.gateway.will([gw504()]);
+        let gone = rig.start("a", ORDER);
+        sleep(s(1)).await;
+        gone.abort();
+        assert!(gone.await.is_err());
+        let start = Instant::now();
+        assert_eq!(
+            rig.place("b", ORDER).await,
+            Told::NotSent("the same order is in doubt already".into()),
+            "{set} s"
+        );
+        assert_eq!(start.elapsed(), s(held), "{set} s");
+    }
+}
+
 /// A copy out of a cache may be of the day before.
 #[tokio::test(start_paused = true)]
 async fn a_callers_list_out_of_a_cache_is_not_looked_at() {

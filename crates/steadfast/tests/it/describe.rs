@@ -41,6 +41,7 @@ Dedup
   absence is shown by: a list that was read
   reads: at most one in 1s, up to 67108864 bytes
   orders alike: at the same time
+  like one whose caller is gone: waits up to 5s
   trading day: +05:30
 Retry
   repeats after: 1s, 2s, 4s, 8s

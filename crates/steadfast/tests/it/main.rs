@@ -5,6 +5,7 @@
 mod answering;
 mod client;
 mod deadlines;
+mod defaults;
 mod describe;
 mod dropping;
 mod http2;
