@@ -49,7 +49,7 @@ pub(crate) const TABLE: &[Deep] = &[
     ),
     Deep::new("secrets", "secrets in every sink", What::Secrets, 5),
     Deep::new("requests", "a million requests", test("steadfast-sandbox", "gateway", "robustness::"), 10),
-    Deep::new("memory", "a list of 200 MB", test("steadfast", "memory", ""), 5),
+    Deep::new("memory", "a list of 200 MiB", test("steadfast", "memory", ""), 5),
     // The README's main jobs, judged by what the sandboxes have in the end; then logins and crashes of real processes.
     Deep::new("demo", "demo", bin("steadfast-cli", "demo_keeps_its_promises"), 10),
     Deep::new("command", "replay, logins and crashes of the command", test("steadfast-cli", "it", ""), 15),
