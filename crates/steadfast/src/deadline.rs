@@ -77,9 +77,7 @@ impl DeadlineLayer {
         self.send_by = Some(send_by);
         self
     }
-}
 
-impl DeadlineLayer {
     /// By when a call must be answered, and by when it must have left.
     #[must_use]
     pub fn limits(&self) -> (Duration, Option<Duration>) {
@@ -108,9 +106,7 @@ impl DeadlineLayer {
             ext::SendBy(send_by).put(extensions);
         }
     }
-}
 
-impl DeadlineLayer {
     /// The same, and leaves nothing open for a layer further in to stamp.
     pub(crate) fn stamp_whole(&self, extensions: &mut Extensions) {
         /// Longer than any call, and short enough for an instant.

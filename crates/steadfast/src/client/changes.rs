@@ -34,14 +34,10 @@ impl Client {
     /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows, and what the service refuses it for.
     pub async fn cancel(&self, order_id: &str) -> Result<(), Error> {
         let Err(error) = self.confirmed(&Operation::cancel_order(order_id)).await else { return Ok(()) };
-        if !error.was_in_doubt() {
+        let (error, records) = self.records_in_doubt(error, order_id).await?;
+        // As long as any of them may be open, the order is not known to be cancelled.
+        if records.is_empty() || records.iter().any(may_be_open) {
             return Err(error);
-        }
-        let Ok(orders) = self.orders().await else { return Err(error.in_doubt()) };
-        // A list may hold several records of an order: as long as any may be open, it is not known to be cancelled.
-        let records: Vec<_> = orders.iter().filter(|order| order.order_id == order_id).collect();
-        if records.is_empty() || records.iter().any(|record| may_be_open(record)) {
-            return Err(error.in_doubt());
         }
         let ended_otherwise = records.iter().find_map(|record| match record.status {
             Some(Code::Known(status)) if status != OrderStatus::Cancelled => Some(status),
@@ -116,24 +112,39 @@ impl Client {
         let Err(error) = self.confirmed(&Operation::modify_order(order_id, change)).await else {
             return Ok(());
         };
-        if !error.was_in_doubt() {
-            return Err(error);
-        }
-        let Ok(orders) = self.orders().await else { return Err(error.in_doubt()) };
+        let (error, mut records) = self.records_in_doubt(error, order_id).await?;
         // Of a bracket order's legs only the main one is what is changed.
-        let is_main = |order: &OrderRecord| order.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main));
-        let records: Vec<_> =
-            orders.iter().filter(|order| order.order_id == order_id && is_main(order)).collect();
+        records.retain(|order| order.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main)));
         if records.iter().any(|record| change.is_shown_by(record) == Some(true)) {
             return Ok(());
         }
         match records.first().and_then(|record| record.status.as_ref()) {
-            Some(Code::Known(status)) if !records.iter().any(|record| may_be_open(record)) => {
+            Some(Code::Known(status)) if !records.iter().any(may_be_open) => {
                 Err(error.not_open(status.to_string()))
             }
             // A change that the list does not show yet may be made late.
-            _ => Err(error.in_doubt()),
+            _ => Err(error),
         }
+    }
+
+    /// The records of an order whose cancel or change ended so, of which a list may hold several, and the error that it is
+    /// as long as they do not decide.
+    ///
+    /// # Errors
+    ///
+    /// The same error, if nothing was in doubt or the list cannot be read.
+    async fn records_in_doubt(
+        &self,
+        error: Error,
+        order_id: &str,
+    ) -> Result<(Error, Vec<OrderRecord>), Error> {
+        if !error.was_in_doubt() {
+            return Err(error);
+        }
+        let (error, orders) = (error.in_doubt(), self.orders().await);
+        let Ok(mut records) = orders else { return Err(error) };
+        records.retain(|order| order.order_id == order_id);
+        Ok((error, records))
     }
 
     /// Sends what the service must confirm.
