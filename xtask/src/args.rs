@@ -14,7 +14,8 @@ usage: cargo xtask <command>
   bench [NAME] …   the benches as one table of ratios, or with `--json`; `--plots` draws them, `--check` holds counts of
                    instructions, allocations and bytes against their ceilings, `--set-ceilings` moves those;
                    NAME: limiter, overhead, burst, renewal, loopback
-  evidence         what stands behind each promise, measured anew; `--only F8` one row, `--json` for programs
+  evidence         what stands behind each promise, measured anew; `--only F8` one row, `--planted NAME` with a bug in the
+                   code, which must fail it, `--json` for programs
   mutants [CRATE]  mutants of the crates that decide about money: a sample, or all of one crate, which takes hours, or
                    what of it `--minutes N` allow
   fuzz [TARGET]    every fuzz target, or one, for `--minutes N` each, 5 if absent

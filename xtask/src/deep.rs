@@ -4,6 +4,7 @@
 //! longer than the stage needs, so what fills it hangs.
 
 mod figures;
+mod sabotaged;
 mod sinks;
 mod table;
 mod what;
@@ -49,10 +50,27 @@ impl Deep {
     /// Runs the stage, and keeps what it measured.
     pub(crate) fn run(&self, workspace: &Workspace, figures: &mut Figures) -> Row {
         let row = stage::row(self.name, || self.report(workspace, figures));
+        self.keep_verdict(&row, figures);
+        row
+    }
+
+    /// Runs the stage over a build in which this bug is planted, and keeps what it measured.
+    pub(crate) fn run_with(&self, bug: &str, workspace: &Workspace, figures: &mut Figures) -> Row {
+        let row = stage::row(self.name, || {
+            let command = sabotaged::command(self, workspace, bug)?;
+            match self.what {
+                What::Simulation(_) => self.judge(command, figures),
+                _ => self.count(TestRunner::Libtest, command, figures),
+            }
+        });
+        self.keep_verdict(&row, figures);
+        row
+    }
+
+    fn keep_verdict(&self, row: &Row, figures: &mut Figures) {
         if matches!(row.report.verdict, Verdict::Failed(_)) || row.report.tally.failed > 0 {
             figures.fail(self.key);
         }
-        row
     }
 
     fn report(&self, workspace: &Workspace, figures: &mut Figures) -> Result<Report> {
@@ -70,10 +88,7 @@ impl Deep {
             What::Schedules { package, names } => {
                 self.count(TestRunner::Libtest, what::schedules(workspace, package, names), figures)
             }
-            What::Simulation(arguments) => {
-                let mut command = what::simulation(workspace, arguments);
-                runner::judge(&mut command, self.time_box, |line| figures.read(self.key, line))
-            }
+            What::Simulation(arguments) => self.judge(what::simulation(workspace, arguments), figures),
             What::Mutants => {
                 let each = |line: &str| figures.read(self.key, line);
                 Ok(Report::of_tests(mutants::sample(workspace, Some(self.time_box), each)?, None))
@@ -81,6 +96,10 @@ impl Deep {
             What::Planted => planted::check_all(workspace, |line| figures.read(self.key, line)),
             What::Costs => Ok(Report::of_tests(bench::check_all(workspace)?, None)),
         }
+    }
+
+    fn judge(&self, mut command: Command, figures: &mut Figures) -> Result<Report> {
+        runner::judge(&mut command, self.time_box, |line| figures.read(self.key, line))
     }
 
     fn count(&self, test_runner: TestRunner, mut command: Command, figures: &mut Figures) -> Result<Report> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cargo xtask evidence` | runs the stages that the rows need, and prints the table that the README shows |
 //! | `cargo xtask evidence --only F8` | one row, with the stages that it needs |
+//! | `cargo xtask evidence --only F7 --planted NAME` | the same over a build in which a bug is planted: it has to fail |
 //! | `cargo xtask evidence --json` | the same as JSON, one object a row |
 //!
 //! The deep stages of CI end with the same table. A row without its figures has failed: silence proves nothing. Beside each
@@ -17,15 +18,16 @@ mod table;
 use std::collections::BTreeSet;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 use self::campaign::{Campaign, Entry};
 pub(crate) use self::judge::Judgement;
 use self::row::Row;
 use crate::console;
-use crate::deep::{self, Figures};
+use crate::deep::{self, Deep, Figures};
 use crate::metadata::Workspace;
+use crate::planted;
 use crate::root;
 use crate::summary::Summary;
 use crate::tally::Tally;
@@ -35,6 +37,7 @@ use crate::tally::Tally;
 struct Asked {
     json: bool,
     only: Option<String>,
+    planted: Option<String>,
 }
 
 /// Does what the words after `evidence` say. Standard output is the table or the JSON; all else is on stderr.
@@ -63,9 +66,17 @@ impl Asked {
                         bail!("`evidence --only`: expected F1 to F18, got {id}")
                     }
                 },
-                other => bail!("`evidence {other}`: expected --json or --only ID"),
+                "--planted" => match words.next() {
+                    Some(bug) if planted::is_known(bug) => asked.planted = Some(bug.clone()),
+                    bug => {
+                        let bug = bug.map_or("nothing", String::as_str);
+                        bail!("`evidence --planted`: no bug is called {bug}")
+                    }
+                },
+                other => bail!("`evidence {other}`: expected --json, --only ID or --planted NAME"),
             }
         }
+        ensure!(asked.planted.is_none() || asked.only.is_some(), "`evidence --planted` needs --only ID");
         Ok(asked)
     }
 
@@ -77,8 +88,16 @@ impl Asked {
         let wanted: BTreeSet<&str> = rows.iter().flat_map(|row| row.stages).copied().collect();
         let mut figures = Figures::default();
         console::keep_stdout_for_data();
+        ensure!(
+            self.planted.is_none() || !wanted.is_empty(),
+            "the row is read from files: no bug changes it"
+        );
         let stages = deep::all().filter(|stage| wanted.contains(stage.key));
-        let summary = Summary { rows: stages.map(|stage| stage.run(&workspace, &mut figures)).collect() };
+        let run = |stage: &Deep| match &self.planted {
+            Some(bug) => stage.run_with(bug, &workspace, &mut figures),
+            None => stage.run(&workspace, &mut figures),
+        };
+        let summary = Summary { rows: stages.map(run).collect() };
         console::say(format_args!("\n{summary}"));
         let judged = judge_all(&rows, &workspace, &figures)?;
         if self.json {
@@ -195,9 +214,20 @@ mod tests {
 
     #[test]
     fn one_row_and_json_can_be_asked_for() {
-        let asked = Asked { json: true, only: Some("F8".to_owned()) };
+        let asked = Asked { json: true, only: Some("F8".to_owned()), planted: None };
         assert_eq!(parse("--json --only F8").unwrap(), asked);
         assert_eq!(parse("").unwrap(), Asked::default());
+    }
+
+    #[test]
+    fn a_bug_is_planted_under_one_row() {
+        let asked = parse("--only F7 --planted no-settle").unwrap();
+        assert_eq!(asked.planted.as_deref(), Some("no-settle"));
+        for line in ["--planted no-settle", "--only F7 --planted", "--only F7 --planted no-such-bug"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+        // What is read from files does not change with a bug.
+        assert!(parse("--only F17 --planted no-settle").unwrap().run().is_err());
     }
 
     #[test]

@@ -8,18 +8,21 @@
 
 mod binaries;
 mod catalogue;
+mod denial;
 mod detector;
 mod scoreboard;
 mod table;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Result, bail, ensure};
 
 use self::binaries::Binaries;
+pub(crate) use self::binaries::{PROFILE, in_its_build};
 use self::catalogue::Catalogue;
+pub(crate) use self::detector::plant_in;
 use self::detector::{Detector, Seen};
 use self::scoreboard::{Score, Scoreboard};
 use self::table::{Bug, TABLE};
@@ -49,14 +52,24 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     }
 }
 
-/// The same as a stage: every bug is a check.
+/// The same as a stage: every bug is a check, and so is the evidence, which has to deny its row with a bug.
 pub(crate) fn check_all(workspace: &Workspace, mut each: impl FnMut(&str)) -> Result<Report> {
     let scoreboard = play(workspace, &[])?;
     console::say(&scoreboard);
     each(&format!("figures: bugs={} found={}", scoreboard.scores.len(), scoreboard.found()));
     let (found, missed) = (scoreboard.found() as u64, scoreboard.missed() as u64);
     let failed = missed + u64::from(!scoreboard.sober.is_empty());
-    Ok(Report::of_tests(Tally { passed: found, failed }, None))
+    Ok(Report::of_tests(Tally { passed: found, failed } + denial::check(workspace)?, None))
+}
+
+/// True if a bug of that name can be planted.
+pub(crate) fn is_known(name: &str) -> bool {
+    TABLE.iter().any(|bug| bug.name == name)
+}
+
+/// The simulator of the build that holds all bugs, which is made if it is not there.
+pub(crate) fn simulator(workspace: &Workspace) -> Result<Command> {
+    Ok(Binaries::build(workspace)?.simulator()?.command())
 }
 
 /// What the command line asks for.
@@ -87,7 +100,7 @@ impl Wanted {
 fn play(workspace: &Workspace, only: &[String]) -> Result<Scoreboard> {
     Catalogue::read(&workspace.root)?.check(TABLE)?;
     for name in only {
-        ensure!(TABLE.iter().any(|bug| bug.name == name), "no bug is called {name}");
+        ensure!(is_known(name), "no bug is called {name}");
     }
     let bugs: Vec<&Bug> =
         TABLE.iter().filter(|bug| only.is_empty() || only.iter().any(|name| name == bug.name)).collect();

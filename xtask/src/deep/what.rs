@@ -88,18 +88,25 @@ impl Tests {
                     command.args(["--test-threads", "1"]);
                 }
             }
-            TestRunner::Libtest => {
-                command.args(["test", "--profile", "deep", "--no-fail-fast", "--package", package]);
-                match target {
-                    Target::Lib => command.arg("--lib"),
-                    Target::Bin => command.arg("--bins"),
-                    Target::Test(test) => command.args(["--test", test]),
-                };
-                command.args([names, "--", "--nocapture"]);
-                if alone {
-                    command.args(["--test-threads", "1"]);
-                }
-            }
+            TestRunner::Libtest => return self.libtest(workspace, "deep"),
+        }
+        command
+    }
+
+    /// The same by cargo alone, in a build of this profile.
+    pub(super) fn libtest(self, workspace: &Workspace, profile: &str) -> Command {
+        let Self { package, target, names, alone } = self;
+        let mut command = cargo(&workspace.root);
+        command.env("STEADFAST_DEEP", "1");
+        command.args(["test", "--profile", profile, "--no-fail-fast", "--package", package]);
+        match target {
+            Target::Lib => command.arg("--lib"),
+            Target::Bin => command.arg("--bins"),
+            Target::Test(test) => command.args(["--test", test]),
+        };
+        command.args([names, "--", "--nocapture"]);
+        if alone {
+            command.args(["--test-threads", "1"]);
         }
         command
     }
@@ -154,7 +161,13 @@ pub(super) fn schedules(workspace: &Workspace, package: &str, names: &str) -> Co
 
 pub(super) fn simulation(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = cargo(&workspace.root);
-    command.args(["run", "--profile", "deep", "--quiet", "--package", "steadfast-sim", "--"]).args(arguments);
+    command.args(["run", "--profile", "deep", "--quiet", "--package", "steadfast-sim", "--"]);
+    simulate(command, workspace, arguments)
+}
+
+/// What a simulator is started with.
+pub(super) fn simulate(mut command: Command, workspace: &Workspace, arguments: &[&str]) -> Command {
+    command.args(arguments);
     // Seeds begin where the state of the code says.
     if let Some(crates) = sim::crates(&workspace.root) {
         command.env("STEADFAST_COMMIT", crates);

@@ -21,6 +21,13 @@ const STEPS: [&[&str]; 2] = [
     &["test", "--no-run", "--lib"],
 ];
 
+pub(crate) const PROFILE: &str = "planted";
+
+/// Lets cargo build what holds all planted bugs, in a target folder of its own: the flag changes every crate.
+pub(crate) fn in_its_build(command: &mut Command, workspace: &Workspace) {
+    command.env("RUSTFLAGS", "--cfg planted").env("CARGO_TARGET_DIR", workspace.target.join("planted"));
+}
+
 /// A program, and the folder that it is started in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Binary {
@@ -41,14 +48,13 @@ impl Binary {
 pub(super) struct Binaries(BTreeMap<(String, String), Binary>);
 
 impl Binaries {
-    /// Builds them, in a target folder of their own: the flag changes every crate.
+    /// Builds them.
     pub(super) fn build(workspace: &Workspace) -> Result<Self> {
         let mut binaries = Self::default();
         for step in STEPS {
             let mut command = cargo(&workspace.root);
-            command.env("RUSTFLAGS", "--cfg planted").args(step).args(["--profile", "planted"]);
-            command.args(["--message-format", "json-render-diagnostics", "--target-dir"]);
-            command.arg(workspace.target.join("planted"));
+            command.args(step).args(["--profile", PROFILE, "--message-format", "json-render-diagnostics"]);
+            in_its_build(&mut command, workspace);
             for package in PACKAGES {
                 command.args(["--package", package]);
             }

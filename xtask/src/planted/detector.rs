@@ -12,6 +12,14 @@ use crate::test_runner::TestRunner;
 /// A detector that has not ended by then has found nothing.
 const TIME_BOX: Duration = Duration::from_secs(90);
 
+/// What plants a bug in a build that holds them all.
+const VARIABLE: &str = "STEADFAST_PLANTED";
+
+/// Plants a bug in what `command` starts.
+pub(crate) fn plant_in(command: &mut Command, bug: &str) {
+    command.env(VARIABLE, bug);
+}
+
 /// What looks for bugs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detector {
@@ -62,9 +70,9 @@ impl Detector {
         // What proptest writes down would be a file in the tree, for a bug that is not there.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1").env("RUST_BACKTRACE", "0");
         match bug {
-            Some(bug) => command.env("STEADFAST_PLANTED", bug),
-            None => command.env_remove("STEADFAST_PLANTED"),
-        };
+            Some(bug) => plant_in(&mut command, bug),
+            None => drop(command.env_remove(VARIABLE)),
+        }
         match self {
             Self::Simulation(_) => simulate(&mut command),
             Self::Tests { .. } => test(&mut command, 1),
