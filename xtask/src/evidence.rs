@@ -7,28 +7,31 @@
 //! | `cargo xtask evidence --only F7 --planted NAME` | the same over a build in which a bug is planted: it has to fail |
 //! | `cargo xtask evidence --json` | the same as JSON, one object a row |
 //!
-//! The deep stages of CI end with the same table. A row without its figures has failed: silence proves nothing. Beside each
-//! figure stands what a long run came to, if there was one, with the state of the code that it was of.
+//! The deep stages of CI end with the same tables. A row without its figures has failed: silence proves nothing. Below them
+//! stands what long runs came to, with the state of the code that each was of.
 
 mod campaign;
 mod judge;
+mod page;
 mod row;
 mod table;
 
 use std::collections::BTreeSet;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 use self::campaign::{Campaign, Entry};
 pub(crate) use self::judge::Judgement;
+pub(crate) use self::page::faults_of_readme;
 use self::row::Row;
 use crate::console;
 use crate::deep::{self, Deep, Figures};
 use crate::metadata::Workspace;
 use crate::planted;
 use crate::root;
+use crate::sim;
 use crate::summary::Summary;
 use crate::tally::Tally;
 
@@ -104,7 +107,7 @@ impl Asked {
             let array: Vec<Value> = judged.iter().map(Judged::json).collect();
             console::data(Value::Array(array));
         } else {
-            console::data(markdown(&judged));
+            console::data(page::of(&judged, self.planted.as_deref(), &workspace)?);
         }
         Ok(summary.tally().failed == 0 && judged.iter().all(|judged| judged.judgement.pass != Some(false)))
     }
@@ -114,7 +117,7 @@ impl Asked {
 pub(crate) fn conclude(workspace: &Workspace, figures: &Figures) -> Result<Tally> {
     let rows: Vec<&Row> = table::TABLE.iter().collect();
     let judged = judge_all(&rows, workspace, figures)?;
-    console::say(markdown(&judged));
+    console::say(page::of(&judged, None, workspace)?);
     Ok(judged.iter().map(Judged::tally).sum())
 }
 
@@ -122,20 +125,35 @@ pub(crate) fn conclude(workspace: &Workspace, figures: &Figures) -> Result<Tally
 struct Judged {
     row: &'static Row,
     judgement: Judgement,
+    /// The seeds of each stage that says which it ran.
+    seeds: Option<String>,
     campaign: Vec<Entry>,
-    commit: String,
+    crates: String,
 }
 
 fn judge_all(rows: &[&'static Row], workspace: &Workspace, figures: &Figures) -> Result<Vec<Judged>> {
-    let commit = commit(workspace);
+    let crates = sim::crates(&workspace.root).unwrap_or_else(|| "unknown".to_owned());
     let campaign = Campaign::read(&workspace.root)?;
     rows.iter()
         .map(|&row| {
             let judgement = row.judge(workspace, figures)?.unless_failed(row.stages, figures);
             let campaign = campaign.of(row.id).cloned().collect();
-            Ok(Judged { row, judgement, campaign, commit: commit.clone() })
+            Ok(Judged { row, judgement, seeds: seeds(row, figures), campaign, crates: crates.clone() })
         })
         .collect()
+}
+
+/// `0..9`, or `orders 0..9, pipe 0..4` where more than one stage says which seeds it ran.
+fn seeds(row: &Row, figures: &Figures) -> Option<String> {
+    let ranges = row.stages.iter().filter_map(|stage| Some((stage, figures.word(stage, "seed_range")?)));
+    match &ranges.collect::<Vec<_>>()[..] {
+        [] => None,
+        [(_, range)] => Some((*range).to_owned()),
+        many => {
+            let all: Vec<String> = many.iter().map(|(stage, range)| format!("{stage} {range}")).collect();
+            Some(all.join(", "))
+        }
+    }
 }
 
 impl Judged {
@@ -148,7 +166,7 @@ impl Judged {
     }
 
     fn json(&self) -> Value {
-        let Judgement { value, pass, seeds, na } = &self.judgement;
+        let Judgement { value, pass, na } = &self.judgement;
         serde_json::json!({
             "id": self.row.id,
             "value": value,
@@ -156,51 +174,11 @@ impl Judged {
             "pass": pass,
             "command": self.row.command(),
             "campaign": self.campaign.iter().map(Entry::json).collect::<Vec<_>>(),
-            "commit": self.commit,
-            "seeds": seeds,
+            "commit": self.crates,
+            "seeds": self.seeds,
             "na": na,
         })
     }
-}
-
-/// The table as the README shows it.
-fn markdown(judged: &[Judged]) -> String {
-    let mut text = String::from(
-        "| | what | target | measured | holds | campaign, at its state of `crates` |\n|---|---|---|---|---|---|\n",
-    );
-    for Judged { row, judgement, campaign, .. } in judged {
-        let Judgement { value, pass, seeds, na } = judgement;
-        let holds = match pass {
-            Some(true) => "yes",
-            Some(false) => "**no**",
-            None => "not yet",
-        };
-        let seeds = seeds.as_ref().map(|seeds| format!(" (seeds {seeds})")).unwrap_or_default();
-        let value = na.as_ref().unwrap_or(value);
-        let campaign = campaign.iter().map(Entry::cell).collect::<Vec<_>>().join("; ");
-        text += &format!(
-            "| {} | {} | {} | {value}{seeds} | {holds} | {campaign} |\n",
-            row.id, row.what, row.target
-        );
-    }
-    if let Some(judged) = judged.first() {
-        text += &format!("\nMeasured at commit {} with `cargo xtask evidence`.", judged.commit);
-    }
-    text
-}
-
-/// Where the working tree stands; `unknown` outside a clone.
-fn commit(workspace: &Workspace) -> String {
-    let output = Command::new("git")
-        .current_dir(&workspace.root)
-        .args(["rev-parse", "--short=12", "HEAD"])
-        .output()
-        .ok()
-        .filter(|output| output.status.success());
-    output.map_or_else(
-        || "unknown".to_owned(),
-        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-    )
 }
 
 #[cfg(test)]
@@ -255,5 +233,17 @@ mod tests {
         for judged in judge_all(&rows, &workspace, &Figures::default()).unwrap() {
             assert_eq!(judged.judgement.pass, Some(false), "{}", judged.row.id);
         }
+    }
+
+    #[test]
+    fn a_row_says_which_seeds_each_of_its_stages_ran() {
+        let mut figures = Figures::default();
+        figures.read("unbounded", "figures: seed_range=5..9");
+        figures.read("orders", "figures: seed_range=5..700");
+        figures.read("pipe", "figures: seed_range=5..30");
+        let of = |id| seeds(table::TABLE.iter().find(|row| row.id == id).unwrap(), &figures);
+        assert_eq!(of("F4").as_deref(), Some("5..9"));
+        assert_eq!(of("F1").as_deref(), Some("orders 5..700, pipe 5..30"));
+        assert_eq!(of("F17"), None);
     }
 }

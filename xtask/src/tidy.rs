@@ -5,6 +5,7 @@
 
 mod doc_tests;
 mod edges;
+mod evidence;
 mod file_names;
 mod finding;
 mod lock_file;
@@ -47,6 +48,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("no unsafe code", |_, files| words::unsafe_code(files)),
     ("no path of a machine, no registry host", |_, files| machine_paths::check(files)),
     ("no abandoned crate in the lock file", |_, files| lock_file::check(files)),
+    ("the README shows the evidence as the command prints it", |_, files| evidence::check(files)),
     ("every sentence of the spec is traced to its tests", |_, files| traceability::check(files)),
 ];
 

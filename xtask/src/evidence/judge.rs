@@ -6,8 +6,6 @@ pub(crate) struct Judgement {
     pub(crate) value: String,
     /// `None` if the row does not apply yet.
     pub(crate) pass: Option<bool>,
-    /// The seeds that the figures come from.
-    pub(crate) seeds: Option<String>,
     /// Why the row does not apply yet.
     pub(crate) na: Option<String>,
 }
@@ -29,11 +27,6 @@ impl Judgement {
             self.pass = Some(false);
             self.value += &format!("; stage `{stage}` failed");
         }
-        self
-    }
-
-    pub(super) fn with_seeds(mut self, seeds: Option<&str>) -> Self {
-        self.seeds = seeds.map(str::to_owned);
         self
     }
 }

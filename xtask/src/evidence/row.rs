@@ -10,6 +10,8 @@ pub(crate) struct Row {
     pub(crate) id: &'static str,
     pub(crate) what: &'static str,
     pub(crate) target: &'static str,
+    /// What a long run aims at; empty if one would show no more.
+    pub(crate) aim: &'static str,
     /// The deep stages that measure it; none if the repository's files tell.
     pub(crate) stages: &'static [&'static str],
     pub(crate) judge: By,
