@@ -6,6 +6,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod stopped;
+
 use std::{
     collections::BTreeSet,
     env,
