@@ -17,6 +17,7 @@ mod crash;
 mod existence;
 mod failure;
 mod foreign;
+mod invariants;
 mod oracle;
 mod ours;
 mod policy;
@@ -107,9 +108,16 @@ pub struct Args {
     /// The rivals trade one seed out of so many; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rivals_every: u64,
-    /// Fails unless every fault has struck a hundred times, and every outcome and state of the journal was met.
+    /// In one seed of so many the ledger keeps its history, and the invariants are checked over it; 0 for none.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub trace_every: u64,
+    /// Fails unless every fault has struck a hundred times, and every outcome and state of the journal was met; with
+    /// `--wire pipe`, unless all has happened to connections that can.
     #[arg(long)]
     pub demand_existence: bool,
+    /// Fails unless so many seeds were run, with so many orders: a run that its time has cut short proves less.
+    #[arg(long, value_name = "SEEDS,ORDERS")]
+    pub floor: Option<Floor>,
     /// Makes the client wrong on purpose: then the run must fail.
     #[arg(long, value_enum, conflicts_with = "crashes")]
     pub canary: Option<Canary>,
@@ -131,6 +139,34 @@ impl FromStr for Seeds {
         let start = start.parse().map_err(|_| wrong())?;
         let end = if end.is_empty() { u64::MAX } else { end.parse().map_err(|_| wrong())? };
         if start < end { Ok(Self(start..end)) } else { Err(format!("{text:?} holds no seed")) }
+    }
+}
+
+/// The least that a run must have done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Floor {
+    seeds: u64,
+    orders: u64,
+}
+
+impl FromStr for Floor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |_| format!("{text:?} is not of the form SEEDS,ORDERS");
+        let (seeds, orders) = text.split_once(',').unwrap_or((text, ""));
+        Ok(Self { seeds: seeds.parse().map_err(wrong)?, orders: orders.parse().map_err(wrong)? })
+    }
+}
+
+impl Floor {
+    fn is_reached(self, outcome: &Outcome) -> bool {
+        let reached = outcome.seeds >= self.seeds && outcome.ours.orders >= self.orders;
+        if !reached {
+            let Self { seeds, orders } = self;
+            report::complain(format_args!("too little was run: the floor is {seeds} seeds, {orders} orders"));
+        }
+        reached
     }
 }
 
@@ -180,6 +216,9 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
         for (promise, count) in &replay.broken {
             report::complain(format_args!("broken: {promise} {count}"));
         }
+        for (invariant, what) in &replay.session.violations {
+            report::complain(format_args!("{invariant}: {what}"));
+        }
         return Ok(replay.broken.is_empty());
     }
     if args.canary.is_none() {
@@ -207,7 +246,8 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
             report::complain(format_args!("also failed: seed {} {:?}", other.seed, other.broken));
         }
     }
-    let enough = !args.demand_existence || existence::demand(&run.outcome);
+    let enough = !args.demand_existence || existence::demand(&run.outcome, args.wire);
+    let enough = args.floor.is_none_or(|floor| floor.is_reached(&run.outcome)) && enough;
     Ok(failures.is_empty() && enough)
 }
 
@@ -228,6 +268,7 @@ fn campaign(args: &Args) -> Campaign {
     campaign.world.medium = args.wire;
     campaign.most_failures = if args.first { 1 } else { MOST_FAILURES };
     campaign.without.clone_from(&args.without);
+    campaign.trace_every = args.trace_every;
     campaign.world.crashes = args.crashes;
     campaign.world.canary = args.canary;
     if args.plain {
@@ -263,6 +304,7 @@ fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
             plain: false,
             crashes: false,
             aftermath: false,
+            traced: true,
             canary: None,
             lateness,
             watched: watched + SPARE,
@@ -271,6 +313,7 @@ fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
         orders: u64::MAX,
         time: None,
         rivals_every: 0,
+        trace_every: 1,
         most_failures: MOST_FAILURES,
         without: Vec::new(),
         // That an order is late is to be noticed without anybody's own look at the list.

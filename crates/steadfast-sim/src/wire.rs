@@ -10,7 +10,7 @@ mod pipe;
 mod weather;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     future::{Future, pending},
     pin::Pin,
     sync::{
@@ -22,7 +22,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use http::{Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use serde::de::IgnoredAny;
 use steadfast_sandbox::{FaultEntry, Sandbox};
@@ -37,7 +37,7 @@ pub(crate) use self::{
     day::Day,
     exchange::{Call, Ended, Exchange, Says},
     fault::{FORMS, Fault, Kind, Way, catalogue},
-    pipe::{Pipe, SimIo, pair},
+    pipe::{FATES, Pipe, SimIo, pair},
     weather::{Lateness, Weather},
 };
 use crate::chooser::{Chooser, Site};
@@ -65,8 +65,6 @@ struct Shared {
     chooser: Arc<Chooser>,
     weather: Weather,
     healed: AtomicBool,
-    /// True if answers may still be lost behind this wire: what the client has been told is then not known here.
-    goes_on: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -95,6 +93,8 @@ struct State {
     sent_again: u64,
     trace: u64,
     exchanges: Vec<Exchange>,
+    /// How many requests of each call came out whole at the gateway's end of a pipe.
+    arrivals: BTreeMap<Call, u64>,
     /// Every token, in the order in which they came up.
     sessions: Vec<String>,
     /// The tokens with which the living process has read a list that held orders: an empty one is a contradiction then.
@@ -131,22 +131,24 @@ pub(crate) struct Seen {
     pub(crate) trace: u64,
     /// Every send, in the order in which they left.
     pub(crate) exchanges: Vec<Exchange>,
+    /// How many requests of each call came out whole at the gateway's end of a pipe.
+    pub(crate) arrivals: BTreeMap<Call, u64>,
+}
+
+/// Where a wire is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// By the client itself.
+    Client,
+    /// Behind a pipe, which may lose what comes out of it: no list is incomplete then, because the client may not have
+    /// been told what contradicts it.
+    Gateway,
 }
 
 impl Wire {
     pub(crate) fn new(sandbox: Sandbox, chooser: Arc<Chooser>, weather: Weather) -> Self {
-        let (healed, goes_on) = (AtomicBool::new(false), AtomicBool::new(false));
-        let state = Mutex::default();
-        Self {
-            shared: Arc::new(Shared { sandbox, chooser, weather, healed, goes_on, state }),
-            cut: Arc::default(),
-        }
-    }
-
-    /// Answers go on to the client through something that may lose them. No list is incomplete then: that breaks an
-    /// assumption of every proof, unless the client has been told what contradicts it.
-    pub(crate) fn goes_on(&self) {
-        self.shared.goes_on.store(true, Ordering::Relaxed);
+        let (healed, state) = (AtomicBool::new(false), Mutex::default());
+        Self { shared: Arc::new(Shared { sandbox, chooser, weather, healed, state }), cut: Arc::default() }
     }
 
     /// The process at this end dies. Returns the end that the next process uses, and the orders that have left and
@@ -187,7 +189,7 @@ impl Wire {
 
     /// The gateway's end of a connection: answers a request that came over it.
     async fn answer(self, request: Request<hyper::body::Incoming>) -> Result<Response<Body>, Broken> {
-        self.carry(request).await
+        self.carry(request, End::Gateway).await
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -200,10 +202,11 @@ impl Wire {
             struck: state.struck.clone(),
             trace: state.trace,
             exchanges: state.exchanges.clone(),
+            arrivals: state.arrivals.clone(),
         }
     }
 
-    async fn carry<B>(self, request: Request<B>) -> Result<Response<Body>, Broken>
+    async fn carry<B>(self, request: Request<B>, end: End) -> Result<Response<Body>, Broken>
     where
         B: http_body::Body<Data = Bytes> + Send,
     {
@@ -212,12 +215,13 @@ impl Wire {
         }
         let shared = self.shared.clone();
         let (parts, body) = request.into_parts();
-        let call = shared.number(&parts);
+        let of = Call::of(&parts);
+        let call = shared.number(&of);
         let fault = shared.choose(call, &parts);
-        let (of, token) = (call.call(&parts), text(&parts, header::AUTHORIZATION).to_owned());
+        let token = text(&parts, header::AUTHORIZATION).to_owned();
         if fault.way == Way::Refused {
             shared.struck(fault);
-            let exchange = shared.sends(of, &token);
+            let exchange = (end == End::Client).then(|| shared.sends(of, &token));
             sleep(Duration::from_millis(20)).await;
             let mut answer = Err(Broken::Refused);
             shared.ends(call, exchange, &mut answer, false);
@@ -226,7 +230,13 @@ impl Wire {
         // The first poll of the body is the send.
         let body = body.collect().await.map_err(|_| Broken::Withheld)?.to_bytes();
         shared.left(call, fault);
-        let exchange = shared.sends(of, &token);
+        let exchange = match end {
+            End::Client => Some(shared.sends(of, &token)),
+            End::Gateway => {
+                shared.arrives(of);
+                None
+            }
+        };
         let mut answer = shared.clone().travel(call, fault, parts, body).await;
         shared.ends(call, exchange, &mut answer, self.cut.load(Ordering::Relaxed));
         answer
@@ -243,7 +253,7 @@ impl tower::Service<Request<Full<Bytes>>> for Wire {
     }
 
     fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
-        Box::pin(self.clone().carry(request))
+        Box::pin(self.clone().carry(request, End::Client))
     }
 }
 
@@ -257,7 +267,7 @@ impl tower::Service<Request<steadfast::RequestBody>> for Wire {
     }
 
     fn call(&mut self, request: Request<steadfast::RequestBody>) -> Self::Future {
-        Box::pin(self.clone().carry(request))
+        Box::pin(self.clone().carry(request, End::Client))
     }
 }
 
@@ -266,27 +276,25 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn number(&self, parts: &Parts) -> Numbered {
+    fn number(&self, of: &Call) -> Numbered {
         let mut state = self.state();
-        let path = parts.uri.path();
         let next = |count: &mut u64| {
             *count += 1;
             *count
         };
-        if parts.method == Method::POST && path.ends_with("/place-order") {
-            let intent = parts.headers.get(INTENT).and_then(|name| name.to_str().ok());
-            let of = intent.and_then(intent_number).unwrap_or(u64::MAX);
-            let index = usize::try_from(of).unwrap_or_default().min(100_000);
-            if state.sends.len() <= index {
-                state.sends.resize(index + 1, 0);
+        match *of {
+            Call::Order(of) => {
+                let index = usize::try_from(of).unwrap_or_default().min(100_000);
+                if state.sends.len() <= index {
+                    state.sends.resize(index + 1, 0);
+                }
+                Numbered { kind: Kind::Place, of, nth: next(&mut state.sends[index]) }
             }
-            Numbered { kind: Kind::Place, of, nth: next(&mut state.sends[index]) }
-        } else if parts.method == Method::GET && path.ends_with("/orders") {
-            Numbered { kind: Kind::List, of: next(&mut state.lists), nth: 0 }
-        } else if parts.method == Method::DELETE {
-            Numbered { kind: Kind::Cancel, of: next(&mut state.cancels), nth: 0 }
-        } else {
-            Numbered { kind: Kind::Other, of: next(&mut state.others), nth: 0 }
+            Call::Look(_) | Call::Verification => {
+                Numbered { kind: Kind::List, of: next(&mut state.lists), nth: 0 }
+            }
+            Call::Cancel(_) => Numbered { kind: Kind::Cancel, of: next(&mut state.cancels), nth: 0 },
+            Call::Other => Numbered { kind: Kind::Other, of: next(&mut state.others), nth: 0 },
         }
     }
 
@@ -351,6 +359,18 @@ impl Shared {
         });
         state.exchanges.push(Exchange { of, session, sent: Instant::now(), ended: None });
         state.exchanges.len() - 1
+    }
+
+    /// How a send ended, or what more is known of it.
+    fn ended(&self, exchange: usize, at: Instant, ended: Ended) {
+        if let Some(exchange) = self.state().exchanges.get_mut(exchange) {
+            exchange.ended = Some((at, ended));
+        }
+    }
+
+    /// A request is there as a whole.
+    fn arrives(&self, of: Call) {
+        *self.state().arrivals.entry(of).or_default() += 1;
     }
 
     fn left(&self, call: Numbered, fault: Fault) {
@@ -447,19 +467,19 @@ impl Shared {
         response
     }
 
-    /// The client learns how a send ended. What a dead process hears, nobody knows of.
+    /// The client learns how a send ended. What a dead process hears, nobody knows of, nor what is told to the other
+    /// end of a pipe.
     fn ends(
         &self,
         call: Numbered,
-        exchange: usize,
+        exchange: Option<usize>,
         answer: &mut Result<Response<Body>, Broken>,
         is_dead: bool,
     ) {
-        let unheard = is_dead || self.goes_on.load(Ordering::Relaxed);
         let mut state = self.state();
-        let Some(exchange) = state.exchanges.get_mut(exchange) else { return };
+        let Some(exchange) = exchange.and_then(|exchange| state.exchanges.get_mut(exchange)) else { return };
         exchange.ended = Some((Instant::now(), Ended::of(answer)));
-        let reads_in = (exchange.of == Call::Verification && !unheard).then_some(exchange.session);
+        let reads_in = (exchange.of == Call::Verification && !is_dead).then_some(exchange.session);
         let Ok(response) = answer else { return };
         if let Some(session) = reads_in.filter(|session| !state.listed.contains(session))
             && response.status() == StatusCode::OK
@@ -469,7 +489,7 @@ impl Shared {
         }
         let told = response.extensions_mut().remove::<Told>();
         if call.kind == Kind::Place
-            && !unheard
+            && !is_dead
             && response.status() == StatusCode::OK
             && let (Some(told), Some(body)) = (told, response.body().whole())
             && let Ok(placed) = PlacedOrder::parse(body)
@@ -479,20 +499,9 @@ impl Shared {
     }
 }
 
-impl Numbered {
-    /// Which call of the client it is a send of.
-    fn call(&self, parts: &Parts) -> Call {
-        match self.kind {
-            Kind::Place => Call::Order(self.of),
-            Kind::Cancel => Call::Cancel(parts.uri.to_string()),
-            Kind::List => {
-                let name = parts.headers.get(INTENT).and_then(|name| name.to_str().ok());
-                let number = name.and_then(|name| name.strip_prefix(LOOK)?.parse().ok());
-                number.map_or(Call::Verification, Call::Look)
-            }
-            Kind::Other => Call::Other,
-        }
-    }
+/// An order's name in the ground truth.
+pub(crate) fn intent_name(number: u64) -> String {
+    format!("i{number}")
 }
 
 /// The number of an order out of its name in the ground truth.

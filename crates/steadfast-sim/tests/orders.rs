@@ -139,6 +139,7 @@ fn the_promises_hold_over_a_real_http_client_and_server_whose_connections_break_
     let report = report(&words);
     assert_eq!(count(&report, "duplicated") + count(&report, "lost") + count(&report, "wrongly_claimed"), 0);
     assert!(count(&report, "seeds_run_twice") > 0, "the same seed takes the same course twice");
+    assert!(count(&report, "seeds_traced") > 0, "the invariants are checked over the ledger's history");
 }
 
 #[test]
@@ -174,6 +175,17 @@ fn a_campaign_goes_on_with_the_seeds_that_it_has_not_run() {
     let torn = sim(&["--state", file.to_str().unwrap()]);
     assert!(!torn.status.success() && String::from_utf8_lossy(&torn.stderr).contains("damaged"));
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_run_that_its_time_has_cut_short_fails() {
+    let words = |floor| ["--seeds", "0..2", "--rivals-every", "0", "--floor", floor];
+    assert!(sim(&words("2,2")).status.success());
+    for floor in ["3,2", "2,100000"] {
+        let output = sim(&words(floor));
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("too little was run"), "{floor}");
+    }
 }
 
 #[test]

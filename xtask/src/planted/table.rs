@@ -55,6 +55,9 @@ const ORDERS: Detector = Detector::Simulation("orders --first --rivals-every 0 -
 const LATE: Detector = Detector::Simulation("orders --first --rivals-every 0 --unbounded --seeds 0..30");
 /// The same, over hyper and connections that break anywhere.
 const PIPE: Detector = Detector::Simulation("orders --first --rivals-every 0 --wire pipe --seeds 0..30");
+/// The invariants over the history that the ledger keeps of itself.
+const TRACES: Detector =
+    Detector::Simulation("orders --first --rivals-every 0 --trace-every 1 --seeds 0..30");
 /// The wire trace against what the policy predicts.
 const POLICY: Detector = retry(&["oracle::"]);
 
@@ -68,7 +71,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("opaque-resent", &[dedup(&["s13_", "s14_", "s20_"])]),
     bug("endless-resends", &[dedup(&["s04_"])]),
     bug("old-order-resent", &[dedup(&["s16_"])]),
-    bug("resent-for-nobody", &[dedup(&["cancellation::"])]),
+    bug("resent-for-nobody", &[TRACES, dedup(&["cancellation::"])]),
     bug("resent-after-restart", &[dedup(&["crash::"])]),
     bug("grant-not-judged-again", &[dedup(&["registry::"])]),
     bug("send-by-ignored", &[dedup(&["s09_", "policies::", "timing::", "race::"])]),
@@ -89,7 +92,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("session-ignored", &[dedup(&["s36_"])]),
     // Orders: whose a listed order is.
     bug("no-owner-wait", &[dedup(&["s61_", "s65_"]), ORDERS]),
-    bug("no-cohort", &[dedup(&["s64_"])]),
+    bug("no-cohort", &[TRACES, dedup(&["s64_"])]),
     bug("newest-first", &[dedup(&["s63_", "s65_"]), ORDERS]),
     bug("baseline-at-read-start", &[dedup(&["s31_"]), ORDERS]),
     bug("evidence-at-read-end", &[dedup(&["registry::"])]),
@@ -115,7 +118,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("doubt-repeated", &[POLICY]),
     bug("refusal-repeated", &[POLICY]),
     bug("sixth-send", &[POLICY]),
-    bug("no-backoff", &[POLICY]),
+    bug("no-backoff", &[PIPE, POLICY]),
     bug("retry-after-ignored", &[POLICY]),
     bug("deadline-slept-through", &[POLICY]),
     bug("repeats-multiply", &[retry(&["retry::"])]),

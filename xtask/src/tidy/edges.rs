@@ -18,7 +18,8 @@ const TABLE: &[Row] = &[
     // The judge shares only the spec with those it judges.
     Row { name: "steadfast-sandbox", on: &[], never: &[] },
     Row { name: "steadfast-cli", on: &["steadfast", "steadfast-sandbox", "steadfast-proxy"], never: &[] },
-    Row { name: "steadfast-testkit", on: &["steadfast-sandbox"], never: &[] },
+    // Its checkers read the history that one layer keeps of itself.
+    Row { name: "steadfast-testkit", on: &["steadfast-sandbox", "steadfast-dedup"], never: &[] },
     Row { name: "steadfast-sim", on: &["steadfast", "steadfast-sandbox", "steadfast-testkit"], never: &[] },
     Row { name: "steadfast-redis", on: LAYERS, never: &[] },
     Row { name: "steadfast-proxy", on: &["steadfast"], never: &[] },

@@ -1,7 +1,6 @@
 //! The two layers over the scripted gateway, with a small stand-in for the layers between them.
 
 use std::{
-    collections::HashSet,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -12,13 +11,14 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use steadfast_dedup::{
-    AccountMode, Dedup, DedupLayer, Event, Ledger, OrderEvent, OrdersScope, RESOLUTION_HEADER, Resolution,
-    SendGuard, SendGuardLayer, Settings, Step, Unresolved,
+    Dedup, DedupLayer, Ledger, OrderEvent, RESOLUTION_HEADER, Resolution, SendGuard, SendGuardLayer,
+    Settings, Unresolved,
 };
 use steadfast_spec::{
     BoxError, Failure, Lane, Outcome, PlacedOrder,
     ext::{self, Stamp},
 };
+use steadfast_testkit::invariants::{Answer, Order, Run, violations};
 use tokio::{
     sync::broadcast,
     task::JoinHandle,
@@ -26,10 +26,7 @@ use tokio::{
 };
 use tower::{Layer, Service, ServiceExt};
 
-use crate::{
-    gateway::{Body, Gateway},
-    invariants::{Answer, Order, Run, violations},
-};
+use crate::gateway::{Body, Gateway, Listed};
 
 /// What a caller is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,26 +197,13 @@ impl Rig {
         let accounts = [None, Some(ext::Account::new("one")), Some(ext::Account::new("two"))];
         let accounts: Vec<_> = accounts.iter().map(|name| self.ledger.trace(name.as_ref())).collect();
         let book = self.gateway.0.lock();
-        Run {
-            lateness: self.settings.lateness_bound(),
-            gateway_timeout: self.settings.gateway_bound(),
-            spacing: self.settings.spacing(),
-            budget: self.settings.verification_bound(),
-            quiet: accounts.iter().all(|steps| is_quiet(steps)) && self.ledger.in_doubt() == 0,
-            exclusive: self.settings.mode() == AccountMode::Exclusive,
-            session_scope: self.settings.scope() == OrdersScope::Session,
-            settings: self.settings.clone(),
-            accounts,
-            posts: book.posts.iter().map(|(_, owner)| owner.clone()).collect(),
-            orders: book
-                .orders
-                .iter()
-                .map(|order| Order { id: order.id.clone(), owner: order.owner.clone() })
-                .collect(),
-            methods: book.methods.iter().map(ToString::to_string).collect(),
-            answers: self.answers.lock().clone(),
-            passed: Vec::new(),
-        }
+        let order = |order: &Listed| Order { id: order.id.clone(), owner: order.owner.clone() };
+        let mut run = Run::new(&self.settings, accounts, self.ledger.in_doubt());
+        run.posts = book.posts.iter().map(|(_, owner)| owner.clone()).collect();
+        run.orders = book.orders.iter().map(order).collect();
+        run.methods = book.methods.iter().map(ToString::to_string).collect();
+        run.answers = self.answers.lock().clone();
+        run
     }
 
     /// Checks all invariants, and the books against the gateway's truth: that no answer was invented.
@@ -263,19 +247,6 @@ impl Drop for Rig {
             self.check();
         }
     }
-}
-
-/// True if every send of a history was closed.
-fn is_quiet(steps: &[Step]) -> bool {
-    let mut open = HashSet::new();
-    for step in steps {
-        match &step.event {
-            Event::Sent(attempt) => drop(open.insert(*attempt)),
-            Event::Closed { attempt, .. } => drop(open.remove(attempt)),
-            _ => {}
-        }
-    }
-    open.is_empty()
 }
 
 /// What a caller is told, and with which marks.

@@ -20,6 +20,7 @@ use crate::{
     orders::{
         canary::Canary,
         counts::Counts,
+        invariants,
         oracle::{Expected, Judgement},
         policy,
         rivals::Policy,
@@ -41,6 +42,8 @@ pub(crate) struct Campaign {
     pub(crate) time: Option<Duration>,
     /// One in so many seeds is traded by the rivals, too; 0 for none.
     pub(crate) rivals_every: u64,
+    /// In one in so many seeds the ledger keeps its history, and the invariants are checked over it; 0 for none.
+    pub(crate) trace_every: u64,
     /// It ends after so many failures.
     pub(crate) most_failures: usize,
     /// What is not left to chance, by the names of its sites.
@@ -65,6 +68,8 @@ pub(crate) struct Outcome {
     pub(crate) simulated: Duration,
     pub(crate) elapsed: Duration,
     pub(crate) run_twice: u64,
+    /// Seeds whose ledgers' histories the invariants were checked over.
+    pub(crate) traced: u64,
     /// How often each fault struck our client.
     pub(crate) faults: Counts,
     /// How many records of each kind stood in the journals.
@@ -189,7 +194,9 @@ impl Campaign {
     fn seed(&self, seed: u64) -> Result<Outcome, BoxError> {
         let chooser = Arc::new(self.chooser(seed));
         let workload = Workload::of(&chooser);
-        let session = session::run(&chooser, &self.world, &workload, Client::Ours)?;
+        let traced = self.trace_every > 0 && seed.is_multiple_of(self.trace_every);
+        let world = World { traced, ..self.world.clone() };
+        let session = session::run(&chooser, &world, &workload, Client::Ours)?;
         let ours = Judgement::of(&workload, &session);
         let mut broken = self.broken(&ours, &workload, &session);
         let checked = seed.is_multiple_of(CHECKED_EVERY);
@@ -233,6 +240,7 @@ impl Campaign {
             simulated: Duration::from_nanos(truth.now_ns),
             elapsed: Duration::ZERO,
             run_twice: u64::from(checked),
+            traced: u64::from(traced),
             written,
             faults: seen.struck.into_iter().collect(),
             reasons,
@@ -248,6 +256,7 @@ impl Campaign {
     ) -> Vec<(&'static str, u64)> {
         let mut broken = judgement.broken(&self.world);
         broken.extend(policy::broken(&self.world, workload, session));
+        broken.extend(invariants::broken(session));
         broken
     }
 
@@ -294,6 +303,7 @@ impl Outcome {
         self.cancels += other.cancels;
         self.simulated += other.simulated;
         self.run_twice += other.run_twice;
+        self.traced += other.traced;
         self.faults.merge(other.faults);
         self.reasons.merge(other.reasons);
         self.written.merge(other.written);

@@ -1,8 +1,8 @@
 //! What a campaign must have met: a fault that never strikes and a state that is never reached prove nothing.
 
 use crate::{
-    orders::{Outcome, crash::WRITTEN, report::complain},
-    wire::{FORMS, Kind, catalogue},
+    orders::{Medium, Outcome, crash::WRITTEN, report::complain},
+    wire::{FATES, FORMS, Kind, catalogue},
 };
 
 /// How often each fault must have struck.
@@ -22,8 +22,12 @@ impl Item {
     }
 }
 
-/// Every fault, every outcome and every state of the journal.
-pub(crate) fn items(outcome: &Outcome) -> Vec<Item> {
+/// Every fault, every outcome and every state of the journal; over a pipe, everything that happens to connections.
+pub(crate) fn items(outcome: &Outcome, medium: Medium) -> Vec<Item> {
+    if medium == Medium::Pipe {
+        let fates = FATES.into_iter().filter(|name| !name.is_empty());
+        return fates.map(|name| Item { name, times: outcome.faults.of(name), least: LEAST }).collect();
+    }
     let kinds = [Kind::Place, Kind::List, Kind::Cancel];
     let faults = kinds.into_iter().flat_map(catalogue).chain(&FORMS).map(|fault| fault.name);
     let mut names: Vec<_> = faults.filter(|name| !name.is_empty()).collect();
@@ -48,8 +52,8 @@ pub(crate) fn items(outcome: &Outcome) -> Vec<Item> {
 }
 
 /// Prints what was met on standard error. True if it was enough of everything.
-pub(crate) fn demand(outcome: &Outcome) -> bool {
-    let items = items(outcome);
+pub(crate) fn demand(outcome: &Outcome, medium: Medium) -> bool {
+    let items = items(outcome, medium);
     for item in &items {
         let mark = if item.is_met() { "" } else { "  too few" };
         complain(format_args!("{:<40}{:>12}  of {}{mark}", item.name, item.times, item.least));
@@ -66,13 +70,18 @@ mod tests {
 
     #[test]
     fn what_never_happened_is_missing_and_what_happened_often_enough_is_not() {
-        assert!(items(&Outcome::default()).iter().all(|item| !item.is_met()));
-        assert!(!demand(&Outcome::default()));
+        for medium in [Medium::Direct, Medium::Pipe] {
+            assert!(items(&Outcome::default(), medium).iter().all(|item| !item.is_met()));
+            assert!(!demand(&Outcome::default(), medium));
+        }
         let faults: Counts = [("wire.slow", LEAST), ("list.504", LEAST - 1)].into_iter().collect();
         let written: Counts = [("journal.found", 1)].into_iter().collect();
         let outcome = Outcome { faults, written, ..Outcome::default() };
-        let met: Vec<_> =
-            items(&outcome).into_iter().filter(|item| item.is_met()).map(|item| item.name).collect();
+        let met: Vec<_> = items(&outcome, Medium::Direct)
+            .into_iter()
+            .filter(|item| item.is_met())
+            .map(|item| item.name)
+            .collect();
         assert_eq!(met, ["wire.slow", "journal.found"]);
     }
 }

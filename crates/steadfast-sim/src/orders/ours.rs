@@ -1,4 +1,7 @@
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, UNIX_EPOCH},
+};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
@@ -7,12 +10,13 @@ use steadfast::{
     BoxError, LimiterGate, Paths, RequestBody, ResponseBody, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, Login, Renewal, TokenSource, Totp, TotpSecret},
     dedup::{Ledger, Recover, Settings, Unresolved, Verdict},
-    ext::{IntentId, Stamp},
+    ext::{DoNotRetry, IntentId, Stamp},
     limit::{Account, ColdStart, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
     spec::{Endpoint, Failure, Outcome, PlacedOrder, Routes, WallClock},
 };
 use steadfast_sandbox::Sandbox;
+use steadfast_testkit::invariants::Answer as Answered;
 use tokio::time::{Instant, timeout};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
@@ -40,6 +44,8 @@ pub(crate) struct Ours {
     cancel: String,
     list: Uri,
     names_all: bool,
+    /// What was told of orders in doubt.
+    answers: Mutex<Vec<Answered>>,
 }
 
 /// What a seed, or the command line, chooses for the stack.
@@ -144,6 +150,7 @@ impl Ours {
             cancel: path(Endpoint::CancelOrder),
             list: path(Endpoint::Orders).parse()?,
             names_all,
+            answers: Mutex::default(),
         })
     }
 
@@ -169,6 +176,15 @@ impl Ours {
         told.collect()
     }
 
+    /// What callers were told of orders in doubt.
+    pub(crate) fn answers(&self) -> Vec<Answered> {
+        self.told().clone()
+    }
+
+    fn told(&self) -> MutexGuard<'_, Vec<Answered>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -190,6 +206,12 @@ impl Ours {
         }
         let (head, body) = self.call(request).await?.into_parts();
         if let Some(unresolved) = head.extensions.get::<Unresolved>() {
+            self.told().push(Answered {
+                unresolved: true,
+                do_not_retry: head.extensions.get::<DoNotRetry>().is_some(),
+                unknown: Outcome::of(&head.extensions).is_some_and(Outcome::is_unknown),
+                has_original: true,
+            });
             return Ok(Told::in_doubt(unresolved.reason));
         }
         let outcome = Outcome::of(&head.extensions);
@@ -225,7 +247,13 @@ where
 impl Trader for Ours {
     async fn place(&self, wanted: &Wanted) -> Told {
         self.send(wanted).await.unwrap_or_else(|error| match Unresolved::find(&*error) {
-            Some(unresolved) => Told::in_doubt(unresolved.reason),
+            Some(unresolved) => {
+                let unknown = Failure::outcome_of(&*error).is_unknown();
+                let has_original = error.source().is_some();
+                let do_not_retry = unknown;
+                self.told().push(Answered { unresolved: true, do_not_retry, unknown, has_original });
+                Told::in_doubt(unresolved.reason)
+            }
             None if Failure::outcome_of(&*error).is_not_executed() => Told::Rejected,
             None => Told::Nonsense,
         })

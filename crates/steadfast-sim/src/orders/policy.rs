@@ -9,11 +9,10 @@ use tokio::time::Instant;
 
 use crate::{
     orders::{
-        ours::Medium,
         session::{Session, World},
         workload::Workload,
     },
-    wire::{Call, Ended, Exchange, Says},
+    wire::{Call, Ended, Exchange, Says, Seen},
 };
 
 /// The least waits between the sends of one call (§7); there is no sixth send.
@@ -61,10 +60,10 @@ impl Broken {
 
 /// Which rules a session has broken, and how often.
 ///
-/// Only where the wire's end is the client's own: in a pipe of bytes an answer is lost behind it. Nor is a session
-/// judged in which a process died, because the next one knows nothing of its waits.
+/// Judged is what the client's own end of the wire has seen. No session is judged in which a process died, because the
+/// next one knows nothing of its waits.
 pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> Vec<(&'static str, u64)> {
-    if world.medium != Medium::Direct || world.canary.is_some() || session.crash.is_some() {
+    if world.canary.is_some() || session.crash.is_some() {
         return Vec::new();
     }
     let exchanges = &session.seen.exchanges;
@@ -73,7 +72,21 @@ pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> V
     let quiet = exchanges.iter().all(|exchange| !exchange.ended.is_some_and(|(_, ended)| closes(ended)))
         && exchanges.iter().filter(lost).count() <= FEW_LOST
         && workload.wanted.iter().all(|wanted| wanted.haste.is_none());
-    judge(exchanges, &world.settings, quiet).0.into_iter().collect()
+    let mut broken = judge(exchanges, &world.settings, quiet);
+    judge_arrivals(&session.seen, &mut broken);
+    broken.0.into_iter().collect()
+}
+
+/// No more requests arrive than the client knows to have sent: what it takes for unsent must not be at the gateway.
+fn judge_arrivals(seen: &Seen, broken: &mut Broken) {
+    let left = |exchange: &&Exchange| !matches!(exchange.ended, Some((_, Ended::NotSent)));
+    let mut sends: BTreeMap<&Call, u64> = BTreeMap::new();
+    for exchange in seen.exchanges.iter().filter(left) {
+        *sends.entry(&exchange.of).or_default() += 1;
+    }
+    for (call, &arrivals) in &seen.arrivals {
+        broken.add("arrived_unsent", arrivals > sends.get(call).copied().unwrap_or_default());
+    }
 }
 
 /// `quiet`: no zone was closed, few slots were lost and no token died, so that a permit is there soon, and no caller of a

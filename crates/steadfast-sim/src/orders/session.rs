@@ -24,6 +24,7 @@ use crate::{
         counts::Counts,
         crash::{self, Crash, MemoryJournal},
         foreign,
+        invariants::{self, Violation},
         oracle::Expected,
         ours::{Choices, Medium, Ours, wall_clock},
         reading::Reading,
@@ -47,6 +48,8 @@ pub(crate) struct World {
     pub(crate) crashes: bool,
     /// True if it is counted in the end what outlived the client.
     pub(crate) aftermath: bool,
+    /// True if the ledger keeps its history, and the invariants are checked over it.
+    pub(crate) traced: bool,
     /// What is wrong with the client on purpose.
     pub(crate) canary: Option<Canary>,
     /// How late an order really may be.
@@ -85,6 +88,8 @@ pub(crate) struct Session {
     pub(crate) counts_as_documented: bool,
     /// True if some list hid the prices of orders.
     pub(crate) hides_prices: bool,
+    /// What the histories of the ledgers break, if they were kept.
+    pub(crate) violations: Vec<Violation>,
     /// Tasks that still ran when the trading day was over and everything long dropped.
     pub(crate) tasks: usize,
 }
@@ -166,6 +171,7 @@ async fn trade(
                 foreign: BTreeMap::new(),
                 counts_as_documented: true,
                 hides_prices: false,
+                violations: Vec::new(),
                 tasks: 0,
             }
         }
@@ -173,8 +179,11 @@ async fn trade(
             let dies = world.dies(chooser);
             let journal = (dies || world.writes(chooser)).then(MemoryJournal::default);
             let (mut written, foreign) = (journal.clone(), foreign::Orders::default());
+            let settings =
+                if world.traced { world.settings.clone().traced() } else { world.settings.clone() };
+            let mut histories = Vec::new();
             let choices = |journal, cold_start| Choices {
-                settings: world.settings.clone(),
+                settings: settings.clone(),
                 attempt_timeout: patience,
                 logs_in,
                 medium: world.medium,
@@ -194,6 +203,8 @@ async fn trade(
                 let (at, down) = crash::moments(chooser, start, workload.wanted.len());
                 if timeout_at(at, drive(planted(&ours), workload, start, &told)).await.is_err() {
                     let (end, stood) = wire.cut();
+                    // Nobody let it come to an end.
+                    histories.extend(world.traced.then(|| invariants::history(&ours, &settings, usize::MAX)));
                     let left = told.untold(workload, &stood);
                     let journal = journal.crash(chooser);
                     written = Some(journal.clone());
@@ -227,13 +238,16 @@ async fn trade(
             let left_in_doubt = ours.ledger().in_doubt() + usize::from(!drained);
             sleep(world.watched).await;
             let truth = sandbox.state();
+            let seen = wire.seen();
+            histories.extend(world.traced.then(|| invariants::history(&ours, &settings, left_in_doubt)));
             drop(listeners);
             let events = std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
             let flagged = events.iter().flat_map(flagged).collect();
             Session {
                 told,
                 truth,
-                seen: wire.seen(),
+                violations: invariants::violations(histories, &seen),
+                seen,
                 flagged,
                 events,
                 left_in_doubt,

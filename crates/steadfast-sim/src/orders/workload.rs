@@ -4,7 +4,7 @@ use steadfast_spec::{InvalidOrder, OrderRequest};
 
 use crate::{
     chooser::{Chooser, Site},
-    wire::Day,
+    wire::{Day, intent_name},
 };
 
 /// What one seed's callers want.
@@ -142,7 +142,7 @@ impl Workload {
 impl Wanted {
     /// What the gateway's ground truth calls it.
     pub(crate) fn intent(&self) -> String {
-        format!("i{}", self.number)
+        intent_name(self.number)
     }
 }
 

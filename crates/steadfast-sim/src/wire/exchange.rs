@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use http::{HeaderMap, header};
+use http::{HeaderMap, Method, header, request::Parts};
 use serde::Deserialize;
 use steadfast_spec::PlacedOrder;
 use tokio::time::Instant;
 
-use crate::wire::{Body, Broken};
+use crate::wire::{Body, Broken, INTENT, LOOK, intent_number};
 
 /// One send of a call, as the client's end of the wire has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,24 @@ pub(crate) enum Call {
     Verification,
     /// Anything else.
     Other,
+}
+
+impl Call {
+    /// Which call of the client a request belongs to.
+    pub(super) fn of(parts: &Parts) -> Self {
+        let (path, name) = (parts.uri.path(), parts.headers.get(INTENT));
+        let name = name.and_then(|name| name.to_str().ok());
+        if parts.method == Method::POST && path.ends_with("/place-order") {
+            Self::Order(name.and_then(intent_number).unwrap_or(u64::MAX))
+        } else if parts.method == Method::GET && path.ends_with("/orders") {
+            let number = name.and_then(|name| name.strip_prefix(LOOK)?.parse().ok());
+            number.map_or(Self::Verification, Self::Look)
+        } else if parts.method == Method::DELETE {
+            Self::Cancel(parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default())
+        } else {
+            Self::Other
+        }
+    }
 }
 
 /// How a send ended.
@@ -92,7 +110,7 @@ impl Ended {
 }
 
 impl Says {
-    fn of(body: &[u8]) -> Self {
+    pub(super) fn of(body: &[u8]) -> Self {
         if PlacedOrder::parse(body).is_ok() {
             return Self::Placed;
         }
@@ -104,7 +122,7 @@ impl Says {
     }
 }
 
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }

@@ -2,6 +2,7 @@
 
 mod fate;
 mod sim_io;
+mod witness;
 
 use std::{
     future::{Ready, ready},
@@ -26,8 +27,14 @@ use steadfast_sandbox::{
     wire::{Answer, serve_answers},
 };
 
-use self::fate::{Fate, Fates};
-pub(crate) use self::sim_io::{SimIo, pair};
+pub(crate) use self::{
+    fate::NAMES as FATES,
+    sim_io::{SimIo, pair},
+};
+use self::{
+    fate::{Fate, Fates},
+    witness::{Sent, Witness},
+};
 use crate::wire::Wire;
 
 /// Opens connections to the gateway behind a [`Wire`]; each of them has a fate of its own.
@@ -40,15 +47,14 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     /// The leaf of a stack whose connections end behind `wire`.
-    pub(crate) fn leaf(wire: &Wire) -> Leaf<Self, RequestBody> {
-        wire.goes_on();
+    pub(crate) fn leaf(wire: &Wire) -> Witness<Leaf<Self, Sent<RequestBody>>> {
         let fates = Arc::new(Fates::of(wire.chooser()));
         let pipe = Self { wire: wire.clone(), fates, opened: Arc::default() };
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .build(pipe);
-        Leaf::new(client)
+        Witness::new(Leaf::new(client), wire.clone())
     }
 
     fn open(&self) -> io::Result<TokioIo<SimIo>> {

@@ -110,6 +110,7 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
         foreign: BTreeMap::new(),
         counts_as_documented: fault.group() != "quota",
         hides_prices: false,
+        violations: Vec::new(),
         tasks: 0,
     };
     let mut wanted = morning;

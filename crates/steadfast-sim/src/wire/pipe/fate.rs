@@ -34,7 +34,7 @@ pub(super) enum Fate {
 pub(super) struct Fates(Vec<u32>);
 
 /// All that can happen to a connection; 0 is nothing.
-const NAMES: [&str; 8] = [
+pub(crate) const NAMES: [&str; 8] = [
     "",
     "pipe.refused",
     "pipe.request-cut",

@@ -1,53 +1,12 @@
-//! What a run left behind, and what can be read off it.
+//! What can be read off a history.
 
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
-    time::Duration,
 };
 
-use steadfast_dedup::{AttemptNo, Effect, Event, IntentNo, OrderEvent, ReadNo, Session, Settings, Step};
-use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Outcome, Side, ext};
-
-/// Everything that the checkers look at.
-#[derive(Clone)]
-pub(crate) struct Run {
-    pub(crate) settings: Settings,
-    pub(crate) lateness: Duration,
-    pub(crate) gateway_timeout: Duration,
-    pub(crate) spacing: Duration,
-    pub(crate) budget: Duration,
-    /// Whether the run ended with nothing in flight or in doubt.
-    pub(crate) quiet: bool,
-    pub(crate) exclusive: bool,
-    pub(crate) session_scope: bool,
-    /// The history of each account.
-    pub(crate) accounts: Vec<Vec<Step>>,
-    /// The truth: what was posted, by whose hidden name.
-    pub(crate) posts: Vec<String>,
-    pub(crate) orders: Vec<Order>,
-    /// Every method that reached the gateway.
-    pub(crate) methods: Vec<String>,
-    pub(crate) answers: Vec<Answer>,
-    /// Other traffic: what the service below gave, and what the caller got.
-    pub(crate) passed: Vec<(Vec<u8>, Vec<u8>)>,
-}
-
-/// One order of the gateway's.
-#[derive(Clone, Debug)]
-pub(crate) struct Order {
-    pub(crate) id: String,
-    pub(crate) owner: String,
-}
-
-/// What a caller was told of an order in doubt.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub(crate) unresolved: bool,
-    pub(crate) do_not_retry: bool,
-    pub(crate) unknown: bool,
-    pub(crate) has_original: bool,
-}
+use steadfast_dedup::{AttemptNo, Effect, Event, IntentNo, OrderEvent, ReadNo, Session, Step};
+use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Outcome, Resend, Side, ext};
 
 /// One attempt, by the places of its steps in the history.
 #[derive(Clone, Debug)]
@@ -107,23 +66,8 @@ pub(crate) struct History<'a> {
     days: Vec<usize>,
 }
 
-impl Run {
-    /// The order that an intent of the first account wants.
-    pub(crate) fn order_of(&self, intent: IntentNo) -> Arc<OrderRequest> {
-        let mut orders = self.accounts[0].iter().filter_map(|step| match &step.event {
-            Event::Opened { intent: other, order, .. } if *other == intent => Some(order.clone()),
-            _ => None,
-        });
-        orders.next_back().unwrap()
-    }
-
-    pub(crate) fn histories(&self) -> impl Iterator<Item = History<'_>> {
-        self.accounts.iter().map(|steps| History::of(steps))
-    }
-}
-
 impl<'a> History<'a> {
-    fn of(steps: &'a [Step]) -> Self {
+    pub(super) fn of(steps: &'a [Step]) -> Self {
         let (mut attempts, mut reads, mut orders) = (Vec::<Attempt>::new(), Vec::new(), HashMap::new());
         let mut places: HashMap<AttemptNo, usize> = HashMap::new();
         let mut starts: Vec<(ReadNo, usize, Session)> = Vec::new();
@@ -152,6 +96,15 @@ impl<'a> History<'a> {
                             attempt.sent = attempt.begun;
                         }
                         attempt.closed = Some((at, outcome.clone(), *answer));
+                    }
+                }
+                // Whom the process before waited for, nobody tells of anything any more: it is in doubt.
+                Event::Restarted => {
+                    let open = attempts.iter_mut().filter(|attempt| attempt.closed.is_none());
+                    for attempt in open {
+                        attempt.sent = attempt.sent.or(attempt.begun);
+                        let outcome = Outcome::Unknown { resend: Resend::Never };
+                        attempt.closed = Some((at, outcome, steadfast_dedup::Answer::None));
                     }
                 }
                 Event::ReadOpened { read, .. } => drop(opened.insert(*read, at)),
@@ -212,10 +165,16 @@ impl<'a> History<'a> {
             }
         }
         for (at, step) in self.steps.iter().enumerate() {
-            if let Event::Known { order_ids, .. } = &step.event {
-                for id in order_ids {
-                    note(&mut self.seen, &self.days, id, at, None);
+            match &step.event {
+                Event::Known { order_ids, .. } => {
+                    for id in order_ids {
+                        note(&mut self.seen, &self.days, id, at, None);
+                    }
                 }
+                Event::Found { intent, order_id, .. } => {
+                    self.owners.entry(order_id.clone()).or_default().push((at, *intent));
+                }
+                _ => {}
             }
         }
         for (at, event) in &self.reports {
@@ -283,10 +242,14 @@ impl<'a> History<'a> {
         self.days.get(at).or(self.days.last()).copied().unwrap_or(0)
     }
 
+    /// Where the process took over from the one before it, if it did.
+    pub(crate) fn restart(&self) -> Option<usize> {
+        self.steps.iter().position(|step| matches!(step.event, Event::Restarted))
+    }
+
     /// True if the whole history lies within one day of one process.
     pub(crate) fn is_one_day(&self) -> bool {
-        let restarted = self.steps.iter().any(|step| matches!(step.event, Event::Restarted));
-        self.steps.is_empty() || self.day_of(self.steps.len() - 1) == 0 && !restarted
+        self.steps.is_empty() || self.day_of(self.steps.len() - 1) == 0 && self.restart().is_none()
     }
 }
 

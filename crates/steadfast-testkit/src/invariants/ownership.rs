@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_dedup::OrderEvent;
+use steadfast_dedup::{Event, OrderEvent};
 
-use super::history::{History, Run, is_same};
+use super::{
+    history::{History, is_same},
+    run::Run,
+};
 
 /// I2: an order has one owner, or its second one was reported as a conflict.
 pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
@@ -50,6 +53,10 @@ pub(crate) fn i07_a_claim_is_strict_oldest_and_undisputed(run: &Run) -> Result<(
     for history in run.histories() {
         for (at, event) in history.reports.iter().copied() {
             let OrderEvent::Recovered { intent, order_id, .. } = event else { continue };
+            // The process before has claimed it, and the list by which it did is lost.
+            if matches!(history.steps[at].event, Event::Found { .. }) {
+                continue;
+            }
             let (Some(order), Some(sent)) = (history.order(*intent), history.first_sent(*intent, at)) else {
                 return Err(format!("{order_id} was claimed for {intent:?}, which was not sent"));
             };

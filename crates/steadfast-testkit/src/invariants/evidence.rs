@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use steadfast_dedup::{Answer, Effect, Event, OrderEvent};
 
-use super::history::{History, Read, Run, is_like, is_same};
+use super::{
+    history::{History, Read, is_like, is_same},
+    run::Run,
+};
 
 /// I5: an absence cites two reads that could have shown the order, the last of them sent after everything of its
 /// kind had settled, and nothing like the order was listed.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use steadfast_dedup::{Epoch, Event, Purpose, Registry};
 
-use super::history::Run;
+use super::run::Run;
 
 /// I12: the layer cancels nothing; taking back a duplicate by itself is later work.
 pub(crate) fn i12_nothing_is_ever_cancelled(run: &Run) -> Result<(), String> {

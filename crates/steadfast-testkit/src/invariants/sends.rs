@@ -3,7 +3,10 @@
 use steadfast_dedup::{Event, IntentNo, OrderEvent};
 use steadfast_spec::Outcome;
 
-use super::history::{History, Run, name_of};
+use super::{
+    history::{History, name_of},
+    run::Run,
+};
 
 /// I1: no send without its record.
 pub(crate) fn i01_nothing_leaves_unrecorded(run: &Run) -> Result<(), String> {
@@ -26,7 +29,10 @@ pub(crate) fn i01_nothing_leaves_unrecorded(run: &Run) -> Result<(), String> {
 pub(crate) fn i04_a_resend_needs_every_earlier_attempt_dead(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         for attempt in history.attempts.iter().filter(|attempt| attempt.no.index > 0) {
-            let Some(sent) = attempt.sent else { continue };
+            // By what verdict the process before has sent again stands in its own history.
+            let Some(sent) = attempt.sent.filter(|&sent| history.restart().is_none_or(|at| sent > at)) else {
+                continue;
+            };
             for earlier in history.attempts_of(attempt.no.intent).filter(|a| a.no.index < attempt.no.index) {
                 if earlier.is_void(sent) {
                     continue;
@@ -93,10 +99,7 @@ pub(crate) fn i14_a_caller_that_leaves_stops_resends_only(run: &Run) -> Result<(
 /// I15: nothing that was begun before a restart is sent after it.
 pub(crate) fn i15_a_restart_sends_nothing(run: &Run) -> Result<(), String> {
     for history in run.histories() {
-        let Some(restart) = history.steps.iter().position(|step| matches!(step.event, Event::Restarted))
-        else {
-            continue;
-        };
+        let Some(restart) = history.restart() else { continue };
         let opened = |intent: IntentNo| {
             history.steps.iter().rposition(
                 |step| matches!(&step.event, Event::Opened { intent: other, .. } if *other == intent),
