@@ -85,10 +85,12 @@ fn report(args: &Args) -> Result<bool, BoxError> {
     }
     let promised = outcome.sum(row::Row::promises_zero);
     complain(format_args!(
-        "figures: promised_sends={} promised_429={} overfull={}",
+        "figures: promised_sends={} promised_429={} overfull={} seed_range={}..{}",
         outcome.promised_sends(),
         promised.http_429,
         promised.overfull,
+        campaign.seed,
+        campaign.seed.saturating_add(1),
     ));
     Ok(outcome.broken().next().is_none())
 }

@@ -48,7 +48,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         id: "F6",
-        what: "faults of the catalogue that fired at least 100 times",
+        what: "faults of the gateway's, from the catalogue's groups A, B, C and E to I, that fired at least 100 times",
         target: "all",
         aim: "",
         stages: &["catalogue"],

@@ -72,8 +72,8 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn simulate(args: &Args) -> Result<(), BoxError> {
-    let (calls, calm) = cost(args.orders, &[("swarm.doubt", None, NONE), ("swarm.reads", None, NONE)])?;
-    let (_, stormy) = cost(args.orders, &storm())?;
+    let (calls, calm, end) = cost(args.orders, &[("swarm.doubt", None, NONE), ("swarm.reads", None, NONE)])?;
+    let (_, stormy, stormy_end) = cost(args.orders, &storm())?;
     let report = Report { schema_version: 1, calls, calm, stormy };
     let text = if args.json {
         serde_json::to_string(&report)?
@@ -84,7 +84,8 @@ fn simulate(args: &Args) -> Result<(), BoxError> {
     };
     // Whoever closes standard output does not want it.
     let _ = writeln!(io::stdout().lock(), "{text}");
-    complain(format_args!("figures: calls={calls} calm={calm} stormy={stormy}"));
+    let end = end.max(stormy_end);
+    complain(format_args!("figures: calls={calls} calm={calm} stormy={stormy} seed_range=0..{end}"));
     Ok(())
 }
 
@@ -100,18 +101,18 @@ fn storm() -> Vec<Fixed> {
     fixed
 }
 
-/// How many calls there were, and how many requests each took.
-fn cost(orders: u64, fixed: &[Fixed]) -> Result<(u64, f64), BoxError> {
+/// How many calls there were, how many requests each took, and where the seeds end.
+fn cost(orders: u64, fixed: &[Fixed]) -> Result<(u64, f64, u64), BoxError> {
     let mut campaign = campaign_of(Settings::new(), Expected::WithinTheBound);
     campaign.orders = orders;
     campaign.fixed = [fixed, &CALM].concat();
     let run = campaign.run(Run::from("", "", 0), |_| Ok::<_, BoxError>(()))?;
-    let outcome = run.outcome;
+    let (outcome, end) = (run.outcome, run.next_seed);
     if let Some(failure) = outcome.failures.first() {
         return Err(format!("seed {} broke {:?}", failure.seed, failure.broken).into());
     }
     let calls = outcome.ours.orders + outcome.cancels;
-    Ok((calls, (outcome.requests as f64 / calls.max(1) as f64 * 1_000.0).round() / 1_000.0))
+    Ok((calls, (outcome.requests as f64 / calls.max(1) as f64 * 1_000.0).round() / 1_000.0, end))
 }
 
 #[cfg(test)]
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn a_call_without_faults_costs_a_request_and_hardly_more() {
         let fixed = [("swarm.doubt", None, NONE), ("swarm.reads", None, NONE)];
-        let (calls, calm) = cost(300, &fixed).unwrap();
+        let (calls, calm, _) = cost(300, &fixed).unwrap();
         assert!(calls > 300 && (1.0..=1.05).contains(&calm), "{calm} for each of {calls}");
     }
 
