@@ -129,16 +129,19 @@ struct Judged {
     seeds: Option<String>,
     campaign: Vec<Entry>,
     crates: String,
+    commit: String,
 }
 
 fn judge_all(rows: &[&'static Row], workspace: &Workspace, figures: &Figures) -> Result<Vec<Judged>> {
-    let crates = sim::crates(&workspace.root).unwrap_or_else(|| "unknown".to_owned());
+    let known = |hash: Option<String>| hash.unwrap_or_else(|| "unknown".to_owned());
+    let (crates, commit) = (known(sim::crates(&workspace.root)), known(sim::commit(&workspace.root)));
     let campaign = Campaign::read(&workspace.root)?;
     rows.iter()
         .map(|&row| {
             let judgement = row.judge(workspace, figures)?.unless_failed(row.stages, figures);
             let campaign = campaign.of(row.id).cloned().collect();
-            Ok(Judged { row, judgement, seeds: seeds(row, figures), campaign, crates: crates.clone() })
+            let (crates, commit) = (crates.clone(), commit.clone());
+            Ok(Judged { row, judgement, seeds: seeds(row, figures), campaign, crates, commit })
         })
         .collect()
 }
@@ -174,7 +177,8 @@ impl Judged {
             "pass": pass,
             "command": self.row.command(),
             "campaign": self.campaign.iter().map(Entry::json).collect::<Vec<_>>(),
-            "commit": self.crates,
+            "commit": self.commit,
+            "crates": self.crates,
             "seeds": self.seeds,
             "na": na,
         })

@@ -35,6 +35,11 @@ pub(crate) fn crates(root: &Path) -> Option<String> {
     Some(if changed.is_empty() { committed } else { format!("{committed}-dirty") })
 }
 
+/// The commit that is checked out; `None` outside a clone.
+pub(crate) fn commit(root: &Path) -> Option<String> {
+    git(root, &["rev-parse", "--short=12", "HEAD"])
+}
+
 fn git(root: &Path, words: &[&str]) -> Option<String> {
     let output = Command::new("git").current_dir(root).args(words).output().ok()?;
     let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;

@@ -22,7 +22,7 @@ pub(super) fn of(judged: &[Judged], planted: Option<&str>, workspace: &Workspace
     let bug = planted.map(|bug| format!(" with {bug} planted")).unwrap_or_default();
     let rows: String = judged.iter().map(row).collect();
     let campaign = campaign(&Campaign::read(&workspace.root)?, judged.iter().map(|judged| judged.row));
-    Ok(format!("{STATE}{crates}`{bug}. {RULE}\n\n{MEASURED}{rows}\n{campaign}"))
+    Ok(format!("{STATE}{crates}`{bug}. {RULE}\n\n{MEASURED}{rows}{campaign}"))
 }
 
 fn row(Judged { row, judgement, seeds, .. }: &Judged) -> String {
@@ -53,7 +53,8 @@ fn campaign<'a>(campaign: &Campaign, rows: impl Iterator<Item = &'a Row>) -> Str
         };
         Some(format!("| {id} | {aim} | {line}\n"))
     });
-    format!("{CAMPAIGN}{}", lines.collect::<String>())
+    let lines: String = lines.collect();
+    if lines.is_empty() { lines } else { format!("\n{CAMPAIGN}{lines}") }
 }
 
 /// Where the README's tables are not those that the command prints: the figures of a run may be any, all else may not.
@@ -81,7 +82,8 @@ pub(crate) fn faults_of_readme(files: &Repository) -> Vec<String> {
     }
     match Campaign::parse(runs).map(|runs| campaign(&runs, table::TABLE.iter())) {
         Ok(campaign) => {
-            let missing = campaign.lines().filter(|line| !readme.lines().any(|shown| shown == *line));
+            let missing =
+                campaign.trim_start().lines().filter(|line| !readme.lines().any(|shown| shown == *line));
             faults.extend(missing.map(|line| format!("README.md lacks {line:?}")));
         }
         Err(error) => faults.push(format!("{error:#}")),
@@ -110,7 +112,7 @@ mod tests {
         let rows: String =
             table::TABLE.iter().map(|row| format!("{} 7 | 0..9 | yes |\n", start(row))).collect();
         let campaign = campaign(&Campaign::parse(RUNS).unwrap(), table::TABLE.iter());
-        format!("{STATE}b3ad89b0a425`. {RULE}\n\n{MEASURED}{rows}\n{campaign}")
+        format!("{STATE}b3ad89b0a425`. {RULE}\n\n{MEASURED}{rows}{campaign}")
     }
 
     fn faults(readme: &str) -> Vec<String> {

@@ -219,7 +219,7 @@ fn catalogue(figures: &Figures) -> Judgement {
 fn scripts(figures: &Figures) -> Judgement {
     let mut sums = Sums::new(figures);
     let [scripts, violations] = ["scripts", "violations"].map(|name| sums.one("scripts", name));
-    let value = format!("{} scripts, {violations} violations", count(scripts));
+    let value = format!("{} scripts, {} violations", count(scripts), count(violations));
     sums.judge(violations == 0.0 && scripts > 0.0, value)
 }
 
