@@ -112,9 +112,7 @@ pub use crate::{
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},
     stack::{BoxedStack, RequestBody, ResponseBody, Stack},
-    transport::{
-        Connecting, Connector, InvalidCertificates, InvalidProxy, Proxy, Tcp, TlsUnavailable, Transport,
-    },
+    transport::{Connecting, Connector, InvalidCertificates, InvalidProxy, Proxy, TlsUnavailable, Transport},
 };
 
 /// The README's examples are tests of this crate.

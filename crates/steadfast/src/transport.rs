@@ -1,3 +1,4 @@
+mod connector;
 mod describe;
 mod proxy;
 mod tcp;
@@ -5,7 +6,7 @@ mod tcp;
 use std::{error::Error, fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
@@ -15,9 +16,10 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
+use self::tcp::Tcp;
 pub use self::{
+    connector::{Connecting, Connector},
     proxy::{InvalidProxy, Proxy},
-    tcp::{Connecting, Tcp},
 };
 use crate::leaf::Leaf;
 
@@ -36,9 +38,6 @@ pub struct Transport {
     #[cfg(feature = "http2")]
     http2: bool,
 }
-
-/// What a [`Transport`] makes connections with.
-pub type Connector = HttpsConnector<Tcp>;
 
 impl Default for Transport {
     fn default() -> Self {
@@ -60,7 +59,7 @@ impl Transport {
         Self::default()
     }
 
-    /// How long a connection may take to be made; 3 s by default.
+    /// How long a connection may take to be made, with a proxy's tunnel and TLS; 3 s by default.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -165,7 +164,7 @@ impl Transport {
             .pool_idle_timeout(self.idle_timeout)
             .http1_max_headers(100)
             .http1_max_buf_size(128 * 1024)
-            .build(connector);
+            .build(Connector::new(connector, self.connect_timeout));
         Ok(Leaf::new(client))
     }
 

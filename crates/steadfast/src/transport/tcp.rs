@@ -16,7 +16,7 @@ use tower_service::Service;
 
 /// Makes the connections below TLS: to the service itself, or to a proxy that tunnels to it.
 #[derive(Clone, Debug)]
-pub struct Tcp(Way);
+pub(super) struct Tcp(Way);
 
 #[derive(Clone, Debug)]
 enum Way {
@@ -37,7 +37,7 @@ impl Tcp {
 impl Service<Uri> for Tcp {
     type Response = TokioIo<TcpStream>;
     type Error = BoxError;
-    type Future = Connecting;
+    type Future = Dialing;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match &mut self.0 {
@@ -46,10 +46,10 @@ impl Service<Uri> for Tcp {
         }
     }
 
-    fn call(&mut self, target: Uri) -> Connecting {
+    fn call(&mut self, target: Uri) -> Dialing {
         match &mut self.0 {
-            Way::Direct(connector) => Connecting::Direct { future: connector.call(target) },
-            Way::Tunnel(tunnel) => Connecting::Tunnel { future: tunnel.call(target) },
+            Way::Direct(connector) => Dialing::Direct { future: connector.call(target) },
+            Way::Tunnel(tunnel) => Dialing::Tunnel { future: tunnel.call(target) },
         }
     }
 }
@@ -57,21 +57,19 @@ impl Service<Uri> for Tcp {
 pin_project! {
     /// Connection future of [`Tcp`].
     #[project = Project]
-    pub enum Connecting {
-        #[doc(hidden)]
+    pub(super) enum Dialing {
         Direct { #[pin] future: <HttpConnector as Service<Uri>>::Future },
-        #[doc(hidden)]
         Tunnel { #[pin] future: <Tunnel<HttpConnector> as Service<Uri>>::Future },
     }
 }
 
-impl std::fmt::Debug for Connecting {
+impl std::fmt::Debug for Dialing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Connecting")
+        f.write_str("Dialing")
     }
 }
 
-impl Future for Connecting {
+impl Future for Dialing {
     type Output = Result<TokioIo<TcpStream>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

@@ -4,6 +4,7 @@
 
 mod answering;
 mod client;
+mod connecting;
 mod deadlines;
 mod defaults;
 mod describe;

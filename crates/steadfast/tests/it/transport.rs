@@ -1,46 +1,22 @@
 //! How connections are made: through a proxy, with an authority of one's own, over another client.
 
-use std::sync::Arc;
-
 use steadfast::{
     Access, Client, ErrorKind, InvalidCertificates, Outcome, Transport,
     leaf::ReqwestLeaf,
     retry::{RetryPolicy, Schedule},
 };
 use steadfast_sandbox::Sandbox;
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, copy_bidirectional},
-    net::{TcpListener, TcpStream},
-};
-use tokio_rustls::{TlsAcceptor, rustls};
+use tokio::net::TcpListener;
 
 use crate::{
+    connecting::{proxy, serve_tls},
     served::serve,
     world::{order, script},
 };
 
 /// Every request is sent once.
-fn once() -> RetryPolicy {
+pub(crate) fn once() -> RetryPolicy {
     RetryPolicy::default().schedule(Schedule::never())
-}
-
-/// A proxy that tunnels one connection, and the head of the request that it was asked with.
-async fn proxy() -> (String, tokio::task::JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let asked = tokio::spawn(async move {
-        let mut client = BufReader::new(listener.accept().await.unwrap().0);
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            client.read_line(&mut head).await.unwrap();
-        }
-        let target = head.split(' ').nth(1).unwrap().to_owned();
-        let mut service = TcpStream::connect(target).await.unwrap();
-        client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-        tokio::spawn(async move { copy_bidirectional(&mut client, &mut service).await });
-        head
-    });
-    (address, asked)
 }
 
 #[tokio::test]
@@ -71,36 +47,6 @@ async fn a_proxy_that_refuses_leaves_nothing_in_doubt() {
             .unwrap();
     let error = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (ErrorKind::Unreachable, &Outcome::NotSent));
-}
-
-/// A sandbox behind TLS with a certificate of its own, and the authority that signed it.
-async fn serve_tls(sandbox: &Sandbox) -> (String, String) {
-    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
-    let config =
-        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![signed.cert.der().clone()], key)
-            .unwrap();
-    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let behind = plain.local_addr().unwrap();
-    let (gateway, front) = (sandbox.clone(), TcpListener::bind("127.0.0.1:0").await.unwrap());
-    tokio::spawn(async move { gateway.serve(plain, std::future::pending()).await });
-    let port = front.local_addr().unwrap().port();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = front.accept().await {
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                let Ok(mut client) = acceptor.accept(stream).await else { return };
-                let mut service = TcpStream::connect(behind).await.unwrap();
-                let _ = copy_bidirectional(&mut client, &mut service).await;
-            });
-        }
-    });
-    (format!("https://localhost:{port}/v2"), signed.cert.pem())
 }
 
 #[tokio::test]
