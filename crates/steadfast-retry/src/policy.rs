@@ -227,7 +227,8 @@ impl RetryPolicy {
         let left = self.left(extensions);
         match self.settings.rules.decide(class, &self.earlier, &last.seen, &left, self.draw()) {
             Decision::Repeat { .. }
-                if self.settings.budget.as_ref().is_some_and(|budget| !budget.withdraw()) =>
+                if self.settings.budget.as_ref().is_some_and(|budget| !budget.withdraw())
+                    && !steadfast_spec::Planted::BudgetOverdrawn.is_on() =>
             {
                 Decision::Stop(StopReason::Budget)
             }

@@ -113,7 +113,8 @@ impl Rules {
         };
         let after = self.delay(scheduled, earlier, seen, draw);
         // The permit may be the later of the two; it is waited for while the delay runs, not after it.
-        let sent = left.permit.map_or(after, |permit| permit.max(after));
+        let permit = left.permit.filter(|_| !steadfast_spec::Planted::PermitNotPredicted.is_on());
+        let sent = permit.map_or(after, |permit| permit.max(after));
         if left.deadline.is_some_and(|left| sent >= left)
             && !steadfast_spec::Planted::DeadlineSleptThrough.is_on()
         {
@@ -137,7 +138,9 @@ impl Rules {
                 least = least.max(self.unavailable_delay);
             }
             Some(StatusCode::BAD_GATEWAY) if earlier.last().is_some_and(had(StatusCode::BAD_GATEWAY)) => {
-                if let Some(range) = &self.persistent_bad_gateway {
+                if let Some(range) = &self.persistent_bad_gateway
+                    && !steadfast_spec::Planted::PersistentRuleIgnored.is_on()
+                {
                     // The range is the jitter here, so the usual one does not come on top.
                     let span = range.end().saturating_sub(*range.start());
                     return least.max(range.start().saturating_add(share(span.as_nanos(), draw)));

@@ -133,6 +133,14 @@ planted! {
     RetryAfterIgnored = "retry-after-ignored",
     /// A repeat is waited for that the deadline does not leave time for.
     DeadlineSleptThrough = "deadline-slept-through",
+    /// The date in a `Retry-After` is ignored.
+    DateIgnored = "date-ignored",
+    /// What the limits say is not asked before a repeat is waited for.
+    PermitNotPredicted = "permit-not-predicted",
+    /// A repeat is made that the budget does not cover.
+    BudgetOverdrawn = "budget-overdrawn",
+    /// 502s in a row are repeated by the schedule, whatever is set.
+    PersistentRuleIgnored = "persistent-rule-ignored",
     /// Two policies in one stack repeat each other's repeats.
     RepeatsMultiply = "repeats-multiply",
     // What other stacks got wrong (`traps.rs` of the retry crate).

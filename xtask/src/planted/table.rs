@@ -121,6 +121,10 @@ pub(super) const TABLE: &[Bug] = &[
     bug("no-backoff", &[PIPE, POLICY]),
     bug("retry-after-ignored", &[POLICY]),
     bug("deadline-slept-through", &[POLICY]),
+    bug("date-ignored", &[POLICY]),
+    bug("permit-not-predicted", &[POLICY]),
+    bug("budget-overdrawn", &[POLICY]),
+    bug("persistent-rule-ignored", &[POLICY]),
     bug("repeats-multiply", &[retry(&["retry::"])]),
     // What other stacks got wrong: each test of `traps.rs` fails by one of these.
     bug("clone-in-call", &[traps(&["the_service_that_was_polled_ready_is_the_one_that_is_called"])]),
