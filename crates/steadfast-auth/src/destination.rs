@@ -41,23 +41,49 @@ pub(crate) fn check(uri: &Uri) -> Result<(), RefusedHeader> {
     }
 }
 
-/// Whether `uri` leads to the host and port of `base`; a port that is not written is the scheme's own.
-pub(crate) fn is_at(uri: &Uri, base: &Uri) -> bool {
-    // Someone who names himself in the address may be told apart there, but is not who the token is for.
-    let plain = |uri: &Uri| uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
-    // Nearly always it is written as the base is.
-    if uri.scheme() == base.scheme() && written(uri) == written(base) {
-        return plain(uri);
+/// The one place that credentials may travel to.
+#[derive(Clone, Debug)]
+pub(crate) struct Only {
+    base: Uri,
+    /// Whether they may travel there at all.
+    verdict: Result<(), RefusedHeader>,
+}
+
+impl Only {
+    pub(crate) fn new(base: Uri) -> Self {
+        let verdict = check(&base).and_then(|()| is_at(&base, &base));
+        Self { base, verdict }
     }
+
+    /// Whether credentials may travel to `uri`.
+    pub(crate) fn check(&self, uri: &Uri) -> Result<(), RefusedHeader> {
+        // Nearly always it is written as the base is, and then what is true of that is true of it.
+        if uri.scheme() == self.base.scheme() && written(uri) == written(&self.base) {
+            return self.verdict;
+        }
+        check(uri)?;
+        is_at(uri, &self.base)
+    }
+}
+
+/// Whether `uri` leads to the host and port of `base`; a port that is not written is the scheme's own.
+fn is_at(uri: &Uri, base: &Uri) -> Result<(), RefusedHeader> {
+    // Someone who names himself in the address may be told apart there, but is not who the token is for.
+    let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
     let port =
         |uri: &Uri| uri.port_u16().or_else(|| (uri.scheme()? == &Scheme::HTTPS).then_some(443)).unwrap_or(80);
     let same_host = match (uri.host(), base.host()) {
         (Some(host), Some(only)) => host.eq_ignore_ascii_case(only),
         _ => false,
     };
-    same_host && uri.scheme() == base.scheme() && port(uri) == port(base) && plain(uri)
+    if is_plain && same_host && uri.scheme() == base.scheme() && port(uri) == port(base) {
+        Ok(())
+    } else {
+        Err(RefusedHeader::ForeignDestination)
+    }
 }
 
+/// The host and port as they are written.
 fn written(uri: &Uri) -> Option<&str> {
     uri.authority().map(|authority| authority.as_str())
 }
@@ -85,7 +111,8 @@ mod tests {
             ("https://a.example.b/v2", "https://a.example/v2", false),
             ("https://b@a.example/v2", "https://a.example/v2", false),
         ] {
-            assert_eq!(is_at(&uri.parse().unwrap(), &base.parse().unwrap()), same, "{uri} {base}");
+            let only = Only::new(base.parse().unwrap());
+            assert_eq!(only.check(&uri.parse().unwrap()).is_ok(), same, "{uri} {base}");
         }
     }
 

@@ -28,7 +28,7 @@ use crate::{
     journal::{Durable, JournalError, session_of},
     ledger::Ledger,
     stamp::{AttemptNo, Session},
-    ticket::{AnySession, Ticket, TicketFor, is_change, is_order_list},
+    ticket::{AnySession, Kind, Ticket, TicketFor},
 };
 
 /// How long an order that may go out waits to be written down.
@@ -149,18 +149,17 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::SendGuard.pass(request.extensions_mut());
-        let own = Ticket::of(request.extensions()).is_some();
+        let (own, kind) = (Ticket::of(request.extensions()).is_some(), Kind::of(&request));
         // What has nothing to poll, and need not be let go, has no stamp: it would stay blank, and prove nothing.
-        let polled = own || !request.body().is_end_stream() || is_change(&request);
+        let polled = own || !request.body().is_end_stream() || kind == Kind::Change;
         let stamp = polled.then(ext::SendStamp::new);
         if let Some(stamp) = &stamp {
             stamp.clone().put(request.extensions_mut());
         }
-        let session = self
-            .salt
-            .filter(|_| !own && is_order_list(&request))
-            .map(|salt| session_of(&salt, request.headers()));
-        let Entered { order, durable } = match enter(&request) {
+        let session =
+            self.salt.filter(|_| !own && kind == Kind::List).map(|salt| session_of(&salt, request.headers()));
+        let entered = if own { enter(&request) } else { Ok(Entered::default()) };
+        let Entered { order, durable } = match entered {
             Ok(entered) => entered,
             Err(refusal) => {
                 // What was polled ready is not called, and may hold a slot for the call: an unreserved clone takes its place.
@@ -177,7 +176,7 @@ where
         // One that no upper half has seen belongs to now.
         let run = |request: &Request<B>| request.extensions().get().copied().or_else(|| self.halt.run());
         let change =
-            is_change(&request).then(|| SealedChange { halt: self.halt.clone(), run: run(&request) });
+            (kind == Kind::Change).then(|| SealedChange { halt: self.halt.clone(), run: run(&request) });
         let request = request.map(|body| GuardedBody::new(body, Seal { stamp, order, change }));
         let state = match durable.filter(|_| !steadfast_spec::Planted::SentBeforeJournal.is_on()) {
             None => State::Sending { response: self.inner.call(request) },
@@ -245,7 +244,6 @@ pin_project! {
 
 pin_project! {
     #[project = StateProj]
-    #[project_replace = StateReplace]
     enum State<S, B, F> {
         Refused { refusal: Option<OrderRefused> },
         // What is about to be sent is not durable yet.
@@ -273,7 +271,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let answer = loop {
-            let response = match this.state.as_mut().project() {
+            match this.state.as_mut().project() {
                 StateProj::Refused { refusal } => {
                     let refusal = refusal.take().unwrap_or(OrderRefused::NotWanted);
                     return Poll::Ready(Err(Failure::refused(refusal).into()));
@@ -283,7 +281,9 @@ where
                     let failed_open = steadfast_spec::Planted::JournalFailsOpen.is_on();
                     let written = if failed_open { Ok(Ok(())) } else { written };
                     match (written, ready.take()) {
-                        (Ok(Ok(())), Some((mut service, request))) => service.call(request),
+                        (Ok(Ok(())), Some((mut service, request))) => {
+                            this.state.set(State::Sending { response: service.call(request) });
+                        }
                         // The attempt closes itself: nothing was called, so nothing has left.
                         (written, _) => {
                             drop(this.open.take());
@@ -292,8 +292,7 @@ where
                     }
                 }
                 StateProj::Sending { response } => break ready!(response.poll(cx)).map_err(Into::into),
-            };
-            drop(this.state.as_mut().project_replace(State::Sending { response }));
+            }
         };
         Poll::Ready(match (this.open.take(), answer) {
             (Some(open), answer) => open.close(answer),

@@ -6,7 +6,10 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body::Body;
-use steadfast_spec::{BoxError, Failure, ext};
+use steadfast_spec::{
+    BoxError, Failure,
+    ext::{self, Stamped},
+};
 use tower_service::Service;
 
 use crate::{
@@ -19,7 +22,7 @@ use crate::{
     poller::{Template, starter},
     recovery::Recover,
     tee::Listener,
-    ticket::{Ticket, is_change, is_order_list, is_place_order},
+    ticket::{Kind, Ticket},
 };
 
 /// The service that [`DedupLayer`](crate::DedupLayer) makes.
@@ -58,22 +61,22 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::Dedup.pass(request.extensions_mut());
         let service = self.inner.clone();
-        if request.extensions().get::<Recover>().is_some() {
+        if Stamped::of(request.extensions()).beside::<Recover>().is_some() {
             let account = self.ledger.account(request.extensions().get());
             account.authorize(request.headers().get(header::AUTHORIZATION));
             let way = Template::beside(&request, self.list_route.clone());
             let recovery = recover(self.ledger.clone(), account, service, way);
             return ResponseFuture::order(None, Box::pin(recovery));
         }
-        let (is_order, run) = (is_place_order(&request), self.ledger.run());
-        if !is_order && is_change(&request) {
-            match run {
+        let kind = Kind::of(&request);
+        if kind == Kind::Change {
+            match self.ledger.run() {
                 Some(run) => drop(request.extensions_mut().insert(run)),
                 None => return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into()),
             }
         }
-        if !is_order {
-            let listener = is_order_list(&request)
+        if kind != Kind::Order {
+            let listener = (kind == Kind::List)
                 .then(|| self.ledger.known_account(request.extensions().get()))
                 .flatten()
                 .map(Listener::new);
@@ -82,7 +85,7 @@ where
         if !self.ledger.is_guarded() {
             return ResponseFuture::refused(Failure::refused(OrderRefused::SendGuardMissing).into());
         }
-        let Some(run) = run else {
+        let Some(run) = self.ledger.run() else {
             return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into());
         };
         let ticket = Ticket::for_order(self.ledger.account(request.extensions().get()), run);

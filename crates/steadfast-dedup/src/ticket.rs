@@ -64,25 +64,36 @@ impl Ticket {
     }
 }
 
-/// True for `POST /api/oms/place-order`: by its route, or by its path where no layer has set one.
-pub(crate) fn is_place_order<B>(request: &Request<B>) -> bool {
-    match ext::Route::of(request.extensions()) {
-        Some(route) => route.endpoint == Some(Endpoint::PlaceOrder),
-        None => request.method() == Method::POST && request.uri().path().ends_with(PLACE_ORDER),
-    }
+/// What a request is to the two layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `POST /api/oms/place-order`.
+    Order,
+    /// A change of an order, where a layer has said so; its path is not shown.
+    Change,
+    /// `GET /api/oms/orders`, whoever asks and with whatever query.
+    List,
+    Other,
 }
 
-/// True for a change of an order, where a layer has said so; its path is not shown.
-pub(crate) fn is_change<B>(request: &Request<B>) -> bool {
-    let route = ext::Route::of(request.extensions());
-    route.is_some_and(|route| route.endpoint == Some(Endpoint::ModifyOrder))
-}
-
-/// True for `GET /api/oms/orders`, whoever asks and with whatever query.
-pub(crate) fn is_order_list<B>(request: &Request<B>) -> bool {
-    match ext::Route::of(request.extensions()) {
-        Some(route) => route.endpoint == Some(Endpoint::Orders),
-        None => request.method() == Method::GET && request.uri().path().ends_with(ORDERS),
+impl Kind {
+    /// By its route, or by its path where no layer has set one.
+    pub(crate) fn of<B>(request: &Request<B>) -> Self {
+        let Some(route) = ext::Route::of(request.extensions()) else {
+            let (method, path) = (request.method(), request.uri().path());
+            let (posts, gets) = (method == Method::POST, method == Method::GET);
+            return match path {
+                order if posts && order.ends_with(PLACE_ORDER) => Self::Order,
+                list if gets && list.ends_with(ORDERS) => Self::List,
+                _ => Self::Other,
+            };
+        };
+        match route.endpoint {
+            Some(Endpoint::PlaceOrder) => Self::Order,
+            Some(Endpoint::ModifyOrder) => Self::Change,
+            Some(Endpoint::Orders) => Self::List,
+            _ => Self::Other,
+        }
     }
 }
 

@@ -40,8 +40,13 @@ impl Acquire {
 
     /// Refuses the request, at once if possible, when it cannot be granted by `deadline`. Of several the earliest
     /// counts.
-    pub fn deadline(mut self, deadline: Instant) -> Self {
+    pub fn deadline(self, deadline: Instant) -> Self {
         let deadline = self.ticket.limiter.nanos(deadline);
+        self.deadline_at(deadline)
+    }
+
+    /// The same, for a deadline by the limiter's count.
+    pub(crate) fn deadline_at(mut self, deadline: Nanos) -> Self {
         self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
         self
     }
@@ -57,6 +62,16 @@ impl Future for Acquire {
     type Output = Result<Permit, Refusal>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_permit(cx).map_ok(|(permit, _)| permit)
+    }
+}
+
+impl Acquire {
+    /// The permit, and the instant of now.
+    pub(crate) fn poll_permit(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(Permit, Nanos), Refusal>> {
         let mut this = self.project();
         let Ticket { limiter, waiter: place } = this.ticket;
         let zones = match this.zones {
@@ -74,7 +89,7 @@ impl Future for Acquire {
             let (decision, events) = limiter.hand_off().poll(place, &ask, cx.waker(), now);
             // Owned from here on, whatever an observer does.
             let decision = match decision {
-                Decision::Granted(grant) => Ok(Ok(Permit::new(limiter.clone(), grant))),
+                Decision::Granted(grant) => Ok(Ok((Permit::new(limiter.clone(), grant), now))),
                 Decision::Refused(refusal) => Ok(Err(refusal)),
                 Decision::Queued { alarm, .. } => Err(alarm),
             };

@@ -8,10 +8,18 @@ use std::{
 use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use steadfast_spec::{BoxError, Failure, Fate, RetryAfter, causes};
-use tokio::time::{Instant, error::Elapsed};
+use tokio::time::error::Elapsed;
 use tower_service::Service;
 
-use crate::{Acquire, Answer, Loss, Permit, Refusal, zone_limiter::Watched};
+use crate::{Acquire, Answer, Loss, Nanos, Permit, Refusal, zone_limiter::Watched};
+
+/// The way to a permit.
+pub(crate) struct Asked {
+    pub(crate) acquire: Acquire,
+    pub(crate) watched: Option<Watched>,
+    /// The instant by which the request must have left.
+    pub(crate) send_by: Option<Nanos>,
+}
 
 pin_project! {
     /// Waits for a permit, sends, and settles the permit at the head of the answer; made by
@@ -22,22 +30,20 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        send_by: Option<Instant>,
+        send_by: Option<Nanos>,
         permit: Option<Permit>,
         watched: Option<Watched>,
-        // What is passed on when the permit is there and the service is ready.
-        held: Option<(S, Request<B>)>,
         #[pin]
-        state: State<S::Future>,
+        state: State<S, B, S::Future>,
     }
 }
 
 pin_project! {
     #[project = StateProj]
     #[derive(Debug)]
-    enum State<F> {
-        Waiting { #[pin] acquire: Acquire },
-        Readying,
+    enum State<S, B, F> {
+        // What is passed on when the permit is there and the service is ready.
+        Waiting { #[pin] acquire: Acquire, held: Option<(S, Request<B>)> },
         Sent { #[pin] answer: F },
         Done,
     }
@@ -47,15 +53,10 @@ impl<S, B> ResponseFuture<S, B>
 where
     S: Service<Request<B>>,
 {
-    pub(crate) fn new(
-        acquire: Acquire,
-        watched: Option<Watched>,
-        send_by: Option<Instant>,
-        inner: S,
-        request: Request<B>,
-    ) -> Self {
-        let (held, state) = (Some((inner, request)), State::Waiting { acquire });
-        Self { send_by, permit: None, watched, held, state }
+    pub(crate) fn new(asked: Asked, inner: S, request: Request<B>) -> Self {
+        let Asked { acquire, watched, send_by } = asked;
+        let state = State::Waiting { acquire, held: Some((inner, request)) };
+        Self { send_by, permit: None, watched, state }
     }
 }
 
@@ -70,37 +71,40 @@ where
         let mut this = self.project();
         loop {
             match this.state.as_mut().project() {
-                // ## Waiting => Readying | Done
+                // ## Waiting => Sent | Done
                 //
                 // The wait comes first: a service that was made ready and then kept waiting would keep others out.
-                StateProj::Waiting { acquire } => match ready!(acquire.poll(cx)) {
-                    Ok(permit) => {
-                        *this.permit = Some(permit);
-                        this.state.set(State::Readying);
-                    }
-                    Err(refusal) => {
-                        this.held.take();
-                        this.state.set(State::Done);
-                        return Poll::Ready(Err(Failure::refused(refusal).into()));
-                    }
-                },
-                // ## Readying => Sent | Done
-                StateProj::Readying => {
-                    let ready = match this.held.as_mut() {
+                StateProj::Waiting { acquire, held } => {
+                    let granted = match this.permit {
+                        Some(_) => None,
+                        None => match ready!(acquire.poll_permit(cx)) {
+                            Ok((permit, now)) => {
+                                *this.permit = Some(permit);
+                                Some(now)
+                            }
+                            Err(refusal) => {
+                                this.state.set(State::Done);
+                                return Poll::Ready(Err(Failure::refused(refusal).into()));
+                            }
+                        },
+                    };
+                    let ready = match held {
                         Some((inner, _)) => ready!(inner.poll_ready(cx)),
                         None => Ok(()),
                     };
-                    let held = this.held.take();
-                    let (Some((mut inner, request)), Some(permit)) = (held, this.permit.as_mut()) else {
+                    let (Some((mut inner, request)), Some(permit)) = (held.take(), this.permit.as_mut())
+                    else {
                         this.state.set(State::Done);
                         continue;
                     };
-                    if let Err(error) = ready.map_err(Into::into).and_then(|()| in_time(*this.send_by)) {
+                    // For a service that is ready at once it is still the instant of the permit.
+                    let now = granted.unwrap_or_else(|| permit.now());
+                    if let Err(error) = ready.map_err(Into::into).and_then(|()| in_time(now, *this.send_by)) {
                         this.permit.take();
                         this.state.set(State::Done);
                         return Poll::Ready(Err(error));
                     }
-                    permit.sent();
+                    permit.sent_at(now);
                     this.state.set(State::Sent { answer: inner.call(request) });
                 }
                 // ## Sent => Done
@@ -119,8 +123,8 @@ where
 }
 
 /// A service may take long to become ready; what must have left by then is not sent any more.
-fn in_time(send_by: Option<Instant>) -> Result<(), BoxError> {
-    if send_by.is_none_or(|send_by| Instant::now() <= send_by) {
+fn in_time(now: Nanos, send_by: Option<Nanos>) -> Result<(), BoxError> {
+    if send_by.is_none_or(|send_by| now <= send_by) {
         return Ok(());
     }
     Err(Failure::refused(Refusal::NotReadyInTime).into())

@@ -7,15 +7,13 @@ use std::{
 
 use http::{Request, Response, header::HOST};
 use steadfast_spec::{
-    BoxError, Lane, Routes,
-    ext::{self, Stamp},
+    BoxError, Lane, Routes, Zone,
+    ext::{self, Stamped},
 };
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::{
-    Acquire, ApiKeyName, ByRoute, ResponseFuture, ScopeKeys, ZoneLimiter, ZonesOf, zone_limiter::Watched,
-};
+use crate::{ApiKeyName, ByRoute, ResponseFuture, ScopeKeys, ZoneLimiter, ZonesOf, future::Asked};
 
 /// Holds each request until all of its zones admit it; made by [`RateLimitLayer`](crate::RateLimitLayer).
 ///
@@ -37,11 +35,17 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct RateLimit<S, Z = ByRoute> {
     inner: S,
-    limiter: ZoneLimiter,
     zones_of: Z,
+    // All in one, because services are cloned for every call.
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    limiter: ZoneLimiter,
     from: Option<IpAddr>,
     api_key: Option<ApiKeyName>,
-    usual: Arc<OnceLock<Usual>>,
+    usual: OnceLock<Usual>,
 }
 
 /// The first gateway and account that were asked for, and their keys: nearly always those of every request. Making keys
@@ -61,14 +65,17 @@ impl<S, Z> RateLimit<S, Z> {
         from: Option<IpAddr>,
         api_key: Option<ApiKeyName>,
     ) -> Self {
-        Self { inner, limiter, zones_of, from, api_key, usual: Arc::default() }
+        let shared = Shared { limiter, from, api_key, usual: OnceLock::new() };
+        Self { inner, zones_of, shared: Arc::new(shared) }
     }
 
     /// The limiter that all services of the same layer share.
     pub fn limiter(&self) -> &ZoneLimiter {
-        &self.limiter
+        &self.shared.limiter
     }
+}
 
+impl Shared {
     fn keys(&self, authority: &str, account: &ext::Account, own_name: Option<&ApiKeyName>) -> ScopeKeys {
         let make = |name: Option<&ApiKeyName>| {
             let keys = self.limiter.keys_from(authority, self.from, account);
@@ -89,28 +96,26 @@ impl<S, Z> RateLimit<S, Z> {
         }
     }
 
-    fn acquire<B>(&self, request: &Request<B>) -> (Acquire, Option<Watched>)
-    where
-        Z: ZonesOf<B>,
-    {
-        let extensions = request.extensions();
-        let account = extensions.get::<ext::Account>().unwrap_or(&UNNAMED);
-        let uncounted = extensions.get::<ext::HeadOfLane>().is_some()
-            && steadfast_spec::Planted::RepeatsUncounted.is_on();
+    /// The way to a permit for `request`, whose `zones` these are, and the instant by which it must have left.
+    fn ask<B>(&self, request: &Request<B>, zones: &[Zone]) -> Asked {
+        let extensions = Stamped::of(request.extensions());
+        let account = extensions.beside::<ext::Account>().unwrap_or(&UNNAMED);
+        let again = extensions.beside::<ext::HeadOfLane>().is_some();
+        let uncounted = again && steadfast_spec::Planted::RepeatsUncounted.is_on();
         let authority = if uncounted { "nowhere" } else { authority_of(request) };
-        let keys = self.keys(authority, account, extensions.get());
-        let route = Routes::of(request);
-        let lane = extensions.get::<Lane>().copied().unwrap_or(route.lane);
-        let zones = self.zones_of.zones_of(request);
-        let watched = self.limiter.watch(zones.as_ref(), keys, route.endpoint, request.uri().path());
-        let mut acquire = self.limiter.acquire_watched(zones.as_ref(), keys, lane, watched);
-        if let Some(deadline) = send_by(extensions) {
-            acquire = acquire.deadline(deadline);
+        let keys = self.keys(authority, account, extensions.beside());
+        let route = Routes::or_shown(extensions.get(), request.method(), request.uri());
+        let lane = extensions.beside::<Lane>().copied().unwrap_or(route.lane);
+        let watched = self.limiter.watch(zones, keys, route.endpoint, request.uri().path());
+        let mut acquire = self.limiter.acquire_watched(zones, keys, lane, watched);
+        let send_by = send_by(extensions).map(|send_by| self.limiter.nanos(send_by));
+        if let Some(send_by) = send_by {
+            acquire = acquire.deadline_at(send_by);
         }
-        if extensions.get::<ext::HeadOfLane>().is_some() {
+        if again {
             acquire = acquire.at_head_of_lane();
         }
-        (acquire, watched)
+        Asked { acquire, watched, send_by }
     }
 }
 
@@ -131,8 +136,8 @@ where
     fn call(&mut self, mut request: Request<B>) -> ResponseFuture<S, B> {
         ext::Place::RateLimit.pass(request.extensions_mut());
         // The inner service has not been polled ready, so its clone is as good as itself.
-        let (acquire, watched) = self.acquire(&request);
-        ResponseFuture::new(acquire, watched, send_by(request.extensions()), self.inner.clone(), request)
+        let asked = self.shared.ask(&request, self.zones_of.zones_of(&request).as_ref());
+        ResponseFuture::new(asked, self.inner.clone(), request)
     }
 }
 
@@ -140,13 +145,16 @@ where
 static UNNAMED: LazyLock<ext::Account> = LazyLock::new(ext::Account::default);
 
 /// The instant by which a request must have left.
-fn send_by(extensions: &http::Extensions) -> Option<Instant> {
-    let send_by = ext::SendBy::of(extensions).map(|send_by| send_by.0);
+fn send_by(extensions: Stamped<'_>) -> Option<Instant> {
+    let send_by = extensions.get::<ext::SendBy>().map(|send_by| send_by.0);
     // What leaves at the instant by which it must be answered is too late.
     let before =
         |deadline: &ext::Deadline| deadline.0.checked_sub(Duration::from_nanos(1)).unwrap_or(deadline.0);
-    let deadline = ext::Deadline::of(extensions).map(before);
-    send_by.into_iter().chain(deadline).min().map(Instant::from_std)
+    let earliest = match (send_by, extensions.get().map(before)) {
+        (Some(send_by), Some(deadline)) => Some(send_by.min(deadline)),
+        (send_by, deadline) => send_by.or(deadline),
+    };
+    earliest.map(Instant::from_std)
 }
 
 /// The host and port that a request goes to.

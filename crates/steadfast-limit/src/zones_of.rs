@@ -54,7 +54,7 @@ impl<B> ZonesOf<B> for ByRoute {
     type Zones = RouteZones;
 
     fn zones_of(&self, request: &Request<B>) -> RouteZones {
-        RouteZones(Routes::of(request))
+        RouteZones(Routes::of(request).into_owned())
     }
 }
 

@@ -11,7 +11,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_spec::{
     BoxError, Endpoint, Failure, Fate, Planted, Routes,
-    ext::{self, Stamp},
+    ext::{self, Stamped},
 };
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower_layer::Layer;
@@ -158,13 +158,14 @@ where
         let now = Instant::now();
         #[cfg(planted)]
         let now = self.asked.take().filter(|_| Planted::QueueTimeCounted.is_on()).unwrap_or(now);
-        let deadline = ext::Deadline::of(request.extensions()).map(|d| Instant::from_std(d.0));
+        let extensions = Stamped::of(request.extensions());
+        let deadline = extensions.get::<ext::Deadline>().map(|deadline| Instant::from_std(deadline.0));
         let until = now.checked_add(self.settings.timeout).unwrap_or_else(|| now + FOREVER);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         // The transport never polls a body that has nothing to give, so its stamp stays blank although it left.
-        let stamp = ext::SendStamp::of(request.extensions()).filter(|_| !request.body().is_end_stream());
+        let stamp = extensions.get().filter(|_| !request.body().is_end_stream());
         ResponseFuture {
-            endpoint: Routes::of(&request).endpoint,
+            endpoint: Routes::or_shown(extensions.get(), request.method(), request.uri()).endpoint,
             stamp: stamp.cloned(),
             until,
             after: until.saturating_duration_since(now),

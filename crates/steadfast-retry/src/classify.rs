@@ -10,7 +10,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_spec::{
     BoxError, Endpoint, Outcome, Peek, Routes,
-    ext::{self, Stamp},
+    ext::{self, Stamp, Stamped},
     outcome_of,
 };
 use tower_layer::Layer;
@@ -129,10 +129,11 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::Classify.pass(request.extensions_mut());
-        let endpoint = Routes::of(&request).endpoint;
-        let span = span::of_send(endpoint, &request);
+        let extensions = Stamped::of(request.extensions());
+        let endpoint = Routes::or_shown(extensions.get(), request.method(), request.uri()).endpoint;
+        let span = span::of_send(endpoint, &request, extensions);
         let inner = span.in_scope(|| self.inner.call(request));
-        ResponseFuture { inner, endpoint, peeking: None, span }
+        ResponseFuture { state: State::Sending { inner }, endpoint, span }
     }
 }
 
@@ -140,10 +141,18 @@ pin_project! {
     /// The future of a [`Classify`] service.
     pub struct ResponseFuture<F, R> {
         #[pin]
-        inner: F,
+        state: State<F, R>,
         endpoint: Option<Endpoint>,
-        peeking: Option<(response::Parts, Collecting<R>)>,
         span: Span,
+    }
+}
+
+pin_project! {
+    #[project = StateProj]
+    enum State<F, R> {
+        Sending { #[pin] inner: F },
+        // The answer's body decides; `None` once it has.
+        Peeking { answer: Option<(response::Parts, Collecting<R>)> },
     }
 }
 
@@ -156,21 +165,22 @@ where
     type Output = Result<Response<PeekedBody<R>>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
+        let mut this = self.project();
         let _entered = this.span.enter();
-        if this.peeking.is_none() {
-            let response = ready!(this.inner.poll(cx)).map_err(Into::into);
+        if let StateProj::Sending { inner } = this.state.as_mut().project() {
+            let response = ready!(inner.poll(cx)).map_err(Into::into);
             let (head, body) =
                 response.inspect_err(|error| span::record_error(this.span, error))?.into_parts();
             if !decides_by_body(*this.endpoint, head.status) {
                 let outcome = outcome_of(*this.endpoint, head.status, Peek::NotRead);
                 return Poll::Ready(Ok(answer(this.span, head, outcome, PeekedBody::new(body))));
             }
-            *this.peeking = Some((head, Collecting::new(body, PEEK_LIMIT)));
+            this.state.set(State::Peeking { answer: Some((head, Collecting::new(body, PEEK_LIMIT))) });
         }
-        let Some((_, peeking)) = this.peeking else { return Poll::Pending };
+        let StateProj::Peeking { answer: peeked } = this.state.project() else { return Poll::Pending };
+        let Some((_, peeking)) = peeked else { return Poll::Pending };
         let end = ready!(peeking.poll(cx));
-        let Some((mut head, collected)) = this.peeking.take() else { return Poll::Pending };
+        let Some((mut head, collected)) = peeked.take() else { return Poll::Pending };
         let (outcome, denied, body) = judge(*this.endpoint, head.status, collected, end);
         if denied {
             head.extensions.insert(ext::ErrorEnvelope);

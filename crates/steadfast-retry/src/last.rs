@@ -3,7 +3,7 @@ use std::fmt;
 use http::Response;
 use steadfast_spec::{
     BoxError, Class, Failure, Outcome, Planted, RetryAfter,
-    ext::{self, Stamp},
+    ext::{self, Stamped},
     outcome_of_status,
 };
 
@@ -22,9 +22,8 @@ impl Last {
         match result {
             Ok(response) => {
                 let status = response.status();
-                let outcome = Outcome::of(response.extensions())
-                    .cloned()
-                    .unwrap_or_else(|| outcome_of_status(class, status));
+                let extensions = Stamped::of(response.extensions());
+                let outcome = extensions.get().cloned().unwrap_or_else(|| outcome_of_status(class, status));
                 Self {
                     seen: Seen {
                         ending: Ending::of(&outcome, Some(status), false),
@@ -32,7 +31,7 @@ impl Last {
                         retry_after: RetryAfter::parse(response.headers()).map(|asked| asked.0),
                     },
                     outcome,
-                    is_final: response.extensions().get::<ext::DoNotRetry>().is_some(),
+                    is_final: extensions.beside::<ext::DoNotRetry>().is_some(),
                 }
             }
             Err(error) => {

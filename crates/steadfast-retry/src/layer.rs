@@ -1,23 +1,34 @@
-use std::task::{Context, Poll};
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use http::{Request, Response};
 use http_body::Body;
+use pin_project_lite::pin_project;
 use steadfast_spec::{BoxError, Planted, ext::Place};
 use tower::retry;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{Replay, RetryPolicy};
+use crate::{
+    Replay, RetryPolicy,
+    kept::{Kept, Sender},
+};
 
 /// Repeats requests by a [`RetryPolicy`]; made by [`RetryPolicy::layer`].
 ///
-/// It is [`tower::retry::RetryLayer`], which in a debug build marks requests with its place in the stack as well.
+/// Inside it is [`tower::retry::Retry`]. What tower keeps of each request, to send it again, is made a request of only
+/// if it is sent.
 #[derive(Clone, Debug)]
-pub struct RetryLayer(retry::RetryLayer<RetryPolicy>);
+pub struct RetryLayer {
+    policy: RetryPolicy,
+}
 
 impl RetryLayer {
     pub(crate) fn new(policy: RetryPolicy) -> Self {
-        Self(retry::RetryLayer::new(policy))
+        Self { policy }
     }
 }
 
@@ -25,13 +36,13 @@ impl<S> Layer<S> for RetryLayer {
     type Service = Retry<S>;
 
     fn layer(&self, inner: S) -> Retry<S> {
-        Retry(self.0.layer(inner))
+        Retry(retry::Retry::new(self.policy.clone(), Sender(inner)))
     }
 }
 
 /// The service that [`RetryLayer`] builds.
 #[derive(Clone, Debug)]
-pub struct Retry<S>(retry::Retry<RetryPolicy, S>);
+pub struct Retry<S>(retry::Retry<RetryPolicy, Sender<S>>);
 
 impl<S, B, R> Service<Request<B>> for Retry<S>
 where
@@ -41,7 +52,7 @@ where
 {
     type Response = Response<R>;
     type Error = BoxError;
-    type Future = retry::future::ResponseFuture<RetryPolicy, S, Request<B>>;
+    type Future = ResponseFuture<S, B, R>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.0.poll_ready(cx)
@@ -49,9 +60,45 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::Retry.pass(request.extensions_mut());
-        if Planted::CloneInCall.is_on() {
-            return self.0.clone().call(request);
-        }
-        self.0.call(request)
+        let kept = Kept::whole(request);
+        let inner = if Planted::CloneInCall.is_on() { self.0.clone().call(kept) } else { self.0.call(kept) };
+        ResponseFuture { inner }
+    }
+}
+
+pin_project! {
+    /// The future of a [`Retry`] service.
+    pub struct ResponseFuture<S, B, R>
+    where
+        S: Service<Request<B>, Response = Response<R>, Error = BoxError>,
+        B: Replay,
+        R: Body,
+    {
+        #[pin]
+        inner: retry::future::ResponseFuture<RetryPolicy, Sender<S>, Kept<B>>,
+    }
+}
+
+impl<S, B, R> Future for ResponseFuture<S, B, R>
+where
+    S: Service<Request<B>, Response = Response<R>, Error = BoxError>,
+    B: Replay,
+    R: Body,
+{
+    type Output = Result<Response<R>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().inner.poll(cx)
+    }
+}
+
+impl<S, B, R> fmt::Debug for ResponseFuture<S, B, R>
+where
+    S: Service<Request<B>, Response = Response<R>, Error = BoxError>,
+    B: Replay,
+    R: Body,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }
 }

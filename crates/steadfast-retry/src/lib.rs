@@ -68,6 +68,7 @@ mod classify;
 mod collect;
 mod error;
 mod jitter;
+mod kept;
 mod last;
 mod layer;
 mod peek;
@@ -87,6 +88,7 @@ pub mod future {
     pub use crate::{
         attempt_timeout::ResponseFuture as AttemptTimeoutFuture,
         buffer_body::ResponseFuture as BufferBodyFuture, classify::ResponseFuture as ClassifyFuture,
+        layer::ResponseFuture as RetryFuture,
     };
 }
 

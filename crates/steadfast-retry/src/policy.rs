@@ -7,14 +7,14 @@ use std::{
     time::Duration,
 };
 
-use http::{Extensions, Request, Response, StatusCode};
+use http::{Extensions, Response, StatusCode};
 use http_body::Body;
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
 use steadfast_spec::{
-    BoxError, Class, Routes, Spare,
+    BoxError, Class,
     ext::{self, Stamp},
 };
 use tokio::time::Instant;
@@ -23,6 +23,7 @@ use tower::retry::{Policy, budget::Budget};
 use crate::{
     Attempt, AttemptTrail, Backoff, Decision, Jitter, Left, Replay, ResendCount, RetriesEnded, RetryLayer,
     Rules, Schedule, StopReason,
+    kept::Kept,
     last::{Last, Superseded, replace},
     may_repeat,
 };
@@ -30,7 +31,7 @@ use crate::{
 /// When the limiter is expected to admit a request with these extensions.
 type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 
-/// Repeats what is certainly safe to repeat; a policy for [`tower::retry::RetryLayer`].
+/// Repeats what is certainly safe to repeat; the policy of a [`RetryLayer`].
 ///
 /// 1. What may be repeated follows from the request's [`Class`] and from the [`Outcome`](steadfast_spec::Outcome) of the send:
 ///    [`may_repeat`] is the whole table. Where nobody has classified an answer, its status must do.
@@ -95,8 +96,6 @@ pub struct RetryPolicy {
     settings: Arc<Settings>,
     /// The sends of this call that were repeated.
     earlier: Vec<Attempt>,
-    /// The head of the request that may be sent again, unless it has it itself.
-    spare: Option<Spare>,
 }
 
 #[derive(Clone)]
@@ -115,7 +114,7 @@ impl RetryPolicy {
         let seed = RandomState::new().hash_one(0);
         let rng = Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed)));
         let settings = Settings { rules, rng, predict: None, budget: None };
-        Self { settings: Arc::new(settings), earlier: Vec::new(), spare: None }
+        Self { settings: Arc::new(settings), earlier: Vec::new() }
     }
 
     fn settings(&mut self) -> &mut Settings {
@@ -217,14 +216,12 @@ impl RetryPolicy {
         }
     }
 
-    fn decide<B>(&mut self, class: Class, last: &Last, request: &mut Request<B>) -> Decision {
+    fn decide<B>(&self, class: Class, last: &Last, kept: &Kept<B>) -> Decision {
         let is_final = last.is_final && !steadfast_spec::Planted::RepeatsMultiply.is_on();
         if is_final || !may_repeat(class, last.seen.ending) {
             return Decision::Return;
         }
-        self.restore(request);
-        let extensions = request.extensions();
-        let left = self.left(extensions);
+        let left = self.left(&kept.head().extensions);
         match self.settings.rules.decide(class, &self.earlier, &last.seen, &left, self.draw()) {
             Decision::Repeat { .. }
                 if self.settings.budget.as_ref().is_some_and(|budget| !budget.withdraw())
@@ -233,12 +230,6 @@ impl RetryPolicy {
                 Decision::Stop(StopReason::Budget)
             }
             decision => decision,
-        }
-    }
-
-    fn restore<B>(&mut self, request: &mut Request<B>) {
-        if let Some(spare) = self.spare.take() {
-            spare.restore(request);
         }
     }
 
@@ -264,7 +255,7 @@ impl fmt::Debug for RetryPolicy {
     }
 }
 
-impl<B, R> Policy<Request<B>, Response<R>, BoxError> for RetryPolicy
+impl<B, R> Policy<Kept<B>, Response<R>, BoxError> for RetryPolicy
 where
     B: Replay,
     R: Body,
@@ -273,17 +264,13 @@ where
 
     fn retry(
         &mut self,
-        request: &mut Request<B>,
+        kept: &mut Kept<B>,
         result: &mut Result<Response<R>, BoxError>,
     ) -> Option<Backoff<R>> {
-        let known = self.spare.as_ref().and_then(Spare::route).cloned();
-        let route = known.unwrap_or_else(|| {
-            self.restore(request);
-            Routes::of(request)
-        });
+        let route = kept.route();
         let (endpoint, class) = (route.endpoint, route.class);
         let last = Last::read(class, result);
-        match self.decide(class, &last, request) {
+        match self.decide(class, &last, kept) {
             // ## Sent => Returned
             //
             // The result is final, or who stands further out owns what follows.
@@ -331,24 +318,17 @@ where
                 let mut attempt = Attempt::new(last.outcome, last.seen.status);
                 attempt.delay = Some(after);
                 self.earlier.push(attempt);
-                let extensions = request.extensions_mut();
-                extensions.insert(ext::HeadOfLane);
-                extensions.insert(ResendCount(u32::try_from(self.earlier.len()).unwrap_or(u32::MAX)));
+                let mut head = kept.head();
+                head.extensions.insert(ext::HeadOfLane);
+                head.extensions.insert(ResendCount(u32::try_from(self.earlier.len()).unwrap_or(u32::MAX)));
+                kept.set_head(head);
                 let old = std::mem::replace(result, Err(Superseded.into())).ok().map(Response::into_body);
                 Some(Backoff::new(after, old))
             }
         }
     }
 
-    fn clone_request(&mut self, request: &Request<B>) -> Option<Request<B>> {
-        ext::Place::Retry.check(request.extensions());
-        let mut clone = Request::new(request.body().replay()?);
-        // tower clones the policy for the call after it has asked for this, so that the call's own has it. What is no
-        // light copy is made once.
-        self.spare = Spare::light(request);
-        if self.spare.is_none() {
-            Spare::of(request).restore(&mut clone);
-        }
-        Some(clone)
+    fn clone_request(&mut self, kept: &Kept<B>) -> Option<Kept<B>> {
+        kept.spare()
     }
 }

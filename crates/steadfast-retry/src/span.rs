@@ -1,7 +1,7 @@
 use std::{error::Error, sync::LazyLock};
 
 use http::{Request, StatusCode, Uri, uri::Scheme};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Routes, ext::Stamp};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Outcome, Routes, ext::Stamped};
 use tracing::{
     Span,
     field::{Empty, display},
@@ -13,9 +13,9 @@ use crate::{ResendCount, Sends};
 ///
 /// Nothing in it is taken from the path, the query, a body or a header: those may hold ids and secrets. For the same
 /// reason there is no `url.full`, which the conventions ask for.
-pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>) -> Span {
+pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>, extensions: Stamped<'_>) -> Span {
     let (method, uri) = (request.method().as_str(), request.uri());
-    let sends = Sends::of(request.extensions());
+    let sends = extensions.get::<Sends>();
     // Looked for only if somebody looks at the span.
     let template = || sends.map_or_else(|| shown_template(uri), Sends::template);
     let span = tracing::info_span!(
@@ -36,7 +36,7 @@ pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>) -> Sp
     // Counted whether or not anybody looks at this span: somebody may look at the next one.
     let earlier = match sends {
         Some(sends) => sends.begin(),
-        None => request.extensions().get().map_or(0, |ResendCount(count)| *count),
+        None => extensions.beside().map_or(0, |ResendCount(count)| *count),
     };
     if earlier > 0 {
         span.record("http.request.resend_count", earlier);

@@ -2,8 +2,8 @@
 //!
 //! Layers do not know each other; they meet here. A caller may set the ones marked *by the caller* on a request.
 //!
-//! Those that every call has are read by [`Stamp::of`] and set by [`Stamp::put`]: together they are one entry of the
-//! extensions. The others are entries of their own.
+//! Those that every call has are read by [`Stamp::of`], several at once by [`Stamped`], and set by [`Stamp::put`]: together
+//! they are one entry of the extensions. The others are entries of their own.
 //!
 //! Instants are the standard library's because this crate knows no runtime; services convert with
 //! `tokio::time::Instant::from_std`, which keeps paused time paused.
@@ -23,7 +23,7 @@ use std::{
 pub use crate::{
     Fate, Lane, Outcome, Place,
     sends::{ResendCount, Sends},
-    stamps::Stamp,
+    stamps::{Stamp, Stamped},
 };
 
 /// What is known of a request from its method and path, shared by every send of it. Set by the route layer.

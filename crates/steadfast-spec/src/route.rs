@@ -1,6 +1,9 @@
-use std::sync::{Arc, LazyLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
-use http::{Method, Request};
+use http::{Method, Request, Uri};
 use percent_encoding::percent_decode_str;
 
 use crate::{
@@ -172,7 +175,7 @@ impl Routes {
 
     /// The route of a request, for layers that may stand in a stack without a route layer.
     ///
-    /// It is the one in the request's extensions, which costs no more than a count. Without one, the default table
+    /// It is the one in the request's extensions, borrowed. Without one, the default table
     /// is searched for the method and for every tail of the path, because the base address is not known here; a
     /// request that is not in it has the [unknown](Route::unknown) route.
     ///
@@ -187,15 +190,21 @@ impl Routes {
     /// # Ok::<(), http::Error>(())
     /// ```
     #[must_use]
-    pub fn of<B>(request: &Request<B>) -> ext::Route {
+    pub fn of<B>(request: &Request<B>) -> Cow<'_, ext::Route> {
+        Self::or_shown(ext::Route::of(request.extensions()), request.method(), request.uri())
+    }
+
+    /// The same for whoever has looked into the extensions already, and has found `known`.
+    #[must_use]
+    pub fn or_shown<'a>(known: Option<&'a ext::Route>, method: &Method, uri: &Uri) -> Cow<'a, ext::Route> {
         static DEFAULT: LazyLock<Routes> = LazyLock::new(Routes::default);
-        if let Some(route) = ext::Route::of(request.extensions()) {
-            return Arc::clone(route);
+        if let Some(route) = known {
+            return Cow::Borrowed(route);
         }
-        let (method, path) = (request.method(), request.uri().path());
+        let path = uri.path();
         path.match_indices('/')
             .find_map(|(start, _)| DEFAULT.find(method, &path[start..]))
-            .map_or_else(|| Arc::new(Route::unknown(method)), Arc::clone)
+            .map_or_else(|| Cow::Owned(Arc::new(Route::unknown(method))), Cow::Borrowed)
     }
 
     /// Adds or replaces the route of one method and path template; a `{name}` segment matches any one segment.
@@ -358,7 +367,7 @@ mod tests {
                 (Method::POST, "/api-gw/oauth/token", Endpoint::Token),
             ] {
                 let uri = format!("{base}{path}");
-                assert_eq!(*Routes::of(&request(method, &uri)), Route::new(endpoint), "{uri}");
+                assert_eq!(**Routes::of(&request(method, &uri)), Route::new(endpoint), "{uri}");
             }
         }
     }
@@ -372,7 +381,11 @@ mod tests {
             (Method::DELETE, "/v2/never/heard/of"),
             (Method::OPTIONS, "*"),
         ] {
-            assert_eq!(*Routes::of(&request(method.clone(), uri)), Route::unknown(&method), "{method} {uri}");
+            assert_eq!(
+                **Routes::of(&request(method.clone(), uri)),
+                Route::unknown(&method),
+                "{method} {uri}"
+            );
         }
     }
 

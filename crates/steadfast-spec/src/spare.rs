@@ -1,8 +1,9 @@
-use std::fmt;
+use std::{array, borrow::Cow, fmt};
 
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, request};
 
 use crate::{
+    Routes,
     ext::{Account, HeadOfLane, IntentId, Lane, ResendCount, Route, SendStamp, Stamp},
     stamps::Stamps,
 };
@@ -49,7 +50,7 @@ enum Maps {
     Whole { headers: HeaderMap, extensions: Extensions },
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Light {
     headers: [Option<(HeaderName, HeaderValue)>; FEW],
     stamps: Option<Stamps>,
@@ -64,54 +65,60 @@ impl Spare {
     /// What a second send of `request` needs.
     #[must_use]
     pub fn of<B>(request: &Request<B>) -> Self {
-        Self::light(request).unwrap_or_else(|| {
-            let (headers, mut extensions) = (request.headers().clone(), request.extensions().clone());
-            SendStamp::remove(&mut extensions);
-            Self::new(request, Maps::Whole { headers, extensions })
-        })
+        let (headers, extensions) = (request.headers(), request.extensions());
+        Self::new(request.method(), request.uri(), request.version(), headers, extensions)
     }
 
-    /// The same as long as that allocates nothing: `None` with more headers, or with an extension that nobody here can
-    /// name.
+    /// The same of a head without its body.
     #[must_use]
-    pub fn light<B>(request: &Request<B>) -> Option<Self> {
-        Light::of(request).map(|light| Self::new(request, Maps::Light(light)))
+    pub fn of_head(head: &request::Parts) -> Self {
+        Self::new(&head.method, &head.uri, head.version, &head.headers, &head.extensions)
     }
 
-    fn new<B>(request: &Request<B>, maps: Maps) -> Self {
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        Self { method, uri, version: request.version(), maps }
+    #[inline]
+    fn new(
+        method: &Method,
+        uri: &Uri,
+        version: Version,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Self {
+        let maps = match Light::of(headers, extensions) {
+            Some(light) => Maps::Light(light),
+            None => {
+                let (headers, mut extensions) = (headers.clone(), extensions.clone());
+                SendStamp::remove(&mut extensions);
+                Maps::Whole { headers, extensions }
+            }
+        };
+        Self { method: method.clone(), uri: uri.clone(), version, maps }
     }
 
-    /// The request's route, if it has one.
+    /// The route of the request, as [`Routes::of`] finds it.
     #[must_use]
-    pub fn route(&self) -> Option<&Route> {
-        match &self.maps {
+    pub fn route(&self) -> Cow<'_, Route> {
+        let known = match &self.maps {
             Maps::Light(light) => light.stamps.as_ref().and_then(Stamps::get),
             Maps::Whole { extensions, .. } => Stamp::of(extensions),
-        }
+        };
+        Routes::or_shown(known, &self.method, &self.uri)
     }
 
     /// The request, with this body.
     #[must_use]
     pub fn with<B>(self, body: B) -> Request<B> {
         let mut request = Request::new(body);
-        self.restore(&mut request);
-        request
-    }
-
-    /// Makes a request that has only its body the request that it was.
-    pub fn restore<B>(self, request: &mut Request<B>) {
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;
         *request.version_mut() = self.version;
         match self.maps {
-            Maps::Light(light) => light.restore(request),
+            Maps::Light(light) => light.restore(&mut request),
             Maps::Whole { headers, extensions } => {
                 *request.headers_mut() = headers;
                 *request.extensions_mut() = extensions;
             }
         }
+        request
     }
 }
 
@@ -124,7 +131,8 @@ impl fmt::Debug for Spare {
 
 impl Light {
     /// `None` if there is anything else.
-    fn of<B>(request: &Request<B>) -> Option<Self> {
+    #[inline]
+    fn of(headers: &HeaderMap, extensions: &Extensions) -> Option<Self> {
         /// Takes one out of the map, and counts down what is still to be found there.
         fn take<T: Clone + Send + Sync + 'static>(extensions: &Extensions, left: &mut usize) -> Option<T> {
             if *left == 0 {
@@ -134,25 +142,30 @@ impl Light {
             *left -= usize::from(one.is_some());
             one
         }
-        if request.headers().len() > FEW {
+        if headers.len() > FEW {
             return None;
         }
-        let extensions = request.extensions();
-        let mut left = extensions.len();
         // Those that every call has come first.
-        let mut light = Self {
-            headers: Default::default(),
-            stamps: take(extensions, &mut left).map(|stamps: Stamps| stamps.of_next_send()),
-            account: take(extensions, &mut left),
-            lane: take(extensions, &mut left),
-            intent: take(extensions, &mut left),
-            resends: take(extensions, &mut left),
-            head_of_lane: take(extensions, &mut left),
-        };
-        for (place, (name, value)) in light.headers.iter_mut().zip(request.headers()) {
-            *place = Some((name.clone(), value.clone()));
+        let stamps = extensions.get::<Stamps>();
+        let mut left = extensions.len() - usize::from(stamps.is_some());
+        let account = take(extensions, &mut left);
+        let lane = take(extensions, &mut left);
+        let intent = take(extensions, &mut left);
+        let resends = take(extensions, &mut left);
+        let head_of_lane = take(extensions, &mut left);
+        if left > 0 {
+            return None;
         }
-        (left == 0).then_some(light)
+        let mut headers = headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+        Some(Self {
+            headers: array::from_fn(|_| headers.next()),
+            stamps: stamps.map(Stamps::of_next_send),
+            account,
+            lane,
+            intent,
+            resends,
+            head_of_lane,
+        })
     }
 
     fn restore<B>(self, request: &mut Request<B>) {
@@ -210,10 +223,15 @@ mod tests {
         request
     }
 
+    /// What is held of the request, if it is held by value.
+    fn light(request: &Request<()>) -> Option<Spare> {
+        Some(Spare::of(request)).filter(|spare| matches!(spare.maps, Maps::Light(_)))
+    }
+
     #[test]
     fn what_is_held_by_value_comes_back_whole() {
         let first = of_a_call();
-        let repeat = Spare::light(&first).unwrap().with(());
+        let repeat = light(&first).unwrap().with(());
         assert_eq!((repeat.method(), repeat.uri()), (first.method(), first.uri()));
         assert_eq!((repeat.version(), repeat.headers()), (first.version(), first.headers()));
         assert!(repeat.headers().get_all(COOKIE).iter().any(HeaderValue::is_sensitive));
@@ -242,7 +260,7 @@ mod tests {
         let mut crowded = of_a_call();
         crowded.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
         for first in [named, dated, crowded] {
-            assert!(Spare::light(&first).is_none());
+            assert!(light(&first).is_none());
             let repeat = Spare::of(&first).with(());
             assert_eq!(repeat.headers(), first.headers());
             assert_eq!(repeat.extensions().len(), first.extensions().len());
@@ -253,14 +271,14 @@ mod tests {
 
     #[test]
     fn a_stamp_stays_with_its_send() {
-        let mut light = of_a_call();
-        SendStamp::new().put(light.extensions_mut());
-        assert!(Spare::light(&light).is_some());
-        let mut whole = light.clone();
+        let mut few = of_a_call();
+        SendStamp::new().put(few.extensions_mut());
+        assert!(light(&few).is_some());
+        let mut whole = few.clone();
         whole.extensions_mut().insert("the caller's own");
         let mut foreign = of_a_call();
         foreign.extensions_mut().insert(SendStamp::new());
-        for first in [light, whole, foreign] {
+        for first in [few, whole, foreign] {
             let repeat = Spare::of(&first).with(());
             assert!(SendStamp::of(first.extensions()).is_some());
             assert!(SendStamp::of(repeat.extensions()).is_none());

@@ -34,16 +34,18 @@ pub trait Stamp: Field {
     /// The stamp of a request or an answer with these extensions.
     #[must_use]
     fn of(extensions: &Extensions) -> Option<&Self> {
-        let stamps = extensions.get::<Stamps>().filter(|_| extensions.len() == 1);
-        match stamps {
-            // There is nothing beside them.
-            Some(stamps) => stamps.get(),
-            None => extensions.get().or_else(|| extensions.get::<Stamps>()?.get()),
-        }
+        Stamped::of(extensions).get()
     }
 
     /// Sets it; there is at most one.
     fn put(self, extensions: &mut Extensions) {
+        // Nearly always there is nothing beside them.
+        if extensions.len() == 1
+            && let Some(stamps) = extensions.get_mut::<Stamps>()
+        {
+            *Self::field_mut(stamps) = Some(self);
+            return;
+        }
         match extensions.get_mut::<Self>() {
             Some(own) => *own = self,
             None => *Self::field_mut(extensions.get_or_insert_default()) = Some(self),
@@ -60,6 +62,52 @@ pub trait Stamp: Field {
 }
 
 impl<T: Field> Stamp for T {}
+
+/// What extensions hold, found by one look, for whoever reads more than one of them.
+///
+/// # Example
+///
+/// ```
+/// use http::Extensions;
+/// use steadfast_spec::{Lane, ext::{Stamp, Stamped, TokenGeneration, Outcome}};
+///
+/// let mut answer = Extensions::new();
+/// TokenGeneration(1).put(&mut answer);
+/// answer.insert(Lane::Bulk);
+///
+/// let stamped = Stamped::of(&answer);
+/// assert_eq!(stamped.get(), Some(&TokenGeneration(1)));
+/// assert_eq!(stamped.get::<Outcome>(), None);
+/// assert_eq!(stamped.beside(), Some(&Lane::Bulk));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Stamped<'a> {
+    stamps: Option<&'a Stamps>,
+    /// The extensions, if they hold anything but the stamps.
+    beside: Option<&'a Extensions>,
+}
+
+impl<'a> Stamped<'a> {
+    /// What `extensions` hold.
+    #[must_use]
+    pub fn of(extensions: &'a Extensions) -> Self {
+        let stamps = extensions.get::<Stamps>();
+        let beside = (extensions.len() > usize::from(stamps.is_some())).then_some(extensions);
+        Self { stamps, beside }
+    }
+
+    /// A stamp, as [`Stamp::of`] reads it.
+    #[must_use]
+    pub fn get<T: Stamp>(&self) -> Option<&'a T> {
+        self.beside().or_else(|| self.stamps?.get())
+    }
+
+    /// Any other extension.
+    #[must_use]
+    pub fn beside<T: Send + Sync + 'static>(&self) -> Option<&'a T> {
+        self.beside?.get()
+    }
+}
 
 /// The stamps of a request or of an answer.
 #[derive(Clone, Debug, Default)]

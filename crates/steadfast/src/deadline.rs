@@ -26,7 +26,7 @@ use std::{
 };
 
 use http::{Extensions, Request};
-use steadfast_spec::ext::{self, Stamp};
+use steadfast_spec::ext::{self, Stamp, Stamped};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -95,14 +95,13 @@ impl DeadlineLayer {
     pub(crate) fn stamp(&self, extensions: &mut Extensions) {
         let now = Instant::now().into_std();
         // A duration beyond what an instant can hold is no deadline.
-        if ext::Deadline::of(extensions).is_none()
-            && let Some(deadline) = now.checked_add(self.deadline)
-        {
+        let stamped = Stamped::of(extensions);
+        let (answered, left) =
+            (stamped.get::<ext::Deadline>().is_some(), stamped.get::<ext::SendBy>().is_some());
+        if !answered && let Some(deadline) = now.checked_add(self.deadline) {
             ext::Deadline(deadline).put(extensions);
         }
-        if ext::SendBy::of(extensions).is_none()
-            && let Some(send_by) = self.send_by.and_then(|wait| now.checked_add(wait))
-        {
+        if !left && let Some(send_by) = self.send_by.and_then(|wait| now.checked_add(wait)) {
             ext::SendBy(send_by).put(extensions);
         }
     }

@@ -1,8 +1,7 @@
-use http::Uri;
 use steadfast_spec::BaseUrl;
 use tower_layer::Layer;
 
-use crate::{AuthHeader, TokenSource};
+use crate::{AuthHeader, TokenSource, destination::Only};
 
 /// Puts the current token on every request.
 ///
@@ -87,7 +86,7 @@ pub enum CallersHeader {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) callers: CallersHeader,
-    pub(crate) only_to: Option<Uri>,
+    pub(crate) only_to: Option<Only>,
 }
 
 impl AuthHeaderLayer {
@@ -104,7 +103,7 @@ impl AuthHeaderLayer {
 
     /// Refuses requests to any other host and port than that of `base`.
     pub fn only_to(mut self, base: &BaseUrl) -> Self {
-        self.rules.only_to = Some(base.uri().clone());
+        self.rules.only_to = Some(Only::new(base.uri().clone()));
         self
     }
 }

@@ -7,7 +7,7 @@ use std::{
 use http::{Request, Response, header::AUTHORIZATION};
 use steadfast_spec::{
     AuthKind, BoxError, Failure, Planted, Routes,
-    ext::{HeadOfLane, OwnAuthorization, Place, Stamp, TokenGeneration},
+    ext::{HeadOfLane, OwnAuthorization, Place, Stamp, Stamped, TokenGeneration},
 };
 use tower_service::Service;
 
@@ -18,25 +18,33 @@ use crate::{CallersHeader, RefusedHeader, TokenSource, destination};
 #[derive(Clone, Debug)]
 pub struct AuthHeader<S> {
     inner: S,
-    source: TokenSource,
     // Shared, because services are cloned for every call.
-    rules: Arc<Rules>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    source: TokenSource,
+    rules: Rules,
 }
 
 impl<S> AuthHeader<S> {
     pub(super) fn new(inner: S, source: TokenSource, rules: Rules) -> Self {
-        Self { inner, source, rules: Arc::new(rules) }
+        Self { inner, shared: Arc::new(Shared { source, rules }) }
     }
+}
 
+impl Shared {
     /// Attaches what the route needs. Returns the generation of the token that was attached, if one was.
     fn attach<B>(&self, request: &mut Request<B>) -> Result<Option<TokenGeneration>, RefusedHeader> {
         let own = request.headers().contains_key(AUTHORIZATION);
-        let kind = Routes::of(request).auth;
-        if Planted::OldHeaderAgain.is_on() && own && request.extensions().get::<HeadOfLane>().is_some() {
+        let extensions = Stamped::of(request.extensions());
+        let kind = Routes::or_shown(extensions.get(), request.method(), request.uri()).auth;
+        if Planted::OldHeaderAgain.is_on() && own && extensions.beside::<HeadOfLane>().is_some() {
             return Ok(None);
         }
-        let kept = self.rules.callers == CallersHeader::Respect
-            || request.extensions().get::<OwnAuthorization>().is_some();
+        let kept =
+            self.rules.callers == CallersHeader::Respect || extensions.beside::<OwnAuthorization>().is_some();
         if own && kept {
             self.check_destination(request)?;
             return Ok(None);
@@ -64,10 +72,9 @@ impl<S> AuthHeader<S> {
     }
 
     fn check_destination<B>(&self, request: &Request<B>) -> Result<(), RefusedHeader> {
-        destination::check(request.uri())?;
         match &self.rules.only_to {
-            Some(only) if !destination::is_at(request.uri(), only) => Err(RefusedHeader::ForeignDestination),
-            _ => Ok(()),
+            Some(only) => only.check(request.uri()),
+            None => destination::check(request.uri()),
         }
     }
 }
@@ -87,9 +94,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::AuthHeader.pass(request.extensions_mut());
-        match self.attach(&mut request) {
+        match self.shared.attach(&mut request) {
             Ok(generation) => {
-                let sample = generation.and_then(|_| self.source.sample());
+                let sample = generation.and_then(|_| self.shared.source.sample());
                 ResponseFuture::sent(self.inner.call(request), generation, sample)
             }
             Err(refused) => {

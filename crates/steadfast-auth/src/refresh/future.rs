@@ -1,15 +1,17 @@
 use std::{
     fmt,
     future::Future,
+    mem,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
-use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
+use http::{Request, Response, StatusCode, header::AUTHORIZATION};
 use pin_project_lite::pin_project;
 use steadfast_spec::{
     BoxError, Failure, Planted, Spare,
-    ext::{Deadline, DoNotRetry, HeadOfLane, SendBy, Stamp, TokenGeneration},
+    ext::{DoNotRetry, HeadOfLane, Stamp, TokenGeneration},
 };
 use tokio::{
     sync::oneshot,
@@ -18,7 +20,7 @@ use tokio::{
 use tower_service::Service;
 
 use crate::{
-    AuthError, AuthErrorKind, RefusedHeader, TokenSource, Unrenewed,
+    AuthError, AuthErrorKind, RefusedHeader, Token, TokenSource, Unrenewed,
     source::{Admitted, Ended, Refused},
 };
 
@@ -53,13 +55,11 @@ pin_project! {
 struct Call<S, B, ResBody> {
     inner: S,
     source: TokenSource,
-    request: Option<Request<B>>,
+    request: Held<B>,
     needs_token: bool,
-    // The request, for a second send; `None` once that is spent.
-    spare: Option<Second<B>>,
     limit: Option<Instant>,
-    // The first 401 while a second send is prepared, and the token that it refused.
-    refused: Option<(Response<ResBody>, TokenGeneration)>,
+    // The first 401 while a second send is prepared, and the token that it refused. Boxed, because it is rare and large.
+    refused: Option<Box<(Response<ResBody>, TokenGeneration)>>,
     resent: bool,
     // How often the token was withdrawn between here and the header.
     overtaken: u8,
@@ -72,15 +72,20 @@ impl<S, B, ResBody> ResponseFuture<S, B, ResBody>
 where
     S: Service<Request<B>, Response = Response<ResBody>>,
 {
-    pub(super) fn new(inner: S, source: TokenSource, request: Request<B>, needs_token: bool) -> Self {
-        let limit = if needs_token { limit(&request) } else { None };
+    /// Of a request that needs a token, and may wait for it until `limit`, or of one that needs none.
+    pub(super) fn new(
+        inner: S,
+        source: TokenSource,
+        request: Request<B>,
+        needs_token: bool,
+        limit: Option<Instant>,
+    ) -> Self {
         let state = if needs_token { State::Admitting } else { State::Readying };
         let call = Call {
             inner,
             source,
-            request: Some(request),
+            request: Held::Whole(request),
             needs_token,
-            spare: None,
             limit,
             refused: None,
             resent: false,
@@ -133,22 +138,27 @@ where
                 // The service that was polled ready is the one that is called.
                 StateProj::Readying => {
                     ready!(call.inner.poll_ready(cx)).map_err(Into::into)?;
-                    let Some(request) = call.request.take() else {
+                    let Held::Whole(request) = mem::replace(&mut call.request, Held::Nothing) else {
                         return Poll::Ready(Err("polled after completion".into()));
                     };
                     // A given token has no successor that the request could be sent again with.
                     if call.needs_token && !call.resent && !call.source.is_given() {
-                        let planted = Planted::OldHeaderAgain.is_on().then(|| call.source.token()).flatten();
-                        call.spare = Some(Second {
+                        call.request = Held::Spare(Second {
                             head: Spare::of(&request),
                             body: request.body().clone(),
-                            header: planted.map(|token| token.header()),
+                            token: Planted::OldHeaderAgain.is_on().then(|| call.source.token()).flatten(),
                         });
                     }
-                    State::Calling { future: call.inner.call(request) }
+                    this.state.set(State::Calling { future: call.inner.call(request) });
+                    continue;
                 }
                 StateProj::Calling { future } => {
                     let result = ready!(future.poll(cx)).map_err(Into::into);
+                    if let Ok(response) = &result
+                        && call.passes(response)
+                    {
+                        return Poll::Ready(result);
+                    }
                     match call.answered(result) {
                         Ok(next) => next,
                         Err(output) => return Poll::Ready(output),
@@ -173,7 +183,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         ended: Result<Ended, oneshot::error::RecvError>,
     ) -> Result<State<F>, Output<ResBody>> {
         let ended = ended.unwrap_or_else(|_| Err(AuthError::new(AuthErrorKind::Unavailable)));
-        if let Some((_, sent)) = &self.refused {
+        if let Some((_, sent)) = self.refused.as_deref() {
             // A 401 is repeated only with a token that is newer than the one it refused.
             if self.source.is_newer_than(*sent) || Planted::SameTokenAgain.is_on() {
                 return Ok(self.send_again());
@@ -187,25 +197,35 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         }
     }
 
+    /// ## Calling => answered
+    ///
+    /// True for whatever is not the refusal of a token. 403 says that the identity is known (§7); an answer of the
+    /// gateway's limiter or of a broken upstream says nothing of the token.
+    fn passes(&self, response: &Response<ResBody>) -> bool {
+        let status = response.status();
+        if status == StatusCode::UNAUTHORIZED {
+            return !self.needs_token || TokenGeneration::of(response.extensions()).is_none();
+        }
+        if self.needs_token
+            && (status.is_success() || status == StatusCode::FORBIDDEN)
+            && let Some(generation) = TokenGeneration::of(response.extensions())
+        {
+            self.source.accepted(*generation);
+        }
+        true
+    }
+
     /// ## Calling => (answered | Admitting | Waiting | Pausing | Readying)
     fn answered<F>(&mut self, result: Output<ResBody>) -> Result<State<F>, Output<ResBody>> {
         let response = match result {
             Ok(response) => response,
             Err(error) => return self.failed(error),
         };
-        let generation = TokenGeneration::of(response.extensions()).copied();
-        let Some(generation) = generation.filter(|_| self.needs_token) else { return Err(Ok(response)) };
-        let status = response.status();
-        if status != StatusCode::UNAUTHORIZED {
-            // 403 says that the identity is known (§7); an answer of the gateway's limiter or of a broken upstream
-            // says nothing of the token.
-            if status.is_success() || status == StatusCode::FORBIDDEN {
-                self.source.accepted(generation);
-            }
+        let Some(generation) = TokenGeneration::of(response.extensions()).copied() else {
             return Err(Ok(response));
-        }
+        };
         let decision = self.source.refused(generation, self.resent);
-        self.refused = Some((response, generation));
+        self.refused = Some(Box::new((response, generation)));
         match decision {
             Refused::Resend => Ok(self.send_again()),
             Refused::Join(ended) => Ok(self.wait_for(ended)),
@@ -224,21 +244,28 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
             return Err(Err(error));
         }
         self.overtaken += 1;
-        match self.spare.take() {
-            Some(spare) => {
-                self.request = Some(spare.at_the_head());
-                Ok(State::Admitting)
-            }
-            // The second send met no token; the first one's answer is the better one.
-            None if self.refused.is_some() => Err(self.surface(None)),
-            None => Err(Err(error)),
+        if self.restore() {
+            return Ok(State::Admitting);
         }
+        // The second send met no token; the first one's answer is the better one.
+        if self.refused.is_some() { Err(self.surface(None)) } else { Err(Err(error)) }
     }
 
     fn send_again<F>(&mut self) -> State<F> {
         self.resent = true;
-        self.request = self.spare.take().map(Second::at_the_head);
+        self.restore();
         State::Readying
+    }
+
+    /// Makes the request whole for a second send; false if there is none left.
+    fn restore(&mut self) -> bool {
+        match mem::replace(&mut self.request, Held::Nothing) {
+            Held::Spare(spare) => {
+                self.request = Held::Whole(spare.at_the_head());
+                true
+            }
+            Held::Whole(_) | Held::Nothing => false,
+        }
     }
 
     fn too_late(&mut self) -> Output<ResBody> {
@@ -248,7 +275,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
 
     /// Hands the 401 to the caller, with the reason why nothing better came.
     fn surface(&mut self, error: Option<AuthError>) -> Output<ResBody> {
-        let Some((mut response, _)) = self.refused.take() else {
+        let Some((mut response, _)) = self.refused.take().map(|refused| *refused) else {
             return Err("polled after completion".into());
         };
         response.extensions_mut().insert(DoNotRetry);
@@ -271,28 +298,34 @@ where
     }
 }
 
-/// Until when the request may wait.
-fn limit<B>(request: &Request<B>) -> Option<Instant> {
-    let extensions = request.extensions();
-    let send_by = SendBy::of(extensions).map(|by| Instant::from_std(by.0));
-    let deadline = Deadline::of(extensions).map(|by| Instant::from_std(by.0));
-    send_by.into_iter().chain(deadline).min()
+/// The request between its sends.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is one place in the future, which is not moved for its sake"
+)]
+enum Held<B> {
+    /// Before a send.
+    Whole(Request<B>),
+    /// After the first one.
+    Spare(Second<B>),
+    /// There is no further send.
+    Nothing,
 }
 
 /// What a second send is made of.
 struct Second<B> {
     head: Spare,
     body: B,
-    /// The first send's header, where a bug is planted.
-    header: Option<HeaderValue>,
+    /// The first send's token, where a bug is planted.
+    token: Option<Arc<Token>>,
 }
 
 impl<B> Second<B> {
     /// It has waited for its permits once.
     fn at_the_head(self) -> Request<B> {
         let mut request = self.head.with(self.body);
-        if let Some(header) = self.header {
-            request.headers_mut().insert(AUTHORIZATION, header);
+        if let Some(token) = self.token {
+            request.headers_mut().insert(AUTHORIZATION, token.header());
         }
         request.extensions_mut().insert(HeadOfLane);
         request

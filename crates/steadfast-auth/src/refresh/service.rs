@@ -3,8 +3,9 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use steadfast_spec::{
     AuthKind, BoxError, Routes,
-    ext::{OwnAuthorization, Place},
+    ext::{Deadline, OwnAuthorization, Place, SendBy, Stamped},
 };
+use tokio::time::Instant;
 use tower_service::Service;
 
 use super::future::ResponseFuture;
@@ -40,8 +41,18 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::Refresh.pass(request.extensions_mut());
-        let own = request.extensions().get::<OwnAuthorization>().is_some();
-        let needs_token = !own && Routes::of(&request).auth == AuthKind::Full;
-        ResponseFuture::new(self.inner.clone(), self.source.clone(), request, needs_token)
+        let extensions = Stamped::of(request.extensions());
+        let own = extensions.beside::<OwnAuthorization>().is_some();
+        let route = Routes::or_shown(extensions.get(), request.method(), request.uri());
+        let needs_token = !own && route.auth == AuthKind::Full;
+        let limit = if needs_token { limit(extensions) } else { None };
+        ResponseFuture::new(self.inner.clone(), self.source.clone(), request, needs_token, limit)
     }
+}
+
+/// Until when a request may wait.
+fn limit(extensions: Stamped<'_>) -> Option<Instant> {
+    let send_by = extensions.get::<SendBy>().map(|by| by.0);
+    let deadline = extensions.get::<Deadline>().map(|by| by.0);
+    send_by.into_iter().chain(deadline).min().map(Instant::from_std)
 }

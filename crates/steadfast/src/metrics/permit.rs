@@ -77,7 +77,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let since = Instant::now();
-        let route = Routes::of(&request);
+        let route = Routes::of(&request).into_owned();
         let lane = lane_of(&request, &route);
         let extensions = request.extensions_mut();
         extensions.insert(QueuedAt(since));

@@ -1,0 +1,95 @@
+use std::{
+    borrow::Cow,
+    task::{Context, Poll},
+};
+
+use http::{Request, request};
+use steadfast_spec::{
+    Routes, Spare,
+    ext::{Route, Stamp},
+};
+use tower_service::Service;
+
+use crate::Replay;
+
+/// A request as tower's retry knows it: whole when it is sent, and meanwhile what a repeat would be made of.
+///
+/// tower copies every request before it sends it, and hardly any copy is ever sent.
+#[derive(Debug)]
+pub struct Kept<B> {
+    head: Head,
+    body: B,
+}
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every call")]
+enum Head {
+    Whole(request::Parts),
+    Spare(Spare),
+}
+
+impl<B> Kept<B> {
+    pub(crate) fn whole(request: Request<B>) -> Self {
+        let (head, body) = request.into_parts();
+        Self { head: Head::Whole(head), body }
+    }
+
+    /// What a repeat is made of; `None` if the body can be sent only once.
+    pub(crate) fn spare(&self) -> Option<Self>
+    where
+        B: Replay,
+    {
+        let body = self.body.replay()?;
+        let head = Head::Spare(match &self.head {
+            Head::Whole(head) => Spare::of_head(head),
+            Head::Spare(spare) => spare.clone(),
+        });
+        Some(Self { head, body })
+    }
+
+    /// Its route, as [`Routes::of`] finds it.
+    pub(crate) fn route(&self) -> Cow<'_, Route> {
+        match &self.head {
+            Head::Whole(head) => Routes::or_shown(Route::of(&head.extensions), &head.method, &head.uri),
+            Head::Spare(spare) => spare.route(),
+        }
+    }
+
+    /// The head that the repeat has.
+    pub(crate) fn head(&self) -> request::Parts {
+        match &self.head {
+            Head::Whole(head) => head.clone(),
+            Head::Spare(spare) => spare.clone().with(()).into_parts().0,
+        }
+    }
+
+    /// Makes the repeat whole.
+    pub(crate) fn set_head(&mut self, head: request::Parts) {
+        self.head = Head::Whole(head);
+    }
+
+    fn into_request(self) -> Request<B> {
+        match self.head {
+            Head::Whole(head) => Request::from_parts(head, self.body),
+            Head::Spare(spare) => spare.with(self.body),
+        }
+    }
+}
+
+/// Sends what tower hands down.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender<S>(pub(crate) S);
+
+impl<S: Service<Request<B>>, B> Service<Kept<B>> for Sender<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, kept: Kept<B>) -> S::Future {
+        self.0.call(kept.into_request())
+    }
+}
