@@ -31,7 +31,6 @@ pin_project! {
 
 pin_project! {
     #[project = StateProj]
-    #[project_replace = StateReplace]
     enum State<S, B, RB, F> {
         /// Any other request, before the inner service is ready.
         Waiting { service: S, request: Option<Request<B>>, listener: Option<Listener> },
@@ -76,13 +75,12 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.project().state;
         loop {
-            let (response, listener) = match state.as_mut().project() {
+            match state.as_mut().project() {
                 StateProj::Waiting { service, request, listener } => {
                     ready!(service.poll_ready(cx)).map_err(Into::into)?;
-                    match request.take() {
-                        Some(request) => (service.call(request), listener.take()),
-                        None => return Poll::Pending,
-                    }
+                    let Some(request) = request.take() else { return Poll::Pending };
+                    let (response, listener) = (service.call(request), listener.take());
+                    state.set(State::Called { response, listener });
                 }
                 StateProj::Called { response, listener } => {
                     let answer = ready!(response.poll(cx)).map_err(Into::into);
@@ -98,8 +96,7 @@ where
                 StateProj::Refused { error } => {
                     return error.take().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
                 }
-            };
-            drop(state.as_mut().project_replace(State::Called { response, listener }));
+            }
         }
     }
 }
