@@ -40,13 +40,8 @@ impl Acquire {
 
     /// Refuses the request, at once if possible, when it cannot be granted by `deadline`. Of several the earliest
     /// counts.
-    pub fn deadline(self, deadline: Instant) -> Self {
+    pub fn deadline(mut self, deadline: Instant) -> Self {
         let deadline = self.ticket.limiter.nanos(deadline);
-        self.deadline_at(deadline)
-    }
-
-    /// The same, for a deadline by the limiter's count.
-    pub(crate) fn deadline_at(mut self, deadline: Nanos) -> Self {
         self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
         self
     }
@@ -71,7 +66,7 @@ impl Acquire {
     pub(crate) fn poll_permit(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(Permit, Nanos), Refusal>> {
+    ) -> Poll<Result<(Permit, Instant), Refusal>> {
         let mut this = self.project();
         let Ticket { limiter, waiter: place } = this.ticket;
         let zones = match this.zones {
@@ -85,8 +80,8 @@ impl Acquire {
                 deadline: *this.deadline,
                 head_of_lane: *this.head_of_lane,
             };
-            let now = limiter.nanos(Instant::now());
-            let (decision, events) = limiter.hand_off().poll(place, &ask, cx.waker(), now);
+            let now = Instant::now();
+            let (decision, events) = limiter.hand_off().poll(place, &ask, cx.waker(), limiter.nanos(now));
             // Owned from here on, whatever an observer does.
             let decision = match decision {
                 Decision::Granted(grant) => Ok(Ok((Permit::new(limiter.clone(), grant), now))),

@@ -8,17 +8,17 @@ use std::{
 use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use steadfast_spec::{BoxError, Failure, Fate, RetryAfter, causes};
-use tokio::time::error::Elapsed;
+use tokio::time::{Instant, error::Elapsed};
 use tower_service::Service;
 
-use crate::{Acquire, Answer, Loss, Nanos, Permit, Refusal, zone_limiter::Watched};
+use crate::{Acquire, Answer, Loss, Permit, Refusal, zone_limiter::Watched};
 
 /// The way to a permit.
 pub(crate) struct Asked {
     pub(crate) acquire: Acquire,
     pub(crate) watched: Option<Watched>,
     /// The instant by which the request must have left.
-    pub(crate) send_by: Option<Nanos>,
+    pub(crate) send_by: Option<Instant>,
 }
 
 pin_project! {
@@ -30,7 +30,7 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        send_by: Option<Nanos>,
+        send_by: Option<Instant>,
         permit: Option<Permit>,
         watched: Option<Watched>,
         #[pin]
@@ -98,7 +98,7 @@ where
                         continue;
                     };
                     // For a service that is ready at once it is still the instant of the permit.
-                    let now = granted.unwrap_or_else(|| permit.now());
+                    let now = granted.unwrap_or_else(Instant::now);
                     if let Err(error) = ready.map_err(Into::into).and_then(|()| in_time(now, *this.send_by)) {
                         this.permit.take();
                         this.state.set(State::Done);
@@ -123,7 +123,7 @@ where
 }
 
 /// A service may take long to become ready; what must have left by then is not sent any more.
-fn in_time(now: Nanos, send_by: Option<Nanos>) -> Result<(), BoxError> {
+fn in_time(now: Instant, send_by: Option<Instant>) -> Result<(), BoxError> {
     if send_by.is_none_or(|send_by| now <= send_by) {
         return Ok(());
     }

@@ -63,17 +63,14 @@ impl Permit {
 
     /// The request leaves now, or may: from here on nobody but its answer, or proof, gives the slots back.
     pub fn sent(&mut self) {
-        self.sent_at(self.now());
+        self.sent_at(Instant::now());
     }
 
     /// The same at the instant `now`.
-    pub(crate) fn sent_at(&mut self, now: Nanos) {
-        self.sent.get_or_insert(now);
-    }
-
-    /// The instant of now, by its limiter's count.
-    pub(crate) fn now(&self) -> Nanos {
-        self.limiter.nanos(Instant::now())
+    pub(crate) fn sent_at(&mut self, now: Instant) {
+        if self.sent.is_none() {
+            self.sent = Some(self.limiter.nanos(now));
+        }
     }
 
     /// The head of the answer is back. The slots age from now on, so call it before the body is read.

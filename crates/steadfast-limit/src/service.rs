@@ -108,9 +108,9 @@ impl Shared {
         let lane = extensions.beside::<Lane>().copied().unwrap_or(route.lane);
         let watched = self.limiter.watch(zones, keys, route.endpoint, request.uri().path());
         let mut acquire = self.limiter.acquire_watched(zones, keys, lane, watched);
-        let send_by = send_by(extensions).map(|send_by| self.limiter.nanos(send_by));
+        let send_by = send_by(extensions);
         if let Some(send_by) = send_by {
-            acquire = acquire.deadline_at(send_by);
+            acquire = acquire.deadline(send_by);
         }
         if again {
             acquire = acquire.at_head_of_lane();
