@@ -291,6 +291,39 @@ async fn s80_crash_mid_verification() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_crash_in_the_middle_of_a_recovery_is_one_more_doubt_and_no_send() {
+    let world = World::new();
+    let late = |after| gw504().placed_after(s(after));
+    world.gateway.will([late(70), late(3_600), ack().reply(Reply::Hang)]);
+    let first = world.start();
+    first.start_placing("a", ORDER);
+    first.start_placing("b", &ORDER.replace("qty=10", "qty=7"));
+    sleep(s(10)).await;
+    first.kill();
+    // The second one recovers, and is asked for an order of its own meanwhile.
+    let second = world.start();
+    let recovery = {
+        let (service, mut request) = (second.service.clone(), second.request("a", ORDER));
+        request.extensions_mut().insert(ext::IntentId::new("a"));
+        tokio::spawn(async move { drop(service.oneshot(request).await) })
+    };
+    sleep(s(10)).await;
+    second.start_placing("c", &ORDER.replace("buy", "sell"));
+    sleep(s(10)).await;
+    assert_eq!(world.gateway.posts(), 3, "a name that is in doubt is not sent again");
+    recovery.abort();
+    second.kill();
+    // The third one knows of all three, and waits for each the whole time.
+    let (third, start) = (world.start(), Instant::now());
+    assert_eq!(third.ledger.in_doubt(), 3);
+    is(&third.recover().await, &[("a", "o1"), ("b", "not_observed"), ("c", "o3")]);
+    assert!(start.elapsed() >= s(40), "{:?}", start.elapsed());
+    assert_eq!(world.gateway.posts(), 3);
+    assert_eq!(third.place_as("a", ORDER).await, Told::Attached("o1".into()));
+    assert_eq!(world.gateway.posts(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn s81_torn_tail() {
     let world = World::new();
     world.gateway.will([ack().reply(Reply::Hang)]);

@@ -7,6 +7,7 @@ mod invariants;
 mod rig;
 
 mod attacks;
+mod callers;
 mod cancellation;
 mod chaos;
 mod classification;

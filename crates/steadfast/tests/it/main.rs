@@ -15,6 +15,7 @@ mod lengths;
 mod order;
 mod permits;
 mod probes;
+mod redirects;
 mod renewal;
 #[path = "../spec/served.rs"]
 #[allow(dead_code, reason = "the tests of the spec use the rest of it")]

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod memory;
 mod stored;
 #[path = "../it/world.rs"]
 #[allow(dead_code, reason = "the other tests use the rest of it")]

@@ -1,0 +1,141 @@
+//! What callers do to a stack: storms of clones, services that have ended, bodies that break off, an end with a queue.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::Full;
+use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Settings};
+use steadfast_spec::{BoxError, Failure, Outcome};
+use tokio::time::sleep;
+use tower::{Layer, Service, ServiceExt};
+
+use crate::{
+    gateway::{Body, Gateway, gw504},
+    rig::{ORDER, Rig, Told, order, tell},
+};
+
+#[tokio::test(start_paused = true)]
+async fn k3_a_storm_of_clones_is_one_account() {
+    let rig = Rig::new();
+    rig.gateway.will((0..50).map(|_| gw504().placed()));
+    // Clones of clones, most of which are dropped without a call.
+    let mut services = vec![rig.service.clone()];
+    for _ in 0..9 {
+        services.extend(services.clone());
+    }
+    let calls = services.drain(..50).enumerate().map(|(number, service)| {
+        let request = rig.request(&number.to_string(), ORDER);
+        async move { tell(service.oneshot(request).await).await }
+    });
+    let calls: Vec<_> = calls.map(tokio::spawn).collect();
+    drop(services);
+    let mut found = Vec::new();
+    for call in calls {
+        match call.await.unwrap() {
+            Told::Recovered(id) | Told::Placed(id) => found.push(id),
+            other => panic!("{other:?}"),
+        }
+    }
+    found.sort();
+    found.dedup();
+    assert_eq!((found.len(), rig.gateway.posts()), (50, 50), "each has an order of its own");
+}
+
+/// A service whose worker has ended, as behind tower's Buffer: it is never ready again.
+#[derive(Clone)]
+struct Closed(Gateway);
+
+impl Service<Request<GuardedBody<Body>>> for Closed {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = <Gateway as Service<Request<GuardedBody<Body>>>>::Future;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Err("the buffer's worker has closed".into()))
+    }
+
+    fn call(&mut self, request: Request<GuardedBody<Body>>) -> Self::Future {
+        self.0.call(request)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k3_an_order_for_a_service_that_has_closed_was_not_sent_and_leaves_no_doubt() {
+    let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
+    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(Closed(gateway.clone())));
+    let request = Request::post("https://gateway.example/v2/api/oms/place-order")
+        .header("x-test-intent", "a")
+        .body(Full::from(ORDER))
+        .unwrap();
+    let error = service.oneshot(request).await.map(drop).unwrap_err();
+    assert!(error.to_string().contains("closed"), "{error}");
+    assert_eq!((gateway.posts(), ledger.in_doubt()), (0, 0));
+}
+
+/// A form that breaks off after its pieces.
+#[derive(Default)]
+struct Breaking(VecDeque<Bytes>);
+
+impl From<Bytes> for Breaking {
+    fn from(piece: Bytes) -> Self {
+        Self([piece].into())
+    }
+}
+
+impl http_body::Body for Breaking {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Poll::Ready(Some(self.0.pop_front().map(Frame::data).ok_or_else(|| "broke off".into())))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn k7_a_form_that_breaks_off_is_not_sent_even_if_its_first_part_is_an_order() {
+    let ledger = Ledger::new(Settings::default());
+    let below = tower::service_fn(|_: Request<GuardedBody<Breaking>>| async {
+        panic!("part of a form was sent");
+        #[expect(unreachable_code, reason = "it says what the service would answer")]
+        Ok::<Response<Body>, BoxError>(Response::default())
+    });
+    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(below));
+    let whole = Bytes::from(ORDER.to_owned());
+    for pieces in [vec![whole.clone()], vec![whole.slice(..20), whole.slice(20..)], vec![]] {
+        let request = Request::post("https://gateway.example/v2/api/oms/place-order")
+            .body(Breaking(pieces.into()))
+            .unwrap();
+        let error = service.clone().oneshot(request).await.map(drop).unwrap_err();
+        assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent, "{error}");
+    }
+    assert_eq!(ledger.in_doubt(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn k8_what_is_in_the_queue_holds_up_no_shutdown_and_is_looked_for_or_never_leaves() {
+    let rig = Rig::new();
+    rig.between.queue(Duration::from_secs(20), Duration::ZERO);
+    rig.gateway.will([gw504().placed_after(Duration::from_secs(5))]);
+    let (kept, dropped) = (rig.start("a", ORDER), rig.start("b", &order(3)));
+    sleep(Duration::from_secs(1)).await;
+    rig.ledger.shutdown().await;
+    assert_eq!(rig.gateway.posts(), 0);
+    dropped.abort();
+    // Whoever waits all the same is served, and a second shutdown waits for what is in doubt.
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 1));
+    rig.ledger.shutdown().await;
+    assert_eq!(rig.ledger.in_doubt(), 0);
+    assert_eq!(kept.await.unwrap(), Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 1);
+}
