@@ -20,11 +20,15 @@ use crate::{
 };
 
 mod inquiry;
+mod joined;
 mod reads;
 mod recording;
 mod tokens;
 
-pub(crate) use self::tokens::{OwnToken, Tokens};
+pub(crate) use self::{
+    joined::{Joined, Refused},
+    tokens::{OwnToken, Tokens},
+};
 
 /// Starts the account's poller; false if there is nowhere to start it.
 pub(crate) type Starter = Arc<dyn Fn(Arc<Account>) -> bool + Send + Sync>;
@@ -49,7 +53,7 @@ pub(crate) enum Opening {
     /// The first call for this order.
     New(IntentNo),
     /// A call for an order that an earlier one has asked for under the same name.
-    Attached(IntentNo),
+    Attached(IntentNo, Refused),
 }
 
 impl Account {
@@ -99,7 +103,10 @@ impl Account {
             effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
             if let Some((number, earlier)) = name.as_ref().and_then(|name| state.registry.named(name)) {
                 let same = earlier == order;
-                return if same { Ok(Opening::Attached(number)) } else { Err(OrderRefused::IntentMismatch) };
+                return match same {
+                    true => Ok(Opening::Attached(number, state.joined.join(number))),
+                    false => Err(OrderRefused::IntentMismatch),
+                };
             }
             let intent = IntentNo(state.next_intent);
             state.next_intent += 1;
@@ -182,11 +189,15 @@ impl Account {
         self.step(Event::Concluded(intent));
     }
 
-    /// The call through the stack is over; says what has become of the intent.
-    pub(crate) fn conclude(self: &Arc<Self>, intent: IntentNo) -> Verdict {
+    /// The call through the stack is over, with the service's refusal or not; says what has become of the intent.
+    pub(crate) fn conclude(self: &Arc<Self>, intent: IntentNo, is_refused: bool) -> Verdict {
         self.with(|state, now, effects| {
             effects.extend(state.registry.step(now, Event::Concluded(intent)));
-            state.registry.verdict(intent)
+            let verdict = state.registry.verdict(intent);
+            if is_refused && verdict == Verdict::NotPlaced {
+                state.joined.refuse(intent);
+            }
+            verdict
         })
     }
 

@@ -53,6 +53,8 @@ pub enum OrderRefused {
     IntentMismatch,
     /// An earlier call with its intent id is still in doubt, or ended so.
     IntentInDoubt,
+    /// The service has refused the order of the call with its intent id that it had joined.
+    IntentRefused,
     /// The same order, whose caller is gone, is still in doubt; neither call has an intent id.
     TwinInDoubt,
     /// The stack below has no `SendGuardLayer` of the same ledger, without which nothing is known of a send.
@@ -82,6 +84,7 @@ impl fmt::Display for OrderRefused {
             Self::InvalidOrder(_) => "order breaks a rule",
             Self::IntentMismatch => "intent id stands for another order",
             Self::IntentInDoubt => "intent id stands for an order in doubt",
+            Self::IntentRefused => "order of the same intent id was refused",
             Self::TwinInDoubt => "the same order is in doubt already",
             Self::SendGuardMissing => "no send guard below the dedup layer",
             Self::SendByPassed => "time to send the order has passed",

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    account::{Starter, Tokens},
+    account::{Joined, Starter, Tokens},
     event::{Effect, OrderEvent},
     registry::{Purpose, Registry, Wake},
     stamp::IntentNo,
@@ -40,6 +40,7 @@ pub(crate) struct State {
     /// How the poller is started, once somebody has shown the way to the list.
     pub(crate) starter: Option<Starter>,
     pub(crate) tokens: Tokens,
+    pub(crate) joined: Joined,
     poller: Poller,
     /// False when nobody is left who could be told of an order that appears late.
     owned: bool,
@@ -113,6 +114,7 @@ impl Monitor {
             next_read: 0,
             starter: None,
             tokens: Tokens::default(),
+            joined: Joined::default(),
             poller: Poller::Absent,
             owned: true,
             waiting: BTreeMap::new(),

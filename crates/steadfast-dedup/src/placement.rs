@@ -81,9 +81,13 @@ where
                         let (ticket, service) = (&self.ticket, &mut self.service);
                         return Sender { ticket, service, form, intent, run }.place(self.request).await;
                     }
-                    Opening::Attached(number) => {
+                    Opening::Attached(number, refused) => {
                         let deadline = deadline(self.request.extensions());
                         match within(deadline, account.ended(number)).await.unwrap_or(Verdict::Pending) {
+                            // One name has one outcome.
+                            Verdict::NotPlaced if refused.is_certain() => {
+                                return Err(Failure::refused(OrderRefused::IntentRefused).into());
+                            }
                             // It came to nothing and left nothing behind: this call is the first one now.
                             Verdict::NotPlaced => {}
                             verdict => return attached(verdict),
@@ -132,7 +136,7 @@ impl<S> Sender<'_, S> {
             return answer.map(|response| response.map(ResponseBody::service));
         }
         let (mut resent, mut doubted) = (false, false);
-        let mut verdict = account.conclude(self.intent);
+        let mut verdict = account.conclude(self.intent, is_refused(&answer));
         loop {
             verdict = match verdict {
                 Verdict::Pending => {
@@ -140,10 +144,10 @@ impl<S> Sender<'_, S> {
                     self.wait(deadline).await
                 }
                 // What was granted and is not used lapses.
-                Verdict::Resend if !account.halt.permits(self.run) => account.conclude(self.intent),
+                Verdict::Resend if !account.halt.permits(self.run) => account.conclude(self.intent, false),
                 Verdict::Resend => {
                     let next = self.send(spare.clone().with(B::default()), Sending::Again).await;
-                    let verdict = account.conclude(self.intent);
+                    let verdict = account.conclude(self.intent, false);
                     // A resend that placed nothing for certain says nothing of the send before it: unless it was
                     // acknowledged, the question, and the answer to it, stay as they were.
                     if matches!(verdict, Verdict::Acknowledged { .. }) {
@@ -290,6 +294,11 @@ async fn within<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -
 
 fn is_success<RB>(answer: &Answer<RB>) -> bool {
     answer.as_ref().is_ok_and(|response| response.status().is_success())
+}
+
+fn is_refused<RB>(answer: &Answer<RB>) -> bool {
+    let outcome = answer.as_ref().ok().and_then(|response| Outcome::of(response.extensions()));
+    outcome == Some(&Outcome::Rejected)
 }
 
 /// The answer of a call that joined another one.

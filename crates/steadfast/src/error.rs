@@ -148,6 +148,7 @@ impl Error {
         } else if let Some(refusal) = find_cause::<OrderRefused>(&*source) {
             match refusal {
                 OrderRefused::TwinInDoubt | OrderRefused::IntentInDoubt => ErrorKind::InDoubt,
+                OrderRefused::IntentRefused => ErrorKind::Rejected,
                 OrderRefused::SendByPassed
                 | OrderRefused::NotWanted
                 | OrderRefused::NewSession

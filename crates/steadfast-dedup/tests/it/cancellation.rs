@@ -177,10 +177,30 @@ async fn an_empty_intent_id_is_none() {
 #[tokio::test(start_paused = true)]
 async fn an_intent_that_left_nothing_behind_may_run_again_under_its_id() {
     let rig = Rig::new();
+    rig.gateway.will([http(403, "Forbidden")]);
+    assert_eq!(rig.send(with_id(&rig, "a", ORDER, "x")).await, Told::Answer(403));
+    assert_eq!(rig.send(with_id(&rig, "a", ORDER, "x")).await, Told::Placed("o1".into()));
+    rig.audit();
+}
+
+/// A caller who was told that its order is refused would find it placed by the one that had joined it.
+#[tokio::test(start_paused = true)]
+async fn whoever_has_joined_an_intent_is_refused_with_it_and_sends_nothing() {
+    let rig = Rig::new();
     rig.gateway.will([http(403, "Forbidden").answered_after(s(1))]);
-    let (a, b) =
-        tokio::join!(rig.send(with_id(&rig, "a", ORDER, "x")), rig.send(with_id(&rig, "a", ORDER, "x")));
-    assert_eq!((a, b), (Told::Answer(403), Told::Placed("o1".into())));
+    let call = || rig.send(with_id(&rig, "a", ORDER, "x"));
+    let (a, b, c) = tokio::join!(call(), call(), call());
+    let refused = Told::NotSent("order of the same intent id was refused".into());
+    assert_eq!((a, b, c), (Told::Answer(403), refused.clone(), refused));
+    assert_eq!(rig.gateway.posts(), 1);
+    // After a lost answer and a proved absence, too, a refusal of the resend leaves them in doubt together.
+    rig.gateway.will([gw504(), http(400, "Bad request")]);
+    let call = || rig.send(with_id(&rig, "b", &ORDER.replace("qty=10", "qty=3"), "y"));
+    let (a, b) = tokio::join!(call(), call());
+    assert!(
+        matches!((&a, &b), (Told::Unresolved(one, ..), Told::Unresolved(two, ..)) if one == two),
+        "{a:?} {b:?}"
+    );
     rig.audit();
 }
 
