@@ -65,7 +65,7 @@ pub(crate) async fn serve_tls(sandbox: &Sandbox) -> (String, String) {
 }
 
 /// A server that accepts, writes this, and notes all that it is sent.
-async fn answering(answer: &'static str) -> (String, Arc<Mutex<Vec<u8>>>) {
+pub(crate) async fn answering(answer: &'static str) -> (String, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let heard = Arc::<Mutex<Vec<u8>>>::default();
