@@ -104,7 +104,7 @@ impl Shared {
         let uncounted = again && steadfast_spec::Planted::RepeatsUncounted.is_on();
         let authority = if uncounted { "nowhere" } else { authority_of(request) };
         let keys = self.keys(authority, account, extensions.beside());
-        let route = Routes::or_shown(extensions.get(), request.method(), request.uri());
+        let route = Routes::or_shown(extensions.stamp(), request.method(), request.uri());
         let lane = extensions.beside::<Lane>().copied().unwrap_or(route.lane);
         let watched = self.limiter.watch(zones, keys, route.endpoint, request.uri().path());
         let mut acquire = self.limiter.acquire_watched(zones, keys, lane, watched);
@@ -146,11 +146,11 @@ static UNNAMED: LazyLock<ext::Account> = LazyLock::new(ext::Account::default);
 
 /// The instant by which a request must have left.
 fn send_by(extensions: Stamped<'_>) -> Option<Instant> {
-    let send_by = extensions.get::<ext::SendBy>().map(|send_by| send_by.0);
+    let send_by = extensions.stamp::<ext::SendBy>().map(|send_by| send_by.0);
     // What leaves at the instant by which it must be answered is too late.
     let before =
         |deadline: &ext::Deadline| deadline.0.checked_sub(Duration::from_nanos(1)).unwrap_or(deadline.0);
-    let earliest = match (send_by, extensions.get().map(before)) {
+    let earliest = match (send_by, extensions.stamp().map(before)) {
         (Some(send_by), Some(deadline)) => Some(send_by.min(deadline)),
         (send_by, deadline) => send_by.or(deadline),
     };

@@ -159,13 +159,13 @@ where
         #[cfg(planted)]
         let now = self.asked.take().filter(|_| Planted::QueueTimeCounted.is_on()).unwrap_or(now);
         let extensions = Stamped::of(request.extensions());
-        let deadline = extensions.get::<ext::Deadline>().map(|deadline| Instant::from_std(deadline.0));
+        let deadline = extensions.stamp::<ext::Deadline>().map(|deadline| Instant::from_std(deadline.0));
         let until = now.checked_add(self.settings.timeout).unwrap_or_else(|| now + FOREVER);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         // The transport never polls a body that has nothing to give, so its stamp stays blank although it left.
-        let stamp = extensions.get().filter(|_| !request.body().is_end_stream());
+        let stamp = extensions.stamp().filter(|_| !request.body().is_end_stream());
         ResponseFuture {
-            endpoint: Routes::or_shown(extensions.get(), request.method(), request.uri()).endpoint,
+            endpoint: Routes::or_shown(extensions.stamp(), request.method(), request.uri()).endpoint,
             stamp: stamp.cloned(),
             until,
             after: until.saturating_duration_since(now),

@@ -130,7 +130,7 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::Classify.pass(request.extensions_mut());
         let extensions = Stamped::of(request.extensions());
-        let endpoint = Routes::or_shown(extensions.get(), request.method(), request.uri()).endpoint;
+        let endpoint = Routes::or_shown(extensions.stamp(), request.method(), request.uri()).endpoint;
         let span = span::of_send(endpoint, &request, extensions);
         let inner = span.in_scope(|| self.inner.call(request));
         ResponseFuture { state: State::Sending { inner }, endpoint, span }

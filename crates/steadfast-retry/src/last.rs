@@ -23,7 +23,7 @@ impl Last {
             Ok(response) => {
                 let status = response.status();
                 let extensions = Stamped::of(response.extensions());
-                let outcome = extensions.get().cloned().unwrap_or_else(|| outcome_of_status(class, status));
+                let outcome = extensions.stamp().cloned().unwrap_or_else(|| outcome_of_status(class, status));
                 Self {
                     seen: Seen {
                         ending: Ending::of(&outcome, Some(status), false),

@@ -15,7 +15,7 @@ use crate::{ResendCount, Sends};
 /// reason there is no `url.full`, which the conventions ask for.
 pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>, extensions: Stamped<'_>) -> Span {
     let (method, uri) = (request.method().as_str(), request.uri());
-    let sends = extensions.get::<Sends>();
+    let sends = extensions.stamp::<Sends>();
     // Looked for only if somebody looks at the span.
     let template = || sends.map_or_else(|| shown_template(uri), Sends::template);
     let span = tracing::info_span!(

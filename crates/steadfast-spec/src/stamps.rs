@@ -34,7 +34,7 @@ pub trait Stamp: Field {
     /// The stamp of a request or an answer with these extensions.
     #[must_use]
     fn of(extensions: &Extensions) -> Option<&Self> {
-        Stamped::of(extensions).get()
+        Stamped::of(extensions).stamp()
     }
 
     /// Sets it; there is at most one.
@@ -76,8 +76,8 @@ impl<T: Field> Stamp for T {}
 /// answer.insert(Lane::Bulk);
 ///
 /// let stamped = Stamped::of(&answer);
-/// assert_eq!(stamped.get(), Some(&TokenGeneration(1)));
-/// assert_eq!(stamped.get::<Outcome>(), None);
+/// assert_eq!(stamped.stamp(), Some(&TokenGeneration(1)));
+/// assert_eq!(stamped.stamp::<Outcome>(), None);
 /// assert_eq!(stamped.beside(), Some(&Lane::Bulk));
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ impl<'a> Stamped<'a> {
 
     /// A stamp, as [`Stamp::of`] reads it.
     #[must_use]
-    pub fn get<T: Stamp>(&self) -> Option<&'a T> {
+    pub fn stamp<T: Stamp>(&self) -> Option<&'a T> {
         self.beside().or_else(|| self.stamps?.get())
     }
 

@@ -97,7 +97,7 @@ impl DeadlineLayer {
         // A duration beyond what an instant can hold is no deadline.
         let stamped = Stamped::of(extensions);
         let (answered, left) =
-            (stamped.get::<ext::Deadline>().is_some(), stamped.get::<ext::SendBy>().is_some());
+            (stamped.stamp::<ext::Deadline>().is_some(), stamped.stamp::<ext::SendBy>().is_some());
         if !answered && let Some(deadline) = now.checked_add(self.deadline) {
             ext::Deadline(deadline).put(extensions);
         }

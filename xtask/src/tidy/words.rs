@@ -31,13 +31,14 @@ pub(super) fn stamps_among_extensions(files: &Repository) -> Vec<Finding> {
     const STAMPS: [&str; 8] =
         ["Deadline", "Outcome", "Route", "SendBy", "SendStamp", "Sends", "Ticket", "TokenGeneration"];
     lines(files, "a stamp read as an extension", |line| {
-        ["get::<", "get_mut::<", "remove::<"].into_iter().flat_map(|ask| line.split(ask).skip(1)).any(
-            |asked| {
+        ["get::<", "get_mut::<", "remove::<", "beside::<"]
+            .into_iter()
+            .flat_map(|ask| line.split(ask).skip(1))
+            .any(|asked| {
                 let name =
                     asked.split('>').next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
                 STAMPS.contains(&name)
-            },
-        )
+            })
     })
 }
 
@@ -93,8 +94,12 @@ mod tests {
 
     #[test]
     fn a_stamp_read_as_an_extension_is_found() {
-        for ask in ["get::<ext::Deadline>", "get_mut::<Outcome>", "remove::<steadfast_spec::ext::SendStamp>"]
-        {
+        for ask in [
+            "get::<ext::Deadline>",
+            "get_mut::<Outcome>",
+            "remove::<steadfast_spec::ext::SendStamp>",
+            "beside::<SendBy>",
+        ] {
             let found = stamps_among_extensions(&repository(&format!("let a = b.{ask}();")));
             assert_eq!(shown(found), ["crates/one/src/lib.rs:1: a stamp read as an extension"], "{ask}");
         }

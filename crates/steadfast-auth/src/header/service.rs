@@ -39,7 +39,7 @@ impl Shared {
     fn attach<B>(&self, request: &mut Request<B>) -> Result<Option<TokenGeneration>, RefusedHeader> {
         let own = request.headers().contains_key(AUTHORIZATION);
         let extensions = Stamped::of(request.extensions());
-        let kind = Routes::or_shown(extensions.get(), request.method(), request.uri()).auth;
+        let kind = Routes::or_shown(extensions.stamp(), request.method(), request.uri()).auth;
         if Planted::OldHeaderAgain.is_on() && own && extensions.beside::<HeadOfLane>().is_some() {
             return Ok(None);
         }

@@ -43,7 +43,7 @@ where
         Place::Refresh.pass(request.extensions_mut());
         let extensions = Stamped::of(request.extensions());
         let own = extensions.beside::<OwnAuthorization>().is_some();
-        let route = Routes::or_shown(extensions.get(), request.method(), request.uri());
+        let route = Routes::or_shown(extensions.stamp(), request.method(), request.uri());
         let needs_token = !own && route.auth == AuthKind::Full;
         let limit = if needs_token { limit(extensions) } else { None };
         ResponseFuture::new(self.inner.clone(), self.source.clone(), request, needs_token, limit)
@@ -52,7 +52,7 @@ where
 
 /// Until when a request may wait.
 fn limit(extensions: Stamped<'_>) -> Option<Instant> {
-    let send_by = extensions.get::<SendBy>().map(|by| by.0);
-    let deadline = extensions.get::<Deadline>().map(|by| by.0);
+    let send_by = extensions.stamp::<SendBy>().map(|by| by.0);
+    let deadline = extensions.stamp::<Deadline>().map(|by| by.0);
     send_by.into_iter().chain(deadline).min().map(Instant::from_std)
 }
