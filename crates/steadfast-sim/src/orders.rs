@@ -98,8 +98,8 @@ pub struct Args {
     /// What lies between the client and the gateway.
     #[arg(long, value_enum, default_value_t = Medium::Direct)]
     pub wire: Medium,
-    /// Leaves the lists, and what the specification leaves open, as plain as can be, and spares what is sent again:
-    /// then every order must be resolved.
+    /// Leaves the lists, and what the specification leaves open, as plain as can be, and spares what is sent again, and
+    /// cancels, whose storms of 429s hold back every look: then every order must be resolved.
     #[arg(long, conflicts_with = "unbounded")]
     pub plain: bool,
     /// Kills the process once in each session, and lets another one go on with its journal.
@@ -176,12 +176,14 @@ const UNBOUNDED: Duration = Duration::from_secs(600);
 const WATCH_INTERVAL: Duration = Duration::from_secs(1_800);
 const SPARE: Duration = Duration::from_secs(120);
 
-/// The sites at which lists fail or are written in other words, and sessions and callers end early.
-const OPEN_QUESTIONS: [&str; 10] = [
+/// The sites at which lists fail or are written in other words, sessions and callers end early, and refusals of others hold back
+/// every look.
+const OPEN_QUESTIONS: [&str; 11] = [
     "day",
     "orders.interval",
     "swarm.reads",
     "swarm.refused-share",
+    "swarm.cancels",
     "list.form",
     "list.scope",
     "list.order",

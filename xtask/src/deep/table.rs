@@ -86,7 +86,7 @@ pub(crate) const TABLE: &[Deep] = &[
         ]),
         20,
     ),
-    // Its seeds are fixed: about one in 4,000 others leaves an order open while quotas hold back the reads that look for it.
+    // Its seeds are fixed: about one in 10,000 others is judged too strictly where orders of one key keep getting lost.
     Deep::new(
         "plain",
         "orders that all must be resolved",
