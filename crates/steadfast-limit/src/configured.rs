@@ -90,3 +90,38 @@ impl fmt::Display for Profile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preset(zone: Zone) -> ZoneSettings {
+        ZoneLimiter::preset().settings().into_iter().find(|settings| settings.zone == zone).unwrap()
+    }
+
+    #[test]
+    fn the_preset_leaves_cancels_a_reserve_in_shared_zones_and_none_in_those_of_orders_alone() {
+        let ceilings = |zone| -> Vec<_> {
+            preset(zone).windows.iter().map(|window| (window.limit, window.ceilings)).collect()
+        };
+        // Cancels, verification, orders, reads, polls.
+        assert_eq!(ceilings(Zone::GENERAL), [(10, [10, 9, 9, 8, 8]), (400, [400, 390, 390, 380, 380])]);
+        assert_eq!(ceilings(Zone::PLACE_ORDER), [(10, [10; LANES])]);
+    }
+
+    #[test]
+    fn a_zone_says_its_windows_whom_it_counts_and_its_lanes_where_they_differ() {
+        let place = preset(Zone::PLACE_ORDER);
+        assert_eq!(place.to_string(), "10 in 1s per auth_token; adaptive, bursts of 1 at worst");
+        let late = ZoneSettings { settle: Duration::from_millis(50), ..place };
+        assert!(late.to_string().ends_with("; counted up to 50ms late"), "{late}");
+        let general = preset(Zone::GENERAL).to_string();
+        assert!(
+            general.starts_with("10 in 1s, 400 in 60s per auth_token; universal; critical 10/400, "),
+            "{general}"
+        );
+        assert!(general.ends_with("bulk 8/380"), "{general}");
+        assert_eq!(Profile::Paced { burst: std::num::NonZero::<u32>::MIN }.to_string(), "paced, bursts of 1");
+        assert_eq!(Profile::WindowLog.to_string(), "window log");
+    }
+}

@@ -80,3 +80,27 @@ impl fmt::Display for Refusal {
 }
 
 impl Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_why_and_names_the_zone_that_refused_if_one_did() {
+        let (zone, lane) = (Zone::GENERAL, Lane::Bulk);
+        let late = |seconds| Refusal::WouldMissDeadline { zone, earliest: Duration::from_secs(seconds) };
+        for (refusal, says, of) in [
+            (late(0), "deadline of the request passed", Some(zone)),
+            (late(7), "in 7s at the earliest", Some(zone)),
+            (Refusal::QueueFull { zone, lane }, "queue of lane bulk in zone general is full", Some(zone)),
+            (Refusal::TooManyKeys { zone }, "no room for another key in zone general", Some(zone)),
+            (Refusal::UnknownZone(zone), "zone general is not configured", Some(zone)),
+            (Refusal::NotReadyInTime, "before its transport was ready", None),
+            (Refusal::NoZone, "falls under no zone", None),
+            (Refusal::TooManyZones { most: 4 }, "more than 4 zones", None),
+        ] {
+            assert!(refusal.to_string().contains(says), "{refusal}");
+            assert_eq!(refusal.zone(), of, "{refusal}");
+        }
+    }
+}
