@@ -44,7 +44,7 @@ use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter};
 ///
 /// # Cost
 ///
-/// About 3,100 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+/// About 2,700 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///

@@ -74,7 +74,7 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// # Cost
 ///
-/// About 800 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+/// About 590 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///

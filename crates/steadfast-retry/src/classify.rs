@@ -74,7 +74,7 @@ use crate::{
 ///
 /// # Cost
 ///
-/// About 1,500 instructions and three allocations, those of the answer's stamps, for a call that goes
+/// About 1,400 instructions and three allocations, those of the answer's stamps, for a call that goes
 /// well (`cargo xtask bench overhead`).
 ///
 /// # Cancellation

@@ -13,7 +13,7 @@
 //!
 //! # Cost
 //!
-//! About 400 instructions and no allocation beside the entry that all stamps share for a call that goes
+//! About 260 instructions and no allocation beside the entry that all stamps share for a call that goes
 //! well (`cargo xtask bench overhead`).
 //!
 //! # Cancellation

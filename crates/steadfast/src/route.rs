@@ -11,7 +11,7 @@
 //!
 //! # Cost
 //!
-//! About 700 instructions and no allocation beside the entry that all stamps share for a call that goes
+//! About 600 instructions and no allocation beside the entry that all stamps share for a call that goes
 //! well (`cargo xtask bench overhead`).
 //!
 //! # Cancellation

@@ -86,7 +86,7 @@ pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<CallFailure>, (), (), 
 ///
 /// # Cost
 ///
-/// About 650 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+/// About 630 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///

@@ -60,7 +60,7 @@ use crate::{AuthHeader, TokenSource, destination::Only};
 ///
 /// # Cost
 ///
-/// About 2,600 instructions and five allocations for a call that goes well (`cargo xtask bench overhead`): two for the
+/// About 2,000 instructions and five allocations for a call that goes well (`cargo xtask bench overhead`): two for the
 /// header's map, and three for the answer's stamps, which the layers around it share.
 ///
 /// # Cancellation

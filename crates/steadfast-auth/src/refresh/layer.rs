@@ -59,7 +59,7 @@ use crate::{Refresh, TokenSource};
 ///
 /// # Cost
 ///
-/// About 1,200 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+/// About 960 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///
