@@ -123,7 +123,7 @@ fn lines(asked: &Asked, network: Network, rival: Rival, sum: &Sum) {
     tell(sum.seconds, "s until all are placed");
     tell(sum.quota, "% of the quota");
     if let Some(wait) = share(&sum.waits, 0.99) {
-        tell(wait, "s a cancel waits, p99");
+        tell(wait, "seconds until a cancel leaves, p99");
     }
 }
 
