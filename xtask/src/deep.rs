@@ -54,6 +54,11 @@ impl Deep {
         row
     }
 
+    /// True if a bug can be planted in what the stage runs.
+    pub(crate) fn takes_bugs(&self) -> bool {
+        matches!(self.what, What::Simulation(_) | What::Tests(_))
+    }
+
     /// Runs the stage over a build in which this bug is planted, and keeps what it measured.
     pub(crate) fn run_with(&self, bug: &str, workspace: &Workspace, figures: &mut Figures) -> Row {
         let row = stage::row(self.name, || {

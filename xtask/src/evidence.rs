@@ -95,12 +95,16 @@ impl Asked {
             self.planted.is_none() || !wanted.is_empty(),
             "the row is read from files: no bug changes it"
         );
-        let stages = deep::all().filter(|stage| wanted.contains(stage.key));
+        let stages: Vec<_> = deep::all().filter(|stage| wanted.contains(stage.key)).collect();
+        ensure!(
+            self.planted.is_none() || stages.iter().all(|stage| stage.takes_bugs()),
+            "the row's stages run neither tests nor the simulator: no bug can be planted there"
+        );
         let run = |stage: &Deep| match &self.planted {
             Some(bug) => stage.run_with(bug, &workspace, &mut figures),
             None => stage.run(&workspace, &mut figures),
         };
-        let summary = Summary { rows: stages.map(run).collect() };
+        let summary = Summary { rows: stages.into_iter().map(run).collect() };
         console::say(format_args!("\n{summary}"));
         let judged = judge_all(&rows, &workspace, &figures)?;
         if self.json {

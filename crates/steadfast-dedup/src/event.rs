@@ -89,7 +89,9 @@ pub enum Event {
         /// The session that it is sent in.
         session: Session,
     },
-    /// The read, which has not left, is given up for one that cannot wait.
+    /// What was sent of the read brought no list; it may be sent again.
+    ReadTurnedAway(ReadNo),
+    /// The read, which waits to leave, is given up for one that cannot wait.
     ReadWithdrawn(ReadNo),
     /// The read is over.
     ReadEnded {

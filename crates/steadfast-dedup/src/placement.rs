@@ -19,6 +19,7 @@ use crate::{
     halt::Run,
     poller::{Template, starter},
     resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
+    send_guard::outcome_of_order,
     stamp::IntentNo,
     ticket::{AnySession, Ticket},
 };
@@ -297,8 +298,7 @@ fn is_success<RB>(answer: &Answer<RB>) -> bool {
 }
 
 fn is_refused<RB>(answer: &Answer<RB>) -> bool {
-    let outcome = answer.as_ref().ok().and_then(|response| Outcome::of(response.extensions()));
-    outcome == Some(&Outcome::Rejected)
+    answer.as_ref().is_ok_and(|response| outcome_of_order(response) == Outcome::Rejected)
 }
 
 /// The answer of a call that joined another one.

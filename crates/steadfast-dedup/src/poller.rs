@@ -56,7 +56,7 @@ impl Template {
         &self,
         account: &Arc<Account>,
         read: ReadNo,
-        purpose: Purpose,
+        lane: Lane,
         own: Option<OwnToken>,
     ) -> Request<B> {
         let mut request = Request::new(B::default());
@@ -73,10 +73,7 @@ impl Template {
         }
         let extensions = request.extensions_mut();
         self.route.clone().put(extensions);
-        extensions.insert(match purpose {
-            Purpose::Baseline | Purpose::Verification | Purpose::OwnSession => Lane::Verification,
-            Purpose::Watch => Lane::Bulk,
-        });
+        extensions.insert(lane);
         extensions.insert(account.name().clone());
         let ticket = Ticket { account: account.clone(), purpose: TicketFor::Read(read) };
         ext::Ticket::new(Arc::new(ticket)).put(extensions);
@@ -138,13 +135,13 @@ impl<S> Poller<S> {
         RB::Error: Into<BoxError>,
     {
         let account = self.account.clone();
-        let (number, own) = account.open_read(purpose);
+        let (number, lane, own) = account.open_read(purpose);
         let read = OpenRead { account: &account, read: number, purpose, ended: false };
         let session = own.as_ref().map(|own| own.session);
-        let request = self.template.request(&account, number, purpose, own);
+        let request = self.template.request(&account, number, lane, own);
         // The stack has its own timeouts; this one keeps a stack without any from ending all reads.
         let fetch = account.within(account.settings.gateway_timeout, self.fetch(request, session));
-        if purpose != Purpose::Watch {
+        if lane != Lane::Bulk {
             return read.end(fetch.await.unwrap_or(Err(ReadFault::Failed)));
         }
         // It waits in the slowest lane, for a minute's end if need be, and there is one read at a time.

@@ -210,45 +210,37 @@ impl Registry {
     fn day_end(&self) -> Option<Duration> {
         let look =
             self.day_ends.filter(|_| !self.watches.is_empty())?.saturating_sub(schedule::BEFORE_DAY_END);
-        let missing = self.last_read.is_none_or(|last| last < look);
+        let missing = self.pace.shared.is_none_or(|last| last < look);
         missing.then_some(look)
     }
 
-    /// What a look that could wait is for: while somebody waits for the list, it is his, and comes as fast.
-    fn watch_as(&self) -> Purpose {
-        if steadfast_spec::Planted::SlowLookFirst.is_on() {
-            Purpose::Watch
-        } else if self.doubts().next().is_some() {
-            Purpose::Verification
-        } else if self.awaits_baseline() {
-            Purpose::Baseline
-        } else {
-            Purpose::Watch
-        }
+    /// True for a look that nobody waits for.
+    pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
+        let awaited = self.awaits_baseline() || self.doubts().next().is_some();
+        purpose == Purpose::Watch && (!awaited || steadfast_spec::Planted::SlowLookFirst.is_on())
     }
 
-    /// True for a look that waits to leave, and behind which somebody has come who cannot wait.
+    /// True for a look that could wait when it was begun, waits to leave, and has somebody behind it who cannot.
     pub(crate) fn is_overtaken(&self, read: ReadNo) -> bool {
-        let waits = |read: &Read| read.purpose == Purpose::Watch && read.started.is_none();
-        self.reads.get(&read).is_some_and(waits) && self.watch_as() != Purpose::Watch
+        let waits = |read: &Read| read.can_wait && !read.on_wire;
+        self.reads.get(&read).is_some_and(waits) && !self.can_wait(Purpose::Watch)
     }
 
     /// What to do next, and when.
     #[must_use]
     pub fn next_wake(&self) -> Option<Wake> {
-        let look = self.watch_as();
         let urgent = self.awaits_baseline().then_some((self.now, Purpose::Baseline));
-        let last = self.last_look.then_some((self.now, look));
+        let last = self.last_look.then_some((self.now, Purpose::Watch));
         let verify = self.doubts().map(|doubt| {
-            let due = schedule::next_verification(doubt.since, self.last_read, self.settings.lateness);
+            let due = schedule::next_verification(doubt.since, self.pace.last, self.settings.lateness);
             (due, Purpose::Verification)
         });
-        let watch = self.watches.values().map(|&since| (schedule::next_watch(since, self.last_read), look));
-        let day_end = self.day_end().map(|due| (due, look));
-        let read = urgent.into_iter().chain(last).chain(verify).chain(watch).chain(day_end).min();
+        let watches = self.watches.values().map(|&since| schedule::next_watch(since, self.pace.shared));
+        let watch = watches.chain(self.day_end()).map(|due| (due, Purpose::Watch));
+        let read = urgent.into_iter().chain(last).chain(verify).chain(watch).min();
         let spaced = read.map(|(due, purpose)| {
             let spacing = self.settings.read_spacing;
-            let earliest = self.last_paced.map_or(due, |last| last.saturating_add(spacing));
+            let earliest = self.pace.spaced.map_or(due, |last| last.saturating_add(spacing));
             (due.max(earliest), purpose)
         });
         let tick = self.doubts().map(|doubt| doubt.until).min();
@@ -282,6 +274,20 @@ mod tests {
             assert!(registry.is_new(session), "its list is on the way");
             step(&mut registry, Event::ReadEnded { read: ReadNo(1), list });
             assert!(!registry.is_new(session), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_a_session_that_is_over_is_no_look_for_what_may_appear_late() {
+        for (purpose, next) in [(Purpose::OwnSession, 30), (Purpose::Verification, 60)] {
+            let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
+            registry.watches.insert(IntentNo(1), Duration::ZERO);
+            let (at, read) = (Duration::from_secs(29), ReadNo(1));
+            registry.step(at, Event::ReadOpened { read, purpose });
+            registry.step(at * 2, Event::ReadStarted { read, session: Session::default() });
+            registry.step(at * 2, Event::ReadEnded { read, list: Ok(Vec::new()) });
+            let due = Duration::from_secs(next).max(at * 2 + registry.settings.read_spacing);
+            assert_eq!(registry.next_wake(), Some(Wake::Read(due, Purpose::Watch)), "{purpose:?}");
         }
     }
 }

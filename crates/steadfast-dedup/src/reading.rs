@@ -16,23 +16,39 @@ use crate::{
 
 impl Registry {
     pub(crate) fn open_read(&mut self, read: ReadNo, purpose: Purpose) {
-        self.reads.insert(read, Read { purpose, epoch: self.epoch, started: None });
+        let (epoch, before, can_wait) = (self.epoch, self.pace, self.can_wait(purpose));
+        self.reads.insert(read, Read { purpose, epoch, started: None, can_wait, on_wire: false, before });
         self.pace(purpose);
+    }
+
+    // What it came back from, or waits for, it waits for in the lane that it went in.
+    pub(crate) fn turn_away(&mut self, read: ReadNo) {
+        if let Some(read) = self.reads.get_mut(&read) {
+            read.on_wire = false;
+        }
+    }
+
+    // Nothing has left, so the next read keeps its distance from the one before.
+    pub(crate) fn withdraw_read(&mut self, read: ReadNo) {
+        if let Some(read) = self.reads.remove(&read).filter(|read| read.started.is_none()) {
+            self.pace = read.before;
+        }
     }
 
     pub(crate) fn start_read(&mut self, number: ReadNo, session: Session) {
         let (seq, session) = (self.tick(), self.scoped(session));
-        if self.reads.get(&number).is_none_or(|read| read.purpose != Purpose::OwnSession) {
+        let at = self.now;
+        // Nobody waits for one that is over, whoever sends it late.
+        let Some(read) = self.reads.get_mut(&number) else { return };
+        // The answer belongs to the last send.
+        read.started = Some(ReadStart { seq, at, session });
+        read.on_wire = true;
+        let purpose = read.purpose;
+        if purpose != Purpose::OwnSession {
             self.session = Some(session);
         }
         self.book.session_mut(session).asked = true;
-        let at = self.now;
-        if let Some(read) = self.reads.get_mut(&number) {
-            // The answer belongs to the last send.
-            read.started = Some(ReadStart { seq, at, session });
-            let purpose = read.purpose;
-            self.pace(purpose);
-        }
+        self.pace(purpose);
     }
 
     pub(crate) fn meet(&mut self, session: Session) {
@@ -51,10 +67,13 @@ impl Registry {
     }
 
     fn pace(&mut self, purpose: Purpose) {
-        self.last_read = Some(self.now);
+        self.pace.last = Some(self.now);
+        if purpose != Purpose::OwnSession {
+            self.pace.shared = Some(self.now);
+        }
         // The baseline is read once for all; it must not hold up the search for an order.
         if purpose != Purpose::Baseline {
-            self.last_paced = Some(self.now);
+            self.pace.spaced = Some(self.now);
         }
     }
 
@@ -84,7 +103,7 @@ impl Registry {
             // that one keeps its distance, whatever it is for.
             None => {
                 self.tried = self.tick();
-                self.last_paced = Some(self.now);
+                self.pace.spaced = Some(self.now);
             }
         }
         if let Snapshot::Wanted(since) = self.snapshot

@@ -43,10 +43,7 @@ pub struct Registry {
     /// Attempts in doubt that are not settled, by the instant at which they will be.
     pub(crate) unsettled: BTreeSet<(Duration, AttemptNo)>,
     pub(crate) reads: BTreeMap<ReadNo, Read>,
-    /// The latest read, which serves everybody.
-    pub(crate) last_read: Option<Duration>,
-    /// The latest one that counts towards the pace.
-    pub(crate) last_paced: Option<Duration>,
+    pub(crate) pace: Pace,
     pub(crate) watches: BTreeMap<IntentNo, Duration>,
     pub(crate) finished: VecDeque<IntentNo>,
     pub(crate) session: Option<Session>,
@@ -91,6 +88,23 @@ pub(crate) struct Read {
     pub(crate) purpose: Purpose,
     pub(crate) epoch: Epoch,
     pub(crate) started: Option<ReadStart>,
+    /// It goes in the slowest lane.
+    pub(crate) can_wait: bool,
+    /// It has left, and no refusal has come back that it is sent again after.
+    pub(crate) on_wire: bool,
+    /// How the reads before it were paced.
+    pub(crate) before: Pace,
+}
+
+/// When the list was read, which the next read keeps its distance from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// By whatever read.
+    pub(crate) last: Option<Duration>,
+    /// By one that may hold the orders of any session, as watches look for them.
+    pub(crate) shared: Option<Duration>,
+    /// By one that the next one keeps its distance from.
+    pub(crate) spaced: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -159,8 +173,7 @@ impl Registry {
             book: Book::default(),
             unsettled: BTreeSet::new(),
             reads: BTreeMap::new(),
-            last_read: None,
-            last_paced: None,
+            pace: Pace::default(),
             watches: BTreeMap::new(),
             finished: VecDeque::new(),
             session: None,
@@ -204,7 +217,8 @@ impl Registry {
             Event::SessionKept(session) => drop(self.readable.insert(self.scoped(session))),
             Event::SessionLost(session) => self.lose(session, &mut out),
             Event::ReadStarted { read, session } => self.start_read(read, session),
-            Event::ReadWithdrawn(read) => drop(self.reads.remove(&read)),
+            Event::ReadTurnedAway(read) => self.turn_away(read),
+            Event::ReadWithdrawn(read) => self.withdraw_read(read),
             Event::ReadEnded { read, list } => self.end_read(read, list, &mut out),
         }
         self.tally.take(&out);

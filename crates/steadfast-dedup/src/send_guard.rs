@@ -27,7 +27,7 @@ use crate::{
     halt::Halt,
     journal::{Durable, JournalError, session_of},
     ledger::Ledger,
-    stamp::{AttemptNo, Session},
+    stamp::{AttemptNo, ReadNo, Session},
     ticket::{AnySession, Kind, Ticket, TicketFor},
 };
 
@@ -159,7 +159,7 @@ where
         let session =
             self.salt.filter(|_| !own && kind == Kind::List).map(|salt| session_of(&salt, request.headers()));
         let entered = if own { enter(&request) } else { Ok(Entered::default()) };
-        let Entered { order, durable } = match entered {
+        let Entered { order, durable, read } = match entered {
             Ok(entered) => entered,
             Err(refusal) => {
                 // What was polled ready is not called, and may hold a slot for the call: an unreserved clone takes its place.
@@ -186,7 +186,7 @@ where
                 State::Writing { durable: timeout(PATIENCE, durable), ready: Some((service, request)) }
             }
         };
-        SendGuardFuture { state, open, session }
+        SendGuardFuture { state, open, read, session }
     }
 }
 
@@ -197,6 +197,23 @@ struct Entered {
     order: Option<SealedOrder>,
     /// When it may go down, if somebody writes that down.
     durable: Option<Durable>,
+    /// The ledger's own read, if it is one.
+    read: Option<OpenRead>,
+}
+
+/// A send of the ledger's own read; dropped, it brought no list.
+struct OpenRead {
+    account: Arc<Account>,
+    read: ReadNo,
+    answered: bool,
+}
+
+impl Drop for OpenRead {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.account.turn_away_read(self.read);
+        }
+    }
 }
 
 /// Writes down what is about to be sent.
@@ -208,7 +225,8 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
         TicketFor::Read(read) => {
             // Transports do not poll empty bodies, so a read starts here: too early is the safe side.
             ticket.account.start_read(*read, session);
-            Ok(Entered::default())
+            let read = Some(OpenRead { account: ticket.account.clone(), read: *read, answered: false });
+            Ok(Entered { read, ..Entered::default() })
         }
         // Asked again when the body is polled; here it saves the journal a record.
         TicketFor::Order { run, .. } if !ticket.account.halt.permits(*run) => Err(OrderRefused::Halted),
@@ -223,7 +241,7 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
             let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
             let send_by = ext::SendBy::of(extensions).map(|send_by| Instant::from_std(send_by.0));
             let order = Some(SealedOrder { account: ticket.account.clone(), attempt, send_by, run: *run });
-            Ok(Entered { order, durable })
+            Ok(Entered { order, durable, read: None })
         }
     }
 }
@@ -237,6 +255,7 @@ pin_project! {
         #[pin]
         state: State<S, GuardedBody<B>, S::Future>,
         open: Option<OpenAttempt>,
+        read: Option<OpenRead>,
         // What a caller's own list is told to be of.
         session: Option<Session>,
     }
@@ -257,7 +276,7 @@ where
     S: Service<Request<GuardedBody<B>>>,
 {
     fn new(state: State<S, GuardedBody<B>, S::Future>) -> Self {
-        Self { state, open: None, session: None }
+        Self { state, open: None, read: None, session: None }
     }
 }
 
@@ -294,6 +313,9 @@ where
                 StateProj::Sending { response } => break ready!(response.poll(cx)).map_err(Into::into),
             }
         };
+        if let Some(mut read) = this.read.take() {
+            read.answered = answer.as_ref().is_ok_and(|response| response.status().is_success());
+        }
         Poll::Ready(match (this.open.take(), answer) {
             (Some(open), answer) => open.close(answer),
             (None, Ok(mut response)) => {
@@ -307,6 +329,12 @@ where
             (None, Err(error)) => Err(error),
         })
     }
+}
+
+/// What the answer to an order proves; where nobody has classified it, its status must do.
+pub(crate) fn outcome_of_order<RB>(response: &Response<RB>) -> Outcome {
+    let outcome = Outcome::of(response.extensions()).cloned();
+    outcome.unwrap_or_else(|| outcome_of_status(Class::VerifyFirst, response.status()))
 }
 
 /// Why an order does not go down.
@@ -340,9 +368,7 @@ impl OpenAttempt {
         self.closed = true;
         match answer {
             Ok(response) => {
-                let status = response.status();
-                let outcome = Outcome::of(response.extensions()).cloned();
-                let outcome = outcome.unwrap_or_else(|| outcome_of_status(Class::VerifyFirst, status));
+                let (status, outcome) = (response.status(), outcome_of_order(&response));
                 // Only a 200 bears the mark: every other status is judged by itself.
                 let denied = response.extensions().get::<ext::ErrorEnvelope>().is_some();
                 let answer = if denied { Answer::Denied } else { Answer::Status(status.as_u16()) };

@@ -84,13 +84,17 @@ impl Acquire {
             let (decision, events) = limiter.hand_off().poll(place, &ask, cx.waker(), limiter.nanos(now));
             // Owned from here on, whatever an observer does.
             let decision = match decision {
-                Decision::Granted(grant) => Ok(Ok((Permit::new(limiter.clone(), grant), now))),
+                Decision::Granted(grant) => Ok(Ok(Permit::new(limiter.clone(), grant))),
                 Decision::Refused(refusal) => Ok(Err(refusal)),
                 Decision::Queued { alarm, .. } => Err(alarm),
             };
             limiter.report_all(&events);
             let alarm = match decision {
-                Ok(granted) => return Poll::Ready(granted),
+                // An observer may have taken its time.
+                Ok(granted) => {
+                    let now = if events.is_empty() { now } else { Instant::now() };
+                    return Poll::Ready(granted.map(|permit| (permit, now)));
+                }
                 Err(alarm) => alarm,
             };
             let Some(alarm) = alarm.map(|alarm| limiter.instant(alarm)) else {

@@ -1,5 +1,6 @@
 use std::{
     borrow::Cow,
+    fmt,
     task::{Context, Poll},
 };
 
@@ -15,13 +16,11 @@ use crate::Replay;
 /// A request as tower's retry knows it: whole when it is sent, and meanwhile what a repeat would be made of.
 ///
 /// tower copies every request before it sends it, and hardly any copy is ever sent.
-#[derive(Debug)]
 pub struct Kept<B> {
     head: Head,
     body: B,
 }
 
-#[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every call")]
 enum Head {
     Whole(request::Parts),
@@ -73,6 +72,13 @@ impl<B> Kept<B> {
             Head::Whole(head) => Request::from_parts(head, self.body),
             Head::Spare(spare) => spare.with(self.body),
         }
+    }
+}
+
+// An address may hold a code, and a header a secret.
+impl<B> fmt::Debug for Kept<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
     }
 }
 

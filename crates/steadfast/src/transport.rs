@@ -59,7 +59,8 @@ impl Transport {
         Self::default()
     }
 
-    /// How long a connection may take to be made, with a proxy's tunnel and TLS; 3 s by default.
+    /// How long a connection may take to be made, with a proxy's tunnel and TLS; 3 s by default. Where a name has to be
+    /// looked up, ten seconds more.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -133,6 +134,24 @@ impl Transport {
         B: http_body::Body<Data = Bytes> + Send,
         B::Data: Send,
     {
+        let connector = self.connector()?;
+        let mut builder = Client::builder(TokioExecutor::new());
+        #[cfg(feature = "http2")]
+        builder
+            .http2_max_header_list_size(128 * 1024)
+            .http2_keep_alive_interval(Duration::from_secs(10))
+            .http2_keep_alive_timeout(Duration::from_secs(5));
+        let client = builder
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(self.idle_timeout)
+            .http1_max_headers(100)
+            .http1_max_buf_size(128 * 1024)
+            .build(connector);
+        Ok(Leaf::new(client))
+    }
+
+    fn connector(&self) -> Result<Connector, TlsUnavailable> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -152,20 +171,7 @@ impl Transport {
         };
         #[cfg(not(feature = "http2"))]
         let connector = connector.wrap_connector(tcp);
-        let mut builder = Client::builder(TokioExecutor::new());
-        #[cfg(feature = "http2")]
-        builder
-            .http2_max_header_list_size(128 * 1024)
-            .http2_keep_alive_interval(Duration::from_secs(10))
-            .http2_keep_alive_timeout(Duration::from_secs(5));
-        let client = builder
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .pool_idle_timeout(self.idle_timeout)
-            .http1_max_headers(100)
-            .http1_max_buf_size(128 * 1024)
-            .build(Connector::new(connector, self.connect_timeout));
-        Ok(Leaf::new(client))
+        Ok(Connector::new(connector, self.connect_timeout, self.proxy.clone()))
     }
 
     /// What is spoken with a service.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_spec::OrderRecord;
+use steadfast_spec::{Lane, OrderRecord};
 
 use super::{Account, OwnToken};
 use crate::{
@@ -45,8 +45,9 @@ impl Account {
         self.monitor.poller_gone();
     }
 
-    /// Opens a read; with the token that it is to be sent with, if that is not the current one.
-    pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> (ReadNo, Option<OwnToken>) {
+    /// Opens a read; with the lane that it goes in, and the token that it is to be sent with, if that is not the current
+    /// one.
+    pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> (ReadNo, Lane, Option<OwnToken>) {
         let epoch = self.settings.epoch();
         self.with(|state, now, effects| {
             effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
@@ -54,8 +55,9 @@ impl Account {
             let purpose = if own.is_some() { Purpose::OwnSession } else { purpose };
             let read = ReadNo(state.next_read);
             state.next_read += 1;
+            let lane = if state.registry.can_wait(purpose) { Lane::Bulk } else { Lane::Verification };
             effects.extend(state.registry.step(now, Event::ReadOpened { read, purpose }));
-            (read, own)
+            (read, lane, own)
         })
     }
 
@@ -73,7 +75,12 @@ impl Account {
         self.until(|registry| registry.is_overtaken(read)).await;
     }
 
-    /// Gives up a read that has not left.
+    /// What was sent of a read brought no list.
+    pub(crate) fn turn_away_read(self: &Arc<Self>, read: ReadNo) {
+        self.step(Event::ReadTurnedAway(read));
+    }
+
+    /// Gives up a read that waits to leave.
     pub(crate) fn withdraw_read(self: &Arc<Self>, read: ReadNo) {
         self.step(Event::ReadWithdrawn(read));
     }
@@ -116,7 +123,7 @@ mod tests {
         account.start_with(|| Some(Arc::new(|_| true)));
         account.step(Event::BaselineWanted);
         let Plan::Read(purpose) = account.plan() else { panic!("a read is due") };
-        let (read, _) = account.open_read(purpose);
+        let (read, ..) = account.open_read(purpose);
         account.end_read(read, purpose, Ok(Vec::new()));
         assert_eq!(account.plan(), Plan::End);
         let mut sleep = std::pin::pin!(account.sleep_until(Duration::MAX));

@@ -57,18 +57,37 @@ async fn a_look_that_can_wait_holds_up_no_search() {
     }
 }
 
-/// The list that an order of a new session waits for comes before a look that can wait, too.
 #[tokio::test(start_paused = true)]
-async fn a_look_that_can_wait_holds_up_no_baseline() {
+async fn a_look_that_was_turned_away_and_waits_again_holds_up_no_search() {
     let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
     rig.gateway.will([gw504()]);
     assert_eq!(rig.place("given up", &order(5)).await, unresolved("not_observed"));
-    rig.between.bulk_queue(s(25));
+    rig.between.bulk_repeats(s(25));
+    rig.gateway.reads([read(ReadReply::Http(429))]);
     sleep(s(31)).await;
-    rig.between.token(2);
     let start = Instant::now();
-    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
-    assert!(start.elapsed() < Duration::from_millis(900), "{:?}", start.elapsed());
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert!(start.elapsed() < s(3), "{:?}", start.elapsed());
+    rig.audit();
+}
+
+/// The list that an order of a new session waits for comes before a look that can wait, too, and keeps no distance from
+/// one that never left.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_can_wait_holds_up_no_baseline() {
+    for begun in [Duration::from_millis(50), Duration::from_millis(400), s(1)] {
+        let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
+        rig.gateway.will([gw504()]);
+        assert_eq!(rig.place("given up", &order(5)).await, unresolved("not_observed"));
+        rig.between.bulk_queue(s(25));
+        sleep(s(30) + begun).await;
+        rig.between.token(2);
+        let start = Instant::now();
+        assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+        assert!(start.elapsed() < Duration::from_millis(500), "{begun:?}: {:?}", start.elapsed());
+        rig.audit();
+    }
 }
 
 #[tokio::test(start_paused = true)]

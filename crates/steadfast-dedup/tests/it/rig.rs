@@ -65,6 +65,7 @@ struct Knobs {
     first_queue: Duration,
     resend_queue: Duration,
     bulk_queue: Duration,
+    bulk_repeats: Option<Duration>,
     careless: bool,
     authorizes: bool,
 }
@@ -92,6 +93,11 @@ impl Between {
     /// How long whatever can wait waits, as behind a minute that is spent.
     pub(crate) fn bulk_queue(&self, wait: Duration) {
         self.0.lock().bulk_queue = wait;
+    }
+
+    /// Sends what can wait once more after so long, if it is turned away.
+    pub(crate) fn bulk_repeats(&self, after: Duration) {
+        self.0.lock().bulk_repeats = Some(after);
     }
 }
 
@@ -351,7 +357,8 @@ where
             if is_order {
                 sleep(if resend { knobs.resend_queue } else { knobs.first_queue }).await;
             }
-            if request.extensions().get() == Some(&Lane::Bulk) {
+            let can_wait = request.extensions().get() == Some(&Lane::Bulk);
+            if can_wait {
                 sleep(knobs.bulk_queue).await;
             }
             let deadline = ext::Deadline::of(request.extensions()).map(|d| Instant::from_std(d.0));
@@ -373,6 +380,12 @@ where
                     }
                 }
                 let answer = inner.clone().oneshot(again).await;
+                if let Some(after) = knobs.bulk_repeats.filter(|_| can_wait)
+                    && !answer.as_ref().is_ok_and(|response| response.status().is_success())
+                {
+                    sleep(after).await;
+                    continue;
+                }
                 let (outcome, refusal) = match &answer {
                     Ok(response) => (Outcome::of(response.extensions()).cloned(), false),
                     Err(error) => (

@@ -97,6 +97,8 @@ fn is_quiet(steps: &[Step]) -> bool {
         match &step.event {
             Event::Sent(attempt) => drop(open.insert(*attempt)),
             Event::Closed { attempt, .. } => drop(open.remove(attempt)),
+            // What was under way ended with the process.
+            Event::Restarted => open.clear(),
             _ => {}
         }
     }

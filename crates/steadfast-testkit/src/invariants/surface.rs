@@ -17,12 +17,19 @@ pub(crate) fn i12_nothing_is_ever_cancelled(run: &Run) -> Result<(), String> {
 /// I18: reads that look for orders keep their distance, and none goes past the registry.
 pub(crate) fn i18_reads_keep_their_distance(run: &Run) -> Result<(), String> {
     for history in run.histories() {
-        let mut last: Option<Duration> = None;
+        let (mut last, mut waiting) = (None::<Duration>, None);
         for step in history.steps {
+            match step.event {
+                Event::ReadStarted { .. } => waiting = None,
+                // Nothing has left, so the next one keeps its distance from the one before.
+                Event::ReadWithdrawn(_) => last = waiting.take().unwrap_or(last),
+                _ => {}
+            }
             let Event::ReadOpened { purpose, .. } = step.event else { continue };
             if purpose == Purpose::Baseline {
                 continue;
             }
+            waiting = Some(last);
             if let Some(last) = last.filter(|last| step.now < last.saturating_add(run.spacing)) {
                 return Err(format!("reads at {last:?} and {:?}", step.now));
             }

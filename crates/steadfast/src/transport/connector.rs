@@ -2,6 +2,7 @@ use std::{
     error::Error,
     fmt,
     future::Future,
+    net::IpAddr,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -17,21 +18,33 @@ use tokio::{
 };
 use tower_service::Service;
 
-use super::tcp::Tcp;
+use super::{Proxy, tcp::Tcp};
+
+/// How much longer it may take where a name has to be looked up: the first of the nameservers may be down, and the second
+/// one is asked after five seconds.
+const LOOKUP: Duration = Duration::from_secs(10);
 
 /// What a [`Transport`](super::Transport) makes connections with.
 ///
-/// The connect timeout covers all of it: the name's address, TCP, a proxy's tunnel, TLS. Whoever accepts a connection and
-/// then says nothing would otherwise hold a request, and its permit, for as long as a send may take.
+/// The connect timeout covers TCP, a proxy's tunnel and TLS. Whoever accepts a connection and then says nothing would
+/// otherwise hold a request, and its permit, for as long as a send may take. A name is looked up in ten seconds more.
 #[derive(Clone)]
 pub struct Connector {
     inner: HttpsConnector<Tcp>,
     timeout: Duration,
+    proxy: Option<Proxy>,
 }
 
 impl Connector {
-    pub(super) fn new(inner: HttpsConnector<Tcp>, timeout: Duration) -> Self {
-        Self { inner, timeout }
+    pub(super) fn new(inner: HttpsConnector<Tcp>, timeout: Duration, proxy: Option<Proxy>) -> Self {
+        Self { inner, timeout, proxy }
+    }
+
+    /// How long the whole of a connection to `target` may take.
+    fn limit(&self, target: &Uri) -> Duration {
+        let host = self.proxy.as_ref().map_or(target, Proxy::address).host().unwrap_or_default();
+        let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        if is_address { self.timeout } else { self.timeout.saturating_add(LOOKUP) }
     }
 }
 
@@ -45,11 +58,8 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, target: Uri) -> Connecting {
-        Connecting {
-            future: self.inner.call(target),
-            sleep: Box::pin(sleep(self.timeout)),
-            timeout: self.timeout,
-        }
+        let limit = self.limit(&target);
+        Connecting { future: self.inner.call(target), sleep: Box::pin(sleep(limit)), limit }
     }
 }
 
@@ -64,7 +74,7 @@ pub struct Connecting {
     future: <HttpsConnector<Tcp> as Service<Uri>>::Future,
     // Boxed, because hyper wants a future that can be moved.
     sleep: Pin<Box<Sleep>>,
-    timeout: Duration,
+    limit: Duration,
 }
 
 impl Future for Connecting {
@@ -76,17 +86,17 @@ impl Future for Connecting {
             return Poll::Ready(connection);
         }
         ready!(this.sleep.as_mut().poll(cx));
-        Poll::Ready(Err(NotConnected(this.timeout).into()))
+        Poll::Ready(Err(NotConnected(this.limit).into()))
     }
 }
 
 impl fmt::Debug for Connecting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connecting").field("timeout", &self.timeout).finish_non_exhaustive()
+        f.debug_struct("Connecting").field("limit", &self.limit).finish_non_exhaustive()
     }
 }
 
-/// No connection stood within the connect timeout.
+/// No connection stood in time.
 #[derive(Debug)]
 struct NotConnected(Duration);
 
@@ -97,3 +107,26 @@ impl fmt::Display for NotConnected {
 }
 
 impl Error for NotConnected {}
+
+#[cfg(test)]
+mod tests {
+    use crate::Transport;
+
+    #[test]
+    fn a_name_may_take_longer_than_an_address() {
+        let limit = |transport: Transport, target: &str| {
+            let connector = transport.connector().unwrap();
+            connector.limit(&target.parse().unwrap()).as_secs()
+        };
+        let through = |proxy: &str| Transport::new().proxy(proxy.parse().unwrap());
+        assert_eq!(limit(Transport::new(), "https://127.0.0.1:443/v2"), 3);
+        assert_eq!(limit(Transport::new(), "https://[::1]/v2"), 3);
+        assert_eq!(limit(Transport::new(), "https://api.example/v2"), 13);
+        assert_eq!(
+            limit(through("http://10.0.0.1:3128"), "https://api.example/v2"),
+            3,
+            "the proxy looks it up"
+        );
+        assert_eq!(limit(through("http://proxy.example:3128"), "https://127.0.0.1/v2"), 13);
+    }
+}

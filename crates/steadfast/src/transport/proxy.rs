@@ -31,6 +31,10 @@ impl Proxy {
         self.address.authority().map_or("", http::uri::Authority::as_str)
     }
 
+    pub(super) fn address(&self) -> &Uri {
+        &self.address
+    }
+
     pub(super) fn around(&self, connector: HttpConnector) -> Tunnel<HttpConnector> {
         let tunnel = Tunnel::new(self.address.clone(), connector);
         match &self.authorization {

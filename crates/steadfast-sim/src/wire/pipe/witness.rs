@@ -1,6 +1,7 @@
 //! What the client itself sees of its sends: the policy is judged by that, and in a pipe the gateway's end sees less.
 
 use std::{
+    error::Error,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
@@ -10,7 +11,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, header};
 use http_body::{Body, Frame, SizeHint};
-use steadfast::{BoxError, RequestBody};
+use steadfast::{BoxError, Outcome, RequestBody, spec::Failure};
 use tokio::time::Instant;
 use tower::Service;
 
@@ -68,7 +69,7 @@ where
             match sent.await {
                 Ok(response) => Ok(note.answered(response)),
                 Err(error) => {
-                    note.broke();
+                    note.broke(&*error);
                     Err(error)
                 }
             }
@@ -115,11 +116,13 @@ impl Note {
         *self.0.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Withheld;
     }
 
-    fn broke(&self) {
+    /// What the client takes for unsent must not arrive, however far it had got.
+    fn broke(&self, error: &(dyn Error + 'static)) {
         let stage = *self.0.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = match stage {
             Stage::Withheld => return,
             Stage::Waiting => Ended::NotSent,
+            Stage::Left(_) if Failure::outcome_of(error) == Outcome::NotSent => Ended::NotSent,
             Stage::Left(_) => Ended::Broken,
         };
         self.0.wire.shared.ended(self.left(), Instant::now(), ended);
