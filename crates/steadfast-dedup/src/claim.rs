@@ -56,7 +56,8 @@ impl Registry {
             self.intents.entry(number).and_modify(granted);
             return out.push(Effect::Decided(number));
         }
-        let Some(intent) = self.intents.get(&number) else { return };
+        // One that was given up just before may have ended it, which is told once.
+        let Some(intent) = self.intents.get(&number).filter(|intent| intent.is_open()) else { return };
         let reason = match intent.doubt.as_ref() {
             Some(doubt) if doubt.fault == Some(Fault::NotMonotone) => Reason::ListNotMonotone,
             Some(doubt) if doubt.fault == Some(Fault::Unusable) => Reason::Unverifiable,

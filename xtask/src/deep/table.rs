@@ -86,7 +86,8 @@ pub(crate) const TABLE: &[Deep] = &[
         ]),
         20,
     ),
-    // Its seeds are fixed: about one in 10,000 others is judged too strictly where orders of one key keep getting lost.
+    // Its seeds are fixed: about one in 10,000 others leaves more without a verdict than is excused where orders of one
+    // key keep getting lost.
     Deep::new(
         "plain",
         "orders that all must be resolved",
