@@ -42,11 +42,7 @@ const SAMPLE: &[(&str, &str)] = &[
         "replace && with || in <impl Body for GuardedBody<B>>::is_end_stream",
     ),
     ("crates/steadfast-dedup/src/matcher.rs", "replace is_exit_leg -> bool with true"),
-    (
-        "crates/steadfast-dedup/src/send_guard.rs",
-        "replace <impl Service<Request<B>> for SendGuard<S>>::poll_ready -> Poll<Result<(), BoxError>> \
-         with Poll::from(Ok(()))",
-    ),
+    ("crates/steadfast-dedup/src/schedule.rs", "replace next_watch -> Duration with Default::default()"),
     ("crates/steadfast-limit/src/limiter/pump.rs", "delete ! in Limiter::stop"),
     ("crates/steadfast-limit/src/stamps.rs", "replace Stamps<'a>::held -> usize with 0"),
     ("crates/steadfast-retry/src/jitter.rs", "replace + with - in share"),
