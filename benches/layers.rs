@@ -2,6 +2,7 @@
 //! nothing; beside them what tower and governor offer for the same.
 
 use std::{
+    collections::VecDeque,
     future::{Ready, ready},
     num::{NonZeroU32, NonZeroUsize},
     sync::Arc,
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::Full;
+use parking_lot::Mutex;
 use peers::{Governor, TowerResilience, rate_limits};
 use steadfast::{
     BaseUrl, BoxError, Stack,
@@ -42,8 +44,11 @@ fn read(_: u64) -> Result<Request<Full<Bytes>>, BoxError> {
     routed(Method::GET, "/api/oms/orders", String::new())
 }
 
-/// An order; each is another.
+/// An order; each is another, and so is its identifier.
 fn order(number: u64) -> Result<Request<Full<Bytes>>, BoxError> {
+    let answer =
+        format!(r#"{{"s":"ok","d":{{"orderId":"{:012}","msg":"placed"}}}}"#, 260_000_000_000 + number);
+    ANSWERS.lock().push_back(answer.into());
     let form =
         format!("symId=EQT_INFY_EQ_NSE&qty={number}&side=buy&type=market&product=intraday&validity=day");
     routed(Method::POST, "/api/oms/place-order", form)
@@ -97,7 +102,7 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     meter.measure("timeout", STEADFAST, &read, AttemptTimeoutLayer::default().layer(Noop))?;
     let stack = Stack::new(base, tokens).limiter(unbounded()?);
     meter.measure("whole stack", STEADFAST, &read, stack.service(Noop))?;
-    meter.measure("whole stack, an order", STEADFAST, &order, stack.service(Noop))?;
+    meter.measure("whole stack, an order", STEADFAST, &order, stack.service(Exchange))?;
     towers(meter)?;
     tower_resiliences(meter)?;
     meter.measure("rate limit", "governor ×2", &read, Governed::new(Noop))
@@ -144,7 +149,7 @@ pub(crate) fn unbounded() -> Result<ZoneLimiter, BoxError> {
     Ok(builder.build()?)
 }
 
-/// Answers at once; to an order with an identifier.
+/// Answers at once.
 #[derive(Clone, Copy)]
 pub(crate) struct Noop;
 
@@ -160,6 +165,29 @@ impl<B> Service<Request<B>> for Noop {
     fn call(&mut self, _: Request<B>) -> Self::Future {
         const PLACED: &[u8] = br#"{"s":"ok","d":{"orderId":"260000000001","msg":"placed"}}"#;
         ready(Ok(Response::new(Full::from(Bytes::from_static(PLACED)))))
+    }
+}
+
+/// What orders are answered, made with their requests, which does not count.
+static ANSWERS: Mutex<VecDeque<Bytes>> = Mutex::new(VecDeque::new());
+
+/// Places orders, and lists none. An identifier that came twice would be a conflict, which is looked into and told.
+#[derive(Clone, Copy)]
+struct Exchange;
+
+impl<B> Service<Request<B>> for Exchange {
+    type Response = Response<Full<Bytes>>;
+    type Error = BoxError;
+    type Future = Ready<Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        const NO_ORDERS: &[u8] = br#"{"s":"no-data"}"#;
+        let placed = (*request.method() == Method::POST).then(|| ANSWERS.lock().pop_front()).flatten();
+        ready(Ok(Response::new(Full::from(placed.unwrap_or(Bytes::from_static(NO_ORDERS))))))
     }
 }
 

@@ -98,6 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_refusal_says_why_credentials_are_not_sent() {
+        assert_eq!(RefusedHeader::NoToken.to_string(), "no usable access token");
+        assert!(RefusedHeader::ClearText.to_string().contains("clear-text"));
+    }
+
+    #[test]
     fn a_port_that_is_not_written_is_the_schemes_own() {
         for (uri, base, same) in [
             ("https://a.example/v2", "https://a.example/v2", true),

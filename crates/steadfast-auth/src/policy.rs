@@ -335,6 +335,35 @@ mod tests {
     }
 
     #[test]
+    fn three_logins_in_doubt_end_half_a_minute_after_the_last_at_the_earliest() {
+        let mut policy = policy();
+        let last = NOW + HOUR - Duration::from_secs(10);
+        for at in [NOW, NOW + HOUR / 2] {
+            policy.failed(&unknown(), LoginMode::Unattended, at);
+        }
+        let Next::GiveUp(refusal) = policy.failed(&unknown(), LoginMode::Unattended, last) else {
+            panic!("the third within an hour")
+        };
+        assert_eq!(refusal.ready, Some(last + Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn what_cannot_be_written_down_is_not_tried_for_eight_seconds() {
+        let full = LoginFailure::Store(crate::StoreError::Other("disk full".into()));
+        let ready = Some(NOW + Duration::from_secs(8));
+        let end = Next::GiveUp(Refusal { kind: AuthErrorKind::Unavailable, ready });
+        assert_eq!(policy().failed(&full, LoginMode::Unattended, NOW), end);
+    }
+
+    #[test]
+    fn of_a_records_logins_in_doubt_those_of_the_last_hour_count() {
+        let mut policy = policy();
+        let (now, second) = (NOW + HOUR, Duration::from_secs(1));
+        policy.restore(0, false, [NOW - second, NOW, NOW + second].into(), now);
+        assert_eq!(policy.unknown().collect::<Vec<_>>(), [NOW + second]);
+    }
+
+    #[test]
     fn a_person_is_not_asked_again_by_himself() {
         let next = policy().failed(&unknown(), LoginMode::Attended, NOW);
         assert!(matches!(next, Next::GiveUp(_)));

@@ -198,6 +198,11 @@ mod tests {
         assert_eq!(renewal.mandatory_at(0, 1_000), 900);
         let advisory = renewal.advisory_at(0, 1_000, 1);
         assert!((700..=750).contains(&advisory), "{advisory}");
+        assert_eq!(
+            renewal.advisory_at(MIDNIGHT, MIDNIGHT + 1_000, 1),
+            MIDNIGHT + advisory,
+            "whenever it is issued"
+        );
         assert_eq!(renewal.mandatory_at(0, 24 * HOUR), 24 * HOUR - MINUTE_MS);
     }
 }

@@ -137,6 +137,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_wrong_with_a_secret_is_said_without_it() {
+        assert_eq!(InvalidSecret::TotpSecret.to_string(), "totp secret is empty or not base32");
+    }
+
+    #[test]
     fn a_short_secret_is_quoted_only_as_a_word() {
         for (secret, text, quoted) in [
             ("k", "Bad request, kindly check", false),

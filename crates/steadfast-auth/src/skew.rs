@@ -121,6 +121,40 @@ mod tests {
     }
 
     #[test]
+    fn what_is_known_widens_while_clocks_drift() {
+        let mut skew = SkewEstimator::new();
+        skew.observe(0, 0, 0);
+        assert_eq!(skew.offset(), Some(500));
+        // A slow exchange a while later: it allows six seconds, and two of drift are added to the first one's second.
+        let later = 2_000 * DRIFT_PER_MS;
+        skew.observe(later, later - 5_000, later);
+        assert_eq!((skew.offset(), skew.uncertainty(later)), (Some(1_500), Some(1_500)));
+        let mut odd = SkewEstimator::new();
+        odd.observe(10_000, 4_899, 5_100);
+        assert_eq!(odd.uncertainty(5_100), Some(601), "rounded up");
+    }
+
+    #[test]
+    fn more_than_a_year_is_no_offset_but_a_mistake() {
+        for (date, believed) in
+            [(LARGEST_MS - 1_000, true), (LARGEST_MS - 999, false), (-LARGEST_MS - 1, false)]
+        {
+            let mut skew = SkewEstimator::new();
+            skew.observe(date, 0, 0);
+            assert_eq!(skew.offset().is_some(), believed, "{date}");
+        }
+    }
+
+    #[test]
+    fn one_answer_is_an_estimate_if_it_has_a_date() {
+        let mut headers = HeaderMap::new();
+        let (sent, answered) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH);
+        assert_eq!(SkewEstimator::of_answer(&headers, sent, answered).offset(), None);
+        headers.insert(DATE, http::HeaderValue::from_static("Thu, 01 Jan 1970 00:01:00 GMT"));
+        assert_eq!(SkewEstimator::of_answer(&headers, sent, answered).offset(), Some(60_500));
+    }
+
+    #[test]
     fn a_clock_that_was_set_is_believed_at_once() {
         let mut skew = SkewEstimator::new();
         skew.observe(date_at(1_000_000, 0), 1_000_000, 1_000_010);

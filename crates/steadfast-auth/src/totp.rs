@@ -171,6 +171,18 @@ mod tests {
     }
 
     #[test]
+    fn no_step_of_a_while_is_used_again() {
+        let mut used = UsedSteps::default();
+        for step in [1, 2, 3] {
+            used.claim(step);
+        }
+        for step in 1..=3 {
+            assert!(used.usable(step * STEP_MS, 0).is_err(), "{step}");
+        }
+        assert_eq!(used.usable(4 * STEP_MS, 0), Ok(4));
+    }
+
+    #[test]
     fn a_code_keeps_its_leading_zeros() {
         let secret = TotpSecret::new("GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ").unwrap();
         assert_eq!(secret.code(1_111_111_109 / 30).expose_secret(), "081804");

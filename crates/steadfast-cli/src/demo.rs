@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Where orders, faults and their times come from; a random one, which is printed, if absent.
     #[arg(long)]
     seed: Option<u64>,
-    /// How many orders each client is asked to place; more take longer.
+    /// How many orders each client is asked to place, from 60 to 3,000; more take longer.
     #[arg(long, default_value_t = STANDARD as u64, value_parser = clap::value_parser!(u64).range(60..=3_000))]
     orders: u64,
     /// Print the result as one JSON object.

@@ -131,17 +131,22 @@ impl Registry {
             && self.near(intent).next().is_none()
     }
 
+    /// Whether an order of ours that is listed would be known by what is listed of it.
+    pub(crate) fn recognises_orders(&self) -> Result<(), Reason> {
+        match self.calibration {
+            // Where an order of ours is listed under another instrument, the next one may be as well.
+            Calibration::Unlike => Err(Reason::Uncalibrated),
+            Calibration::Failed if self.settings.positive_control => Err(Reason::Uncalibrated),
+            Calibration::Untested if self.settings.positive_control => Err(Reason::NoPositiveControl),
+            Calibration::Untested | Calibration::Recognised | Calibration::Failed => Ok(()),
+        }
+    }
+
     pub(crate) fn resend_allowed(&self, intent: &Intent) -> Result<(), Reason> {
         if intent.never() == Some(Never::Success) {
             return Err(Reason::AcceptedUnknownId);
         }
-        if self.settings.positive_control {
-            match self.calibration {
-                Calibration::Recognised => {}
-                Calibration::Untested => return Err(Reason::NoPositiveControl),
-                Calibration::Failed => return Err(Reason::Uncalibrated),
-            }
-        }
+        self.recognises_orders()?;
         let barred = self.is_tainted(&intent.key)
             || (intent.never().is_some() && !steadfast_spec::Planted::OpaqueResent.is_on())
             || !intent.caller_waits

@@ -103,9 +103,10 @@ impl Account {
             effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
             if let Some((number, earlier)) = name.as_ref().and_then(|name| state.registry.named(name)) {
                 let same = earlier == order;
-                return match same {
-                    true => Ok(Opening::Attached(number, state.joined.join(number))),
-                    false => Err(OrderRefused::IntentMismatch),
+                return if same {
+                    Ok(Opening::Attached(number, state.joined.join(number)))
+                } else {
+                    Err(OrderRefused::IntentMismatch)
                 };
             }
             let intent = IntentNo(state.next_intent);

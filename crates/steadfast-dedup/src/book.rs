@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use steadfast_spec::{OrderRecord, OrderRequest};
 
@@ -13,6 +13,9 @@ use crate::{
 pub(crate) struct Book {
     entries: BTreeMap<Arc<str>, Entry>,
     sessions: BTreeMap<Session, SessionBook>,
+    /// Identifiers that somebody has named to an intent, by how another service may spell them; none that is spelled so
+    /// itself.
+    named: BTreeMap<Box<str>, Arc<str>>,
     /// Orders that could still be somebody's, by key.
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not say which key is theirs.
@@ -205,8 +208,23 @@ impl Book {
     /// Gives an order to an intent by somebody's word.
     pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: Seq) {
         self.take_fresh(order_id);
+        self.name(order_id);
         let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::first_seen(seen));
         entry.owner.get_or_insert(owner);
+    }
+
+    fn name(&mut self, order_id: &Arc<str>) {
+        let folded = folded(order_id);
+        if *folded != **order_id {
+            self.named.entry(folded.into()).or_insert_with(|| order_id.clone());
+        }
+    }
+
+    /// True if an order may be one that an intent owns already, listed under another spelling of its identifier.
+    pub(crate) fn is_respelled(&self, order_id: &str) -> bool {
+        let folded = folded(order_id);
+        let is_owned = |id: &str| id != order_id && self.owner(id).is_some();
+        is_owned(&folded) || self.named.get(&*folded).is_some_and(|named| is_owned(named))
     }
 
     /// The intent that an order belongs to.
@@ -270,7 +288,9 @@ impl Book {
         let entry = self.entries.get_mut(order_id)?;
         debug_assert!(entry.owner.is_none(), "a claim is never revoked");
         entry.owner = Some(owner);
-        self.take_fresh(order_id)
+        let fresh = self.take_fresh(order_id)?;
+        self.name(&fresh.order_id);
+        Some(fresh)
     }
 
     /// Gives an order to the intent whose answer named it.
@@ -284,6 +304,7 @@ impl Book {
         at: Duration,
     ) -> Claimed {
         self.take_fresh(order_id);
+        self.name(order_id);
         let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::first_seen(seen));
         entry.acknowledged.get_or_insert((session, at));
         if entry.owner.is_some_and(|other| other != owner) || entry.first_seen < sent {
@@ -357,5 +378,18 @@ impl Book {
         }
         self.fresh.retain(|_, list| !list.is_empty());
         taken
+    }
+}
+
+/// An identifier without what is lost where it becomes a number, or a text of other habits: zeros before it, space around
+/// it, capitals.
+fn folded(order_id: &str) -> Cow<'_, str> {
+    let text = order_id.trim();
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        text.trim_start_matches('0').into()
+    } else if text.bytes().any(|b| b.is_ascii_uppercase()) {
+        text.to_ascii_lowercase().into()
+    } else {
+        text.into()
     }
 }

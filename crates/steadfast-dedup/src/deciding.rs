@@ -38,7 +38,10 @@ impl Registry {
         self.session = None;
         self.snapshot = Snapshot::Unknown;
         self.day_ends = None;
-        self.calibration = Calibration::Untested;
+        // How a service spells instruments does not change overnight.
+        if self.calibration != Calibration::Unlike {
+            self.calibration = Calibration::Untested;
+        }
     }
 
     pub(crate) fn finish(&mut self, number: IntentNo, finding: Finding, out: &mut Vec<Effect>) {

@@ -58,6 +58,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use steadfast_spec::WallClock;
+
     use super::*;
 
     #[test]
@@ -72,5 +74,7 @@ mod tests {
         assert_eq!(told(Settings::default().resend(ResendPolicy::Never), "resends"), "none");
         let minimal = Settings::default().verify_on(VerifyOn::SpecMinimal);
         assert_eq!(told(minimal, "verified"), "504 only");
+        let day = |offset| told(Settings::default().trading_day(WallClock::default(), offset), "trading day");
+        assert_eq!([19_800, 0, -12_600].map(day), ["+05:30", "+00:00", "-03:30"]);
     }
 }

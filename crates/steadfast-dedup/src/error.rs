@@ -122,3 +122,24 @@ pub enum ReadFault {
     /// Not every record could be understood.
     Unreadable,
 }
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::{Form, OrderRequest};
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_an_order_is_the_cause_of_its_refusal() {
+        let no_pair = Form::parse(b"a=%zz").unwrap_err();
+        let nothing = OrderRequest::from_fields([]).unwrap_err();
+        for (refused, why) in [
+            (OrderRefused::MalformedForm(no_pair), no_pair.to_string()),
+            (OrderRefused::InvalidOrder(nothing.clone()), nothing.to_string()),
+            (OrderRefused::JournalFailed(JournalError::Poisoned), JournalError::Poisoned.to_string()),
+        ] {
+            assert_eq!(refused.source().map(ToString::to_string), Some(why));
+        }
+        assert!(OrderRefused::Halted.source().is_none());
+    }
+}

@@ -33,9 +33,9 @@ pin_project! {
     #[project = StateProj]
     enum State<S, B, RB, F> {
         /// Any other request, before the inner service is ready.
-        Waiting { service: S, request: Option<Request<B>>, listener: Option<Listener> },
+        Waiting { service: S, request: Option<Request<B>>, listener: Option<Box<Listener>> },
         /// Any other request, sent.
-        Called { #[pin] response: F, listener: Option<Listener> },
+        Called { #[pin] response: F, listener: Option<Box<Listener>> },
         Order { order: Order<RB> },
         Refused { error: Option<BoxError> },
     }
@@ -45,7 +45,7 @@ impl<S, B, RB> ResponseFuture<S, B, RB>
 where
     S: Service<Request<B>>,
 {
-    pub(crate) fn pass(service: S, request: Request<B>, listener: Option<Listener>) -> Self {
+    pub(crate) fn pass(service: S, request: Request<B>, listener: Option<Box<Listener>>) -> Self {
         Self { state: State::Waiting { service, request: Some(request), listener } }
     }
 

@@ -112,3 +112,17 @@ impl<B> fmt::Debug for GuardedBody<B> {
         f.debug_struct("GuardedBody").field("sent", &self.seal.is_none()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+
+    use super::*;
+
+    #[test]
+    fn a_guarded_body_is_as_long_as_what_it_guards() {
+        let seal = Seal { stamp: None, order: None, change: None };
+        let body = GuardedBody::new(Full::new(Bytes::from("qty=10")), seal);
+        assert_eq!(body.size_hint().exact(), Some(6));
+    }
+}

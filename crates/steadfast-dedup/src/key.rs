@@ -2,7 +2,8 @@ use steadfast_spec::{Code, OrderRecord, OrderRequest, Side, SymId};
 
 /// What two attempts must share before one's order could be taken for the other's, within an account.
 ///
-/// Quantity, price and type are left out: users, slicing and conversions change them after the fact.
+/// Quantity, price and type are left out: users, slicing and conversions change them after the fact. So is the spelling of
+/// the instrument: services list an expiry in capitals that was ordered without.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     sym_id: SymId,
@@ -11,13 +12,13 @@ pub(crate) struct Key {
 
 impl Key {
     pub(crate) fn of_order(order: &OrderRequest) -> Self {
-        Self { sym_id: order.sym_id().clone(), side: order.side() }
+        Self { sym_id: order.sym_id().folded(), side: order.side() }
     }
 
     /// The key of a record, or `None` if the record does not say and could belong to any.
     pub(crate) fn of_record(record: &OrderRecord) -> Option<Self> {
         let Some(Code::Known(side)) = record.side else { return None };
-        let sym_id = record.sym_id.as_deref()?.parse().ok()?;
-        Some(Self { sym_id, side })
+        let sym_id: SymId = record.sym_id.as_deref()?.parse().ok()?;
+        Some(Self { sym_id: sym_id.folded(), side })
     }
 }

@@ -56,7 +56,7 @@ use crate::{ledger::Ledger, service::Dedup};
 ///
 /// # Cost
 ///
-/// About 680 instructions and no allocation for what passes (`cargo xtask bench overhead`); for an order some 8
+/// About 640 instructions and no allocation for what passes (`cargo xtask bench overhead`); for an order some 8
 /// allocations together with the guard below.
 ///
 /// # Cancellation

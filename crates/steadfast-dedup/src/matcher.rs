@@ -3,7 +3,7 @@
 //! Two predicates, because the two mistakes cost differently. Taking an order for ours needs [`strict`]; taking ours
 //! for absent needs that nothing is even [`loose`]. What lies between is never acted upon.
 
-use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Side};
+use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Side, SymId};
 
 /// True if the record shows exactly this order, as far as it shows anything.
 ///
@@ -34,12 +34,18 @@ pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
 /// A field that is absent or in an unknown spelling excludes nothing. Exit legs are made by the service and are
 /// never what was asked for.
 pub(crate) fn loose(record: &OrderRecord, order: &OrderRequest) -> bool {
-    let sym_id = record.sym_id.as_deref().is_none_or(|sym_id| sym_id == order.sym_id().as_str());
     let side = match &record.side {
         Some(Code::Known(side)) => *side == order.side(),
         Some(Code::Other(_)) | None => true,
     };
-    !is_exit_leg(record) && sym_id && side
+    !is_exit_leg(record) && may_be_its_instrument(record, order) && side
+}
+
+/// True if the record shows the order's instrument, in whatever spelling, or none.
+pub(crate) fn may_be_its_instrument(record: &OrderRecord, order: &OrderRequest) -> bool {
+    let Some(listed) = record.sym_id.as_deref() else { return true };
+    let is_folded_alike = |listed: SymId| listed.folded() == order.sym_id().folded();
+    listed == order.sym_id().as_str() || listed.parse().is_ok_and(is_folded_alike)
 }
 
 /// True if the service made this leg, to end what the order begins.
@@ -116,6 +122,14 @@ mod tests {
         }
         let spelled = SAME.replace(":10", r#":"10.0""#);
         assert_eq!(judged(&spelled, "limit"), (true, true));
+    }
+
+    #[test]
+    fn a_trigger_price_that_differs_is_another_order() {
+        for (price, same) in [("99", true), ("99.0", true), ("98", false)] {
+            let listed = format!(r#"{SAME},"limitPrice":100,"trigPrice":{price}"#);
+            assert_eq!(judged(&listed, "stoplimit"), (same, true), "{price}");
+        }
     }
 
     #[test]

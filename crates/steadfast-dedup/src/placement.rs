@@ -377,6 +377,7 @@ mod tests {
         for order_id in ["240101000000001", "a\"b\\c\n\u{7f}"] {
             let resolution = Resolution::Attached { order_id: order_id.to_owned() };
             let response = synthesized::<http_body_util::Empty<Bytes>>(order_id, "recovered", resolution);
+            assert!(!response.body().is_end_stream(), "there is a body to read");
             let body = response.into_body().collect().await.unwrap().to_bytes();
             assert_eq!(PlacedOrder::parse(&body).unwrap().order_id, order_id);
         }

@@ -1,7 +1,7 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steadfast_spec::{
@@ -181,11 +181,7 @@ impl<S> Poller<S> {
             _ if steadfast_spec::Planted::FailedListIsClean.is_on() => return Ok(Vec::new()),
             _ => return Err(ReadFault::Failed),
         }
-        // An answer out of a cache is older than the read.
-        let age = response.headers().get(header::AGE);
-        if age.is_some_and(|age| age.as_bytes() != b"0")
-            && !steadfast_spec::Planted::CachedListIsClean.is_on()
-        {
+        if is_out_of_a_cache(response.headers()) && !steadfast_spec::Planted::CachedListIsClean.is_on() {
             return Err(ReadFault::Failed);
         }
         let body = Limited::new(response.into_body(), self.account.settings.list_body_cap);
@@ -200,6 +196,11 @@ impl<S> Poller<S> {
         }
         list.map_err(|_| ReadFault::Unreadable)
     }
+}
+
+/// True if any cache on the way says that the answer is older than the read.
+pub(crate) fn is_out_of_a_cache(headers: &HeaderMap) -> bool {
+    headers.get_all(header::AGE).iter().any(|age| age.as_bytes() != b"0")
 }
 
 /// A read that is not over yet; dropped, it has failed.

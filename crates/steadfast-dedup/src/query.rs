@@ -52,7 +52,10 @@ impl Registry {
                     true
                 }
                 Phase::Granted => {
-                    self.is_absent(intent) && self.is_young(intent, self.now) && intent.epoch == self.epoch
+                    self.is_absent(intent)
+                        && self.is_young(intent, self.now)
+                        && intent.epoch == self.epoch
+                        && self.recognises_orders().is_ok()
                 }
                 _ => false,
             }
@@ -218,6 +221,11 @@ impl Registry {
     pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
         let awaited = self.awaits_baseline() || self.doubts().next().is_some();
         purpose == Purpose::Watch && (!awaited || steadfast_spec::Planted::SlowLookFirst.is_on())
+    }
+
+    /// True if a read could wait when it was begun: it goes in the slowest lane.
+    pub(crate) fn is_patient(&self, read: ReadNo) -> bool {
+        self.reads.get(&read).is_some_and(|read| read.can_wait)
     }
 
     /// True for a look that could wait when it was begun, waits to leave, and has somebody behind it who cannot.

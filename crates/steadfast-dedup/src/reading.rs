@@ -241,8 +241,16 @@ impl Registry {
             if self.calibration == Calibration::Untested {
                 self.calibration = Calibration::Recognised;
             }
-        } else if self.calibration != Calibration::Failed {
-            self.calibration = Calibration::Failed;
+            return;
+        }
+        let found = if matcher::may_be_its_instrument(record, &intent.order) {
+            Calibration::Failed
+        } else {
+            Calibration::Unlike
+        };
+        // It only gets worse, and each is told once.
+        if self.calibration != found && self.calibration != Calibration::Unlike {
+            self.calibration = found;
             let order_id = record.order_id.clone();
             out.push(Effect::Report(OrderEvent::Uncalibrated { order_id }));
         }

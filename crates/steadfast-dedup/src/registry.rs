@@ -131,6 +131,8 @@ pub(crate) enum Calibration {
     Untested,
     Recognised,
     Failed,
+    /// One is listed under another instrument, so that any of ours may be.
+    Unlike,
 }
 
 /// What the next read is for.
@@ -304,3 +306,6 @@ impl Unresolved {
         Self::new(reason, registry.candidates_of(intent))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,10 +104,7 @@ impl Reason {
     /// True if the order was absent, by reads that could have shown it, for as long as the lateness bound asks.
     #[must_use]
     pub const fn is_absence(self) -> bool {
-        matches!(
-            self,
-            Self::NotObserved | Self::ResendsExhausted | Self::Uncalibrated | Self::NoPositiveControl
-        )
+        matches!(self, Self::NotObserved | Self::ResendsExhausted | Self::NoPositiveControl)
     }
 
     /// The reason in logs, metrics and reports.

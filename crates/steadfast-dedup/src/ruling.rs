@@ -63,7 +63,9 @@ impl Registry {
             return Err(InvalidRuling::NotUnresolved);
         }
         match ruling {
-            Ruling::Placed { order_id } if self.book.owner(order_id).is_some() => {
+            Ruling::Placed { order_id }
+                if self.book.owner(order_id).is_some() || self.book.is_respelled(order_id) =>
+            {
                 Err(InvalidRuling::OrderOwned)
             }
             Ruling::Placed { .. } | Ruling::NotPlaced => Ok(()),

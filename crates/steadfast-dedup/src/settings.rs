@@ -78,7 +78,7 @@ impl Settings {
     }
 
     /// A lateness bound of 90 s, and no resend before an acknowledged order has been recognised in a list, or ever
-    /// after one was not.
+    /// after one was not. (After one was listed under another instrument, nothing is sent again anyhow.)
     ///
     /// The greatest age for a resend stays at 60 s, so that nothing is sent again unless
     /// [`max_resend_age`](Self::max_resend_age) is raised as well.

@@ -34,6 +34,10 @@ impl Registry {
 
     /// Whose an order is that nobody who waits for one can claim.
     fn owner_too_late(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        // Perhaps it has its owner, by another spelling of its identifier.
+        if self.book.is_respelled(&fresh.order_id) {
+            return None;
+        }
         let waiting = || self.live_of(key).filter(|(_, intent)| intent.could_own(fresh.first_seen));
         if waiting().next().is_none() {
             return self.surplus_of(key, fresh);

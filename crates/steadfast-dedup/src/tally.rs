@@ -251,12 +251,33 @@ mod tests {
 
     #[test]
     fn sums_hold_both_parts() {
-        let mut one = Tally { resent: 2, ..Tally::default() };
-        one.lose(Answer::None);
-        let mut other = Tally { resent: 3, ..Tally::default() };
-        other.recover(Confidence::Exact, Duration::from_secs(1));
-        one.add(&other);
-        assert_eq!((one.resent, one.ambiguous_total(), one.recovered_total()), (5, 1, 1));
-        assert_eq!(one.visibility_lag.count(), 1);
+        let counted = |n: u64| {
+            let mut tally = Tally {
+                resent: n,
+                late_duplicate: 2 * n,
+                excess: 3 * n,
+                conflict: 4 * n,
+                canary_fail: 5 * n,
+                uncalibrated: 6 * n,
+                ..Tally::default()
+            };
+            for _ in 0..n {
+                tally.lose(Answer::None);
+                tally.recover(Confidence::Exact, Duration::from_secs(n));
+                tally.unresolved[Reason::NotObserved as usize] += 1;
+            }
+            tally
+        };
+        let mut sum = counted(2);
+        sum.add(&counted(3));
+        assert_eq!(sum.visibility_lag.count(), 5);
+        sum.visibility_lag = counted(5).visibility_lag;
+        assert_eq!(sum, counted(5));
+        assert_eq!(
+            (sum.ambiguous(Cause::NoAnswer), sum.ambiguous(Cause::Cut), sum.ambiguous_total()),
+            (5, 0, 5)
+        );
+        assert_eq!((sum.recovered(Confidence::Partial), sum.recovered_total()), (0, 5));
+        assert_eq!((sum.not_observed(), sum.unresolved(Reason::Budget), sum.unresolved_total()), (5, 0, 5));
     }
 }

@@ -16,6 +16,7 @@ use steadfast_spec::{
 
 use crate::{
     account::Account,
+    poller::is_out_of_a_cache,
     stamp::{Epoch, Session},
 };
 
@@ -24,6 +25,8 @@ use crate::{
 /// What passes is the caller's own, byte for byte and frame for frame. What is learnt of it is only what it holds:
 /// nobody knows whether it is the whole list. A body that is longer than what may be held, that ends in an error or
 /// that the caller drops halfway, is not looked at.
+///
+/// It goes in a box, because few answers have one and every answer is moved with the room for it.
 pub(crate) struct Listener {
     account: Arc<Account>,
     /// The day on which the list was asked for.
@@ -35,18 +38,18 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Somebody who listens to the answer to a request of this account.
-    pub(crate) fn new(account: Arc<Account>) -> Self {
+    pub(crate) fn new(account: Arc<Account>) -> Box<Self> {
         let day = account.settings.epoch();
-        Self { account, day, session: Session::default(), frames: Vec::new(), held: 0 }
+        Box::new(Self { account, day, session: Session::default(), frames: Vec::new(), held: 0 })
     }
 
     /// Whether there is anything to listen to in the answer.
-    pub(crate) fn hears<B>(mut self, response: &Response<B>) -> Option<Self> {
+    pub(crate) fn hears<B>(mut self: Box<Self>, response: &Response<B>) -> Option<Box<Self>> {
         let listed = response.status() == StatusCode::OK;
         // What is packed would have to be unpacked to be read; nobody asked for that.
         let plain = !response.headers().contains_key(header::CONTENT_ENCODING);
         // A copy out of a cache may be of the day before.
-        let fresh = response.headers().get(header::AGE).is_none_or(|age| age.as_bytes() == b"0");
+        let fresh = !is_out_of_a_cache(response.headers());
         // The guard of a ledger with a journal knows the session by another name.
         let extensions = response.extensions();
         let hashed = extensions.get::<Session>().copied();
@@ -78,12 +81,12 @@ pin_project! {
     pub(crate) struct TeeBody<B> {
         #[pin]
         body: B,
-        listener: Option<Listener>,
+        listener: Option<Box<Listener>>,
     }
 }
 
 impl<B: Body<Data = Bytes>> TeeBody<B> {
-    pub(crate) fn new(body: B, listener: Listener) -> Self {
+    pub(crate) fn new(body: B, listener: Box<Listener>) -> Self {
         let mut this = Self { body, listener: Some(listener) };
         if this.body.is_end_stream() {
             // An empty body is no list.

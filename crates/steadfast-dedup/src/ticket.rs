@@ -99,3 +99,24 @@ impl Kind {
 
 pub(crate) const PLACE_ORDER: &str = "/api/oms/place-order";
 pub(crate) const ORDERS: &str = "/api/oms/orders";
+
+#[cfg(test)]
+mod tests {
+    use steadfast_spec::Route;
+
+    use super::*;
+
+    #[test]
+    fn a_route_says_what_a_request_is_whatever_its_path() {
+        for (endpoint, kind) in [
+            (Endpoint::PlaceOrder, Kind::Order),
+            (Endpoint::ModifyOrder, Kind::Change),
+            (Endpoint::Orders, Kind::List),
+            (Endpoint::CancelOrder, Kind::Other),
+        ] {
+            let mut request = Request::get("https://gateway.example/elsewhere").body(()).unwrap();
+            ext::Route::new(Route::new(endpoint)).put(request.extensions_mut());
+            assert_eq!(Kind::of(&request), kind, "{endpoint:?}");
+        }
+    }
+}

@@ -144,10 +144,10 @@ mod tests {
         let mut freeze = Freeze::default();
         let mut now = 10 * S;
         assert_eq!(freeze.refused(9 * S, false, None, now), stopped(1, false));
-        for pause in [2, 4, 8, 8] {
+        for (last, pause) in [(1, 2), (2, 4), (4, 8), (8, 8)] {
             now = freeze.opens();
             assert!(freeze.granted(now));
-            assert!(freeze.opens() > now, "one try at a time");
+            assert_eq!(freeze.opens(), now + last * S, "one try at a time, for as long as the pause was");
             assert_eq!(freeze.refused(now, true, None, now), stopped(pause, true));
         }
         now = freeze.opens();

@@ -91,3 +91,20 @@ impl Queue {
         self.places.iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_knows_how_many_are_ahead() {
+        let mut queue = Queue::default();
+        // Whoever goes to the head of his lane has the lower turn.
+        let order = [(Lane::Critical, 4), (Lane::Trading, -3), (Lane::Trading, 1), (Lane::Bulk, -5)];
+        let places = order.map(|(lane, turn)| Place { lane, turn, waiter: WaiterId { slot: 0, turn: 0 } });
+        places.iter().rev().for_each(|place| queue.insert(*place));
+        assert_eq!(places.each_ref().map(|place| queue.ahead_of(place)), [0, 1, 2, 3]);
+        assert_eq!(queue.ahead_of_new(Lane::Trading, true), 1);
+        assert_eq!(queue.ahead_of_new(Lane::Trading, false), 3);
+    }
+}

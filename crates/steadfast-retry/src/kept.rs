@@ -21,7 +21,6 @@ pub struct Kept<B> {
     body: B,
 }
 
-#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every call")]
 enum Head {
     Whole(request::Parts),
     Spare(Spare),

@@ -85,7 +85,7 @@ type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 ///
 /// # Cost
 ///
-/// About 1,700 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+/// About 1,500 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///

@@ -48,13 +48,11 @@ impl<'a> Envelope<&'a RawValue> {
     pub fn parse(body: &'a [u8]) -> Result<Self, EnvelopeError> {
         let text = std::str::from_utf8(body).map_err(|_| EnvelopeError::NotJson)?;
         let wire: Wire<'a> = read_object(text).ok_or(EnvelopeError::NotJson)?;
-        let s: String = wire
-            .s
-            .ok_or(EnvelopeError::MissingS)
-            .and_then(|raw| serde_json::from_str(raw.get()).map_err(|_| EnvelopeError::UnknownS))?;
+        let s = wire.s.ok_or(EnvelopeError::MissingS)?;
+        let s = string(s).ok_or(EnvelopeError::UnknownS)?;
         let text =
             |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-        match s.as_str() {
+        match &*s {
             "ok" => wire.d.map(|d| Self::Ok { d }).ok_or(EnvelopeError::OkWithoutPayload),
             "no-data" if wire.d.is_some_and(holds_something) => Err(EnvelopeError::NoDataWithPayload),
             // `s` decides; its text is only for people, and some gateways leave it out.
@@ -174,13 +172,18 @@ pub(crate) fn read_object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 
 /// An order identifier, written as a string or as an integer; `None` if it is anything else, or empty.
 pub(crate) fn order_id(raw: &RawValue) -> Option<Cow<'_, str>> {
-    let text = raw.get();
-    // Only one with something escaped in it has to be copied to be read.
-    let id = serde_json::from_str::<&str>(text).map(Cow::Borrowed);
-    if let Ok(id) = id.or_else(|_| serde_json::from_str::<String>(text).map(Cow::Owned)) {
+    if let Some(id) = string(raw) {
         return (!id.trim().is_empty()).then_some(id);
     }
+    let text = raw.get();
     text.bytes().all(|b| b.is_ascii_digit()).then_some(Cow::Borrowed(text))
+}
+
+/// What a JSON string says.
+fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    // Only one with something escaped in it has to be copied to be read.
+    let plain = serde_json::from_str::<&str>(raw.get()).map(Cow::Borrowed);
+    plain.or_else(|_| serde_json::from_str::<String>(raw.get()).map(Cow::Owned)).ok()
 }
 
 #[cfg(test)]
@@ -197,6 +200,8 @@ mod tests {
         assert!(
             matches!(Envelope::parse(br#"{"s":"no-data"}"#), Ok(Envelope::NoData { msg }) if msg == "no-data")
         );
+        let escaped = br#"{"s":"\u006f\u006b","d":[]}"#;
+        assert!(matches!(Envelope::parse(escaped), Ok(Envelope::Ok { .. })));
         let error = Envelope::parse(br#"{"s":"error","msg":"no-data","d":{}}"#);
         assert!(matches!(error, Ok(Envelope::Error { msg }) if msg == "no-data"));
     }

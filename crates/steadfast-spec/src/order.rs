@@ -247,7 +247,7 @@ impl OrderRequestBuilder {
     /// [`InvalidOrder`] naming the first field that breaks a rule of §4.4, or an extra field that would override
     /// one of the order's own.
     pub fn build(self) -> Result<OrderRequest, InvalidOrder> {
-        use InvalidOrderReason::{Missing, NotPositive, OutsideBse, OwnField, RequiredByType};
+        use InvalidOrderReason::{ControlCharacter, Missing, NotPositive, OutsideBse, RequiredByType};
 
         let sym_id = self.sym_id.ok_or_else(|| InvalidOrder::new("symId", Missing))?;
         let qty = self.qty.ok_or_else(|| InvalidOrder::new("qty", Missing))?;
@@ -255,6 +255,9 @@ impl OrderRequestBuilder {
         let order_type = self.order_type.ok_or_else(|| InvalidOrder::new("type", Missing))?;
         let product = self.product.ok_or_else(|| InvalidOrder::new("product", Missing))?;
         let validity = self.validity.ok_or_else(|| InvalidOrder::new("validity", Missing))?;
+        if sym_id.as_str().contains(char::is_control) {
+            return Err(InvalidOrder::new("symId", ControlCharacter));
+        }
         if qty <= Decimal::ZERO {
             return Err(InvalidOrder::new("qty", NotPositive));
         }
@@ -273,17 +276,7 @@ impl OrderRequestBuilder {
                 _ => {}
             }
         }
-        for (position, (name, _)) in self.extra.iter().enumerate() {
-            if name.is_empty() {
-                return Err(InvalidOrder::new("extra", Missing));
-            }
-            if FIELDS.contains(&name.as_ref()) {
-                return Err(InvalidOrder::new(name.clone(), OwnField));
-            }
-            if self.extra.iter().take(position).any(|(earlier, _)| earlier == name) {
-                return Err(InvalidOrder::new(name.clone(), InvalidOrderReason::Repeated));
-            }
-        }
+        check_extra(&self.extra, &FIELDS)?;
         let order = OrderRequest {
             sym_id,
             qty,
@@ -300,6 +293,28 @@ impl OrderRequestBuilder {
         }
         Ok(order)
     }
+}
+
+/// Whether fields can stand beside `own` ones. A service that reads names without regard to case would take `Qty` for
+/// `qty`, so they differ by more than that.
+pub(crate) fn check_extra(extra: &[(Cow<'static, str>, String)], own: &[&str]) -> Result<(), InvalidOrder> {
+    use InvalidOrderReason::{ControlCharacter, Missing, OwnField, Repeated};
+
+    for (position, (name, _)) in extra.iter().enumerate() {
+        let reason = if name.is_empty() {
+            return Err(InvalidOrder::new("extra", Missing));
+        } else if name.contains(char::is_control) {
+            return Err(InvalidOrder::new("extra", ControlCharacter));
+        } else if own.iter().any(|field| field.eq_ignore_ascii_case(name.trim())) {
+            OwnField
+        } else if extra.iter().take(position).any(|(earlier, _)| earlier == name) {
+            Repeated
+        } else {
+            continue;
+        };
+        return Err(InvalidOrder::new(name.clone(), reason));
+    }
+    Ok(())
 }
 
 /// An order that breaks a rule of §4.4, or a change that no order can undergo, found before anything was sent.
@@ -325,8 +340,10 @@ pub enum InvalidOrderReason {
     UnknownCode(crate::UnknownCode),
     /// It is given twice.
     Repeated,
-    /// It is one of the order's own fields and cannot be given as an extra one.
+    /// It is one of the order's own fields, in whatever case, and cannot be given as an extra one.
     OwnField,
+    /// It holds a control character, such as a line feed.
+    ControlCharacter,
     /// `eos` is for BSE only.
     OutsideBse,
 }
@@ -364,6 +381,7 @@ impl fmt::Display for InvalidOrder {
             InvalidOrderReason::UnknownCode(error) => error.fmt(f),
             InvalidOrderReason::Repeated => write!(f, "{field} is given twice"),
             InvalidOrderReason::OwnField => write!(f, "{field} cannot be given as an extra field"),
+            InvalidOrderReason::ControlCharacter => write!(f, "{field} holds a control character"),
             InvalidOrderReason::OutsideBse => write!(f, "{field} eos is for BSE only"),
         }
     }

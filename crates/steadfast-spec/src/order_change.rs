@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use rust_decimal::Decimal;
 
-use crate::{Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, Validity};
+use crate::{Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, Validity, order::check_extra};
 
 /// What is to be different about an open order.
 ///
@@ -84,7 +84,7 @@ impl OrderChange {
     ///
     /// [`InvalidOrder`] naming the first field that is wrong.
     pub fn check(&self, order_id: &str) -> Result<(), InvalidOrder> {
-        use InvalidOrderReason::{Missing, NotPositive, OwnField, Repeated};
+        use InvalidOrderReason::{Missing, NotPositive};
 
         if order_id.trim().is_empty() {
             return Err(InvalidOrder::new("orderId", Missing));
@@ -100,16 +100,7 @@ impl OrderChange {
                 return Err(InvalidOrder::new(field, NotPositive));
             }
         }
-        for (position, (name, _)) in self.extra.iter().enumerate() {
-            let reason = match name.as_ref() {
-                "" => return Err(InvalidOrder::new("extra", Missing)),
-                "orderId" | "qty" | "type" | "validity" | "limitPrice" | "trigPrice" => OwnField,
-                name if self.extra.iter().take(position).any(|(earlier, _)| earlier == name) => Repeated,
-                _ => continue,
-            };
-            return Err(InvalidOrder::new(name.clone(), reason));
-        }
-        Ok(())
+        check_extra(&self.extra, &["orderId", "qty", "type", "validity", "limitPrice", "trigPrice"])
     }
 
     /// The form that changes the order.

@@ -234,6 +234,18 @@ impl Routes {
             .map(|(_, route, _)| route)
     }
 
+    /// True if a path that is not in the table would be in it for a server that tidies paths: one that decodes escapes,
+    /// knows no case, drops slashes and parameters, or resolves dots.
+    #[must_use]
+    pub fn is_misspelled(&self, path: &str) -> bool {
+        let given = percent_decode_str(path).decode_utf8_lossy();
+        if has_dots(&given) {
+            return true;
+        }
+        let mut templates = self.entries.iter().map(|(template, ..)| template.as_str());
+        self.template(path).is_none() && templates.any(|template| is_tidied_to(template, &given))
+    }
+
     /// The template of the path in the table, whatever the method; labels of metrics use it, never the raw path.
     #[must_use]
     pub fn template(&self, path: &str) -> Option<&str> {
@@ -281,6 +293,17 @@ fn template_matches(template: &str, path: &str) -> bool {
             _ => return false,
         }
     }
+}
+
+fn is_tidied_to(template: &str, path: &str) -> bool {
+    let segments = |path: &str| {
+        path.split('/').filter(|segment| !segment.is_empty()).map(str::to_lowercase).collect::<Vec<_>>()
+    };
+    let (wanted, given) = (segments(template), segments(path));
+    wanted.len() == given.len()
+        && wanted.iter().zip(&given).all(|(wanted, given)| {
+            wanted.starts_with('{') || given.split(';').next() == Some(wanted.as_str())
+        })
 }
 
 #[cfg(test)]

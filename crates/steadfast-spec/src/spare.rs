@@ -1,6 +1,9 @@
-use std::{array, borrow::Cow, fmt};
+use std::{borrow::Cow, fmt};
 
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, request};
+use http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header::CONTENT_TYPE,
+    request,
+};
 
 use crate::{
     Routes,
@@ -8,8 +11,8 @@ use crate::{
     stamps::Stamps,
 };
 
-/// How many headers are held by value: a `Content-Type`, and one of the caller's own.
-const FEW: usize = 2;
+/// The `Content-Type` of a form.
+const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
 /// The head of a request that may be sent again.
 ///
@@ -44,15 +47,37 @@ pub struct Spare {
 }
 
 #[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "nearly every request is light, and is to cost no box")]
 enum Maps {
     Light(Light),
     Whole { headers: HeaderMap, extensions: Extensions },
 }
 
+/// Headers by value would make every future that holds them larger, and it is moved by every layer around it.
+#[derive(Clone)]
+enum Headers {
+    None,
+    /// What the stack's own calls have.
+    Form,
+    Listed(Box<[(HeaderName, HeaderValue)]>),
+}
+
+impl Headers {
+    #[inline]
+    fn of(headers: &HeaderMap) -> Self {
+        let is_form = |(name, value): (&HeaderName, &HeaderValue)| {
+            *name == CONTENT_TYPE && *value == FORM && !value.is_sensitive()
+        };
+        match headers.len() {
+            0 => Self::None,
+            1 if headers.iter().all(is_form) => Self::Form,
+            _ => Self::Listed(headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect()),
+        }
+    }
+}
+
 #[derive(Clone)]
 struct Light {
-    headers: [Option<(HeaderName, HeaderValue)>; FEW],
+    headers: Headers,
     stamps: Option<Stamps>,
     account: Option<Account>,
     lane: Option<Lane>,
@@ -142,9 +167,6 @@ impl Light {
             *left -= usize::from(one.is_some());
             one
         }
-        if headers.len() > FEW {
-            return None;
-        }
         // Those that every call has come first.
         let stamps = extensions.get::<Stamps>();
         let mut left = extensions.len() - usize::from(stamps.is_some());
@@ -156,9 +178,8 @@ impl Light {
         if left > 0 {
             return None;
         }
-        let mut headers = headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         Some(Self {
-            headers: array::from_fn(|_| headers.next()),
+            headers: Headers::of(headers),
             stamps: stamps.map(Stamps::of_next_send),
             account,
             lane,
@@ -174,8 +195,10 @@ impl Light {
                 extensions.insert(one);
             }
         }
-        for (name, value) in self.headers.into_iter().flatten() {
-            request.headers_mut().append(name, value);
+        match self.headers {
+            Headers::None => {}
+            Headers::Form => drop(request.headers_mut().insert(CONTENT_TYPE, FORM)),
+            Headers::Listed(list) => request.headers_mut().extend(list),
         }
         let extensions = request.extensions_mut();
         put(extensions, self.stamps);
@@ -192,7 +215,7 @@ impl Light {
 mod tests {
     use std::{sync::Arc, time::Instant};
 
-    use http::header::{ACCEPT, COOKIE};
+    use http::header::COOKIE;
 
     use super::*;
     use crate::{
@@ -251,15 +274,33 @@ mod tests {
     }
 
     #[test]
+    fn a_form_without_other_headers_is_a_form_again() {
+        let mut form = of_a_call();
+        form.headers_mut().clear();
+        assert_eq!(light(&form).unwrap().with(()).headers(), form.headers());
+        form.headers_mut().insert(CONTENT_TYPE, FORM);
+        let mut json = form.clone();
+        json.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut secret = form.clone();
+        secret.headers_mut().get_mut(CONTENT_TYPE).unwrap().set_sensitive(true);
+        let mut more = form.clone();
+        more.headers_mut().append(CONTENT_TYPE, FORM);
+        for first in [form, json, secret, more] {
+            let repeat = light(&first).unwrap().with(());
+            assert_eq!(repeat.headers(), first.headers());
+            let sensitive = |request: &Request<()>| request.headers()[CONTENT_TYPE].is_sensitive();
+            assert_eq!(sensitive(&repeat), sensitive(&first));
+        }
+    }
+
+    #[test]
     fn with_anything_else_in_it_a_request_is_copied_whole() {
         let mut named = of_a_call();
         named.extensions_mut().insert("the caller's own");
         // Read as a stamp, and still an entry of its own for whoever looks for one.
         let mut dated = of_a_call();
         dated.extensions_mut().insert(Deadline(Instant::now()));
-        let mut crowded = of_a_call();
-        crowded.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
-        for first in [named, dated, crowded] {
+        for first in [named, dated] {
             assert!(light(&first).is_none());
             let repeat = Spare::of(&first).with(());
             assert_eq!(repeat.headers(), first.headers());

@@ -76,6 +76,28 @@ impl SymId {
         &self.0
     }
 
+    /// One text for all spellings of an instrument: capitals throughout, a day without its zero, a year of two digits, a
+    /// strike without zeros at its end.
+    ///
+    /// Two that are equal here may be one instrument, so what decides about an order that is missing compares these. Whether
+    /// two that differ are two, only the service knows.
+    #[must_use]
+    pub fn folded(&self) -> Self {
+        let is_upper = !self.0.contains(char::is_lowercase);
+        let upper = if is_upper { self.clone() } else { Self(self.0.to_uppercase().into()) };
+        let folded = match upper.shape() {
+            Some(SymIdShape::Future { symbol, exchange, expiry }) => {
+                format!("FUT_{symbol}_FUT_{exchange}_{}", short_expiry(expiry))
+            }
+            Some(SymIdShape::Option { symbol, kind, exchange, expiry, strike }) => {
+                let kind = if kind == OptionKind::Call { "CE" } else { "PE" };
+                format!("OPT_{symbol}_{kind}_{exchange}_{}_{}", short_expiry(expiry), strike.normalize())
+            }
+            Some(SymIdShape::Equity { .. }) | None => return upper,
+        };
+        Self(folded.into())
+    }
+
     /// The identifier's parts, if it has one of the three shapes of §2.
     #[must_use]
     pub fn shape(&self) -> Option<SymIdShape<'_>> {
@@ -158,6 +180,14 @@ fn is_expiry(text: &str) -> bool {
     day_is_possible && year_is_possible && MONTHS.iter().any(|m| month.eq_ignore_ascii_case(m))
 }
 
+/// `05DEC2026` as `5DEC26`.
+fn short_expiry(expiry: &str) -> String {
+    let expiry = expiry.trim_start_matches('0');
+    let (day_and_month, year) =
+        expiry.split_at(expiry.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1));
+    format!("{day_and_month}{}", &year[year.len().saturating_sub(2)..])
+}
+
 /// An identifier without text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmptySymId;
@@ -193,6 +223,21 @@ mod tests {
 
     fn id(text: &str) -> SymId {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn spellings_of_one_instrument_are_folded_to_one_text() {
+        for (text, folded) in [
+            ("EQT_Infy_EQ_NSE", "EQT_INFY_EQ_NSE"),
+            ("FUT_NIFTY_FUT_NFO_05Dec2026", "FUT_NIFTY_FUT_NFO_5DEC26"),
+            ("FUT_NIFTY_FUT_NFO_5DEC26", "FUT_NIFTY_FUT_NFO_5DEC26"),
+            ("OPT_NIFTY_CE_NFO_28Nov2026_24500.50", "OPT_NIFTY_CE_NFO_28NOV26_24500.5"),
+            ("OPT_NIFTY_PE_NFO_28NOV26_0100", "OPT_NIFTY_PE_NFO_28NOV26_100"),
+            ("Infy-eq", "INFY-EQ"),
+        ] {
+            assert_eq!(id(text).folded().as_str(), folded);
+            assert_eq!(id(folded).folded(), id(folded));
+        }
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub struct TokenRecord {
 const LIFE: Duration = Duration::from_secs(86_400);
 
 impl TokenRecord {
-    /// Reads a token record, bare (§4.2) or inside an envelope's `d`: the answer of the individual endpoint is not
-    /// shown (§4.3).
+    /// Reads a token record, bare (§4.2) or inside the `d` of an envelope that is `ok`: the answer of the individual
+    /// endpoint is not shown (§4.3).
     ///
     /// `expires_in` may be an integer or a text. A record without it, with one that cannot be read, with zero or
     /// with more than 24 hours is taken to say 24 hours, which is what §5 promises; a shorter life is believed.
@@ -43,12 +43,16 @@ impl TokenRecord {
             #[serde(borrow)]
             expires_in: Option<&'a RawValue>,
             scope: Option<String>,
+            s: Option<String>,
             #[serde(borrow)]
             d: Option<&'a RawValue>,
         }
 
         let text = std::str::from_utf8(body).map_err(|_| InvalidTokenRecord)?;
         let mut wire: Wire<'_> = read_object(text).ok_or(InvalidTokenRecord)?;
+        if wire.s.as_deref().is_some_and(|s| s != "ok") {
+            return Err(InvalidTokenRecord);
+        }
         if let (None, Some(d)) = (&wire.access_token, wire.d) {
             wire = read_object(d.get()).ok_or(InvalidTokenRecord)?;
         }
@@ -121,6 +125,8 @@ mod tests {
             r#"{"access_token":"a b"}"#,
             r#"{"access_token":"a\nb"}"#,
             r#"{"s":"ok","d":"x"}"#,
+            r#"{"s":"error","msg":"x","d":{"access_token":"abc"}}"#,
+            r#"{"s":"no-data","access_token":"abc"}"#,
         ] {
             let error = TokenRecord::parse(body.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), "answer holds no usable access_token", "{body}");

@@ -41,9 +41,9 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 
 /// Builds [`Route`].
 ///
-/// A request is checked before anything waits or is spent (§1, §7): it must lie below the base address, its query
-/// must be readable, its body must not be JSON, and a cancel must name its order. A POST or PUT without a
-/// `Content-Type` gets the form's.
+/// A request is checked before anything waits or is spent (§1, §7): it must lie below the base address, an endpoint's
+/// path must be written as the table has it, its query must be readable, its body must not be JSON, and a cancel must name
+/// its order. A POST or PUT without a `Content-Type` gets the form's.
 ///
 /// # Example
 ///
@@ -128,13 +128,19 @@ pub struct Route<S> {
 impl Table {
     fn route<B>(&self, request: &mut Request<B>) -> Result<(), InvalidRequest> {
         let path = self.base.strip(request.uri()).ok_or(InvalidRequest::OutsideBase)?;
-        let route = self.routes.find(request.method(), path).cloned();
-        let route = route.unwrap_or_else(|| Arc::new(RouteFacts::unknown(request.method())));
+        let route = match self.routes.find(request.method(), path) {
+            Some(route) => route.clone(),
+            // By §7 it is not found. A server that is less strict would take an order that nobody here knows to be one.
+            None if self.routes.is_misspelled(path) => return Err(InvalidRequest::Path),
+            None => Arc::new(RouteFacts::unknown(request.method())),
+        };
         let query = match request.uri().query() {
             Some(query) => Form::parse(query.as_bytes()).map_err(|_| InvalidRequest::Query)?,
             None => Form::new(),
         };
-        if route.endpoint == Some(Endpoint::CancelOrder) && query.get("orderId").is_none_or(str::is_empty) {
+        if route.endpoint == Some(Endpoint::CancelOrder)
+            && query.get("orderId").is_none_or(|id| id.trim().is_empty())
+        {
             return Err(InvalidRequest::CancelWithoutOrder);
         }
         if matches!(*request.method(), Method::POST | Method::PUT) {
@@ -238,6 +244,8 @@ impl<F> fmt::Debug for ResponseFuture<F> {
 pub enum InvalidRequest {
     /// It does not lie below the base address (§9).
     OutsideBase,
+    /// Its path is that of an endpoint in another spelling, or holds dots (§7, 404).
+    Path,
     /// Its query cannot be read (§7, 400).
     Query,
     /// Its body is JSON; the service takes forms only (§1).
@@ -250,6 +258,7 @@ impl fmt::Display for InvalidRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OutsideBase => "request lies outside the base url",
+            Self::Path => "path is not written as the service knows it",
             Self::Query => "query is not percent-encoded",
             Self::Json => "content-type is application/json, and the service takes forms only",
             Self::CancelWithoutOrder => "query parameter orderId is required to cancel an order",
@@ -308,6 +317,7 @@ mod tests {
         for (path, message) in [
             ("/api/oms/cancel-order", "query parameter orderId is required to cancel an order"),
             ("/api/oms/cancel-order?orderId=", "query parameter orderId is required to cancel an order"),
+            ("/api/oms/cancel-order?orderId=%20", "query parameter orderId is required to cancel an order"),
             ("/api/oms/cancel-order?orderId=%zz", "query is not percent-encoded"),
         ] {
             assert_eq!(routed(request(Method::DELETE, path)).await.unwrap_err(), message);

@@ -83,21 +83,16 @@ pub(crate) const TABLE: &[Deep] = &[
             "--seconds",
             "900",
             "--demand-existence",
-            // One history in 10,000 breaks I20's bound on time, and nobody knows yet whether the bound is too strict. The
-            // other stages read theirs.
-            "--trace-every",
-            "0",
         ]),
         20,
     ),
-    // Its seeds are fixed: about one in 10,000 others leaves more without a verdict than is excused where orders of one
-    // key keep getting lost.
     Deep::new(
         "plain",
         "orders that all must be resolved",
         What::Simulation(&[
             "orders",
             "--plain",
+            "--seeds-of-commit",
             "--orders",
             "20000",
             "--seconds",

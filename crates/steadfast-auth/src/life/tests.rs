@@ -52,6 +52,48 @@ fn nothing_is_asked_before_a_renewal_is_due() {
 }
 
 #[test]
+fn instants_of_the_two_clocks_are_those_of_one_moment() {
+    let now = Now { elapsed: Duration::from_secs(10), wall: 100_000 };
+    assert_eq!(now.wall_at(Duration::from_secs(4)), 94_000);
+    assert_eq!(now.elapsed_at(94_000), Duration::from_secs(4));
+    assert_eq!(now.wall_at(Duration::from_secs(11)), 100_000, "one that lies ahead is taken for now");
+}
+
+#[test]
+fn a_login_is_under_way_until_it_ends_and_says_when_its_token_was_issued() {
+    let mut life = life(LoginMode::Unattended);
+    assert_eq!((life.is_logging_in(), life.issued(), life.suspected()), (false, None, None));
+    life.admit(at(0), true);
+    assert!(life.is_logging_in());
+    life.granted(7, Some(DAY), false, at(9));
+    assert_eq!((life.is_logging_in(), life.issued()), (false, Some(7)));
+    life.restore(&[], Some(Duration::from_secs(3)), at(9));
+    assert_eq!(life.suspected(), Some(Duration::from_secs(3)));
+}
+
+#[test]
+fn a_person_is_called_once_for_a_token_that_worked() {
+    let mut life = life(LoginMode::Attended);
+    life.granted(0, Some(DAY), false, at(0));
+    assert!(!life.calls_for_help(1), "it never worked");
+    life.accepted(1);
+    assert!(!life.calls_for_help(2), "another token");
+    assert!(life.calls_for_help(1));
+    assert!(!life.calls_for_help(1), "once");
+    assert!(!working().calls_for_help(1), "nobody is needed");
+}
+
+#[test]
+fn only_an_old_token_of_another_process_is_taken_for_one_that_worked() {
+    for (age, worked) in [(15 * 60_000, false), (15 * 60_000 + 1, true), (2 * HOUR, true)] {
+        let mut life = life(LoginMode::Unattended);
+        let token = sharing::Adopted { issued: 0, expires: Some(24 * HOUR), worked: false };
+        life.adopted(&token, false, at(age));
+        assert_eq!(life.held.map(|held| held.worked), Some(worked), "{age} ms");
+    }
+}
+
+#[test]
 fn an_expired_token_is_withdrawn_while_its_successor_is_fetched() {
     let mut life = working();
     assert_eq!(life.admit(at(24 * HOUR), true), Admission::Wait { start: true });

@@ -299,10 +299,6 @@ where
 }
 
 /// The request between its sends.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is one place in the future, which is not moved for its sake"
-)]
 enum Held<B> {
     /// Before a send.
     Whole(Request<B>),

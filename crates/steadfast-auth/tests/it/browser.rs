@@ -180,3 +180,14 @@ async fn a_redirect_to_another_machine_needs_somebody_who_pastes() {
     let login = login.paste(|| async { Ok::<_, BoxError>(OneTimeCode::new("c")) });
     assert_eq!(submitted(login.code().await.unwrap()).await, "c");
 }
+
+/// Whoever has the port for one of the two protocols would get the redirect of half of all browsers.
+#[tokio::test]
+async fn a_port_that_somebody_else_has_for_one_protocol_is_none_to_listen_on() {
+    let taken = Bound::bind("127.0.0.1:0").unwrap();
+    let redirect = format!("http://localhost:{}/callback", taken.local_addr().unwrap().port());
+    let login =
+        BrowserLogin::new(&base(), api_key(), redirect, |_: &str| panic!("nobody is asked to log in"));
+    let error = login.unwrap().code().await.unwrap_err();
+    assert!(error.to_string().contains("listen"), "{error}");
+}

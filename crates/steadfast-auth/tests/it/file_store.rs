@@ -173,3 +173,18 @@ async fn the_lease_is_one_processs_and_ends_when_it_is_dropped() {
     drop(lease);
     waiting.await.unwrap().unwrap();
 }
+
+#[test]
+fn what_a_store_of_ones_own_says_is_the_cause_of_its_error() {
+    let error = StoreError::Other("the vault is sealed".into());
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    assert_eq!(cause.as_deref(), Some("the vault is sealed"));
+}
+
+#[test]
+fn a_store_is_named_by_its_place() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("auth.json");
+    assert_eq!(FileStore::open(&path).unwrap().name(), path.display().to_string());
+    assert_eq!(steadfast_auth::MemoryStore::new().name(), "memory");
+}

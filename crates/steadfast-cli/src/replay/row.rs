@@ -60,8 +60,8 @@ pub(crate) enum RowErrorReason {
     Shape,
     /// A field is not UTF-8.
     Encoding(&'static str),
-    /// There are more or fewer fields than columns.
-    FieldCount { fields: usize, columns: usize },
+    /// There are more or fewer fields than columns, and perhaps further lines in one of them.
+    FieldCount { fields: usize, columns: usize, ends_on: Option<u64> },
     /// The file cannot be read on.
     Unreadable(String),
 }
@@ -89,7 +89,8 @@ impl Rows {
         let bad = |errors| Err(BadRow { line, errors });
         let (fields, columns) = (self.record.len(), COLUMNS.len());
         if fields != columns {
-            let reason = RowErrorReason::FieldCount { fields, columns };
+            let ends_on = Some(self.lines.last(self.reader.position().byte())).filter(|&last| last > line);
+            let reason = RowErrorReason::FieldCount { fields, columns, ends_on };
             return bad(vec![RowError { line, column: None, reason }]);
         }
         let mut errors = Vec::new();
@@ -159,10 +160,26 @@ impl Lines {
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(self.file.len());
         let breaks = self.file[from..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         let passed = self.file.get(self.counted..from + breaks).unwrap_or_default();
-        self.line += passed.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.line += line_breaks(passed);
         self.counted = self.counted.max(from + breaks);
         self.line
     }
+
+    /// The line on which the row that was found last ends, if what follows it begins at `end`.
+    fn last(&self, end: u64) -> u64 {
+        let end = usize::try_from(end).unwrap_or(usize::MAX).min(self.file.len());
+        self.line + line_breaks(self.file.get(self.counted..end).unwrap_or_default().trim_ascii_end())
+    }
+}
+
+/// A CR alone is one, too: the CSV reader ends rows there, and a row's line names its order.
+fn line_breaks(bytes: &[u8]) -> u64 {
+    let is_break = |(at, byte): (usize, &u8)| match byte {
+        b'\n' => true,
+        b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+        _ => false,
+    };
+    bytes.iter().enumerate().filter(|&one| is_break(one)).count() as u64
 }
 
 impl Iterator for Rows {
@@ -198,7 +215,13 @@ impl fmt::Display for RowErrorReason {
             Self::Order(error) => error.fmt(f),
             Self::Shape => f.write_str("symId has none of the shapes EQT_…, FUT_…, OPT_…"),
             Self::Encoding(name) => write!(f, "{name} is not utf-8"),
-            Self::FieldCount { fields, columns } => write!(f, "row has {fields} fields instead of {columns}"),
+            Self::FieldCount { fields, columns, ends_on } => {
+                let s = if *fields == 1 { "" } else { "s" };
+                write!(f, "row has {fields} field{s} instead of {columns}")?;
+                ends_on.map_or(Ok(()), |line| {
+                    write!(f, "; it ends on line {line}, as if a quote were not closed")
+                })
+            }
             Self::Unreadable(error) => write!(f, "row cannot be read: {error}"),
         }
     }
@@ -332,7 +355,22 @@ mod tests {
         let rows = read(
             b"\"EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\nEQT_TCS_EQ_NSE,1,buy,market,intraday,day,,\n",
         );
-        assert_eq!(rows.len(), 1);
-        assert!(rows[0].is_err());
+        let [Err(bad)] = rows.as_slice() else { panic!("{rows:?}") };
+        let named = "line 2: row has 1 field instead of 8; it ends on line 3, as if a quote were not closed";
+        assert_eq!(bad.errors[0].to_string(), named);
+    }
+
+    /// Rows that shared a line shared its name: the second one was not placed, and told to be.
+    #[test]
+    fn rows_that_a_cr_alone_parts_are_on_lines_of_their_own() {
+        let row = "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,";
+        for (file, lines) in [
+            (format!("{}\r{row}\r{row}\r\r{row}\r", HEADER.trim()), [2, 3, 5]),
+            (format!("{HEADER}{row}\r{row}\n{row}\r\n"), [2, 3, 4]),
+            (format!("{HEADER}{row}\r\n\r\n{row}\r\n{row}"), [2, 4, 5]),
+        ] {
+            let rows: Vec<Row> = Rows::new(file.clone()).unwrap().collect::<Result<_, _>>().unwrap();
+            assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), lines, "{file:?}");
+        }
     }
 }

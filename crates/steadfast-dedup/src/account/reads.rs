@@ -55,8 +55,8 @@ impl Account {
             let purpose = if own.is_some() { Purpose::OwnSession } else { purpose };
             let read = ReadNo(state.next_read);
             state.next_read += 1;
-            let lane = if state.registry.can_wait(purpose) { Lane::Bulk } else { Lane::Verification };
             effects.extend(state.registry.step(now, Event::ReadOpened { read, purpose }));
+            let lane = if state.registry.is_patient(read) { Lane::Bulk } else { Lane::Verification };
             (read, lane, own)
         })
     }

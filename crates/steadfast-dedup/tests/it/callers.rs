@@ -79,6 +79,25 @@ async fn k3_an_order_for_a_service_that_has_closed_was_not_sent_and_leaves_no_do
     assert_eq!((gateway.posts(), ledger.in_doubt()), (0, 0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_acknowledgement_that_is_lost_below_is_no_failed_order() {
+    let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
+    let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
+    let lossy = tower::service_fn(move |request: Request<Body>| {
+        let (places, guarded) = (request.method() == http::Method::POST, guarded.clone());
+        async move {
+            let answer = guarded.oneshot(request).await;
+            if places { Err("lost on the way up".into()) } else { answer }
+        }
+    });
+    let request = Request::post("https://gateway.example/v2/api/oms/place-order")
+        .header("x-test-intent", "a")
+        .body(Full::from(ORDER))
+        .unwrap();
+    let told = tell(DedupLayer::new(&ledger).layer(lossy).oneshot(request).await).await;
+    assert_eq!((told, gateway.posts()), (Told::Recovered("o1".into()), 1));
+}
+
 /// A form that breaks off after its pieces.
 #[derive(Default)]
 struct Breaking(VecDeque<Bytes>);

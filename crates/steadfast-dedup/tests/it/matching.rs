@@ -90,6 +90,22 @@ async fn s53_user_modified() {
     assert_eq!(rig.flagged(), Vec::<String>::new());
 }
 
+/// Two twins cannot be told apart and are given up in the same moment; the end of the first one ends the second.
+#[tokio::test(start_paused = true)]
+async fn twins_that_are_given_up_in_one_moment_are_reported_once_each() {
+    let rig = Rig::new();
+    let changed = gw504().placed().edit(|record| drop(record.insert("qty".into(), json!(20))));
+    rig.gateway.will([changed, gw504().placed_after(s(3))]);
+    let (a, b) = (rig.start("a", ORDER), rig.start("b", ORDER));
+    let both = vec!["o1".to_owned(), "o2".to_owned()];
+    assert_eq!(a.await.unwrap(), Told::Unresolved("near_match", both.clone(), 504));
+    assert_eq!(b.await.unwrap(), Told::Unresolved("tainted", both, 504));
+    let ended = rig.events().into_iter().filter(|event| matches!(event, OrderEvent::Unresolved { .. }));
+    assert_eq!(ended.count(), 2);
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
 #[tokio::test(start_paused = true)]
 async fn s54_autosliced() {
     let rig = Rig::new();
@@ -115,13 +131,15 @@ async fn s55_tick_rounding() {
 #[tokio::test(start_paused = true)]
 async fn s56_symid_alias() {
     let alias = |record: &mut serde_json::Map<_, _>| drop(record.insert("symId".into(), json!("INFY")));
-    let rig = Rig::with(Settings::conservative());
-    rig.gateway.will([crate::gateway::ack().edit(alias), gw504()]);
-    assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o1".into()));
-    let told = rig.place("a", ORDER).await;
-    assert_eq!(told, Told::Unresolved("uncalibrated", vec![], 504), "resends are off");
-    assert!(rig.events().contains(&OrderEvent::Uncalibrated { order_id: "o1".into() }));
-    assert_eq!(rig.gateway.posts(), 2);
+    for settings in [Settings::default(), Settings::conservative()] {
+        let rig = Rig::with(settings);
+        rig.gateway.will([crate::gateway::ack().edit(alias), gw504().placed().edit(alias)]);
+        assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o1".into()));
+        let told = rig.place("a", ORDER).await;
+        assert_eq!(told, Told::Unresolved("uncalibrated", vec![], 504), "resends are off");
+        assert!(rig.events().contains(&OrderEvent::Uncalibrated { order_id: "o1".into() }));
+        assert_eq!(rig.gateway.posts(), 2);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,6 +170,8 @@ async fn s58_cold_baseline_fails() {
     let told = rig.place("a", ORDER).await;
     assert_eq!(told, Told::Unresolved("no_baseline", vec!["o1".into()], 504));
     assert_eq!(rig.gateway.posts(), 1);
+    sleep(s(3_600)).await;
+    assert_eq!(rig.flagged(), Vec::<String>::new(), "its caller was told of it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -226,6 +246,7 @@ async fn an_order_that_is_listed_in_whatever_spelling_is_never_sent_again() {
             json!("  "),
             json!(format!(" {text} ")),
             json!(text.to_uppercase()),
+            json!(text.to_lowercase()),
             json!([text]),
             json!({ "value": text }),
             json!(true),

@@ -72,6 +72,22 @@ async fn a_look_that_was_turned_away_and_waits_again_holds_up_no_search() {
     rig.audit();
 }
 
+/// Another one beside it would be one request more, and its own answer would be thrown away.
+#[tokio::test(start_paused = true)]
+async fn a_look_that_has_left_is_waited_for() {
+    let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("given up", &order(5)).await, unresolved("not_observed"));
+    rig.gateway.reads([Read { before: Duration::ZERO, after: s(8), reply: ReadReply::List }]);
+    sleep(s(31)).await;
+    let (start, looks) = (Instant::now(), rig.gateway.gets());
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert!(start.elapsed() > s(5), "{:?}", start.elapsed());
+    assert_eq!(rig.gateway.gets(), looks + 1);
+    rig.audit();
+}
+
 /// The list that an order of a new session waits for comes before a look that can wait, too, and keeps no distance from
 /// one that never left.
 #[tokio::test(start_paused = true)]

@@ -74,6 +74,7 @@ async fn a_ruling_that_contradicts_the_books_is_refused() {
     let ruled = rig.ledger.resolve(Some(&elsewhere), intent, Ruling::NotPlaced);
     assert_eq!(ruled, Err(InvalidRuling::UnknownIntent));
     assert_eq!(resolve(intent, placed("o2")), Err(InvalidRuling::OrderOwned));
+    assert_eq!(InvalidRuling::OrderOwned.to_string(), "order id belongs to another order");
     assert_eq!(resolve(IntentNo(intent.0 + 1), Ruling::NotPlaced), Err(InvalidRuling::NotUnresolved));
     assert_eq!(resolve(intent, placed("o1")), Ok(()));
     assert_eq!(resolve(intent, placed("o1")), Err(InvalidRuling::NotUnresolved), "once is enough");

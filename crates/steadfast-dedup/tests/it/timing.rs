@@ -112,6 +112,16 @@ async fn s09_timeout_in_queue() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_stops_waiting_is_told_what_has_been_seen_so_far() {
+    let rig = Rig::new();
+    let changed = gw504().placed().edit(|record| drop(record.insert("qty".into(), 20.into())));
+    rig.gateway.will([changed]);
+    let mut request = rig.request("a", ORDER);
+    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(3)).into_std()));
+    assert_eq!(rig.send(request).await, Told::Unresolved("deadline", vec!["o1".into()], 504));
+}
+
+#[tokio::test(start_paused = true)]
 async fn s10_connect_refused() {
     let rig = Rig::new();
     rig.gateway.will([ack().reply(Reply::NotPolled), ack().reply(Reply::NotPolled).answered_after(s(3))]);

@@ -239,9 +239,13 @@ impl Disk for SimDisk {
         Ok(())
     }
 
-    fn sync_directory(&self, _: &Path) -> io::Result<()> {
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
         state.operate()?;
+        let here = if path == Path::new(".") { Path::new("") } else { path };
+        if path.as_os_str().is_empty() || !state.names.keys().any(|name| name.parent() == Some(here)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         state.durable = state.names.clone();
         state.unsynced.clear();
         Ok(())

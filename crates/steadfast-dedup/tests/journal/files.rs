@@ -2,9 +2,13 @@
 
 use std::fs;
 
-use steadfast_dedup::journal::{FileJournal, Journal, JournalError};
+use steadfast_dedup::{
+    IntentNo, Reason, Verdict,
+    journal::{FileJournal, Journal, JournalError, Record},
+    unresolved,
+};
 
-use crate::{acknowledged, begun, intent_of, seen};
+use crate::{acknowledged, begun, entry, intent_of, lost, seen};
 
 #[tokio::test]
 async fn what_one_process_wrote_the_next_one_finds() {
@@ -26,6 +30,26 @@ async fn what_one_process_wrote_the_next_one_finds() {
     assert_eq!(found.len(), 6, "dropping it waited for what was added last");
     assert!(journal.recover().is_empty(), "asked for once");
     assert_eq!(journal.salt(), salt, "sessions keep their names");
+}
+
+#[test]
+fn what_a_journal_knows_no_end_of_is_told_without_opening_it() {
+    let intent = IntentNo(1);
+    let given_up = |reason: Reason| entry(Record::Unresolved { intent, reason: reason.as_str().into() });
+    let entries =
+        [begun(0), begun(1), begun(2), begun(3), acknowledged(0), lost(1), given_up(Reason::Budget)];
+    let found = entry(Record::Found { intent: IntentNo(3), order_id: "o3".into(), status: None });
+    let open = unresolved(&[&entries[..], &[found]].concat());
+    let told: Vec<_> = open.iter().map(|order| (order.intent.0, &order.verdict)).collect();
+    let [(1, Verdict::Unresolved(given_up)), (2, Verdict::Pending)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(given_up.reason, Reason::Budget);
+}
+
+#[test]
+fn each_journal_has_a_salt_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let salt = |name| FileJournal::open(folder.path().join(name)).unwrap().salt();
+    assert_ne!(salt("one"), salt("other"));
 }
 
 #[test]

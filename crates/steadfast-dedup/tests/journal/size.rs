@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use steadfast_dedup::{
-    Epoch,
-    journal::{Log, Record},
+    Epoch, IntentNo,
+    journal::{Entry, Log, Record},
 };
+use steadfast_spec::{Outcome, ext};
 
-use crate::{acknowledged, begun, deep, disk::SimDisk, intent_of};
+use crate::{acknowledged, begun, closed, deep, disk::SimDisk, entry, intent_of, lost, seen};
 
 const PATH: &str = "/j/orders.journal";
 
@@ -45,4 +46,84 @@ fn a_log_is_bounded_by_what_still_matters() {
     assert!(found.iter().all(|&intent| intent % 5_000 == 0 || intent >= first_of_last_day));
     assert!([0, 5_000].iter().all(|intent| found.contains(intent)), "what is in doubt is never forgotten");
     assert!(disk.bytes(Path::new(PATH)).unwrap().len() < 400_000);
+}
+
+#[test]
+fn a_log_that_still_matters_is_rewritten_when_it_has_doubled_and_no_sooner() {
+    let disk = SimDisk::default();
+    let mut log = Log::open(disk.clone(), PATH).unwrap();
+    let mut appended = 0;
+    let mut rewritten = |log: &mut Log<SimDisk>| {
+        let before = disk.operations();
+        log.append([&begun(appended)]).unwrap();
+        appended += 1;
+        // One that only appends is one write.
+        disk.operations() - before > 1
+    };
+    let mut rewrites = 0;
+    while log.size() < 3 * 1024 * 1024 {
+        rewrites += usize::from(rewritten(&mut log));
+    }
+    assert_eq!(rewrites, 2, "at one and two mebibytes");
+    drop(log);
+    let mut log = Log::open(disk.clone(), PATH).unwrap();
+    assert!((0..100).all(|_| !rewritten(&mut log)), "opening it has just written it");
+}
+
+/// What a log holds of orders, by their accounts and numbers.
+fn orders(log: &Log<SimDisk>) -> Vec<(String, u64)> {
+    log.entries().filter_map(|entry| Some((entry.account.as_str().to_owned(), intent_of(entry)?))).collect()
+}
+
+#[test]
+fn of_an_order_that_was_not_placed_nothing_is_kept() {
+    let mut log = Log::open(SimDisk::default(), PATH).unwrap();
+    for outcome in [Outcome::NotSent, Outcome::NotExecuted, Outcome::Rejected] {
+        log.append([&begun(0), &closed(0, outcome)]).unwrap();
+        assert_eq!(log.entries().count(), 0);
+    }
+    // Nor when its caller says so at last.
+    let given_up = entry(Record::Unresolved { intent: IntentNo(0), reason: "budget".into() });
+    log.append([&begun(0), &lost(0), &given_up, &given_up]).unwrap();
+    assert_eq!(log.entries().count(), 3, "only the latest reason is of interest");
+    log.append([&entry(Record::Ruled { intent: IntentNo(0), order_id: None })]).unwrap();
+    assert_eq!(log.entries().count(), 0);
+}
+
+#[test]
+fn a_new_day_forgets_what_its_own_account_has_decided_and_listed() {
+    let mut log = Log::open(SimDisk::default(), PATH).unwrap();
+    let of = |account: &str, mut entry: Entry| {
+        entry.account = ext::Account::new(account);
+        entry
+    };
+    for account in ["a", "b"] {
+        let mut named = begun(2);
+        if let Record::Begun { name, .. } = &mut named.record {
+            *name = Some(ext::IntentId::new("n"));
+        }
+        let entries = [begun(0), acknowledged(0), begun(1), lost(1), named, acknowledged(2), seen("o0")];
+        for entry in entries {
+            log.append([&of(account, entry)]).unwrap();
+        }
+    }
+    let mut next = begun(3);
+    if let Record::Begun { day, .. } = &mut next.record {
+        *day = Epoch(2);
+    }
+    log.append([&of("a", next), &of("a", acknowledged(3))]).unwrap();
+    let kept = |account: &str, numbers: &[u64]| {
+        let held = orders(&log).into_iter().filter(|(of, _)| of == account).map(|(_, number)| number);
+        assert_eq!(held.collect::<Vec<_>>(), numbers, "{account}");
+    };
+    kept("a", &[1, 2, 3]);
+    kept("b", &[0, 1, 2]);
+    let lists: Vec<_> = log.entries().filter(|entry| matches!(entry.record, Record::Seen { .. })).collect();
+    assert!(matches!(*lists, [list] if list.account.as_str() == "b"));
+}
+
+#[test]
+fn a_log_may_stand_where_the_process_does() {
+    let mut log = Log::open(SimDisk::default(), "orders.journal").unwrap();
+    log.append_durably([&begun(0)]).unwrap();
 }

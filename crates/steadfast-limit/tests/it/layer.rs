@@ -302,6 +302,16 @@ async fn accounts_do_not_wait_for_each_other() {
         ending(&limiter, || Ok(Response::new(""))).oneshot(request).await.unwrap();
     }
     assert_eq!(start.elapsed(), Duration::ZERO);
+
+    // Nor do they through one service, or gateways.
+    let mut service = ending(&limiter, || Ok(Response::new("")));
+    for (account, gateway) in [("four", "one"), ("five", "one"), ("five", "two"), ("four", "two")] {
+        let uri = format!("https://{gateway}.example.com/v2/api/oms/place-order");
+        let mut request = Request::post(uri).body("symId=x").unwrap();
+        request.extensions_mut().insert(Account::new(account));
+        service.ready().await.unwrap().call(request).await.unwrap();
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,8 +6,13 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::{
-    orders::{trader::Told, workload::Workload},
+    orders::{
+        trader::Told,
+        workload::{Wanted, Workload},
+    },
     wire::Loss,
 };
 
@@ -15,47 +20,63 @@ use crate::{
 const SETTLES: Duration = Duration::from_secs(30 + 15);
 /// How long a settled key may wait for the read that ends its searches, on a slow line.
 const READ: Duration = Duration::from_secs(12);
-/// The shortest time after which a search is given up: the budget, which is less than a call's deadline.
+/// The shortest time after which a search is given up: the budget, from the loss on.
 const GIVEN_UP: Duration = Duration::from_secs(30 + 15 + 60);
+/// How long a call takes at most; an order that waited before it was sent has the less time to be looked for.
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Those of the orders told to be unresolved that could not be decided in time, because from their loss on until they were
 /// given up no moment came at which their key was settled; and those that were lost behind them on the same key, of which
-/// nothing is concluded any more.
-pub(crate) fn kept_waiting(workload: &Workload, told: &[Option<Told>], losses: &[Loss]) -> u64 {
+/// nothing is concluded any more, though the service said that it had taken them.
+pub(crate) fn kept_waiting(
+    workload: &Workload,
+    told: &[Option<Told>],
+    begun: &[Option<Instant>],
+    losses: &[Loss],
+) -> u64 {
     let orders = || workload.wanted.iter().zip(told);
-    let waited = orders().filter(|(wanted, told)| {
-        let Some(Told::Unresolved("deadline" | "budget")) = told else { return false };
-        let Some(own) = losses.iter().find(|loss| loss.order == wanted.number) else { return false };
-        let key = |order| {
-            let of = workload.wanted.iter().find(|wanted| wanted.number == order);
-            of.map(|wanted| wanted.shape.key())
-        };
-        let later = losses.iter().filter(|loss| loss.at >= own.at && key(loss.order) == key(own.order));
-        let mut unsettled_until = own.at + SETTLES;
-        for loss in later {
+    let shape =
+        |number| workload.wanted.iter().find(|wanted| wanted.number == number).map(|wanted| wanted.shape);
+    let key = |loss: &Loss| shape(loss.order).map(|shape| shape.key());
+    let loss_of = |order: &Wanted| losses.iter().find(|loss| loss.order == order.number);
+    let waited = orders().zip(begun).filter_map(|((wanted, told), begun)| {
+        let Some(Told::Unresolved("deadline" | "budget")) = told else { return None };
+        let own = loss_of(wanted)?;
+        let others = losses
+            .iter()
+            .filter(|loss| loss.at >= own.at && loss.order != own.order && key(loss) == key(own));
+        let (mut waits, mut unsettled_until) = (false, own.at + SETTLES);
+        for loss in others {
             if loss.at > unsettled_until + READ {
                 break;
             }
-            unsettled_until = unsettled_until.max(loss.at + SETTLES);
+            (waits, unsettled_until) = (true, unsettled_until.max(loss.at + SETTLES));
         }
-        unsettled_until + READ >= own.at + GIVEN_UP
+        let given_up = own.at + GIVEN_UP;
+        let given_up = begun.map_or(given_up, |begun| given_up.min(begun + DEADLINE));
+        (waits && unsettled_until + READ >= given_up).then_some(own)
     });
-    let keys: Vec<_> = waited.map(|(wanted, _)| wanted.shape.key()).collect();
+    let waited: Vec<_> = waited.collect();
     let behind = orders().filter(|(wanted, told)| {
-        matches!(told, Some(Told::Unresolved("tainted"))) && keys.contains(&wanted.shape.key())
+        let Some(Told::Unresolved("tainted" | "accepted_unknown_id")) = told else { return false };
+        let Some(own) = loss_of(wanted) else { return false };
+        waited.iter().any(|first| key(first) == key(own) && first.at < own.at)
     });
-    (keys.len() + behind.count()) as u64
+    (waited.len() + behind.count()) as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::Instant;
-
     use super::*;
-    use crate::orders::workload::{Shape, Wanted};
+    use crate::orders::workload::Shape;
 
     /// Orders of these shapes, of which the first is told of its deadline, and the third that nothing is concluded.
     fn told_of_its_deadline(shapes: &[Shape], lost_at: &[(u64, u64)]) -> u64 {
+        told_of_its_deadline_and(Told::Unresolved("tainted"), 0, shapes, lost_at)
+    }
+
+    /// The same, with what the third is told, and how long the orders waited before the first was sent.
+    fn told_of_its_deadline_and(third: Told, waited: u64, shapes: &[Shape], lost_at: &[(u64, u64)]) -> u64 {
         let wanted = (0..).zip(shapes).map(|(number, &shape)| Wanted {
             number,
             shape,
@@ -70,25 +91,50 @@ mod tests {
         let workload = Workload { callers: 1, wanted: wanted.collect(), token_dies: None };
         let mut told = vec![Some(Told::NotObserved); shapes.len()];
         told[0] = Some(Told::Unresolved("deadline"));
-        if let Some(third) = told.get_mut(2) {
-            *third = Some(Told::Unresolved("tainted"));
+        if let Some(told) = told.get_mut(2) {
+            *told = Some(third);
         }
         let start = Instant::now();
-        let loss = |&(order, at)| Loss { order, at: start + Duration::from_secs(at) };
-        kept_waiting(&workload, &told, &lost_at.iter().map(loss).collect::<Vec<_>>())
+        let begun = vec![Some(start); shapes.len()];
+        let loss = |&(order, at)| Loss { order, at: start + Duration::from_secs(waited + at) };
+        kept_waiting(&workload, &told, &begun, &lost_at.iter().map(loss).collect::<Vec<_>>())
     }
 
     #[test]
     fn an_order_waits_only_while_others_of_its_key_are_lost() {
         let (one, other) = (Shape::MARKET, Shape::of_another_symbol());
-        assert_eq!(
-            told_of_its_deadline(&[one, one, one], &[(0, 0), (1, 40), (2, 70)]),
-            2,
-            "and the last behind it"
-        );
+        let lost = [(0, 0), (1, 40), (2, 70)];
+        let with = |third| told_of_its_deadline_and(third, 0, &[one, one, one], &lost);
+        assert_eq!(with(Told::Unresolved("tainted")), 2, "and the last behind it");
+        assert_eq!(with(Told::Unresolved("accepted_unknown_id")), 2, "and the last behind it, though taken");
+        assert_eq!(with(Told::NotObserved), 1);
         assert_eq!(told_of_its_deadline(&[one], &[(0, 0)]), 0, "nothing kept it waiting");
         assert_eq!(told_of_its_deadline(&[one, one], &[(0, 0), (1, 30)]), 0, "its key settled in time");
         assert_eq!(told_of_its_deadline(&[one, other, other], &[(0, 0), (1, 40), (2, 70)]), 0);
         assert_eq!(told_of_its_deadline(&[one, one], &[(0, 0), (1, 80)]), 0, "there was a moment between");
+    }
+
+    #[test]
+    fn an_order_that_waited_before_it_was_sent_has_the_less_time() {
+        let one = Shape::MARKET;
+        let after =
+            |waited| told_of_its_deadline_and(Told::Rejected, waited, &[one, one], &[(0, 0), (1, 40)]);
+        assert_eq!((after(0), after(22), after(24)), (0, 0, 1));
+    }
+
+    #[test]
+    fn nobody_keeps_an_order_waiting_but_others_of_its_key() {
+        let one = Shape::MARKET;
+        let alone =
+            |waited, lost: &[(u64, u64)]| told_of_its_deadline_and(Told::Rejected, waited, &[one, one], lost);
+        assert_eq!(alone(70, &[(0, 0)]), 0, "it was sent late");
+        assert_eq!(alone(0, &[(0, 0), (0, 50)]), 0, "it was lost twice");
+        let before = told_of_its_deadline_and(
+            Told::Unresolved("tainted"),
+            0,
+            &[one, one, one],
+            &[(2, 0), (0, 10), (1, 50), (1, 90)],
+        );
+        assert_eq!(before, 1, "the third was lost before the first");
     }
 }

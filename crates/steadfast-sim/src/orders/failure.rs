@@ -1,7 +1,8 @@
-use std::{env, fs, sync::Arc};
+use std::{env, fs, sync::Arc, time::Duration};
 
 use clap::ValueEnum;
 use steadfast::BoxError;
+use tokio::time::Instant;
 
 use crate::{
     chooser::{Chooser, Site, Tape, shrink},
@@ -16,6 +17,8 @@ use crate::{
 
 /// A failing tape is tried in at most so many shorter forms.
 const MOST_RUNS: usize = 3_000;
+/// And for no longer than this: a session of hundreds of orders takes seconds.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// Says on standard error which promise a seed broke, why as shortly as can be, and how to see it again.
 ///
@@ -30,7 +33,12 @@ pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Re
     }
     let modes = modes(args);
     complain(format_args!("reproduce: cargo xtask sim orders --seed {seed}{modes}"));
-    let Some(tape) = shortest(campaign, failure)? else {
+    let chooser = Arc::new(campaign.chooser(*seed).recording());
+    let session = session::run(&chooser, &campaign.world, &Workload::of(&chooser), Client::Ours)?;
+    for (invariant, what) in &session.violations {
+        complain(format_args!("  {invariant}: {what}"));
+    }
+    let Some(tape) = shortest(campaign, failure, &chooser.recorded()) else {
         complain(format_args!("the seed alone does not show it again: what broke is not a choice"));
         return Ok(());
     };
@@ -42,13 +50,12 @@ pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Re
 }
 
 /// The shortest tape that breaks the first promise that the seed breaks.
-fn shortest(campaign: &Campaign, failure: &Failure) -> Result<Option<Tape>, BoxError> {
-    let Some((promise, _)) = failure.broken.first() else { return Ok(None) };
-    let chooser = Arc::new(campaign.chooser(failure.seed).recording());
-    session::run(&chooser, &campaign.world, &Workload::of(&chooser), Client::Ours)?;
-    let tape = without_rates(&chooser.recorded());
+fn shortest(campaign: &Campaign, failure: &Failure, recorded: &Tape) -> Option<Tape> {
+    let (promise, _) = failure.broken.first()?;
+    let tape = without_rates(recorded);
+    let begun = Instant::now();
     let fails = |tape: &Tape| breaks(campaign, tape, promise);
-    Ok(fails(&tape).then(|| shrink(&tape, MOST_RUNS, fails)))
+    fails(&tape).then(|| shrink(&tape, MOST_RUNS, |tape| begun.elapsed() < LONGEST && fails(tape)))
 }
 
 /// True if a replay of `tape` breaks `promise`.

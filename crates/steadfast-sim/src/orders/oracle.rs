@@ -99,7 +99,7 @@ impl Judgement {
         let refused = if is_kept { session.truth.refusals.values().sum() } else { 0 };
         let mut judged = Self {
             orders: workload.wanted.len() as u64,
-            kept_waiting: kept_waiting(workload, &session.told, &session.seen.losses),
+            kept_waiting: kept_waiting(workload, &session.told, &session.begun, &session.seen.losses),
             went_in_doubt: session.seen.doubted.len() as u64,
             stuck: session.left_in_doubt as u64,
             flagged: session.flagged.len() as u64,

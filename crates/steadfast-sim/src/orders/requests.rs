@@ -1,4 +1,4 @@
-//! The `requests` simulation: what a call costs on the wire, without faults and while three answers in ten are a 5xx.
+//! The `requests` simulation: what a call costs on the wire, without faults and while answers are a 5xx.
 
 use std::{
     io::{self, Write},
@@ -23,6 +23,9 @@ pub struct Args {
     /// Ends with the seed that completes so many orders, in calm and in storm.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     orders: u64,
+    /// With one answer in twenty, with eight in ten and with all of them a 5xx, too.
+    #[arg(long)]
+    curve: bool,
 }
 
 /// Requests on the wire for each call. The mix: sessions of 50 to 500 orders, ten a second from 1 to 50 callers, three in
@@ -33,6 +36,8 @@ struct Report {
     calls: u64,
     calm: f64,
     stormy: f64,
+    /// The percentage of answers that are a 5xx, and requests on the wire for each call.
+    curve: Vec<(u32, f64)>,
 }
 
 /// What a session has none of, in calm and in storm: all but lost answers.
@@ -55,9 +60,11 @@ const CALM: [Fixed; 17] = [
     ("journal", None, 0),
     ("foreign.trades", None, 0),
 ];
-/// The choices of the rates: nothing, three in ten, and every fault of that name alike.
+/// The percentages, in the order in which the weather's choices of a rate stand; two of them are always run.
+const RATES: [u32; 5] = [0, 5, 30, 80, 100];
+const ALWAYS: [u32; 2] = [0, 30];
+/// No fault of a name, and all of them alike.
 const NONE: u32 = 0;
-const THREE_IN_TEN: u32 = 2;
 const ALIKE: u32 = 7;
 
 /// Runs both and prints what they cost.
@@ -72,47 +79,62 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn simulate(args: &Args) -> Result<(), BoxError> {
-    let (calls, calm, end) = cost(args.orders, &[("swarm.doubt", None, NONE), ("swarm.reads", None, NONE)])?;
-    let (_, stormy, stormy_end) = cost(args.orders, &storm())?;
-    let report = Report { schema_version: 1, calls, calm, stormy };
+    let (mut calls, mut curve, mut end) = (0, Vec::new(), 0);
+    for (choice, rate) in (0..).zip(RATES).filter(|(_, rate)| args.curve || ALWAYS.contains(rate)) {
+        let cost = cost(args.orders, &storm(choice))?;
+        curve.push((rate, cost.requests));
+        end = end.max(cost.end_seed);
+        if rate == 0 {
+            calls = cost.calls;
+        }
+    }
+    let at = |wanted| curve.iter().find(|(rate, _)| *rate == wanted).map_or(0.0, |(_, requests)| *requests);
+    let [calm, stormy] = ALWAYS.map(at);
     let text = if args.json {
+        let report = Report { schema_version: 1, calls, calm, stormy, curve };
         serde_json::to_string(&report)?
     } else {
-        format!(
-            "{calls} calls: {calm} requests each without faults, {stormy} with three answers in ten a 5xx"
-        )
+        let line = |(rate, requests): &(u32, f64)| format!("{requests} with {rate} % of answers a 5xx");
+        let curve: Vec<_> = curve.iter().map(line).collect();
+        format!("requests for each call: {} ({calls} calls)", curve.join(", "))
     };
     // Whoever closes standard output does not want it.
     let _ = writeln!(io::stdout().lock(), "{text}");
-    let end = end.max(stormy_end);
     complain(format_args!("figures: calls={calls} calm={calm} stormy={stormy} seed_range=0..{end}"));
     Ok(())
 }
 
-/// Three answers in ten are a 500, 502, 503 or 504, of orders and of lists.
-fn storm() -> Vec<Fixed> {
+/// So many answers are a 500, 502, 503 or 504, of orders and of lists.
+fn storm(rate: u32) -> Vec<Fixed> {
     let rates = |what, kind, stem: &str| -> Vec<Fixed> {
         let rate = |name: &str| if name.starts_with(stem) { ALIKE } else { NONE };
         (0..).zip(catalogue(kind)).map(|(index, fault)| (what, Some(index), rate(fault.name))).collect()
     };
-    let mut fixed = vec![("swarm.doubt", None, THREE_IN_TEN), ("swarm.reads", None, THREE_IN_TEN)];
+    let mut fixed = vec![("swarm.doubt", None, rate), ("swarm.reads", None, rate)];
     fixed.extend(rates("swarm.place", Kind::Place, "placement.50"));
     fixed.extend(rates("swarm.list", Kind::List, "list.50"));
     fixed
 }
 
-/// How many calls there were, how many requests each took, and where the seeds end.
-fn cost(orders: u64, fixed: &[Fixed]) -> Result<(u64, f64, u64), BoxError> {
+struct Cost {
+    calls: u64,
+    /// For each call.
+    requests: f64,
+    end_seed: u64,
+}
+
+fn cost(orders: u64, fixed: &[Fixed]) -> Result<Cost, BoxError> {
     let mut campaign = campaign_of(Settings::new(), Expected::WithinTheBound);
     campaign.orders = orders;
     campaign.fixed = [fixed, &CALM].concat();
     let run = campaign.run(Run::from("", "", 0), |_| Ok::<_, BoxError>(()))?;
-    let (outcome, end) = (run.outcome, run.next_seed);
+    let (outcome, end_seed) = (run.outcome, run.next_seed);
     if let Some(failure) = outcome.failures.first() {
         return Err(format!("seed {} broke {:?}", failure.seed, failure.broken).into());
     }
     let calls = outcome.ours.orders + outcome.cancels;
-    Ok((calls, (outcome.requests as f64 / calls.max(1) as f64 * 1_000.0).round() / 1_000.0, end))
+    let requests = (outcome.requests as f64 / calls.max(1) as f64 * 1_000.0).round() / 1_000.0;
+    Ok(Cost { calls, requests, end_seed })
 }
 
 #[cfg(test)]
@@ -121,16 +143,15 @@ mod tests {
 
     #[test]
     fn a_call_without_faults_costs_a_request_and_hardly_more() {
-        let fixed = [("swarm.doubt", None, NONE), ("swarm.reads", None, NONE)];
-        let (calls, calm, _) = cost(300, &fixed).unwrap();
-        assert!(calls > 300 && (1.0..=1.05).contains(&calm), "{calm} for each of {calls}");
+        let Cost { calls, requests, .. } = cost(300, &storm(NONE)).unwrap();
+        assert!(calls > 300 && (1.0..=1.05).contains(&requests), "{requests} for each of {calls}");
     }
 
     #[test]
     fn a_storm_is_of_5xx_answers_alone() {
         let mut campaign = campaign_of(Settings::new(), Expected::WithinTheBound);
         campaign.orders = 100;
-        campaign.fixed = [storm().as_slice(), &CALM].concat();
+        campaign.fixed = [storm(2).as_slice(), &CALM].concat();
         let outcome = campaign.run(Run::from("", "", 0), |_| Ok::<_, BoxError>(())).unwrap().outcome;
         assert!(outcome.faults.sum() > 20);
         for (name, _) in outcome.faults.iter() {

@@ -70,6 +70,8 @@ pub(crate) enum Client {
 pub(crate) struct Session {
     /// What the callers were told, order by order; `None` for a call that did not end.
     pub(crate) told: Vec<Option<Told>>,
+    /// When the last call for each order began.
+    pub(crate) begun: Vec<Option<Instant>>,
     pub(crate) truth: State,
     pub(crate) seen: Seen,
     /// The orders that the client itself has reported as too many or too late.
@@ -157,10 +159,11 @@ async fn trade(
             let rival = Arc::new(Rival::new(policy, &sandbox, &wire)?);
             let told = Answers::of(workload);
             drive(rival, workload, Instant::now(), &told).await;
-            let told = told.take();
+            let (begun, told) = told.take();
             sleep(world.lateness + GATEWAY_TIMEOUT).await;
             Session {
                 told,
+                begun,
                 truth: sandbox.state(),
                 seen: wire.seen(),
                 flagged: BTreeSet::new(),
@@ -227,7 +230,7 @@ async fn trade(
             if let Some(crash) = &mut crash {
                 (_, crash.sent_again) = wire.sends();
             }
-            let told = told.take();
+            let (begun, told) = told.take();
             if let Some(death) = death {
                 death.abort();
             }
@@ -245,6 +248,7 @@ async fn trade(
             let flagged = events.iter().flat_map(flagged).collect();
             Session {
                 told,
+                begun,
                 truth,
                 violations: invariants::violations(histories, &seen),
                 seen,
@@ -322,25 +326,32 @@ fn scope(chooser: &Chooser, expected: Expected, logs_in: bool) -> ListScope {
 
 /// What the callers have been told so far, order by order.
 #[derive(Clone, Debug)]
-pub(crate) struct Answers(Arc<Mutex<Vec<Option<Told>>>>);
+pub(crate) struct Answers(Arc<Mutex<Vec<Asked>>>);
+
+/// When an order was asked for last, and what its caller was told.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    begun: Option<Instant>,
+    told: Option<Told>,
+}
 
 impl Answers {
     pub(crate) fn of(workload: &Workload) -> Self {
-        Self(Arc::new(Mutex::new(vec![None; workload.wanted.len()])))
+        Self(Arc::new(Mutex::new(vec![Asked::default(); workload.wanted.len()])))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Told>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Asked>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn take(&self) -> Vec<Option<Told>> {
-        std::mem::take(&mut self.lock())
+    pub(crate) fn take(&self) -> (Vec<Option<Instant>>, Vec<Option<Told>>) {
+        std::mem::take(&mut *self.lock()).into_iter().map(|asked| (asked.begun, asked.told)).unzip()
     }
 
     /// Those of `orders` of which nobody has been told anything.
     fn untold(&self, workload: &Workload, orders: &BTreeSet<u64>) -> BTreeSet<u64> {
-        let told = self.lock();
-        let untold = workload.wanted.iter().zip(&*told).filter(|(_, told)| told.is_none());
+        let asked = self.lock();
+        let untold = workload.wanted.iter().zip(&*asked).filter(|(_, asked)| asked.told.is_none());
         untold.map(|(wanted, _)| wanted.number).filter(|number| orders.contains(number)).collect()
     }
 
@@ -348,9 +359,9 @@ impl Answers {
     /// process heard last: the record of an answer may be lost with its process, and twins then change places.
     fn inherit(&self, workload: &Workload, recovered: Vec<(u64, Told)>) {
         let recovered: BTreeMap<u64, Told> = recovered.into_iter().collect();
-        for (wanted, told) in workload.wanted.iter().zip(&mut *self.lock()) {
+        for (wanted, asked) in workload.wanted.iter().zip(&mut *self.lock()) {
             if let Some(found) = recovered.get(&wanted.number) {
-                *told = Some(found.clone());
+                asked.told = Some(found.clone());
             }
         }
     }
@@ -360,13 +371,13 @@ impl Answers {
 pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start: Instant, answers: &Answers) {
     let mut callers = JoinSet::new();
     for caller in 0..workload.callers {
-        let told = answers.lock();
+        let asked = answers.lock();
         let orders: Vec<(usize, Wanted)> = (0..)
             .zip(&workload.wanted)
-            .filter(|(index, wanted)| wanted.caller == caller && told[*index].is_none())
+            .filter(|(index, wanted)| wanted.caller == caller && asked[*index].told.is_none())
             .map(|(index, wanted)| (index, wanted.clone()))
             .collect();
-        drop(told);
+        drop(asked);
         if orders.is_empty() {
             continue;
         }
@@ -374,12 +385,13 @@ pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start:
         callers.spawn(async move {
             for (index, wanted) in orders {
                 sleep_until(start + wanted.at).await;
+                answers.lock()[index].begun = Some(Instant::now());
                 let patience = wanted.patience.unwrap_or(LONGEST_CALL);
                 let answer = match timeout(patience, trader.place(&wanted)).await {
                     Ok(answer) => Some(answer),
                     Err(_) => wanted.patience.map(|_| Told::Gone),
                 };
-                answers.lock()[index].clone_from(&answer);
+                answers.lock()[index].told.clone_from(&answer);
                 if let (Some(Told::Placed(order_id)), true) = (&answer, wanted.cancelled) {
                     drop(timeout(wanted.haste.unwrap_or(LONGEST_CALL), trader.cancel(order_id)).await);
                 }

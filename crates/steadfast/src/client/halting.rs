@@ -4,7 +4,8 @@ use super::Client;
 impl Client {
     /// The kill switch: from when this returns until [`resume`](Self::resume), no order and no change of an order leaves,
     /// queued and resent ones included. They end as [`ErrorKind::Halted`](crate::ErrorKind::Halted); cancels, reads and the
-    /// search for orders in doubt go on. See [`Ledger::halt`](steadfast_dedup::Ledger::halt).
+    /// search for orders in doubt go on. A [request of one's own](Self::raw) to a path in no table is not known to be an order,
+    /// and leaves. See [`Ledger::halt`](steadfast_dedup::Ledger::halt).
     pub fn halt(&self) {
         self.ledger.halt();
     }

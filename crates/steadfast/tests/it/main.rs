@@ -4,6 +4,9 @@
 
 mod adapters;
 mod answering;
+mod answers;
+mod asked_again;
+mod bad_input;
 mod client;
 mod connecting;
 mod deadlines;
@@ -13,8 +16,11 @@ mod dropping;
 mod http2;
 mod kept_limits;
 mod lengths;
+mod list_evidence;
+mod login_answers;
 mod order;
 mod permits;
+mod place_answers;
 mod probes;
 mod redirects;
 mod renewal;
@@ -22,6 +28,7 @@ mod renewal;
 #[allow(dead_code, reason = "the tests of the spec use the rest of it")]
 mod served;
 mod settings;
+mod spelled_paths;
 mod spoiled_lists;
 mod stored;
 mod storm;
@@ -30,5 +37,6 @@ mod transport;
 mod traps;
 mod typed;
 mod virtual_time;
+mod windows;
 mod wire_faults;
 mod world;

@@ -83,12 +83,14 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
 
     let told = Answers::of(&morning);
     drive(ours.clone(), &morning, Instant::now(), &told).await;
-    let mut answers = told.take();
+    let (mut begun, mut answers) = told.take();
     sleep(NOON).await;
     inject(&sandbox, fault)?;
     let told = Answers::of(&afternoon);
     drive(ours.clone(), &afternoon, Instant::now(), &told).await;
-    answers.extend(told.take());
+    let (later, more) = told.take();
+    begun.extend(later);
+    answers.extend(more);
 
     let struck = sandbox.fault_counts().get(fault.as_str()).copied().unwrap_or_default();
     sandbox.heal();
@@ -100,6 +102,7 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
     let events = std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
     let session = Session {
         told: answers,
+        begun,
         truth,
         seen: Seen { struck: vec![(fault.as_str(), struck)], ..Seen::default() },
         flagged: events.iter().flat_map(flagged).collect::<BTreeSet<_>>(),

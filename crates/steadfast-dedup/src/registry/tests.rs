@@ -1,0 +1,463 @@
+//! Rare orders of events, one step at a time.
+
+use steadfast_spec::{FieldNames, Outcome, Resend, parse_order_list};
+
+use super::*;
+use crate::{
+    attempt::Never,
+    event::{Answer, OrderEvent},
+    resolution::Verdict,
+};
+
+const LATER: Duration = Duration::from_secs(40);
+
+/// A registry, and the time that it is told.
+struct Books {
+    registry: Registry,
+    now: Duration,
+    next_read: u64,
+}
+
+fn order(price: &str) -> Arc<OrderRequest> {
+    let fields = [
+        ("symId", "S"),
+        ("qty", "1"),
+        ("side", "buy"),
+        ("type", "limit"),
+        ("limitPrice", price),
+        ("product", "delivery"),
+        ("validity", "day"),
+    ];
+    Arc::new(OrderRequest::from_fields(fields).unwrap())
+}
+
+fn session(number: u64) -> Session {
+    Session::hashed(number)
+}
+
+/// What is told of an intent after it ended.
+fn told(effects: Vec<Effect>) -> Vec<OrderEvent> {
+    let told = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Report(event) => Some(event),
+        _ => None,
+    });
+    told.collect()
+}
+
+fn is_unresolved(verdict: &Verdict, why: Reason) -> bool {
+    matches!(verdict, Verdict::Unresolved(unresolved) if unresolved.reason == why)
+}
+
+impl Books {
+    fn new() -> Self {
+        let registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
+        let mut books = Self { registry, now: Duration::ZERO, next_read: 0 };
+        books.list(&[]);
+        books
+    }
+
+    fn step(&mut self, event: Event) -> Vec<OrderEvent> {
+        told(self.registry.step(self.now, event))
+    }
+
+    /// Opens an order and sends it.
+    fn send(&mut self, intent: u64, order: Arc<OrderRequest>) {
+        self.step(Event::Opened { intent: IntentNo(intent), order, name: None });
+        self.send_again(intent, 0);
+    }
+
+    fn send_again(&mut self, intent: u64, index: usize) {
+        let attempt = AttemptNo { intent: IntentNo(intent), index };
+        self.step(Event::Begun { attempt, session: session(0) });
+        self.step(Event::Sent(attempt));
+    }
+
+    fn answer(&mut self, intent: u64, index: usize, outcome: Outcome, answer: Answer) -> Vec<OrderEvent> {
+        let attempt = AttemptNo { intent: IntentNo(intent), index };
+        self.step(Event::Closed { attempt, outcome, answer })
+    }
+
+    fn acknowledge(&mut self, intent: u64, index: usize, order_id: &str) -> Vec<OrderEvent> {
+        let outcome = Outcome::Accepted { order_id: Some(order_id.into()) };
+        self.answer(intent, index, outcome, Answer::Status(200))
+    }
+
+    fn lose(&mut self, intent: u64, index: usize) {
+        let outcome = Outcome::Unknown { resend: Resend::AfterAbsence };
+        self.answer(intent, index, outcome, Answer::Status(504));
+    }
+
+    fn open_read(&mut self, purpose: Purpose, session: Session) -> ReadNo {
+        let read = ReadNo(self.next_read);
+        self.next_read += 1;
+        self.step(Event::ReadOpened { read, purpose });
+        self.step(Event::ReadStarted { read, session });
+        read
+    }
+
+    /// Each order is listed with these fields beside its identifier, instrument, side and quantity.
+    fn end_read(&mut self, read: ReadNo, orders: &[(&str, &str)]) -> Vec<OrderEvent> {
+        let same = r#""symId":"S","side":"buy","qty":1"#;
+        let records = orders.iter().map(|(id, more)| format!(r#"{{"orderId":"{id}",{same}{more}}}"#));
+        let body = format!(r#"{{"s":"ok","d":[{}]}}"#, records.collect::<Vec<_>>().join(","));
+        let list = parse_order_list(body.as_bytes(), &FieldNames::default()).unwrap();
+        self.step(Event::ReadEnded { read, list: Ok(list) })
+    }
+
+    fn list(&mut self, orders: &[(&str, &str)]) -> Vec<OrderEvent> {
+        let read = self.open_read(Purpose::Verification, session(0));
+        self.end_read(read, orders)
+    }
+
+    /// Two lists, the second one when nothing of what was lost can appear any more.
+    fn look(&mut self, orders: &[(&str, &str)]) -> Vec<OrderEvent> {
+        let mut told = self.list(orders);
+        self.now += LATER;
+        told.extend(self.list(orders));
+        told
+    }
+
+    /// Each order is listed under this instrument and with this price.
+    fn list_as(&mut self, orders: &[(&str, &str, &str)]) -> Vec<OrderEvent> {
+        let read = self.open_read(Purpose::Verification, session(0));
+        let records = orders.iter().map(|(id, sym_id, price)| {
+            format!(r#"{{"orderId":"{id}","symId":"{sym_id}","side":"buy","qty":1,"limitPrice":{price}}}"#)
+        });
+        let body = format!(r#"{{"s":"ok","d":[{}]}}"#, records.collect::<Vec<_>>().join(","));
+        let list = parse_order_list(body.as_bytes(), &FieldNames::default()).unwrap();
+        self.step(Event::ReadEnded { read, list: Ok(list) })
+    }
+
+    fn verdict(&self, intent: u64) -> Verdict {
+        self.registry.verdict(IntentNo(intent))
+    }
+}
+
+#[test]
+fn a_list_that_was_asked_for_on_the_day_before_gives_no_order_to_anybody() {
+    let mut books = Books::new();
+    let read = books.open_read(Purpose::Verification, session(0));
+    books.step(Event::EpochBegan(Epoch(1)));
+    books.list(&[]);
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.end_read(read, &[("yesterdays", "")]);
+    assert_eq!(books.verdict(0), Verdict::Pending);
+    books.list(&[("todays", "")]);
+    assert!(matches!(books.verdict(0), Verdict::Recovered { order_id, .. } if order_id == "todays"));
+}
+
+#[test]
+fn the_list_of_a_session_that_is_over_is_not_what_an_order_of_a_new_one_waits_for() {
+    let mut books = Books::new();
+    books.step(Event::SessionMet(session(1)));
+    books.step(Event::BaselineWanted);
+    let since = books.registry.baseline_wanted().unwrap();
+    let read = books.open_read(Purpose::OwnSession, session(0));
+    books.end_read(read, &[]);
+    assert!(!books.registry.has_tried(since));
+    let read = books.open_read(Purpose::Baseline, session(1));
+    books.end_read(read, &[]);
+    assert!(books.registry.has_tried(since));
+}
+
+#[test]
+fn an_order_that_goes_ahead_in_a_new_session_asks_for_its_list() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    assert!(!books.registry.awaits_baseline(), "the list of its session is known");
+    let attempt = AttemptNo { intent: IntentNo(1), index: 0 };
+    books.step(Event::Opened { intent: attempt.intent, order: order("5"), name: None });
+    books.step(Event::Begun { attempt, session: session(1) });
+    assert!(books.registry.awaits_baseline());
+}
+
+#[test]
+fn an_identifier_that_is_anothers_or_older_than_its_order_is_a_conflict() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.send(1, order("5"));
+    assert_eq!(books.acknowledge(0, 0, "o1"), []);
+    let conflict =
+        |intent, id: &str| [OrderEvent::Conflict { intent: IntentNo(intent), order_id: id.into() }];
+    assert_eq!(books.acknowledge(1, 0, "o1"), conflict(1, "o1"));
+    books.list(&[("o1", ""), ("o2", "")]);
+    books.send(2, order("5"));
+    assert_eq!(books.acknowledge(2, 0, "o2"), conflict(2, "o2"), "it was listed before");
+    assert_eq!(books.registry.tally.conflict, 2);
+}
+
+#[test]
+fn a_resend_that_comes_back_on_the_next_day_finds_none_of_that_days_orders() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.look(&[]);
+    assert_eq!(books.verdict(0), Verdict::Resend);
+    books.send_again(0, 1);
+    books.step(Event::EpochBegan(Epoch(1)));
+    books.answer(0, 1, Outcome::NotExecuted, Answer::Status(429));
+    books.list(&[("todays", "")]);
+    assert!(!matches!(books.verdict(0), Verdict::Recovered { .. }), "{:?}", books.verdict(0));
+}
+
+#[test]
+fn an_order_of_yesterday_still_in_flight_may_own_one_of_today() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.step(Event::EpochBegan(Epoch(1)));
+    books.list(&[]);
+    books.send(1, order("6"));
+    books.lose(1, 0);
+    // A record without a price may be either's.
+    books.list(&[("o1", "")]);
+    assert_eq!(books.verdict(1), Verdict::Pending);
+    books.answer(0, 0, Outcome::NotExecuted, Answer::Status(429));
+    assert!(matches!(books.verdict(1), Verdict::Recovered { order_id, .. } if order_id == "o1"));
+}
+
+#[test]
+fn of_two_decided_twins_a_late_order_is_that_of_the_one_that_was_sent_twice() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.acknowledge(0, 0, "o1");
+    books.send(1, order("5"));
+    books.lose(1, 0);
+    books.look(&[("o1", "")]);
+    books.send_again(1, 1);
+    books.acknowledge(1, 1, "o2");
+    let told = books.list(&[("o1", ""), ("o2", ""), ("o3", "")]);
+    let (intent, kept) = (IntentNo(1), Some("o2".to_owned()));
+    let late = OrderEvent::LateDuplicate { intent, name: None, order_id: "o3".into(), kept };
+    assert_eq!(told, [late]);
+    assert_eq!((books.registry.tally.late_duplicate, books.registry.tally.excess), (1, 0));
+}
+
+#[test]
+fn an_order_beside_an_acknowledged_one_is_one_too_many() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.acknowledge(0, 0, "o1");
+    let excess = OrderEvent::Excess { intent: IntentNo(0), order_id: "o2".into() };
+    assert_eq!(books.list(&[("o1", ""), ("o2", "")]), [excess]);
+    assert_eq!((books.registry.tally.excess, books.registry.tally.late_duplicate), (1, 0));
+}
+
+#[test]
+fn a_send_that_showed_itself_late_is_taken_for_dead_no_longer() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.look(&[]);
+    books.send_again(0, 1);
+    books.lose(0, 1);
+    books.list(&[("o1", "")]);
+    let is_dead = |books: &Books| books.registry.intents[&IntentNo(0)].is_presumed_dead();
+    assert!(is_dead(&books), "one of two sends has an order");
+    assert!(matches!(*books.list(&[("o1", ""), ("o2", "")]), [OrderEvent::LateDuplicate { .. }]));
+    assert!(!is_dead(&books));
+
+    // So a third one is not its own, and may be a later order that somebody has changed.
+    books.send(1, order("6"));
+    books.lose(1, 0);
+    books.look(&[("o1", ""), ("o2", ""), ("o3", r#","limitPrice":5"#)]);
+    assert!(is_unresolved(&books.verdict(1), Reason::NearMatch), "{:?}", books.verdict(1));
+}
+
+#[test]
+fn orders_that_no_answer_will_tell_apart_any_more_are_not_waited_for() {
+    let mut books = Books::new();
+    for (intent, price) in [(0, "5"), (1, "6")] {
+        books.send(intent, order(price));
+        books.lose(intent, 0);
+    }
+    // It shows no price.
+    books.look(&[("o1", "")]);
+    assert!((0..2).all(|intent| is_unresolved(&books.verdict(intent), Reason::NearMatch)));
+}
+
+#[test]
+fn an_order_that_is_found_after_it_was_given_up_is_its_intents() {
+    let mut books = Books::new();
+    books.registry.settings = Arc::new(Settings::default().resend(crate::policy::ResendPolicy::Never));
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.look(&[]);
+    assert!(is_unresolved(&books.verdict(0), Reason::NotObserved));
+    assert!(matches!(*books.list(&[("o1", "")]), [OrderEvent::LateDuplicate { .. }]));
+    assert!(matches!(books.verdict(0), Verdict::Recovered { order_id, .. } if order_id == "o1"));
+}
+
+#[test]
+fn an_order_of_which_another_may_appear_is_not_forgotten() {
+    let mut books = Books::new();
+    books.registry.rules.remembered = 8;
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.list(&[("o1", "")]);
+    let others = |books: &mut Books, numbers: std::ops::Range<u64>| {
+        for intent in numbers {
+            books.send(intent, order("5"));
+            books.acknowledge(intent, 0, &format!("a{intent}"));
+        }
+        books.registry.intents.contains_key(&IntentNo(0))
+    };
+    assert!(others(&mut books, 1..50));
+    books.now += LATER;
+    assert!(!others(&mut books, 50..100));
+}
+
+#[test]
+fn what_a_caller_was_told_of_as_a_candidate_is_not_reported_again() {
+    let mut books = Books::new();
+    books.registry.settings = Arc::new(Settings::default().account_mode(crate::policy::AccountMode::Shared));
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.list(&[("o1", "")]);
+    let Verdict::Unresolved(unresolved) = books.verdict(0) else { panic!("{:?}", books.verdict(0)) };
+    assert_eq!(unresolved.candidates, ["o1"]);
+    assert_eq!(books.look(&[("o1", "")]), []);
+}
+
+#[test]
+fn a_resend_that_never_left_brings_no_ended_search_back() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.look(&[]);
+    let attempt = AttemptNo { intent: IntentNo(0), index: 1 };
+    books.step(Event::Begun { attempt, session: session(0) });
+    books.list(&[("o1", "")]);
+    books.answer(0, 1, Outcome::NotSent, Answer::None);
+    assert!(matches!(books.verdict(0), Verdict::Recovered { order_id, .. } if order_id == "o1"));
+}
+
+#[test]
+fn a_send_that_was_only_begun_before_a_restart_is_looked_for() {
+    let mut books = Books::new();
+    let attempt = AttemptNo { intent: IntentNo(0), index: 0 };
+    books.step(Event::Opened { intent: attempt.intent, order: order("5"), name: None });
+    books.step(Event::Begun { attempt, session: session(0) });
+    books.step(Event::Restarted);
+    let told = books.list(&[("o1", "")]);
+    assert!(!told.is_empty() && books.registry.in_doubt() == 0, "{told:?}, {:?}", books.verdict(0));
+}
+
+#[test]
+fn after_a_restart_an_answer_that_took_the_order_still_weighs_most() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.look(&[]);
+    books.send_again(0, 1);
+    books.answer(0, 1, Outcome::Unknown { resend: Resend::Never }, Answer::Status(200));
+    books.step(Event::Restarted);
+    assert_eq!(books.registry.intents[&IntentNo(0)].never(), Some(Never::Success));
+}
+
+#[test]
+fn how_late_an_order_is_found_is_counted_from_when_it_could_appear() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.now += Duration::from_secs(20);
+    books.list(&[("o1", "")]);
+    let mut lags = crate::lag::LagHistogram::default();
+    lags.observe(Duration::from_secs(20));
+    assert_eq!(books.registry.tally.visibility_lag, lags);
+}
+
+#[test]
+fn only_sends_without_an_answer_are_in_flight() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.send(1, order("5"));
+    assert_eq!(books.registry.in_flight(), 2);
+    books.lose(0, 0);
+    assert_eq!(books.registry.in_flight(), 1);
+    books.acknowledge(1, 0, "o1");
+    assert_eq!(books.registry.in_flight(), 0);
+}
+
+#[test]
+fn only_sessions_with_an_order_in_doubt_are_searched() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    assert!(!books.registry.is_searched_in(session(0)), "in flight");
+    books.lose(0, 0);
+    assert!(books.registry.is_searched_in(session(0)) && !books.registry.is_searched_in(session(1)));
+}
+
+/// An order that was found absent, and whose resend is on its way to the transport.
+fn about_to_send_again() -> (Books, AttemptNo) {
+    let mut books = Books::new();
+    books.send(0, order("7"));
+    books.acknowledge(0, 0, "o1");
+    books.send(1, order("5"));
+    books.lose(1, 0);
+    books.look(&[("o1", r#","limitPrice":7"#)]);
+    assert_eq!(books.verdict(1), Verdict::Resend);
+    let attempt = AttemptNo { intent: IntentNo(1), index: 1 };
+    books.step(Event::Begun { attempt, session: session(0) });
+    assert!(books.registry.may_send(attempt));
+    (books, attempt)
+}
+
+#[test]
+fn a_granted_resend_stays_where_it_is_once_an_order_of_ours_is_listed_under_another_instrument() {
+    let (mut books, attempt) = about_to_send_again();
+    books.send(2, order("8"));
+    books.acknowledge(2, 0, "o2");
+    books.list_as(&[("o1", "S", "7"), ("o2", "ALIAS", "8")]);
+    assert!(!books.registry.may_send(attempt));
+    books.step(Event::Withheld(attempt));
+    assert!(is_unresolved(&books.verdict(1), Reason::Uncalibrated), "{:?}", books.verdict(1));
+    assert!(!Reason::Uncalibrated.is_absence(), "no read could have shown it");
+}
+
+#[test]
+fn that_an_order_of_ours_is_listed_otherwise_is_told_once_and_again_if_it_is_under_another_instrument() {
+    let mut books = Books::new();
+    books.send(0, order("7"));
+    books.acknowledge(0, 0, "o1");
+    let told = |id: &str| [OrderEvent::Uncalibrated { order_id: id.into() }];
+    let mut listed = vec![("o1", "S", "9")];
+    assert_eq!(books.list_as(&listed), told("o1"));
+    for (intent, id, sym_id, news) in
+        [(1, "o2", "S", false), (2, "o3", "ALIAS", true), (3, "o4", "ALIAS", false), (4, "o5", "S", false)]
+    {
+        books.send(intent, order("8"));
+        books.acknowledge(intent, 0, id);
+        listed.push((id, sym_id, "9"));
+        assert_eq!(books.list_as(&listed), if news { told(id).to_vec() } else { vec![] }, "{id}");
+    }
+    books.step(Event::EpochBegan(Epoch(1)));
+    assert_eq!(books.registry.calibration, Calibration::Unlike, "spelling does not change overnight");
+}
+
+#[test]
+fn an_order_under_another_spelling_of_its_identifier_is_nobodys_surplus() {
+    for found in [false, true] {
+        let mut books = Books::new();
+        books.send(0, order("5"));
+        if found {
+            books.lose(0, 0);
+            books.list(&[("AB-1", "")]);
+            assert!(matches!(books.verdict(0), Verdict::Recovered { order_id, .. } if order_id == "AB-1"));
+        } else {
+            books.acknowledge(0, 0, "AB-1");
+        }
+        // What was found in a list stays in it.
+        let listed: &[_] = if found { &[("AB-1", ""), ("Ab-1", "")] } else { &[("Ab-1", "")] };
+        assert_eq!(books.list(listed), [], "{found}");
+        books.send(1, order("5"));
+        books.lose(1, 0);
+        books.look(listed);
+        assert!(!matches!(books.verdict(1), Verdict::Recovered { .. }), "{:?}", books.verdict(1));
+        let ruling = crate::ruling::Ruling::Placed { order_id: "aB-1".into() };
+        books.now += Duration::from_secs(200);
+        books.step(Event::Tick);
+        let refused = books.registry.check_ruling(IntentNo(1), &ruling);
+        assert_eq!(refused, Err(crate::ruling::InvalidRuling::OrderOwned));
+    }
+}
