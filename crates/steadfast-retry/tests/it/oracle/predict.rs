@@ -210,6 +210,8 @@ impl<'a> Call<'a> {
             };
             let at = match self.seen.logins {
                 _ if is_second => return Some(Ended::Unrenewed),
+                // The caller gives up at once, before or after the renewal has begun in its own task.
+                0 if self.now >= limit => return None,
                 0 => {
                     self.seen.logins = 1;
                     self.now + login.takes
