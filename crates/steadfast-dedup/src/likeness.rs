@@ -55,7 +55,7 @@ impl Registry {
             && matcher::strict(&fresh.record, &intent.order)
             && !self.is_contested(intent, fresh)
             && !self.is_another_sessions(intent, fresh)
-            && !self.book.is_respelled(&fresh.order_id)
+            && !self.book.is_ambiguous(&fresh.order_id)
     }
 
     // A record that shows two orders alike in which they differ shows neither of them. An answer may still tell.

@@ -158,10 +158,11 @@ impl Registry {
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::Acknowledged(sent);
         let (session, key) = (found.session, intent.key.clone());
-        // Identifiers may be used again: one of yesterday's must not hide one of today's.
+        // Identifiers may be used again: one of yesterday's must not hide one of today's, nor be taken for it.
         let claimed = if intent.epoch == self.epoch {
             self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.now)
         } else {
+            self.book.acknowledge_overnight(order_id.clone());
             Claimed::Clean
         };
         if claimed == Claimed::Conflict {

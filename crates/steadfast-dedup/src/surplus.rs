@@ -34,8 +34,8 @@ impl Registry {
 
     /// Whose an order is that nobody who waits for one can claim.
     fn owner_too_late(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        // Perhaps it has its owner, by another spelling of its identifier.
-        if self.book.is_respelled(&fresh.order_id) {
+        // Perhaps it has its owner, by another spelling of its identifier or from the day before.
+        if self.book.is_ambiguous(&fresh.order_id) {
             return None;
         }
         let waiting = || self.live_of(key).filter(|(_, intent)| intent.could_own(fresh.first_seen));

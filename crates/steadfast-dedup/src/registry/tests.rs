@@ -217,6 +217,26 @@ fn an_order_of_yesterday_still_in_flight_may_own_one_of_today() {
 }
 
 #[test]
+fn an_order_that_was_answered_after_midnight_is_nobody_elses_and_proves_no_absence() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.step(Event::EpochBegan(Epoch(1)));
+    books.list(&[]);
+    books.send(1, order("5"));
+    books.lose(1, 0);
+    books.acknowledge(0, 0, "o1");
+    // It may be the one that was answered, or one of today that has the identifier again.
+    books.look(&[("o1", "")]);
+    assert!(is_unresolved(&books.verdict(1), Reason::NearMatch), "{:?}", books.verdict(1));
+    // Neither is there one too many.
+    assert_eq!(books.list(&[("o1", "")]), []);
+
+    // One beside it can only be its own.
+    assert!(matches!(*books.list(&[("o1", ""), ("o2", "")]), [OrderEvent::LateDuplicate { .. }]));
+    assert!(matches!(books.verdict(1), Verdict::Recovered { order_id, .. } if order_id == "o2"));
+}
+
+#[test]
 fn of_two_decided_twins_a_late_order_is_that_of_the_one_that_was_sent_twice() {
     let mut books = Books::new();
     books.send(0, order("5"));
