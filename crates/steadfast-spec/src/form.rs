@@ -1,5 +1,6 @@
 use std::{borrow::Cow, error::Error, fmt};
 
+use http::HeaderValue;
 use percent_encoding::percent_decode;
 
 /// Key-value pairs of a form body or a query, in order (§1).
@@ -46,6 +47,9 @@ impl Form {
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
+
+    /// What a form is sent as (§1).
+    pub const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
     /// The fields as `application/x-www-form-urlencoded` text.
     #[must_use]

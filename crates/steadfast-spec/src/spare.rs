@@ -6,13 +6,10 @@ use http::{
 };
 
 use crate::{
-    Routes,
+    Form, Routes,
     ext::{Account, HeadOfLane, IntentId, Lane, ResendCount, Route, SendStamp, Stamp},
     stamps::Stamps,
 };
-
-/// The `Content-Type` of a form.
-const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
 /// The head of a request that may be sent again.
 ///
@@ -65,7 +62,7 @@ impl Headers {
     #[inline]
     fn of(headers: &HeaderMap) -> Self {
         let is_form = |(name, value): (&HeaderName, &HeaderValue)| {
-            *name == CONTENT_TYPE && *value == FORM && !value.is_sensitive()
+            *name == CONTENT_TYPE && *value == Form::CONTENT_TYPE && !value.is_sensitive()
         };
         match headers.len() {
             0 => Self::None,
@@ -197,7 +194,7 @@ impl Light {
         }
         match self.headers {
             Headers::None => {}
-            Headers::Form => drop(request.headers_mut().insert(CONTENT_TYPE, FORM)),
+            Headers::Form => drop(request.headers_mut().insert(CONTENT_TYPE, Form::CONTENT_TYPE)),
             Headers::Listed(list) => request.headers_mut().extend(list),
         }
         let extensions = request.extensions_mut();
@@ -278,13 +275,13 @@ mod tests {
         let mut form = of_a_call();
         form.headers_mut().clear();
         assert_eq!(light(&form).unwrap().with(()).headers(), form.headers());
-        form.headers_mut().insert(CONTENT_TYPE, FORM);
+        form.headers_mut().insert(CONTENT_TYPE, Form::CONTENT_TYPE);
         let mut json = form.clone();
         json.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let mut secret = form.clone();
         secret.headers_mut().get_mut(CONTENT_TYPE).unwrap().set_sensitive(true);
         let mut more = form.clone();
-        more.headers_mut().append(CONTENT_TYPE, FORM);
+        more.headers_mut().append(CONTENT_TYPE, Form::CONTENT_TYPE);
         for first in [form, json, secret, more] {
             let repeat = light(&first).unwrap().with(());
             assert_eq!(repeat.headers(), first.headers());

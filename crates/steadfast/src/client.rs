@@ -13,13 +13,13 @@ use std::{error::Error as StdError, fmt, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::BoxStream};
-use http::{HeaderValue, Request, Response, header};
+use http::{Request, Response, header};
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
 use steadfast_dedup::{Ledger, OrderEvent, Recover, RecoveredOrder, Verdict};
 use steadfast_limit::ZoneLimiter;
 use steadfast_spec::{
-    AuthKind, BaseUrl, BoxError, Envelope, EnvelopeError, Operation, Outcome, Paths, Resend, ext::Place,
+    AuthKind, BaseUrl, BoxError, Envelope, EnvelopeError, Form, Operation, Outcome, Paths, Resend, ext::Place,
 };
 use tower::{ServiceExt, util::BoxCloneSyncService};
 
@@ -144,8 +144,7 @@ impl Client {
         *request.method_mut() = operation.method();
         *request.uri_mut() = uri;
         if body.is_some() {
-            let form = HeaderValue::from_static("application/x-www-form-urlencoded");
-            request.headers_mut().insert(header::CONTENT_TYPE, form);
+            request.headers_mut().insert(header::CONTENT_TYPE, Form::CONTENT_TYPE);
         }
         Ok(request)
     }

@@ -37,8 +37,6 @@ use steadfast_spec::{
 use tower_layer::Layer;
 use tower_service::Service;
 
-const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
-
 /// Builds [`Route`].
 ///
 /// A request is checked before anything waits or is spent (§1, §7): it must lie below the base address, an endpoint's
@@ -147,7 +145,7 @@ impl Table {
             match request.headers().get(header::CONTENT_TYPE) {
                 // An empty one is as good as none, and refused by the service like none.
                 kind if kind.is_none_or(HeaderValue::is_empty) => {
-                    request.headers_mut().insert(header::CONTENT_TYPE, FORM);
+                    request.headers_mut().insert(header::CONTENT_TYPE, Form::CONTENT_TYPE);
                 }
                 Some(kind) if !self.pass_json && is_json(kind) => return Err(InvalidRequest::Json),
                 _ => {}
@@ -295,7 +293,7 @@ mod tests {
         let request = routed(request(Method::POST, "/api/oms/place-order")).await.unwrap();
         let route = ext::Route::of(request.extensions()).unwrap();
         assert_eq!((route.class, route.zones.as_slice()), (Class::VerifyFirst, &[Zone::PLACE_ORDER][..]));
-        assert_eq!(request.headers()[header::CONTENT_TYPE], FORM);
+        assert_eq!(request.headers()[header::CONTENT_TYPE], Form::CONTENT_TYPE);
     }
 
     #[tokio::test]

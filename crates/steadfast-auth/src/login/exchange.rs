@@ -109,7 +109,7 @@ impl<S, G: Gate> Exchange<S, G> {
         authorization: Option<HeaderValue>,
     ) -> Result<Request<Full<Bytes>>, BoxError> {
         let mut request = Request::post(self.uri.clone())
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(CONTENT_TYPE, Form::CONTENT_TYPE)
             .body(Full::from(form.encode()))?;
         if let Some(authorization) = authorization {
             request.headers_mut().insert(AUTHORIZATION, authorization);

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::{
     orders::{
+        policy::DEADLINE,
         trader::Told,
         workload::{Wanted, Workload},
     },
@@ -22,8 +23,6 @@ const SETTLES: Duration = Duration::from_secs(30 + 15);
 const READ: Duration = Duration::from_secs(12);
 /// The shortest time after which a search is given up: the budget, from the loss on.
 const GIVEN_UP: Duration = Duration::from_secs(30 + 15 + 60);
-/// How long a call takes at most; an order that waited before it was sent has the less time to be looked for.
-const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Those of the orders told to be unresolved that could not be decided in time, because from their loss on until they were
 /// given up no moment came at which their key was settled; and those that were lost behind them on the same key, of which

@@ -13,7 +13,7 @@ use steadfast::{
     ext::{DoNotRetry, IntentId, Stamp},
     limit::{Account, ColdStart, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
-    spec::{Endpoint, Failure, Outcome, PlacedOrder, Routes, WallClock},
+    spec::{Endpoint, Failure, Form, Outcome, PlacedOrder, Routes, WallClock},
 };
 use steadfast_sandbox::Sandbox;
 use steadfast_testkit::invariants::Answer as Answered;
@@ -198,8 +198,7 @@ impl Ours {
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.place.clone();
         let intent = wanted.intent();
-        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
-        request.headers_mut().insert(header::CONTENT_TYPE, form);
+        request.headers_mut().insert(header::CONTENT_TYPE, Form::CONTENT_TYPE);
         request.headers_mut().insert(INTENT, HeaderValue::from_str(&intent)?);
         if wanted.named || self.names_all {
             request.extensions_mut().insert(IntentId::new(intent));

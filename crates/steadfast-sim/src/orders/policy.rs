@@ -22,8 +22,8 @@ const WAITS: [Duration; 4] =
 const UNAVAILABLE: Duration = Duration::from_secs(5);
 /// The longest that an answer may ask for.
 const LONGEST_ASKED: Duration = Duration::from_secs(60);
-/// A call ends by then.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// A call ends by then; an order that waited before it was sent has the less time to be looked for.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 /// What a permit may take, where no zone is closed.
 const PERMIT: Duration = Duration::from_secs(60);
 /// The slots of so few sends that met no answer leave room for every lane.
