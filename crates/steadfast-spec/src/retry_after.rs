@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use http::{
-    HeaderMap,
+    HeaderMap, HeaderValue,
     header::{DATE, RETRY_AFTER},
 };
 
@@ -13,10 +13,15 @@ use http::{
 pub struct RetryAfter(pub Duration);
 
 impl RetryAfter {
-    /// Reads the header; `None` if there is none or if it cannot be understood.
+    /// Reads the header, of several the one that asks for the longest delay; `None` if there is none that can be
+    /// understood.
     #[must_use]
     pub fn parse(headers: &HeaderMap) -> Option<Self> {
-        let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+        headers.get_all(RETRY_AFTER).iter().filter_map(|value| Self::asked(value, headers)).max()
+    }
+
+    fn asked(value: &HeaderValue, headers: &HeaderMap) -> Option<Self> {
+        let value = value.to_str().ok()?.trim();
         if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
             // More digits than a number holds still ask for a very long delay.
             return Some(Self(Duration::from_secs(value.parse().unwrap_or(u64::MAX))));
@@ -29,8 +34,6 @@ impl RetryAfter {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     const NOON: &str = "Sat, 21 Nov 2026 12:00:00 GMT";
@@ -61,6 +64,17 @@ mod tests {
         assert_eq!(parse(in_half_a_minute.as_bytes(), Some("yesterday")), None);
         let past = "Sat, 21 Nov 2026 11:59:00 GMT";
         assert_eq!(parse(past.as_bytes(), Some(NOON)), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn of_several_the_longest_delay_counts() {
+        for values in [["1", "30"], ["30", "1"], ["30", "soon"]] {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(RETRY_AFTER, HeaderValue::from_static(value));
+            }
+            assert_eq!(RetryAfter::parse(&headers), Some(RetryAfter(Duration::from_secs(30))), "{values:?}");
+        }
     }
 
     #[test]
