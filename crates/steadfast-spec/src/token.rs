@@ -29,8 +29,9 @@ impl TokenRecord {
     /// Reads a token record, bare (§4.2) or inside the `d` of an envelope that is `ok`: the answer of the individual
     /// endpoint is not shown (§4.3).
     ///
-    /// `expires_in` may be an integer or a text. A record without it, with one that cannot be read, with zero or
-    /// with more than 24 hours is taken to say 24 hours, which is what §5 promises; a shorter life is believed.
+    /// `expires_in` may be a number or a text. A record without it, with one that cannot be read, with less than a second
+    /// or with more than 24 hours is taken to say 24 hours, which is what §5 promises; a shorter life is believed.
+    /// `token_type` and `scope` are left out if they are no texts.
     ///
     /// # Errors
     ///
@@ -39,10 +40,12 @@ impl TokenRecord {
         #[derive(Deserialize)]
         struct Wire<'a> {
             access_token: Option<String>,
-            token_type: Option<String>,
+            #[serde(borrow)]
+            token_type: Option<&'a RawValue>,
             #[serde(borrow)]
             expires_in: Option<&'a RawValue>,
-            scope: Option<String>,
+            #[serde(borrow)]
+            scope: Option<&'a RawValue>,
             s: Option<String>,
             #[serde(borrow)]
             d: Option<&'a RawValue>,
@@ -57,10 +60,21 @@ impl TokenRecord {
             wire = read_object(d.get()).ok_or(InvalidTokenRecord)?;
         }
         let token = wire.access_token.filter(|token| is_header_safe(token)).ok_or(InvalidTokenRecord)?;
-        let seconds = wire.expires_in.and_then(|raw| raw.get().trim_matches('"').parse::<u64>().ok());
-        let expires_in = seconds.filter(|&s| s > 0).map_or(LIFE, |s| Duration::from_secs(s).min(LIFE));
-        Ok(Self { access_token: token.into(), token_type: wire.token_type, expires_in, scope: wire.scope })
+        let expires_in = wire.expires_in.and_then(life).unwrap_or(LIFE).min(LIFE);
+        // What no caller needs does not cost him the token: each login may be the one that locks the account.
+        let text = |raw: Option<&RawValue>| serde_json::from_str(raw?.get()).ok();
+        let (token_type, scope) = (text(wire.token_type), text(wire.scope));
+        Ok(Self { access_token: token.into(), token_type, expires_in, scope })
     }
+}
+
+/// Whole seconds, of a number or a text that holds one; `None` if there is none or it is below one.
+fn life(raw: &RawValue) -> Option<Duration> {
+    let seconds: f64 = raw.get().trim_matches('"').trim().parse().ok()?;
+    if seconds < 1.0 {
+        return None;
+    }
+    Duration::try_from_secs_f64(seconds.floor().min(LIFE.as_secs_f64())).ok()
 }
 
 /// A token must be able to stand in a header without being changed.
@@ -103,7 +117,14 @@ mod tests {
         for (written, seconds) in [
             ("3600", 3_600),
             ("\"3600\"", 3_600),
+            ("3600.0", 3_600),
+            ("3.6e3", 3_600),
+            ("\" 3600.9 \"", 3_600),
             ("0", 86_400),
+            ("0.9", 86_400),
+            ("\"inf\"", 86_400),
+            ("\"nan\"", 86_400),
+            ("[3600]", 86_400),
             ("-1", 86_400),
             ("1e9", 86_400),
             ("99999999999", 86_400),
@@ -112,6 +133,15 @@ mod tests {
             let body = format!(r#"{{"access_token":"abc","expires_in":{written}}}"#);
             let record = TokenRecord::parse(body.as_bytes()).unwrap();
             assert_eq!(record.expires_in, Duration::from_secs(seconds), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_nobody_needs_costs_no_token() {
+        for more in [r#""scope":["general"]"#, r#""token_type":1"#, r#""scope":null,"token_type":{"a":[]}"#] {
+            let record =
+                TokenRecord::parse(format!(r#"{{"access_token":"abc",{more}}}"#).as_bytes()).unwrap();
+            assert_eq!((record.scope, record.token_type), (None, None), "{more}");
         }
     }
 
