@@ -25,6 +25,10 @@ usage: cargo xtask <command>
   planted          plants every bug that the tree knows and says what found it; `--only NAME`, `--json`
   sim NAME …       simulations: `limits`, `orders`, `scripts`, `catalogue`, `requests`; `sim --help` tells the rest";
 
+/// The commands whose words are told by [`USAGE`] alone.
+const VERBS: [&str; 10] =
+    ["bench", "ci", "coverage", "evidence", "fuzz", "mutants", "planted", "soak", "test", "tidy"];
+
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
@@ -62,6 +66,8 @@ impl Verb {
             ["test"] => Ok(Self::Test(Missing::Refuse)),
             ["test", "--install"] => Ok(Self::Test(Missing::Install)),
             ["tidy"] => Ok(Self::Tidy),
+            // Before the words of a command, which know no such word.
+            [verb, "--help" | "-h"] if VERBS.contains(&verb) => Ok(Self::Usage),
             ["bench", ref words @ ..] => Ok(Self::Bench(rest(words))),
             ["coverage", ref words @ ..] => Ok(Self::Coverage(rest(words))),
             ["evidence", ref words @ ..] => Ok(Self::Evidence(rest(words))),
@@ -104,7 +110,10 @@ mod tests {
         assert_eq!(parse("test"), Ok(Verb::Test(Missing::Refuse)));
         assert_eq!(parse("test --install"), Ok(Verb::Test(Missing::Install)));
         assert_eq!(parse("tidy"), Ok(Verb::Tidy));
-        assert_eq!(parse("--help"), Ok(Verb::Usage));
+        for line in ["--help", "evidence --help", "ci -h", "soak --help"] {
+            assert_eq!(parse(line), Ok(Verb::Usage), "{line}");
+        }
+        assert_eq!(parse("sim --help"), Ok(Verb::Sim(vec!["--help".into()])));
         assert_eq!(parse("bench --json"), Ok(Verb::Bench(vec!["--json".into()])));
         assert_eq!(parse("mutants steadfast-limit"), Ok(Verb::Mutants(vec!["steadfast-limit".into()])));
         assert_eq!(parse("fuzz journal"), Ok(Verb::Fuzz(vec!["journal".into()])));
@@ -117,7 +126,9 @@ mod tests {
 
     #[test]
     fn unknown_verbs_flags_and_leftovers_are_refused() {
-        for line in ["", "release", "ci --install", "test --deep", "tidy now", "ci --deep --deep"] {
+        for line in
+            ["", "release", "release --help", "ci --install", "test --deep", "tidy now", "ci --deep --deep"]
+        {
             assert_eq!(parse(line), Err(UnknownCommand(line.to_owned())));
         }
     }

@@ -35,7 +35,11 @@ struct Asked {
 
 /// Does what the words after `bench` say. Standard output is the table, the JSON or the tally; all else is on stderr.
 pub(crate) fn run(words: &[String]) -> ExitCode {
-    match Asked::parse(words).and_then(|asked| asked.run()) {
+    let asked = match Asked::parse(words) {
+        Ok(asked) => asked,
+        Err(error) => return console::misunderstood(&error),
+    };
+    match asked.run() {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

@@ -1,5 +1,6 @@
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set while stdout belongs to data.
@@ -37,4 +38,10 @@ pub(crate) fn say(line: impl Display) {
 /// Prints one line on stderr: for what is said instead of a run.
 pub(crate) fn complain(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Says why a command line was not understood; what comes back is the exit code of that.
+pub(crate) fn misunderstood(why: &anyhow::Error) -> ExitCode {
+    complain(format_args!("error: {why:#}"));
+    ExitCode::from(2)
 }

@@ -45,7 +45,11 @@ struct Asked {
 
 /// Does what the words after `evidence` say. Standard output is the table or the JSON; all else is on stderr.
 pub(crate) fn run(words: &[String]) -> ExitCode {
-    match Asked::parse(words).and_then(|asked| asked.run()) {
+    let asked = match Asked::parse(words) {
+        Ok(asked) => asked,
+        Err(error) => return console::misunderstood(&error),
+    };
+    match asked.run() {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -61,6 +65,8 @@ impl Asked {
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match word.as_str() {
+                "--only" if asked.only.is_some() => bail!("`evidence --only`: one row, or all"),
+                "--planted" if asked.planted.is_some() => bail!("`evidence --planted`: one bug at a time"),
                 "--json" => asked.json = true,
                 "--only" => match words.next() {
                     Some(id) if table::TABLE.iter().any(|row| row.id == id) => asked.only = Some(id.clone()),
@@ -218,9 +224,10 @@ mod tests {
 
     #[test]
     fn unknown_rows_and_words_are_refused_by_name() {
-        for line in ["--only", "--only F99", "F8", "--all"] {
+        for line in ["--only", "--only F99", "--only F1 --only F2", "F8", "--all"] {
             assert!(parse(line).is_err(), "{line}");
         }
+        assert_eq!(run(&["--all".to_owned()]), ExitCode::from(2));
         assert!(parse("--only F99").unwrap_err().to_string().contains("F99"));
     }
 

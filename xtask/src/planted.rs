@@ -38,11 +38,13 @@ const AT_ONCE: usize = 2;
 
 /// Plants every bug, or those named after `--only`, and says what found it; 1 if any was missed.
 pub(crate) fn run(words: &[String]) -> ExitCode {
-    let outcome = Wanted::parse(words)
-        .and_then(|wanted| Ok((play(&Workspace::load(&root::find())?, &wanted.only)?, wanted.json)));
-    match outcome {
-        Ok((scoreboard, json)) => {
-            console::data(if json { scoreboard.json() } else { scoreboard.to_string() });
+    let wanted = match Wanted::parse(words) {
+        Ok(wanted) => wanted,
+        Err(error) => return console::misunderstood(&error),
+    };
+    match Workspace::load(&root::find()).and_then(|workspace| play(&workspace, &wanted.only)) {
+        Ok(scoreboard) => {
+            console::data(if wanted.json { scoreboard.json() } else { scoreboard.to_string() });
             if scoreboard.is_complete() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
@@ -87,6 +89,7 @@ impl Wanted {
             match (word.as_str(), words.as_slice()) {
                 ("--json", _) => wanted.json = true,
                 ("--only", [name, ..]) => {
+                    ensure!(is_known(name), "`planted --only`: no bug is called {name}");
                     wanted.only.push(name.clone());
                     words.next();
                 }
@@ -99,9 +102,6 @@ impl Wanted {
 
 fn play(workspace: &Workspace, only: &[String]) -> Result<Scoreboard> {
     Catalogue::read(&workspace.root)?.check(TABLE)?;
-    for name in only {
-        ensure!(is_known(name), "no bug is called {name}");
-    }
     let bugs: Vec<&Bug> =
         TABLE.iter().filter(|bug| only.is_empty() || only.iter().any(|name| name == bug.name)).collect();
     let mut detectors: Vec<&Detector> = Vec::new();
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn names_are_kept_and_leftovers_refused() {
-        let wanted = Wanted::parse(&words("--only a --json --only b")).unwrap();
-        assert_eq!(wanted, Wanted { json: true, only: words("a b") });
-        for line in ["--only", "now", "--json now"] {
+        let wanted = Wanted::parse(&words("--only no-settle --json --only no-owner-wait")).unwrap();
+        assert_eq!(wanted, Wanted { json: true, only: words("no-settle no-owner-wait") });
+        for line in ["--only", "now", "--json now", "--only no-such-bug"] {
             assert!(Wanted::parse(&words(line)).is_err(), "{line}");
         }
     }
