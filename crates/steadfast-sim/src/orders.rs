@@ -34,7 +34,16 @@ mod workload;
 
 pub use self::{canary::Canary, ours::Medium};
 
-use std::{fs, ops::Range, path::PathBuf, process::ExitCode, str::FromStr, time::Duration};
+use std::{
+    fs,
+    num::NonZeroU64,
+    ops::Range,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
 
 use steadfast::{BoxError, dedup::Settings};
 
@@ -68,7 +77,7 @@ pub struct Args {
     pub tape: Option<PathBuf>,
     /// Ends with the seed that completes so many orders: a million, and with `--state` never.
     #[arg(long, value_name = "N")]
-    pub orders: Option<u64>,
+    pub orders: Option<NonZeroU64>,
     /// Goes on with the campaign in this file, or begins it; it is written every few seconds, so that a campaign can be
     /// run in slices and killed at any time.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "tape"])]
@@ -81,10 +90,10 @@ pub struct Args {
     pub first: bool,
     /// Begins no new seed after so many minutes.
     #[arg(long, value_name = "M")]
-    pub minutes: Option<u64>,
+    pub minutes: Option<NonZeroU64>,
     /// Begins no new seed after so many seconds.
     #[arg(long, value_name = "S", conflicts_with = "minutes")]
-    pub seconds: Option<u64>,
+    pub seconds: Option<NonZeroU64>,
     /// Lets orders come to exist up to ten minutes after they were given up: every duplicate must be reported.
     #[arg(long)]
     pub unbounded: bool,
@@ -208,8 +217,9 @@ pub fn run(args: &Args) -> ExitCode {
 fn simulate(args: &Args) -> Result<bool, BoxError> {
     let campaign = campaign(args);
     if let Some(path) = &args.tape {
-        let tape: Tape = fs::read_to_string(path)?.parse()?;
-        let replay = campaign.replay(Chooser::tape(tape.clone()))?;
+        let tape = tape(path).map_err(|error| format!("--tape {}: {error}", path.display()))?;
+        let chooser = Arc::new(Chooser::tape(tape.clone()).recording());
+        let replay = campaign.played(&chooser)?;
         report::complain(format_args!(
             "{}\nwhat came of it:\n{}",
             script::script(&tape),
@@ -220,6 +230,13 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
         }
         for (invariant, what) in &replay.session.violations {
             report::complain(format_args!("{invariant}: {what}"));
+        }
+        let met = chooser.recorded();
+        for (site, choice) in tape.iter().filter(|&(site, choice)| met.get(site) != choice) {
+            report::complain(format_args!("`{site} = {choice}` was met as {}", met.get(site)));
+        }
+        if replay.workload.wanted.is_empty() {
+            return Err(format!("--tape {}: no order is wanted, so nothing was tried", path.display()).into());
         }
         return Ok(replay.broken.is_empty());
     }
@@ -253,6 +270,10 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
     Ok(failures.is_empty() && enough)
 }
 
+fn tape(path: &Path) -> Result<Tape, BoxError> {
+    Ok(fs::read_to_string(path)?.parse()?)
+}
+
 fn campaign(args: &Args) -> Campaign {
     let settings = if args.conservative { Settings::conservative() } else { Settings::new() };
     let expected = if args.unbounded { Expected::Later } else { Expected::WithinTheBound };
@@ -265,19 +286,23 @@ fn campaign(args: &Args) -> Campaign {
         None if args.seeds_of_commit => first_seed(&args.commit)..u64::MAX,
         None => args.seeds.0.clone(),
     };
-    campaign.orders = args.orders.unwrap_or(if args.state.is_some() { u64::MAX } else { 1_000_000 });
-    campaign.time = args.minutes.map(|minutes| minutes * 60).or(args.seconds).map(Duration::from_secs);
+    let many = if args.state.is_some() { u64::MAX } else { 1_000_000 };
+    campaign.orders = args.orders.map_or(many, NonZeroU64::get);
+    let minutes = args.minutes.map(|minutes| minutes.get().saturating_mul(60));
+    campaign.time = minutes.or(args.seconds.map(NonZeroU64::get)).map(Duration::from_secs);
     campaign.world.medium = args.wire;
     campaign.most_failures = if args.first { 1 } else { MOST_FAILURES };
     campaign.without.clone_from(&args.without);
-    campaign.trace_every = args.trace_every;
     campaign.world.crashes = args.crashes;
     campaign.world.canary = args.canary;
     if args.plain {
         campaign.world.plain = true;
         campaign.without.extend(OPEN_QUESTIONS.map(str::to_owned));
     }
-    campaign.rivals_every = if args.seed.is_some() { args.rivals_every.min(1) } else { args.rivals_every };
+    // What was found in a seed is seen again in that seed alone, whichever its number is.
+    let every = |n: u64| if args.seed.is_some() { n.min(1) } else { n };
+    campaign.rivals_every = every(args.rivals_every);
+    campaign.trace_every = every(args.trace_every);
     campaign
 }
 

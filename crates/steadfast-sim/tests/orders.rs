@@ -208,3 +208,47 @@ fn what_cannot_be_run_is_refused_with_a_reason() {
         assert!(!output.stderr.is_empty(), "{words:?}");
     }
 }
+
+#[test]
+fn a_tape_that_tries_nothing_is_refused_by_name() {
+    let folder = std::env::temp_dir().join(format!("steadfast-sim-tapes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let tape = folder.join("bad.tape");
+    for (text, why) in [
+        ("", "nothing was tried"),
+        ("# an order was here\nplace.fault 4 1 = 3\n", "`place.fault 4 1 = 3` was met as 0"),
+        ("no.such.choice 0 0 = 1\norder 4 0 = 1\norder.shape 4 = 60\n", "tape line 3"),
+    ] {
+        std::fs::write(&tape, text).unwrap();
+        let output = sim(&["--tape", tape.to_str().unwrap()]);
+        let words = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words}");
+        assert!(words.contains(why) && words.contains("bad.tape: "), "{words}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+    let missing = String::from_utf8(sim(&["--tape", "missing.tape"]).stderr).unwrap();
+    assert!(missing.contains("--tape missing.tape: "), "{missing}");
+}
+
+#[test]
+fn a_run_of_nothing_is_refused() {
+    for words in [["--orders", "0"], ["--minutes", "0"], ["--seconds", "0"]] {
+        let output = sim(&words);
+        let problems = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && problems.contains(words[0]), "{problems}");
+    }
+    for words in [["catalogue", "--times"], ["catalogue", "--days"], ["requests", "--orders"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_steadfast-sim")).args(words).arg("0").output().unwrap();
+        let problems = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && problems.contains(words[1]), "{problems}");
+    }
+}
+
+/// A seed that a broader run traced must be traced alone, too: what the invariants found is to be seen again.
+#[test]
+fn a_single_seed_is_traced_whatever_its_number_is() {
+    let alone = report(&["--json", "--seed", "3", "--rivals-every", "0"]);
+    assert_eq!(count(&alone, "seeds_traced"), 1);
+    let untraced = report(&["--json", "--seed", "3", "--rivals-every", "0", "--trace-every", "0"]);
+    assert_eq!(count(&untraced, "seeds_traced"), 0);
+}

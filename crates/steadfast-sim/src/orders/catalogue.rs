@@ -31,13 +31,13 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     fault: Option<Fault>,
     /// How often each fault must strike.
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     times: u64,
     /// The seed of each fault's first day.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// The most days of one fault.
-    #[arg(long, value_name = "N", default_value_t = 150)]
+    #[arg(long, value_name = "N", default_value_t = 150, value_parser = clap::value_parser!(u64).range(1..))]
     days: u64,
 }
 

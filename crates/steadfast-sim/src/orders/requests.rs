@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Ends with the seed that completes so many orders, in calm and in storm.
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     orders: u64,
     /// With one answer in twenty, with eight in ten and with all of them a 5xx, too.
     #[arg(long)]
