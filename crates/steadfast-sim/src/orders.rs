@@ -35,20 +35,14 @@ mod workload;
 pub use self::{canary::Canary, ours::Medium};
 
 use std::{
-    fs,
-    num::NonZeroU64,
-    ops::Range,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    str::FromStr,
-    sync::Arc,
+    fs, num::NonZeroU64, ops::Range, path::PathBuf, process::ExitCode, str::FromStr, sync::Arc,
     time::Duration,
 };
 
 use steadfast::{BoxError, dedup::Settings};
 
 use crate::{
-    chooser::{Chooser, Tape},
+    chooser::{Chooser, Tape, UnreadableTape},
     orders::{
         campaign::{Campaign, Failure, MOST_FAILURES, Outcome},
         oracle::Expected,
@@ -217,7 +211,16 @@ pub fn run(args: &Args) -> ExitCode {
 fn simulate(args: &Args) -> Result<bool, BoxError> {
     let campaign = campaign(args);
     if let Some(path) = &args.tape {
-        let tape = tape(path).map_err(|error| format!("--tape {}: {error}", path.display()))?;
+        let named = |error: BoxError| format!("--tape {}: {error}", path.display());
+        let text = fs::read_to_string(path).map_err(|error| named(error.into()))?;
+        let tape: Tape = text.parse().map_err(|error: UnreadableTape| named(error.into()))?;
+        let modes = failure::modes(args);
+        if let Some(recorded) = text.lines().find_map(|line| line.strip_prefix("# modes:"))
+            && recorded.trim() != modes.trim()
+        {
+            let given = if modes.is_empty() { "none" } else { modes.trim() };
+            report::complain(format_args!("the tape is of a run with{recorded}; this one has {given}"));
+        }
         let chooser = Arc::new(Chooser::tape(tape.clone()).recording());
         let replay = campaign.played(&chooser)?;
         report::complain(format_args!(
@@ -268,10 +271,6 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
     let enough = !args.demand_existence || existence::demand(&run.outcome, args.wire);
     let enough = args.floor.is_none_or(|floor| floor.is_reached(&run.outcome)) && enough;
     Ok(failures.is_empty() && enough)
-}
-
-fn tape(path: &Path) -> Result<Tape, BoxError> {
-    Ok(fs::read_to_string(path)?.parse()?)
 }
 
 fn campaign(args: &Args) -> Campaign {

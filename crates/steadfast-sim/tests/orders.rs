@@ -230,6 +230,29 @@ fn a_tape_that_tries_nothing_is_refused_by_name() {
     assert!(missing.contains("--tape missing.tape: "), "{missing}");
 }
 
+/// Without the words that it was run with a tape may well keep every promise, and would be kept as one that does.
+#[test]
+fn a_tape_says_what_it_was_run_with() {
+    let folder = std::env::temp_dir().join(format!("steadfast-sim-modes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let words = ["orders", "--canary", "sends-twice", "--seed", "0", "--rivals-every", "0"];
+    let mut run = Command::new(env!("CARGO_BIN_EXE_steadfast-sim"));
+    let broken = run.args(words).env("TMPDIR", &folder).env("TEMP", &folder).output().unwrap();
+    assert_eq!(broken.status.code(), Some(1));
+    let tape = folder.join("steadfast-orders-0.tape");
+    let text = std::fs::read_to_string(&tape).unwrap();
+    assert!(text.lines().any(|line| line == "# modes: --canary sends-twice"), "{text}");
+
+    let tape = tape.to_str().unwrap();
+    let same = sim(&["--tape", tape, "--canary", "sends-twice"]);
+    let other = sim(&["--tape", tape]);
+    let says =
+        |output: &Output| String::from_utf8_lossy(&output.stderr).contains("is of a run with --canary");
+    assert_eq!((same.status.code(), says(&same)), (Some(1), false));
+    assert_eq!((other.status.code(), says(&other)), (Some(0), true));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn a_run_of_nothing_is_refused() {
     for words in [["--orders", "0"], ["--minutes", "0"], ["--seconds", "0"]] {

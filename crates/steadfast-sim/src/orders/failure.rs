@@ -43,7 +43,7 @@ pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Re
         return Ok(());
     };
     let path = env::temp_dir().join(format!("steadfast-orders-{seed}.tape"));
-    fs::write(&path, format!("# seed {seed}{modes}: {broken:?}\n{tape}"))?;
+    fs::write(&path, format!("# seed {seed}: {broken:?}\n# modes:{modes}\n{tape}"))?;
     complain(format_args!("shortest script:\n{}", script(&tape)));
     complain(format_args!("reproduce the script: cargo xtask sim orders --tape {}{modes}", path.display()));
     Ok(())
