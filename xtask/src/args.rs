@@ -82,6 +82,18 @@ impl Verb {
     }
 }
 
+/// Words that a command does not know, for whoever only learns of it as of any other failure.
+#[derive(Debug)]
+pub(crate) struct Misunderstood(pub(crate) anyhow::Error);
+
+impl fmt::Display for Misunderstood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for Misunderstood {}
+
 /// A command line that is none of those in [`USAGE`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownCommand(String);

@@ -9,9 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
+use crate::args::Misunderstood;
 use crate::cargo_tool::CargoTool;
 use crate::console;
 use crate::metadata::Workspace;
@@ -35,7 +36,9 @@ pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<Tally> {
         words => words.iter().map(String::as_str).collect(),
     };
     for package in &packages {
-        ensure!(workspace.member(package).is_some(), "`coverage {package}`: no such crate");
+        if workspace.member(package).is_none() {
+            bail!(Misunderstood(anyhow!("`coverage {package}`: no such crate")));
+        }
     }
     // Before the tool is built, which takes a while.
     ensure!(

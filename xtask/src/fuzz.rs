@@ -7,8 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
+use crate::args::Misunderstood;
 use crate::cargo_tool::CargoTool;
 use crate::console;
 use crate::metadata::Workspace;
@@ -29,11 +30,13 @@ struct Asked<'a> {
 
 /// Fuzzes every target, or one; each is one check. A target that breaks does not stop the next.
 pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<Tally> {
-    let asked = Asked::parse(words)?;
+    let asked = Asked::parse(words).map_err(Misunderstood)?;
     let all = targets(&workspace.root)?;
     let chosen: Vec<&String> =
         all.iter().filter(|name| asked.target.is_none_or(|target| target == *name)).collect();
-    ensure!(!chosen.is_empty(), "`fuzz`: there is no such target; there are {}", all.join(", "));
+    if chosen.is_empty() {
+        bail!(Misunderstood(anyhow!("`fuzz`: there is no such target; there are {}", all.join(", "))));
+    }
     let program = TOOL.ready(workspace)?;
     chosen.into_iter().map(|target| fuzz(workspace, &program, target, asked.minutes)).sum()
 }

@@ -53,7 +53,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{USAGE, Verb};
+use crate::args::{Misunderstood, USAGE, Verb};
 use crate::deep::Figures;
 use crate::metadata::Workspace;
 use crate::summary::Summary;
@@ -79,10 +79,13 @@ fn main() -> ExitCode {
         Verb::Sim(words) => return sim::run(words),
         _ => {}
     }
-    let tally = run(verb).unwrap_or_else(|error| {
-        console::say(format_args!("error: {error:#}"));
-        Tally::FAILURE
-    });
+    let tally = match run(verb) {
+        Err(error) if error.is::<Misunderstood>() => return console::misunderstood(&error),
+        result => result.unwrap_or_else(|error| {
+            console::say(format_args!("error: {error:#}"));
+            Tally::FAILURE
+        }),
+    };
     console::say(tally);
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

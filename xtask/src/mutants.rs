@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
+use crate::args::Misunderstood;
 use crate::cargo_tool::CargoTool;
 use crate::console;
 use crate::metadata::Workspace;
@@ -68,10 +69,12 @@ enum Asked<'a> {
 
 /// Does what the words after `mutants` say; each mutant is one check.
 pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<Tally> {
-    match Asked::parse(words)? {
+    match Asked::parse(words).map_err(Misunderstood)? {
         Asked::Sample => sample(workspace, None, |_| {}),
         Asked::Package(package, time_box) => {
-            ensure!(workspace.member(package).is_some(), "`mutants {package}`: no such crate");
+            if workspace.member(package).is_none() {
+                bail!(Misunderstood(anyhow!("`mutants {package}`: no such crate")));
+            }
             let mutants = Mutants::of(workspace, package, vec![package])?;
             // Any order, so that what the time allows is a fair part.
             let which = ["--shuffle", "--minimum-test-timeout", "30", "--timeout-multiplier", "2"];
@@ -121,7 +124,8 @@ impl<'a> Asked<'a> {
             [] => Ok(Self::Sample),
             [package] if !package.starts_with('-') => Ok(Self::Package(package, None)),
             [package, "--minutes", minutes] => {
-                let minutes: u64 = minutes.parse().context("`mutants --minutes`: expected a number")?;
+                let minutes = minutes.parse::<u64>().ok().filter(|&minutes| minutes > 0);
+                let minutes = minutes.context("`mutants --minutes`: expected a number of minutes")?;
                 Ok(Self::Package(package, Some(Duration::from_secs(60 * minutes))))
             }
             _ => bail!("`mutants {}`: expected [PACKAGE [--minutes N]]", words.join(" ")),
@@ -201,7 +205,12 @@ mod tests {
         let some = words("steadfast-limit --minutes 9");
         let nine = Some(Duration::from_secs(540));
         assert_eq!(Asked::parse(&some).unwrap(), Asked::Package("steadfast-limit", nine));
-        for line in ["--minutes 9", "steadfast-limit --minutes", "steadfast-limit --minutes long"] {
+        for line in [
+            "--minutes 9",
+            "steadfast-limit --minutes",
+            "steadfast-limit --minutes long",
+            "steadfast-limit --minutes 0",
+        ] {
             assert!(Asked::parse(&words(line)).is_err(), "{line}");
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::args::Misunderstood;
 use crate::metadata::Workspace;
 use crate::root::cargo;
 use crate::runner;
@@ -24,7 +25,7 @@ struct Asked {
 
 /// Soaks; it is one check.
 pub(crate) fn run(workspace: &Workspace, words: &[String]) -> Result<Tally> {
-    let asked = Asked::parse(words)?;
+    let asked = Asked::parse(words).map_err(Misunderstood)?;
     let mut command = cargo(&workspace.root);
     command.args(["test", "--profile", "deep", "--package", "steadfast-cli", "--test", "soak"]);
     command.args(["--", "--exact", "nothing_of_a_client_grows", "--nocapture"]);
