@@ -81,7 +81,13 @@ fn tapes_of_what_once_went_wrong_or_easily_could_keep_every_promise() {
         let mut words = vec!["--tape", path.to_str().unwrap()];
         words.extend(modes.split_whitespace());
         let output = sim(&words);
-        assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{}: {told}", path.display());
+        // Faults stand on it by their places in the catalogue: what they are called there must still be the same.
+        let meant =
+            text.lines().filter_map(|line| line.strip_prefix('#').filter(|line| line.starts_with("  ")));
+        let told = told.lines().take_while(|line| *line != "what came of it:");
+        assert_eq!(told.collect::<Vec<_>>(), meant.collect::<Vec<_>>(), "{}", path.display());
         tapes += 1;
     }
     assert!(tapes > 0, "no tape in {folder}");
@@ -242,6 +248,7 @@ fn a_tape_says_what_it_was_run_with() {
     let tape = folder.join("steadfast-orders-0.tape");
     let text = std::fs::read_to_string(&tape).unwrap();
     assert!(text.lines().any(|line| line == "# modes: --canary sends-twice"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("#  order ")), "{text}");
 
     let tape = tape.to_str().unwrap();
     let same = sim(&["--tape", tape, "--canary", "sends-twice"]);

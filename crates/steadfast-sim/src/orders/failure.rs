@@ -43,8 +43,11 @@ pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Re
         return Ok(());
     };
     let path = env::temp_dir().join(format!("steadfast-orders-{seed}.tape"));
-    fs::write(&path, format!("# seed {seed}: {broken:?}\n# modes:{modes}\n{tape}"))?;
-    complain(format_args!("shortest script:\n{}", script(&tape)));
+    let script = script(&tape);
+    // In words, too: on the tape a fault stands by its place in the catalogue.
+    let words: String = script.lines().map(|line| format!("#{line}\n")).collect();
+    fs::write(&path, format!("# seed {seed}: {broken:?}\n# modes:{modes}\n{words}{tape}"))?;
+    complain(format_args!("shortest script:\n{script}"));
     complain(format_args!("reproduce the script: cargo xtask sim orders --tape {}{modes}", path.display()));
     Ok(())
 }
