@@ -91,4 +91,21 @@ mod tests {
         let off = Evidence { offset_ms: Some(-600_000), ..plain }.rank();
         assert!(off.contains(&Cause::Clock { offset_ms: -600_000 }));
     }
+
+    #[test]
+    fn each_cause_says_something_of_its_own_and_its_figure() {
+        let causes = [
+            Cause::SessionEvicted { opened: 12 },
+            Cause::Ended,
+            Cause::IpNotWhitelisted,
+            Cause::ApiKey,
+            Cause::Clock { offset_ms: -600_000 },
+            Cause::GivenToken,
+            Cause::HeaderChanged,
+        ];
+        let texts = causes.map(|cause| cause.to_string());
+        assert!(texts.iter().all(|text| !text.is_empty()), "{texts:?}");
+        assert_eq!(texts.iter().collect::<std::collections::HashSet<_>>().len(), causes.len(), "{texts:?}");
+        assert!(texts[0].contains("12") && texts[4].contains("-600000"), "{texts:?}");
+    }
 }

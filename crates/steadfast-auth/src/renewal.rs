@@ -205,4 +205,20 @@ mod tests {
         );
         assert_eq!(renewal.mandatory_at(0, 24 * HOUR), 24 * HOUR - MINUTE_MS);
     }
+
+    /// The first outputs that are published for SplitMix64 with this seed.
+    #[test]
+    fn jitter_is_drawn_as_evenly_as_a_known_generator_draws_it() {
+        let renewal = Renewal::new().jitter_seed(1_234_567);
+        let published = [
+            6_457_827_717_110_365_317_u64,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        for (generation, published) in (1..).zip(published) {
+            assert_eq!(renewal.fraction(generation), i128::from(published >> 32));
+        }
+    }
 }

@@ -365,3 +365,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn whoever_waits_for_a_person_looks_for_a_stored_token_at_most_every_5_seconds() {
+    let mut life = life(LoginMode::Attended).sharing();
+    for look in [0, 5_000, 10_000] {
+        assert_eq!(life.admit(at(look), true), Admission::Wait { start: true }, "at {look}");
+        assert!(life.looked(at(look)).is_err(), "nobody has logged in");
+        for early in [look, look + 4_999] {
+            assert!(matches!(life.admit(at(early), true), Admission::Refuse(_)), "at {early}");
+        }
+    }
+}

@@ -293,3 +293,30 @@ impl State {
 pub(super) fn unusable(error: StoreError) -> AuthError {
     AuthError::new(AuthErrorKind::Unavailable).with_source(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{LoginMode, Renewal, life::Life, source::single_flight::SingleFlight};
+
+    /// Each may have cost one of the account's sessions, so fewer of them would let more logins out.
+    #[test]
+    fn of_two_lists_of_logins_in_doubt_the_longer_counts_while_a_failure_is_not_written_down() {
+        let now = Now { elapsed: Duration::from_secs(10_000), wall: 10_000_000 };
+        let doubts = |n: usize| [9_998_u64, 9_999].into_iter().take(n);
+        for (known, written) in [(2, 1), (1, 2), (2, 0), (0, 2)] {
+            let life = Life::new(Renewal::new(), Some(LoginMode::Unattended));
+            let flight = SingleFlight::new(life, 1, Arc::default());
+            let mut state = flight.lock();
+            let own = doubts(known).map(Duration::from_secs).collect();
+            state.life.policy.restore(0, false, own, now.elapsed);
+            state.unsaved = true;
+            let mut record = Record::default();
+            record.unknown.extend(doubts(written).map(|s| s.cast_signed() * 1_000));
+            state.restore(&record, &Failures::default(), now);
+            assert_eq!(state.life.policy.unknown().count(), 2, "{known} known, {written} written");
+        }
+    }
+}

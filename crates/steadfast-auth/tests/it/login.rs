@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use steadfast_auth::{
-    ApiKey, AuthErrorKind, CodeExchange, Credentials, Gate, GatePermit, IndividualLogin, LoginFields,
+    ApiKey, AuthErrorKind, CodeExchange, Credentials, Gate, GatePermit, IndividualLogin, Login, LoginFields,
     OneTimeCode, TokenSource, TokenState, TotpSecret,
 };
 use steadfast_spec::{BaseUrl, BoxError, Form, Lane, Zone};
@@ -351,4 +351,20 @@ async fn a_login_does_not_leave_in_clear_text() {
     let source = TokenSource::builder(api_key(), login).clock(clock.wall()).build();
     assert_eq!(source.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
     assert_eq!(script.count(), 0);
+}
+
+/// Two users of one app and one store are two accounts: neither takes the other's token.
+#[tokio::test(start_paused = true)]
+async fn an_exchange_that_knows_its_user_is_another_account_than_anothers() {
+    let script = Script::new(&Clock::new(), [Answer::Token("one")]);
+    let account = |user: Option<&str>| {
+        let codes = || async { Ok::<_, BoxError>(OneTimeCode::new("c0de")) };
+        let redirect = "http://127.0.0.1/";
+        let login = CodeExchange::new(script.clone(), &base(), api_key(), "s3cret", redirect, codes).unwrap();
+        let login = if let Some(user) = user { login.user(user) } else { login };
+        login.identity().unwrap().label()
+    };
+    let accounts = [account(None), account(Some("U1")), account(Some("U2"))];
+    assert_eq!(account(Some("U1")), accounts[1]);
+    assert!(accounts[0] != accounts[1] && accounts[0] != accounts[2] && accounts[1] != accounts[2]);
 }

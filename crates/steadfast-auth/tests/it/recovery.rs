@@ -303,3 +303,51 @@ async fn a_login_in_doubt_before_a_wrong_one_spends_nothing() {
     process(&clock, &logins, store).login().await.unwrap();
     assert_eq!(logins.count(), 3);
 }
+
+/// A store that others write to all the time stops no login, unless it never lets this one write.
+#[tokio::test(start_paused = true)]
+async fn a_record_that_others_replace_is_written_within_six_tries_or_no_login_leaves() {
+    for (superseded, leaves) in [(5, 1), (6, 0)] {
+        let clock = Clock::new();
+        let store = Contended { store: MemoryStore::new(), left: Arc::new(AtomicUsize::new(superseded)) };
+        let logins = Script::new(&clock, [Answer::Token("one")]);
+        let login = process(&clock, &logins, store).login().await;
+        assert_eq!((login.is_ok(), logins.count()), (leaves == 1, leaves), "{superseded}");
+    }
+}
+
+/// A store in memory of which so many writes come too late.
+#[derive(Clone)]
+struct Contended {
+    store: MemoryStore,
+    left: Arc<AtomicUsize>,
+}
+
+struct ContendedLease(MemoryLease, Contended);
+
+impl TokenStore for Contended {
+    type Lease = ContendedLease;
+
+    fn name(&self) -> String {
+        self.store.name()
+    }
+
+    async fn load(&self) -> Result<Option<Record>, StoreError> {
+        self.store.load().await
+    }
+
+    async fn lease(&self) -> Result<ContendedLease, StoreError> {
+        Ok(ContendedLease(self.store.lease().await?, self.clone()))
+    }
+}
+
+impl StoreLease for ContendedLease {
+    async fn save(&mut self, record: &Record, over: u64) -> Result<(), StoreError> {
+        let left = self.1.left.load(Ordering::Relaxed);
+        if left > 0 {
+            self.1.left.store(left - 1, Ordering::Relaxed);
+            return Err(StoreError::Superseded { place: self.1.name() });
+        }
+        self.0.save(record, over).await
+    }
+}

@@ -409,3 +409,14 @@ async fn a_401_to_an_authorization_of_its_own_goes_back_as_it_is() {
     assert_eq!(bench.api.tokens().last().unwrap(), "older");
     assert_eq!(bench.get().await.unwrap().status(), 200, "the current one is as good as before");
 }
+
+/// A second send is for a request that was refused or never left, and a lost answer says neither.
+#[tokio::test(start_paused = true)]
+async fn an_order_whose_answer_is_lost_is_not_sent_again() {
+    let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
+    let sent = bench.api.count();
+    bench.api.answer_with([Answer::Lost, Answer::Body("{}")]);
+    let error = bench.stack().oneshot(place_order("qty=1")).await.unwrap_err();
+    assert!(matches!(Failure::outcome_of(&*error), Outcome::Unknown { .. }), "{error}");
+    assert_eq!((bench.api.count(), bench.logins.count()), (sent + 1, 1));
+}

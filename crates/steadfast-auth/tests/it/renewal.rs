@@ -249,3 +249,22 @@ async fn neither_an_error_nor_a_cache_tells_the_time() {
         assert!(bench.source.status().clock_offset_ms.unwrap().abs() <= 1_000);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn only_a_source_that_fetches_its_tokens_renews_them() {
+    let bench = Bench::new([Answer::Token("one")]);
+    assert_eq!(bench.source.renewal(), Some(Renewal::new().jitter_seed(7)));
+    assert_eq!(TokenSource::fixed(api_key(), "one").unwrap().renewal(), None);
+    assert_eq!(TokenSource::not_configured(api_key()).renewal(), None);
+}
+
+#[test]
+fn a_daily_time_reads_as_a_clock_shows_it() {
+    for (hour, minute, offset, text) in
+        [(8, 5, 345, "08:05 +05:45"), (23, 59, -210, "23:59 -03:30"), (0, 0, 0, "00:00 +00:00")]
+    {
+        let at = DailyAt::new(hour, minute, offset);
+        assert_eq!(at.to_string(), text);
+        assert!(Renewal::new().daily(Some(at)).to_string().contains(&format!("daily at {text}")));
+    }
+}

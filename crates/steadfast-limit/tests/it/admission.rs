@@ -191,3 +191,24 @@ fn paced_requests_go_one_by_one_after_their_burst() {
         core.answer(grant);
     }
 }
+
+/// Of three slots two were answered at different times and one is on its way: each who comes waits for the next of them.
+#[test]
+fn the_earliest_instant_is_that_of_the_slot_that_those_ahead_leave_and_a_deadline_then_is_met() {
+    let mut core = Core::of(per_second(ORDER, 3));
+    let start = core.now;
+    core.spend(ORDER, Lane::Trading, 1);
+    core.now += 200 * MS;
+    core.spend(ORDER, Lane::Trading, 1);
+    core.now += 200 * MS;
+    let _on_its_way = core.granted(ORDER, Lane::Trading);
+    let zones = [core.zone(ORDER)];
+    for after in [0, 200 * MS, 400 * MS, HELD_SECOND] {
+        let earliest = start + HELD_SECOND + after;
+        assert_eq!(core.limiter.earliest(&zones, Lane::Trading, core.now), Ok(earliest));
+        let missed =
+            Refusal::WouldMissDeadline { zone: ORDER, earliest: Duration::from_nanos(earliest - core.now) };
+        assert_eq!(core.refused(ORDER, Lane::Trading, earliest - 1), missed);
+        queued(core.ask_by(&[ORDER], Lane::Trading, Some(earliest), false));
+    }
+}

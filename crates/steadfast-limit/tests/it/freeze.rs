@@ -2,9 +2,10 @@ use std::{num::NonZeroU32, time::Duration};
 
 use steadfast_limit::{
     Answer, Ceilings, Decision, Event, Lane, MINUTE, Profile, Quota, Refusal, SECOND, Scope, Zone,
+    ZoneLimiter,
 };
 
-use crate::drive::{Core, HELD_MINUTE, S, general, granted, per_second, queued, refused};
+use crate::drive::{Core, HELD_MINUTE, HELD_SECOND, S, general, granted, per_second, queued, refused};
 
 const GENERAL: Zone = Zone::GENERAL;
 
@@ -170,4 +171,131 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     }
     core.now += 10 * S;
     core.spend(GENERAL, Lane::Normal, 10);
+}
+
+/// The 429 of a cancel at a gateway that hangs is no news from the first instant on at which patience lets it through.
+#[test]
+fn a_429_is_no_surprise_once_patience_has_passed_over_a_request_on_its_way() {
+    let patience = 3 * S + HELD_SECOND;
+    for (lane, waited, surprises) in [
+        (Lane::Critical, patience - 1, true),
+        (Lane::Critical, patience, false),
+        (Lane::Verification, patience, false),
+        (Lane::Trading, patience, true),
+    ] {
+        let mut core = Core::of(per_second(GENERAL, 2));
+        let _hangs = core.granted(GENERAL, Lane::Trading);
+        // Someone who has been told to be careful takes no shortcut.
+        let (zone, key) = core.zone(GENERAL);
+        core.limiter.assume_spent(zone, key, core.now).unwrap();
+        core.now += waited;
+        let grant = core.granted(GENERAL, lane);
+        core.answer_429(grant);
+        let events = core.limiter.take_events();
+        let told = matches!(events[0], Event::ModelMismatch { .. });
+        assert_eq!(told, surprises, "{lane} after {waited} ns: {events:?}");
+    }
+}
+
+/// Who waits for lost requests has no part in what was let through without them.
+#[test]
+fn a_429_of_an_order_beside_a_lost_one_is_a_surprise() {
+    let mut core = Core::of(per_second(GENERAL, 2));
+    let lost = core.granted(GENERAL, Lane::Trading);
+    core.lose(lost, core.now, steadfast_limit::Loss::GivenUp);
+    let grant = core.granted(GENERAL, Lane::Trading);
+    core.answer_429(grant);
+    let events = core.limiter.take_events();
+    assert!(matches!(events[0], Event::ModelMismatch { .. }), "{events:?}");
+}
+
+const BOTH: [Zone; 2] = [GENERAL, Zone::PLACE_ORDER];
+
+/// Two zones that learn, of which every request needs both.
+fn learning() -> Core {
+    let quota = |zone| {
+        let profile = Profile::Adaptive { burst: NonZeroU32::MIN };
+        Quota::new(zone, Scope::AuthToken).limit(10, SECOND).profile(profile)
+    };
+    Core::new(ZoneLimiter::builder().zone(quota(BOTH[0])).zone(quota(BOTH[1])))
+}
+
+fn steps(core: &mut Core) -> Vec<u8> {
+    core.limiter.snapshot(core.now).zones.iter().map(|zone| zone.step).collect()
+}
+
+fn spend_both(core: &mut Core, n: usize) {
+    let grants: Vec<_> = (0..n).map(|_| granted(core.ask(&BOTH, Lane::Normal))).collect();
+    for grant in grants {
+        core.answer(grant);
+    }
+}
+
+/// Both zones' steps an answer later and a clean minute after a 429.
+fn a_minute_later(core: &mut Core) -> Vec<u8> {
+    assert_eq!(steps(core), [1, 1]);
+    core.now += 61 * S;
+    spend_both(core, 1);
+    steps(core)
+}
+
+/// How far from a full window an interpolating gateway refuses what the log admits, and from where on it does not.
+const TOO_EARLY: u64 = S + S / 20;
+const EARLY_ENOUGH: u64 = S + S / 2;
+
+#[test]
+fn a_429_that_any_count_would_admit_is_forgotten_in_a_minute_however_often() {
+    let mut core = learning();
+    for _ in 0..3 {
+        core.now += 10 * S;
+        spend_both(&mut core, 10);
+        core.now += EARLY_ENOUGH;
+        let grant = granted(core.ask(&BOTH, Lane::Normal));
+        core.answer_429(grant);
+        assert_eq!(a_minute_later(&mut core), [0, 0], "it says nothing against the log");
+    }
+}
+
+#[test]
+fn a_429_that_only_the_log_would_admit_is_remembered_the_second_time() {
+    let mut core = learning();
+    core.now += 10 * S;
+    // One that every count admits is on its way beside the try, and is answered first.
+    let plain = granted(core.ask(&BOTH, Lane::Normal));
+    spend_both(&mut core, 9);
+    core.now += TOO_EARLY;
+    let tries = granted(core.ask(&BOTH, Lane::Normal));
+    core.answer(plain);
+    core.answer_429(tries);
+    assert_eq!(a_minute_later(&mut core), [0, 0]);
+
+    core.now += 10 * S;
+    spend_both(&mut core, 10);
+    core.now += TOO_EARLY;
+    let tries = granted(core.ask(&BOTH, Lane::Normal));
+    core.answer_429(tries);
+    assert_eq!(a_minute_later(&mut core), [1, 1]);
+}
+
+#[test]
+fn a_try_that_was_answered_lost_or_never_left_explains_no_later_429() {
+    for end in 0..3 {
+        let mut core = learning();
+        core.now += 10 * S;
+        spend_both(&mut core, 10);
+        core.now += TOO_EARLY;
+        let tries = granted(core.ask(&BOTH, Lane::Normal));
+        match end {
+            0 => core.answer(tries),
+            1 => core.lose(tries, core.now, steadfast_limit::Loss::Reset),
+            _ => core.limiter.refund(tries, core.now),
+        }
+        for _ in 0..2 {
+            // Soon enough that the key is not forgotten.
+            core.now += EARLY_ENOUGH;
+            let grant = granted(core.ask(&BOTH, Lane::Normal));
+            core.answer_429(grant);
+            assert_eq!(a_minute_later(&mut core), [0, 0], "end {end}");
+        }
+    }
 }

@@ -198,3 +198,28 @@ fn a_renewed_token_starts_with_empty_windows_if_it_is_told_so() {
     core.answer(in_flight);
     core.answer(grant);
 }
+
+/// The gateway that answered nothing has no window of the new token either.
+#[test]
+fn a_renewed_token_owes_nothing_for_answers_that_were_lost() {
+    for lane in [Lane::Critical, Lane::Trading] {
+        let mut core = Core::of(per_second(ORDER, 1));
+        let grant = core.granted(ORDER, Lane::Trading);
+        core.lose(grant, core.now, Loss::GivenUp);
+        let waiter = core.queued(ORDER, lane);
+        let (zone, key) = core.zone(ORDER);
+        core.limiter.reset(zone, key, core.now);
+        let _ = granted(core.poll(waiter));
+    }
+}
+
+#[test]
+fn a_grant_says_when_it_was_given_and_not_when_it_was_asked_for() {
+    let mut core = Core::of(per_second(ORDER, 1));
+    let grant = core.granted(ORDER, Lane::Trading);
+    assert_eq!(grant.at(), core.now);
+    core.answer(grant);
+    let waiter = core.queued(ORDER, Lane::Trading);
+    core.now += HELD_SECOND;
+    assert_eq!(granted(core.poll(waiter)).at(), core.now);
+}

@@ -124,3 +124,16 @@ async fn what_is_no_file_is_no_journal_and_is_left_alone() {
     assert_eq!((named, kind), (path.clone(), io::ErrorKind::InvalidInput));
     assert!(path.is_dir());
 }
+
+/// Whoever cannot look does not know that there is none: the windows of the process before might still be spent.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_cannot_be_looked_at_is_not_taken_for_none() {
+    let Place { _folder, path, clock } = place();
+    std::os::unix::fs::symlink(&path, &path).unwrap();
+    let InvalidLimiter::Journal { path: named, kind } = start(&path, &clock).unwrap_err() else {
+        panic!("by its name")
+    };
+    assert_eq!(named, path);
+    assert_ne!(kind, io::ErrorKind::NotFound);
+}
