@@ -72,12 +72,10 @@ impl Registry {
 
     /// The candidates of an intent that are told of nowhere else.
     ///
-    /// What is only like it, and exactly what a send was that is taken for dead, has its caller told nothing that he can
-    /// know it by: that it is late is still to be reported, when nobody waits for it any more.
+    /// What is no more than like it, and exactly what a send was that is taken for dead, tells that send's caller nothing:
+    /// that it is late is still to be reported, when nobody waits for it any more.
     fn told_of(&self, intent: &Intent) -> Vec<Arc<str>> {
-        let near = self.near(intent).filter(|fresh| {
-            matcher::strict(&fresh.record, &intent.order) || !self.is_exactly_a_dead_send(&intent.key, fresh)
-        });
+        let near = self.near(intent).filter(|fresh| !self.is_exactly_a_dead_send(&intent.key, fresh));
         self.intent_strict(intent).chain(near).map(|fresh| fresh.order_id.clone()).collect()
     }
 

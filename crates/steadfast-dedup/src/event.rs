@@ -186,6 +186,9 @@ pub enum OrderEvent {
         name: Option<ext::IntentId>,
     },
     /// An order appeared after it had been taken for absent or given up.
+    ///
+    /// Where a list does not tell orders apart, because it shows no prices, it may be another one of ours, whose
+    /// [`Unresolved`](Self::Unresolved) names it as a candidate, too: look at it before you cancel it.
     LateDuplicate {
         /// The order's number in this process.
         intent: IntentNo,

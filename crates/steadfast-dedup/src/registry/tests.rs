@@ -237,6 +237,25 @@ fn an_order_that_was_answered_after_midnight_is_nobody_elses_and_proves_no_absen
 }
 
 #[test]
+fn a_late_order_that_another_caller_was_told_of_without_its_price_is_reported() {
+    let mut books = Books::new();
+    books.registry.settings = Arc::new(Settings::default().resend(crate::policy::ResendPolicy::Never));
+    books.send(0, order("5"));
+    books.lose(0, 0);
+    books.look(&[]);
+    assert!(is_unresolved(&books.verdict(0), Reason::NotObserved));
+    books.send(1, order("6"));
+    books.lose(1, 0);
+    // It is that of the first, and looks like that of the second.
+    let told = books.look(&[("o1", "")]);
+    assert!(is_unresolved(&books.verdict(1), Reason::NearMatch), "{:?}", books.verdict(1));
+    let late =
+        |event: &&OrderEvent| matches!(event, OrderEvent::LateDuplicate { intent, .. } if intent.0 == 0);
+    assert_eq!(told.iter().filter(late).count(), 1, "{told:?}");
+    assert_eq!(books.look(&[("o1", "")]), [], "once");
+}
+
+#[test]
 fn of_two_decided_twins_a_late_order_is_that_of_the_one_that_was_sent_twice() {
     let mut books = Books::new();
     books.send(0, order("5"));
