@@ -91,7 +91,8 @@ impl Deep {
                 Ok(report)
             }
             What::Schedules { package, names } => {
-                self.count(TestRunner::Libtest, what::schedules(workspace, package, names), figures)
+                let mut command = what::schedules(workspace, package, names);
+                runner::count_quietly(&mut command, self.time_box, |line| figures.read(self.key, line))
             }
             What::Simulation(arguments) => self.judge(what::simulation(workspace, arguments), figures),
             What::Mutants => {

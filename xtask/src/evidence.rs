@@ -123,12 +123,15 @@ impl Asked {
     }
 }
 
-/// Judges every row by what the stages measured, prints the table, and counts each row that holds or does not.
-pub(crate) fn conclude(workspace: &Workspace, figures: &Figures) -> Result<Tally> {
+/// Judges every row by what the stages measured, prints the table, counts each row that holds or does not, and names those
+/// that do not.
+pub(crate) fn conclude(workspace: &Workspace, figures: &Figures) -> Result<(Tally, Vec<String>)> {
     let rows: Vec<&Row> = table::TABLE.iter().collect();
     let judged = judge_all(&rows, workspace, figures)?;
     console::say(page::of(&judged, None, workspace)?);
-    Ok(judged.iter().map(Judged::tally).sum())
+    let broken = judged.iter().filter(|judged| judged.judgement.pass == Some(false));
+    let broken = broken.map(|Judged { row, judgement, .. }| format!("{}: {}", row.id, judgement.value));
+    Ok((judged.iter().map(Judged::tally).sum(), broken.collect()))
 }
 
 /// A row with what it came to.

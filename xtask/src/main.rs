@@ -109,6 +109,7 @@ fn run(verb: Verb) -> Result<Tally> {
         Verb::Soak(words) => return soak::run(&workspace, &words),
     };
     console::say(format_args!("\n{summary}"));
+    tell(&summary.failures());
     Ok(summary.tally())
 }
 
@@ -117,5 +118,14 @@ fn prove(workspace: &Workspace) -> Result<Tally> {
     let mut figures = Figures::default();
     let summary = Summary { rows: deep::all().map(|stage| stage.run(workspace, &mut figures)).collect() };
     console::say(format_args!("\n{summary}"));
-    Ok(summary.tally() + evidence::conclude(workspace, &figures)?)
+    let (rows, broken) = evidence::conclude(workspace, &figures)?;
+    tell(&[summary.failures(), broken].concat());
+    Ok(summary.tally() + rows)
+}
+
+/// Says once more what failed, where it is found: at the end. `.ci/run` repeats it from the first line on.
+fn tell(failures: &[String]) {
+    if !failures.is_empty() {
+        console::say(format_args!("\n=== what failed ===\n{}\n", failures.join("\n\n")));
+    }
 }

@@ -7,7 +7,7 @@ pub(crate) struct Report {
     pub(crate) tally: Tally,
 }
 
-/// How a stage ended, with the words for the summary.
+/// How a stage ended, and why: the first line of a failure is for the summary, the others are what was said last.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Passed,

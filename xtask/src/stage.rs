@@ -47,7 +47,9 @@ pub(crate) fn row(name: &'static str, run: impl FnOnce() -> Result<Report>) -> R
     let report = run().unwrap_or_else(|error| Report::failed(format!("{error:#}"), Tally::default()));
     match &report.verdict {
         Verdict::Passed => {}
-        Verdict::Failed(why) => console::say(format_args!("{name} failed: {why}")),
+        Verdict::Failed(why) => {
+            console::say(format_args!("{name} failed: {}", why.lines().next().unwrap_or_default()));
+        }
         Verdict::Skipped(why) => console::say(format_args!("skipped: {why}")),
     }
     Row { name, took: clock.elapsed(), report }

@@ -22,6 +22,15 @@ impl Summary {
     pub(crate) fn tally(&self) -> Tally {
         self.rows.iter().map(|row| row.report.tally).sum()
     }
+
+    /// Of each stage that failed, its name and all that is known of why.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let failed = |row: &Row| match &row.report.verdict {
+            Verdict::Failed(why) => Some(format!("{}: {why}", row.name)),
+            _ => None,
+        };
+        self.rows.iter().filter_map(failed).collect()
+    }
 }
 
 impl fmt::Display for Summary {
@@ -70,5 +79,6 @@ mod tests {
         assert_eq!(lines[4], "     1.5 s  licences                 skipped: cargo-deny is not installed");
         assert_eq!(lines[5], "     6.0 s  in all");
         assert_eq!(summary.tally(), Tally { passed: 12, failed: 1 });
+        assert_eq!(summary.failures(), ["docs: exit status: 101"]);
     }
 }
