@@ -21,9 +21,9 @@ pub(crate) struct Book {
     /// Identifiers that somebody has named to an intent, by how another service may spell them; none that is spelled so
     /// itself.
     named: BTreeMap<Box<str>, Arc<str>>,
-    /// Identifiers that today's answers gave to orders that were sent before the day began. Today's lists may hold those
-    /// orders, or others of the same identifiers.
-    overnight: BTreeSet<Arc<str>>,
+    /// Identifiers that today's answers gave to orders that were sent before the day began, however they are spelled.
+    /// Today's lists may hold those orders, or others of the same identifiers.
+    overnight: BTreeSet<Box<str>>,
     /// Orders that could still be somebody's, by key.
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not say which key is theirs.
@@ -237,12 +237,12 @@ impl Book {
 
     /// True if a listed order without an owner may be one that an answer has given to one of our orders all the same.
     pub(crate) fn is_ambiguous(&self, order_id: &str) -> bool {
-        self.is_respelled(order_id) || self.overnight.contains(order_id)
+        self.is_respelled(order_id) || self.overnight.contains(&*folded(order_id))
     }
 
     /// An answer has given an order to an intent of the day before.
-    pub(crate) fn acknowledge_overnight(&mut self, order_id: Arc<str>) {
-        self.overnight.insert(order_id);
+    pub(crate) fn acknowledge_overnight(&mut self, order_id: &str) {
+        self.overnight.insert(folded(order_id).into());
     }
 
     /// The intent that an order belongs to.

@@ -3,10 +3,10 @@
 use crate::{
     book::Book,
     event::{Effect, OrderEvent},
-    intent::{Finding, Phase},
+    intent::{Finding, Intent, Phase},
     key::Key,
     registry::{Calibration, KeyBook, Registry, Snapshot},
-    resolution::Reason,
+    resolution::{Reason, Unresolved},
     stamp::{Epoch, IntentNo},
 };
 
@@ -30,11 +30,14 @@ impl Registry {
         self.unsettled.clear();
         for key in self.keys.values_mut() {
             let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
+            // What was lost so shortly before may be listed today.
+            let mut tainting = std::mem::take(&mut key.tainting);
+            tainting.retain(|number| intents.get(number).is_some_and(Intent::is_unsettled));
             // What is in flight may differ from what comes.
             let mixed = !live.is_empty();
-            *key = KeyBook { live, line, mixed, ..KeyBook::default() };
+            *key = KeyBook { live, line, mixed, tainting, tainted: key.tainted, ..KeyBook::default() };
         }
-        self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty());
+        self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.tainting.is_empty());
         self.session = None;
         self.snapshot = Snapshot::Unknown;
         self.day_ends = None;
@@ -66,10 +69,11 @@ impl Registry {
         intent.phase = Phase::Finished(finding);
         let key = intent.key.clone();
         let tainting = match intent.finding() {
-            // Of yesterday's, nothing is listed today.
-            Some(Finding::Unresolved(unresolved)) => {
-                !unresolved.reason.is_absence() && unresolved.reason != Reason::EpochChanged
+            // Of yesterday's, only what is late is listed today.
+            Some(Finding::Unresolved(Unresolved { reason: Reason::EpochChanged, .. })) => {
+                intent.is_unsettled()
             }
+            Some(Finding::Unresolved(unresolved)) => !unresolved.reason.is_absence(),
             _ => false,
         };
         let dead = intent.is_presumed_dead();

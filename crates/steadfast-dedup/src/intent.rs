@@ -141,6 +141,11 @@ impl Intent {
         self.attempts.iter().filter(lost).count() > told + self.late
     }
 
+    /// True if an order of a send that was lost may still appear, by the lateness bound.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.attempts.iter().any(|attempt| matches!(attempt.state, AttemptState::Doubt { settled: None, .. }))
+    }
+
     /// True if a send of it that may have placed an order left in this session.
     pub(crate) fn was_sent_in(&self, session: Session) -> bool {
         self.attempts.iter().any(|attempt| attempt.standing().is_some() && attempt.session == session)

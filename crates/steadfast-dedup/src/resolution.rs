@@ -61,7 +61,8 @@ pub enum Reason {
     ListNotMonotone,
     /// The list could be read only in another login session than the order was sent in.
     SessionChanged,
-    /// The trading day ended.
+    /// The trading day ended. If an order of it could still appear by then, later ones of the same instrument and side are
+    /// [`Tainted`](Self::Tainted).
     EpochChanged,
     /// The list cannot be used: forbidden, longer than what may be held, or not understood.
     Unverifiable,

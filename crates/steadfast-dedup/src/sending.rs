@@ -162,7 +162,7 @@ impl Registry {
         let claimed = if intent.epoch == self.epoch {
             self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.now)
         } else {
-            self.book.acknowledge_overnight(order_id.clone());
+            self.book.acknowledge_overnight(&order_id);
             Claimed::Clean
         };
         if claimed == Claimed::Conflict {

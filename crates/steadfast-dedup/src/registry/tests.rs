@@ -237,6 +237,60 @@ fn an_order_that_was_answered_after_midnight_is_nobody_elses_and_proves_no_absen
 }
 
 #[test]
+fn an_order_that_was_answered_after_midnight_is_known_by_another_spelling() {
+    let mut books = Books::new();
+    books.send(0, order("5"));
+    books.step(Event::EpochBegan(Epoch(1)));
+    books.list(&[]);
+    books.send(1, order("5"));
+    books.lose(1, 0);
+    books.acknowledge(0, 0, "007");
+    books.look(&[("7", "")]);
+    assert!(is_unresolved(&books.verdict(1), Reason::NearMatch), "{:?}", books.verdict(1));
+}
+
+#[test]
+fn what_was_lost_just_before_midnight_or_over_it_bars_equal_orders_from_being_reasoned_about() {
+    // Whether the answer is lost before the day begins, and whether nothing can appear any more by then.
+    for (before, settled) in [(true, false), (true, true), (false, false)] {
+        let mut books = Books::new();
+        books.send(0, order("5"));
+        if before {
+            books.lose(0, 0);
+        }
+        if settled {
+            books.now += LATER;
+        }
+        books.step(Event::EpochBegan(Epoch(1)));
+        books.list(&[]);
+        if !before {
+            books.lose(0, 0);
+        }
+        assert!(is_unresolved(&books.verdict(0), Reason::EpochChanged), "{:?}", books.verdict(0));
+        books.send(1, order("5"));
+        books.lose(1, 0);
+        books.look(&[("o1", "")]);
+        match books.verdict(1) {
+            Verdict::Recovered { order_id, .. } if settled => assert_eq!(order_id, "o1"),
+            Verdict::Unresolved(unresolved) if !settled => {
+                assert_eq!(
+                    (unresolved.reason, unresolved.candidates),
+                    (Reason::Tainted, vec!["o1".to_owned()])
+                );
+            }
+            other => panic!("{before}, {settled}: {other:?}"),
+        }
+        // The next day is free of it.
+        books.step(Event::EpochBegan(Epoch(2)));
+        books.list(&[]);
+        books.send(2, order("5"));
+        books.lose(2, 0);
+        books.look(&[("o2", "")]);
+        assert!(matches!(books.verdict(2), Verdict::Recovered { order_id, .. } if order_id == "o2"));
+    }
+}
+
+#[test]
 fn a_late_order_that_another_caller_was_told_of_without_its_price_is_reported() {
     let mut books = Books::new();
     books.registry.settings = Arc::new(Settings::default().resend(crate::policy::ResendPolicy::Never));
