@@ -2,6 +2,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::sim;
+
 /// Finds the workspace root: the folder above this crate.
 ///
 /// Cargo says where the crate is at run time; the place it was compiled in serves a binary started by hand.
@@ -10,6 +12,9 @@ pub(crate) fn find() -> PathBuf {
         env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     crate_dir.parent().map_or_else(|| crate_dir.clone(), Path::to_path_buf)
 }
+
+/// What proptest takes its seed from.
+const DRAWS: &str = "PROPTEST_RNG_SEED";
 
 /// Starts to describe a cargo command at the workspace root.
 pub(crate) fn cargo(root: &Path) -> Command {
@@ -23,7 +28,19 @@ pub(crate) fn cargo(root: &Path) -> Command {
             command.env_remove(&name);
         }
     }
+    // What properties draw follows from the state of the code, as the seeds of the simulations do: whoever runs the same
+    // state draws the same, and meets the same failure.
+    if env::var_os(DRAWS).is_none()
+        && let Some(seed) = sim::crates(root).and_then(|crates| seed(&crates))
+    {
+        command.env(DRAWS, seed.to_string());
+    }
     command
+}
+
+/// The seed of a state of the code.
+fn seed(crates: &str) -> Option<u64> {
+    u64::from_str_radix(crates.get(..12)?, 16).ok()
 }
 
 /// Tells whether cargo has a subcommand such as `nextest`.
@@ -31,4 +48,16 @@ pub(crate) fn has_subcommand(root: &Path, name: &str) -> bool {
     let mut probe = cargo(root);
     probe.args([name, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_state_of_the_code_draws_the_same() {
+        assert_eq!(seed("ec7bcc5fbb9b"), Some(0xec7b_cc5f_bb9b));
+        assert_eq!(seed("ec7bcc5fbb9b-dirty"), seed("ec7bcc5fbb9b"));
+        assert_eq!((seed("unknown"), seed("")), (None, None));
+    }
 }

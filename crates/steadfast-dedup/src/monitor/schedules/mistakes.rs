@@ -49,9 +49,11 @@ impl World {
     }
 }
 
-/// The checker finds what it is there for.
+/// The checker finds what it is there for, in the same schedules each time: what they have found once, they find always.
+///
+/// A schedule that breaks may end the process: what a panic drops waits for locks, which the checker does not allow then.
 fn find(mistake: Mistake) {
-    shuttle::check_random(move || from_zero(|| storm(mistake)), 20_000);
+    shuttle::check_random_with_seed(move || from_zero(|| storm(mistake)), 1, 20_000);
 }
 
 #[test]
