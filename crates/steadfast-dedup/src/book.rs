@@ -237,7 +237,9 @@ impl Book {
 
     /// True if a listed order without an owner may be one that an answer has given to one of our orders all the same.
     pub(crate) fn is_ambiguous(&self, order_id: &str) -> bool {
-        self.is_respelled(order_id) || self.overnight.contains(&*folded(order_id))
+        self.is_respelled(order_id)
+            || (self.overnight.contains(&*folded(order_id))
+                && !steadfast_spec::Planted::OvernightAnswersForgotten.is_on())
     }
 
     /// An answer has given an order to an intent of the day before.

@@ -32,7 +32,10 @@ impl Registry {
             let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
             // What was lost so shortly before may be listed today.
             let mut tainting = std::mem::take(&mut key.tainting);
-            tainting.retain(|number| intents.get(number).is_some_and(Intent::is_unsettled));
+            tainting.retain(|number| {
+                intents.get(number).is_some_and(Intent::is_unsettled)
+                    && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
+            });
             // What is in flight may differ from what comes.
             let mixed = !live.is_empty();
             *key = KeyBook { live, line, mixed, tainting, tainted: key.tainted, ..KeyBook::default() };

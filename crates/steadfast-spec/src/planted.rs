@@ -90,6 +90,12 @@ planted! {
     SessionsShareLists = "sessions-share-lists",
     /// A record that shows two different orders alike is claimed.
     LookAlikesTaken = "look-alikes-taken",
+    /// An order that yesterday's answer named is claimed today.
+    OvernightAnswersForgotten = "overnight-answers-forgotten",
+    /// What was lost just before midnight bars nobody from claiming what appears after it.
+    OvernightLossesForgotten = "overnight-losses-forgotten",
+    /// Whoever is told of an order that is like his keeps it from him whose order it is.
+    LikenessTakesNews = "likeness-takes-news",
     /// An order of other terms is claimed.
     LooseMatchClaims = "loose-match-claims",
     /// An order that was changed on its way is no reason not to send it again.

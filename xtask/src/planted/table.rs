@@ -29,6 +29,10 @@ const fn dedup(names: &'static [&'static str]) -> Detector {
     tests("steadfast-dedup", "it", names)
 }
 
+const fn dedup_lib(names: &'static [&'static str]) -> Detector {
+    tests("steadfast-dedup", "lib", names)
+}
+
 const fn journal(names: &'static [&'static str]) -> Detector {
     tests("steadfast-dedup", "journal", names)
 }
@@ -98,6 +102,9 @@ pub(super) const TABLE: &[Bug] = &[
     bug("evidence-at-read-end", &[dedup(&["registry::"])]),
     bug("sessions-share-lists", &[dedup(&["owners::"])]),
     bug("look-alikes-taken", &[dedup(&["owners::"])]),
+    bug("overnight-answers-forgotten", &[dedup_lib(&["registry::"])]),
+    bug("overnight-losses-forgotten", &[dedup_lib(&["registry::"])]),
+    bug("likeness-takes-news", &[dedup_lib(&["registry::"])]),
     bug("loose-match-claims", &[dedup(&["matching::"])]),
     bug("no-loose-veto", &[ORDERS, dedup(&["matching::"])]),
     // The journal.
