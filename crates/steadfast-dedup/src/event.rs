@@ -187,6 +187,9 @@ pub enum OrderEvent {
     },
     /// An order appeared after it had been taken for absent or given up.
     ///
+    /// The list is looked at for it 30 s, 1, 2, 5 and 15 min after that, then every half an hour to the end of the trading
+    /// day; a look that shows no list is made again after 30 s.
+    ///
     /// Where a list does not tell orders apart, because it shows no prices, it may be another one of ours, whose
     /// [`Unresolved`](Self::Unresolved) names it as a candidate, too: look at it before you cancel it.
     LateDuplicate {

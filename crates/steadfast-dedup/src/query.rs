@@ -8,7 +8,7 @@ use crate::{
     intent::{Finding, Phase},
     key::Key,
     policy::Baseline,
-    registry::{Purpose, Read, Registry, Snapshot, Wake},
+    registry::{Pace, Purpose, Read, Registry, Snapshot, Wake},
     resolution::Verdict,
     schedule,
     stamp::{AttemptNo, IntentNo, ReadNo, Seq, Session},
@@ -243,7 +243,8 @@ impl Registry {
             let due = schedule::next_verification(doubt.since, self.pace.last, self.settings.lateness);
             (due, Purpose::Verification)
         });
-        let watches = self.watches.values().map(|&since| schedule::next_watch(since, self.pace.shared));
+        let Pace { shared, failed, .. } = self.pace;
+        let watches = self.watches.values().map(|&since| schedule::next_watch(since, shared, failed));
         let watch = watches.chain(self.day_end()).map(|due| (due, Purpose::Watch));
         let read = urgent.into_iter().chain(last).chain(verify).chain(watch).min();
         let spaced = read.map(|(due, purpose)| {
@@ -297,5 +298,28 @@ mod tests {
             let due = Duration::from_secs(next).max(at * 2 + registry.settings.read_spacing);
             assert_eq!(registry.next_wake(), Some(Wake::Read(due, Purpose::Watch)), "{purpose:?}");
         }
+    }
+
+    #[test]
+    fn a_look_that_shows_no_list_is_soon_made_again() {
+        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
+        registry.watches.insert(IntentNo(1), Duration::ZERO);
+        let mut looks = |list: Result<(), ReadFault>, at, purpose| {
+            let (at, read) = (Duration::from_secs(at), ReadNo(at));
+            registry.step(at, Event::ReadOpened { read, purpose });
+            registry.step(at, Event::ReadStarted { read, session: Session::default() });
+            registry.step(at, Event::ReadEnded { read, list: list.map(|()| Vec::new()) });
+            match registry.next_wake() {
+                Some(Wake::Read(due, Purpose::Watch)) => due.as_secs(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let watch = Purpose::Watch;
+        assert_eq!(looks(Ok(()), 900, watch), 2_700);
+        assert_eq!(looks(Err(ReadFault::Failed), 2_700, watch), 2_730);
+        assert_eq!(looks(Err(ReadFault::Forbidden), 2_730, watch), 2_760);
+        assert_eq!(looks(Ok(()), 2_750, Purpose::OwnSession), 2_760, "one session's list is not everybody's");
+        assert_eq!(looks(Ok(()), 2_760, watch), 4_500);
+        assert_eq!(looks(Err(ReadFault::Failed), 4_480, watch), 4_500, "one is due before");
     }
 }

@@ -87,14 +87,18 @@ impl Registry {
         let started = read.and_then(|read| read.started);
         // Asked for on the day before, it may hold that day's orders: not even what it shows counts.
         let stale = read.is_some_and(|read| read.epoch != self.epoch);
-        match list {
-            Ok(_) if stale => self.note_fault(Fault::Failed),
+        let failed = |registry: &mut Self, fault| {
+            registry.note_fault(fault);
+            false
+        };
+        let looked = match list {
+            Ok(_) if stale => failed(self, Fault::Failed),
             Ok(records) => self.take_list(started, records, out),
-            Err(fault) => self.note_fault(match fault {
-                ReadFault::Failed => Fault::Failed,
-                ReadFault::Forbidden | ReadFault::TooLong | ReadFault::Unreadable => Fault::Unusable,
-            }),
-        }
+            Err(ReadFault::Failed) => failed(self, Fault::Failed),
+            Err(ReadFault::Forbidden | ReadFault::TooLong | ReadFault::Unreadable) => {
+                failed(self, Fault::Unusable)
+            }
+        };
         match started {
             // A read in the session before says nothing of the list of this one, nor one that started too early.
             Some(start) if Some(start.session) == self.session => self.tried = self.tried.max(start.seq),
@@ -114,10 +118,17 @@ impl Registry {
         // What may be late may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
             self.last_look = false;
+            self.pace.failed = !looked;
         }
     }
 
-    fn take_list(&mut self, started: Option<ReadStart>, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
+    /// Takes in what a list holds; false if it may be older than the read.
+    fn take_list(
+        &mut self,
+        started: Option<ReadStart>,
+        records: Vec<OrderRecord>,
+        out: &mut Vec<Effect>,
+    ) -> bool {
         let completed = self.tick();
         let session = started.map_or_else(|| self.session.unwrap_or_default(), |start| start.session);
         let seen = match started {
@@ -140,6 +151,8 @@ impl Registry {
         for key in self.open_keys() {
             self.resolve(&key, out);
         }
+        // One that lacks an order shows what is new all the same.
+        complete || self.book.session(session).is_some_and(|book| book.not_monotone)
     }
 
     /// What a caller's own list holds is known from now on; what it does not hold says nothing.

@@ -103,6 +103,8 @@ pub(crate) struct Pace {
     pub(crate) last: Option<Duration>,
     /// By one that may hold the orders of any session, as watches look for them.
     pub(crate) shared: Option<Duration>,
+    /// That one came to nothing.
+    pub(crate) failed: bool,
     /// By one that the next one keeps its distance from.
     pub(crate) spaced: Option<Duration>,
 }

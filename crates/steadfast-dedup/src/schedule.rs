@@ -22,6 +22,9 @@ const WATCH: [Duration; 5] = [
 
 const WATCH_EVERY: Duration = Duration::from_secs(1_800);
 
+/// How long after a look that showed no list the next one follows.
+const WATCH_AGAIN: Duration = Duration::from_secs(30);
+
 /// How long before the trading day ends the list is read for the last time.
 pub(crate) const BEFORE_DAY_END: Duration = Duration::from_secs(60);
 
@@ -31,9 +34,11 @@ pub(crate) fn next_verification(since: Duration, last: Option<Duration>, latenes
     next(since, last, &FIRST, every)
 }
 
-/// When an order watched since `since` next needs a read, if the last one was at `last`.
-pub(crate) fn next_watch(since: Duration, last: Option<Duration>) -> Duration {
-    next(since, last, &WATCH, WATCH_EVERY)
+/// When an order watched since `since` next needs a read, if the last one was at `last`; `failed`: it showed no list.
+pub(crate) fn next_watch(since: Duration, last: Option<Duration>, failed: bool) -> Duration {
+    let next = next(since, last, &WATCH, WATCH_EVERY);
+    let again = last.filter(|&last| failed && last >= since);
+    again.map_or(next, |last| next.min(last.saturating_add(WATCH_AGAIN)))
 }
 
 /// The first instant of the schedule that no read has served yet.
@@ -75,8 +80,19 @@ mod tests {
 
     #[test]
     fn the_watch_goes_on_every_half_hour() {
-        let reads = offsets(7, |last| next_watch(Duration::from_secs(100), last));
+        let reads = offsets(7, |last| next_watch(Duration::from_secs(100), last, false));
         assert_eq!(reads, [30.0, 60.0, 120.0, 300.0, 900.0, 2_700.0, 4_500.0]);
+    }
+
+    #[test]
+    fn a_look_that_failed_serves_nobody() {
+        let next = |last: u64, failed| {
+            next_watch(Duration::from_secs(100), Some(Duration::from_secs(last)), failed).as_secs()
+        };
+        assert_eq!((next(1_000, false), next(1_000, true)), (2_800, 1_030));
+        assert_eq!(next(110, true), 130, "the first is due anyway");
+        assert_eq!(next(99, true), 130, "it failed before");
+        assert_eq!(next(2_790, true), 2_800);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, env, process::Stdio, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStdin, ChildStdout, Command},
 };
 
 use crate::{
@@ -28,6 +28,8 @@ pub(crate) struct Sample {
 /// This same binary as a child that trades.
 pub(crate) struct Client {
     process: Child,
+    /// The client's process stays until this is closed.
+    stdin: Option<ChildStdin>,
     stdout: Lines<BufReader<ChildStdout>>,
 }
 
@@ -39,10 +41,11 @@ impl Client {
         if leak {
             command.env(LEAKS, "1");
         }
-        command.kill_on_drop(true).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
+        let stdin = process.stdin.take();
         let stdout = BufReader::new(process.stdout.take().unwrap()).lines();
-        Self { process, stdout }
+        Self { process, stdin, stdout }
     }
 
     /// Waits for the client's word of the next second; `None` once it has ended.
@@ -55,8 +58,12 @@ impl Client {
                 .filter_map(|pair| pair.split_once('='))
                 .map(|(name, number)| (name, number.parse().unwrap()))
                 .collect();
+            let holds = Holds::of(self.process.id()?)?;
+            if said["at_rest"] > 0.0 {
+                self.stdin = None;
+            }
             return Some(Sample {
-                holds: Holds::of(self.process.id()?)?,
+                holds,
                 tasks: said["tasks"],
                 in_doubt: said["in_doubt"],
                 calls: said["calls"],

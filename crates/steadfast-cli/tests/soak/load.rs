@@ -1,7 +1,7 @@
 //! What the client's process does: reads, orders, cancels, and callers who go away.
 
 use std::{
-    env,
+    env, io,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -67,6 +67,8 @@ pub(crate) async fn run_if_asked() {
     // Renewals and verifications end by themselves; their tasks need a moment to be gone.
     sleep_until(Instant::now() + Duration::from_secs(2)).await;
     load.tell(true);
+    // What it holds is looked up while it still lives: it goes when its input ends.
+    io::copy(&mut io::stdin(), &mut io::sink()).unwrap();
 }
 
 fn client(facts: &Value) -> Client {

@@ -11,6 +11,7 @@ mod stopped;
 use std::{
     collections::BTreeSet,
     env,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -23,7 +24,12 @@ use steadfast::{
 };
 use steadfast_sandbox::{Sandbox, State};
 use tempfile::TempDir;
-use tokio::{net::TcpListener, process::Command, task::JoinSet};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    process::Command,
+    sync::watch,
+    task::JoinSet,
+};
 
 /// Where the child finds the gateway, the journal and its credentials.
 const CHILD: &str = "STEADFAST_KILLED_CHILD";
@@ -78,8 +84,17 @@ async fn child() {
 /// A gateway over loopback, and what stays on disk between two processes.
 struct World {
     sandbox: Sandbox,
+    address: SocketAddr,
+    lines: watch::Sender<Lines>,
     base: String,
     folder: TempDir,
+}
+
+/// The gateway's connections: from which port each came, in order, and how many of them are open.
+#[derive(Default)]
+struct Lines {
+    accepted: Vec<u16>,
+    open: usize,
 }
 
 impl World {
@@ -87,9 +102,34 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let sandbox = Sandbox::builder().build().unwrap();
-        let served = sandbox.clone();
-        tokio::spawn(async move { served.serve(listener, std::future::pending()).await });
-        Self { sandbox, base: format!("http://{address}/v2"), folder: tempfile::tempdir().unwrap() }
+        let (served, lines) = (sandbox.clone(), watch::Sender::default());
+        let opened = lines.clone();
+        tokio::spawn(async move {
+            while let Ok((line, peer)) = listener.accept().await {
+                opened.send_modify(|lines: &mut Lines| {
+                    lines.accepted.push(peer.port());
+                    lines.open += 1;
+                });
+                let (served, closed) = (served.clone(), opened.clone());
+                tokio::spawn(async move {
+                    served.serve_line(line, peer.ip()).await;
+                    closed.send_modify(|lines| lines.open -= 1);
+                });
+            }
+        });
+        let base = format!("http://{address}/v2");
+        Self { sandbox, address, lines, base, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Waits until all has arrived that a process has sent which is gone.
+    async fn drained(&self) {
+        // Connections are accepted in order: once this one is, so are all of the process.
+        let last = TcpStream::connect(self.address).await.unwrap();
+        let port = last.local_addr().unwrap().port();
+        let mut lines = self.lines.subscribe();
+        lines.wait_for(|lines| lines.accepted.contains(&port)).await.unwrap();
+        drop(last);
+        lines.wait_for(|lines| lines.open == 0).await.unwrap();
     }
 
     fn journal(&self) -> PathBuf {
@@ -131,7 +171,9 @@ impl World {
         };
         command.args(["--exact", "child", "--test-threads=1"]).env(CHILD, facts);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        command.status().await.unwrap().success()
+        let lived = command.status().await.unwrap().success();
+        self.drained().await;
+        lived
     }
 
     /// Goes on with the journal, and holds what it says against the gateway's books.
