@@ -34,8 +34,8 @@ mod tests {
     #[test]
     fn an_ignored_doc_test_is_found_in_comments_and_in_markdown() {
         let files = Repository::of(&[
-            ("src/a.rs", "//! ```ignore\n//! a();\n//! ```\n"),
-            ("src/b.rs", "/// ```rust,ignore\n/// ```\n/// ```ignore-windows\n/// ```\n"),
+            ("src/a.rs", "//! ```ignore\n//! a();\n//! ```\n"), // fixture: is found
+            ("src/b.rs", "/// ```rust,ignore\n/// ```\n/// ```ignore-windows\n/// ```\n"), // fixture: is found
             ("README.md", "text\n```rust, ignore\n```\n"),
         ]);
         let what = "a doc test that is ignored";
@@ -47,7 +47,7 @@ mod tests {
     fn doc_tests_that_are_compiled_are_allowed() {
         let files = Repository::of(&[
             ("src/a.rs", "/// ```no_run\n/// ```\n/// ```compile_fail\n/// ```\n"),
-            ("src/b.rs", "const A: &str = \"```ignore\"; // ignore"),
+            ("src/b.rs", "const A: &str = \"```ignore\"; // ignore"), // fixture: passes
             ("README.md", "```text\nignore\n```\n"),
         ]);
         assert!(check(&files).is_empty());

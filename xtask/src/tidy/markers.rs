@@ -2,7 +2,7 @@ use super::source::words;
 use super::{Finding, Repository};
 
 /// Words that mark unfinished work.
-const MARKERS: &[&str] = &["FIXME", "XXX", "HACK"];
+const MARKERS: &[&str] = &["FIXME", "XXX", "HACK"]; // what the check looks for
 
 /// Endings of other texts that people write; a lock file or a corpus may hold any word.
 const WRITTEN: &[&str] = &[".md", ".toml", ".yml", ".sh", "/run"];
@@ -37,13 +37,13 @@ mod tests {
     #[test]
     fn markers_are_found_in_comments_and_in_texts() {
         let files = Repository::of(&[
-            ("crates/one/src/lib.rs", "fn a() {}\n// FIXME: wrong\n"),
-            (".github/CONTRIBUTING.md", "XXX\n"),
+            ("crates/one/src/lib.rs", "fn a() {}\n// FIXME: wrong\n"), // fixture: is found
+            (".github/CONTRIBUTING.md", "XXX\n"),                      // fixture: is found
             (".ci/run", "# HACK\n"),
         ]);
         assert_eq!(
             shown(check(&files)),
-            ["crates/one/src/lib.rs:2: `FIXME`", ".github/CONTRIBUTING.md:1: `XXX`", ".ci/run:1: `HACK`"]
+            ["crates/one/src/lib.rs:2: `FIXME`", ".github/CONTRIBUTING.md:1: `XXX`", ".ci/run:1: `HACK`"] // what was found
         );
     }
 
@@ -56,8 +56,8 @@ mod tests {
     #[test]
     fn longer_words_strings_and_lock_files_are_no_markers() {
         let files = Repository::of(&[
-            ("src/a.rs", "const A: &str = \"XXX\"; // 5XXX and HACKED"),
-            ("Cargo.lock", "XXX"),
+            ("src/a.rs", "const A: &str = \"XXX\"; // 5XXX and HACKED"), // fixture: passes
+            ("Cargo.lock", "XXX"),                                       // fixture: passes
         ]);
         assert!(check(&files).is_empty());
     }

@@ -17,7 +17,7 @@ pub(super) fn unwritten(files: &Repository) -> Vec<Finding> {
 
 /// Sleeps in real time: tests wait for events or on a clock that they can pause.
 pub(super) fn real_sleep(files: &Repository) -> Vec<Finding> {
-    lines(files, "a sleep in real time", |line| line.contains("thread::sleep"))
+    lines(files, "a sleep in real time", |line| line.contains("thread::sleep")) // what the check looks for
 }
 
 /// Own code without the compiler's protection.
@@ -72,22 +72,23 @@ mod tests {
 
     #[test]
     fn an_ignored_test_is_found_in_every_form() {
+        // fixtures: each form is found
         for attribute in ["#[ignore]", "#[ignore = \"slow\"]", "#[cfg_attr(windows, ignore)]"] {
             let found = ignored_tests(&repository(&format!("#[test]\n{attribute}\nfn a() {{}}")));
             assert_eq!(shown(found), ["crates/one/src/lib.rs:2: an ignored test"], "{attribute}");
         }
-        assert!(ignored_tests(&repository("fn ignore() {} // #[ignore]")).is_empty());
+        assert!(ignored_tests(&repository("fn ignore() {} // #[ignore]")).is_empty()); // fixture: passes
     }
 
     #[test]
     fn code_to_be_written_is_found() {
-        assert_eq!(unwritten(&repository("fn a() { todo!() }\nfn b() { unimplemented!(\"b\") }")).len(), 2);
-        assert!(unwritten(&repository("fn mytodo!() {} fn todo() {} // todo!()")).is_empty());
+        assert_eq!(unwritten(&repository("fn a() { todo!() }\nfn b() { unimplemented!(\"b\") }")).len(), 2); // fixture: is found
+        assert!(unwritten(&repository("fn mytodo!() {} fn todo() {} // todo!()")).is_empty()); // fixture: passes
     }
 
     #[test]
     fn a_real_sleep_is_found() {
-        let found = real_sleep(&repository("fn a() {\n    std::thread::sleep(SECOND);\n}"));
+        let found = real_sleep(&repository("fn a() {\n    std::thread::sleep(SECOND);\n}")); // fixture: is found
         assert_eq!(shown(found), ["crates/one/src/lib.rs:2: a sleep in real time"]);
         assert!(real_sleep(&repository("async fn a() { tokio::time::sleep(SECOND).await }")).is_empty());
     }
