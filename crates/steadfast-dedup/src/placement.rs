@@ -330,7 +330,7 @@ fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answered<RB> {
         }
         // A refused repeat, say, proves nothing of what was sent before it.
         Err(error) if !Failure::outcome_of(&*error).is_unknown() => {
-            Err(InDoubt::new(unresolved, Failure::new(Fate::Lost, error).into()).into())
+            Err(InDoubt::new(unresolved, Failure::new(Fate::Lost { ended: None }, error).into()).into())
         }
         Err(error) => Err(InDoubt::new(unresolved, error).into()),
     }

@@ -381,7 +381,9 @@ impl OpenAttempt {
                 // A timeout may find the body unpolled a moment before another thread lets it go. The ledger has the last
                 // word on that; a transport's own proof, such as a refused stream, holds.
                 let error = match Failure::find(&*error) {
-                    Some(failure) if failure.is_timeout() => Failure::timed_out(Fate::Lost, error).into(),
+                    Some(failure) if failure.is_timeout() => {
+                        Failure::timed_out(Fate::Lost { ended: None }, error).into()
+                    }
                     _ => error,
                 };
                 let left = self.account.close_failed(self.attempt, Failure::outcome_of(&*error), answer);

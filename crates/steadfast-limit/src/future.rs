@@ -142,7 +142,7 @@ fn settle<R>(permit: Permit, watched: Option<Watched>, answer: &Result<Response<
         Err(error) => match Failure::find(&**error).map(Failure::fate) {
             Some(Fate::NeverLeft) => permit.refund(),
             Some(Fate::Answered) => permit.settle(Answer::Accepted),
-            Some(Fate::Lost) | None => permit.lose(loss(&**error)),
+            Some(Fate::Lost { .. }) | None => permit.lose(loss(&**error)),
         },
     }
 }
@@ -170,16 +170,16 @@ mod tests {
     async fn only_a_timeout_leaves_the_request_on_its_way() {
         let elapsed = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>()).await.unwrap_err();
         let timeouts: [BoxError; 4] = [
-            Failure::timed_out(Fate::Lost, "attempt timed out").into(),
-            Failure::new(Fate::Lost, elapsed).into(),
-            Failure::new(Fate::Lost, io::Error::from(io::ErrorKind::TimedOut)).into(),
+            Failure::timed_out(Fate::Lost { ended: None }, "attempt timed out").into(),
+            Failure::new(Fate::Lost { ended: None }, elapsed).into(),
+            Failure::new(Fate::Lost { ended: None }, io::Error::from(io::ErrorKind::TimedOut)).into(),
             io::Error::from(io::ErrorKind::TimedOut).into(),
         ];
         for error in &timeouts {
             assert_eq!(loss(&**error), Loss::GivenUp, "{error:?}");
         }
         let reset: BoxError =
-            Failure::new(Fate::Lost, io::Error::from(io::ErrorKind::ConnectionReset)).into();
+            Failure::new(Fate::Lost { ended: None }, io::Error::from(io::ErrorKind::ConnectionReset)).into();
         assert_eq!(loss(&*reset), Loss::Reset);
     }
 }

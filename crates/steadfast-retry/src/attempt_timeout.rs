@@ -226,7 +226,7 @@ where
         let fate = match this.stamp {
             Some(stamp) if stamp.get().is_none() => Fate::NeverLeft,
             _ if Planted::TimeoutIsNotSent.is_on() => Fate::NeverLeft,
-            _ => Fate::Lost,
+            _ => Fate::Lost { ended: None },
         };
         Poll::Ready(Err(Failure::timed_out(fate, AttemptTimedOut::new(*this.after)).into()))
     }

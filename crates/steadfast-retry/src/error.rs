@@ -83,7 +83,7 @@ impl RetriesEnded {
     /// The last send alone would prove that nothing happened, but an earlier one may have been executed.
     pub(crate) fn into_error(self) -> BoxError {
         if self.trail.is_in_doubt() && !Failure::outcome_of(&self).is_unknown() {
-            return Failure::new(Fate::Lost, self).into();
+            return Failure::new(Fate::Lost { ended: None }, self).into();
         }
         self.into()
     }

@@ -76,7 +76,7 @@ pub fn error_type(error: &(dyn Error + 'static)) -> &'static str {
         Some(failure) => match failure.fate() {
             Fate::NeverLeft => "never_left",
             Fate::Answered => "answer_unreadable",
-            Fate::Lost => "answer_lost",
+            Fate::Lost { .. } => "answer_lost",
         },
         None => "_OTHER",
     }

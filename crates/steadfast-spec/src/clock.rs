@@ -1,4 +1,8 @@
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 /// The wall clock, injectable.
 ///
@@ -45,9 +49,61 @@ impl fmt::Debug for WallClock {
     }
 }
 
+/// The clock that counts from the machine's start and runs on while the machine is suspended, injectable.
+///
+/// Monotonic clocks such as tokio's stand still in a suspended machine on Linux. So a time that must have passed *at
+/// least* is measured with tokio's clock, and one that may have passed *at most* with this one.
+///
+/// # Clone
+///
+/// Clones read the same source.
+#[derive(Clone)]
+pub struct BootClock(Arc<dyn Fn() -> Option<Duration> + Send + Sync>);
+
+impl BootClock {
+    /// The machine's clock: `CLOCK_BOOTTIME` on Linux and Android, none elsewhere.
+    #[must_use]
+    pub fn system() -> Self {
+        Self(Arc::new(since_boot))
+    }
+
+    /// A clock that asks `source`; `None` where there is no such clock.
+    pub fn new(source: impl Fn() -> Option<Duration> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(source))
+    }
+
+    /// The time since the machine started, suspended time included; `None` where no clock tells it.
+    #[must_use]
+    pub fn now(&self) -> Option<Duration> {
+        (self.0)()
+    }
+}
+
+impl Default for BootClock {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+impl fmt::Debug for BootClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BootClock").finish_non_exhaustive()
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn since_boot() -> Option<Duration> {
+    rustix::time::clock_gettime(rustix::time::ClockId::Boottime).try_into().ok()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn since_boot() -> Option<Duration> {
+    None
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use super::*;
 
@@ -55,6 +111,14 @@ mod tests {
     fn an_injected_clock_is_the_one_that_is_read() {
         let noon = UNIX_EPOCH + Duration::from_secs(43_200);
         assert_eq!(WallClock::new(move || noon).now(), noon);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_boot_clock_runs() {
+        let before = BootClock::system().now().unwrap();
+        assert!(!before.is_zero() && BootClock::system().now().unwrap() >= before);
+        assert_eq!(BootClock::new(|| None).now(), None);
     }
 
     #[test]

@@ -41,15 +41,30 @@ pub struct Deadline(pub Instant);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenGeneration(pub u64);
 
-/// The instant at which the transport first polled a request's body: the send.
+/// What one physical send leaves behind: when its body was first polled, and how its connection can be ended.
 ///
-/// Until then nothing has left, and after it anything may have.
+/// Until the first poll nothing has left, and after it anything may have.
 ///
 /// # Clone
 ///
 /// Clones share one stamp: the half that stays with the request writes it, the other half reads it.
 #[derive(Clone, Debug, Default)]
-pub struct SendStamp(Arc<OnceLock<Instant>>);
+pub struct SendStamp(Arc<Sent>);
+
+#[derive(Debug, Default)]
+struct Sent {
+    left: OnceLock<Instant>,
+    connection: OnceLock<Arc<dyn Connection>>,
+}
+
+/// The connection that a request was sent over, as far as layers need it: they can end it.
+pub trait Connection: fmt::Debug + Send + Sync {
+    /// Ends the connection abortively, and returns the instant since which nothing more of it can reach the service.
+    ///
+    /// The descriptor is closed when this returns, and the kernel drops what it had still to send. Ended again, it
+    /// returns the first instant. `None`: the transport cannot promise that.
+    fn abort(&self) -> Option<Instant>;
+}
 
 impl SendStamp {
     /// A stamp not yet written.
@@ -61,13 +76,26 @@ impl SendStamp {
     /// Records the send at `now`; only the first call counts.
     pub fn stamp(&self, now: Instant) {
         // A second poll of the same body is the same send.
-        let _ = self.0.set(now);
+        let _ = self.0.left.set(now);
     }
 
     /// The instant of the send; `None` proves that nothing has left.
     #[must_use]
     pub fn get(&self) -> Option<Instant> {
-        self.0.get().copied()
+        self.0.left.get().copied()
+    }
+
+    /// Records the connection that the request goes over; only the first call counts. Called by the transport.
+    pub fn set_connection(&self, connection: Arc<dyn Connection>) {
+        // One physical send has one connection.
+        let _ = self.0.connection.set(connection);
+    }
+
+    /// Ends the send's connection abortively, and returns the instant since which nothing more of the request can
+    /// reach the service; `None` where the transport cannot promise that.
+    #[must_use]
+    pub fn abort(&self) -> Option<Instant> {
+        self.0.connection.get()?.abort()
     }
 }
 

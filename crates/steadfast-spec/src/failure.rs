@@ -65,8 +65,8 @@ impl Failure {
     pub fn outcome(&self) -> Outcome {
         match self.fate {
             Fate::NeverLeft => Outcome::NotSent,
-            Fate::Lost if crate::Planted::LostIsNotSent.is_on() => Outcome::NotSent,
-            Fate::Answered | Fate::Lost => Outcome::Unknown { resend: Resend::AfterAbsence },
+            Fate::Lost { .. } if crate::Planted::LostIsNotSent.is_on() => Outcome::NotSent,
+            Fate::Answered | Fate::Lost { .. } => Outcome::Unknown { resend: Resend::AfterAbsence },
         }
     }
 
@@ -100,7 +100,7 @@ impl fmt::Display for Failure {
             (Cause::Refusal, _) => "request refused before it was sent",
             (_, Fate::NeverLeft) => "request not sent",
             (_, Fate::Answered) => "answer could not be read",
-            (_, Fate::Lost) => "answer lost",
+            (_, Fate::Lost { .. }) => "answer lost",
         })
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     fn only_a_failure_that_never_left_proves_that_nothing_was_sent() {
         assert_eq!(Failure::new(Fate::NeverLeft, "refused").outcome(), Outcome::NotSent);
         assert_eq!(Failure::refused("queue full").outcome(), Outcome::NotSent);
-        assert!(Failure::new(Fate::Lost, "reset").outcome().is_unknown());
+        assert!(Failure::new(Fate::Lost { ended: None }, "reset").outcome().is_unknown());
         assert!(Failure::new(Fate::Answered, "cut").outcome().is_unknown());
         assert!(Failure::outcome_of(&fmt::Error).is_unknown());
     }

@@ -83,7 +83,7 @@ pub use crate::planted::Planted;
 pub use crate::{
     base_url::{BaseUrl, InvalidBaseUrl},
     classify::{Peek, outcome_of, outcome_of_status},
-    clock::WallClock,
+    clock::{BootClock, WallClock},
     codes::{LegType, OrderStatus, OrderType, Product, Side, UnknownCode, Validity},
     decimal::{InvalidDecimal, parse_decimal},
     endpoint::{AuthKind, Class, Endpoint},

@@ -1,4 +1,9 @@
-use std::{fmt, sync::Arc};
+#![expect(
+    clippy::disallowed_types,
+    reason = "plain data for services, which convert to tokio's Instant; nothing here reads a clock"
+)]
+
+use std::{fmt, sync::Arc, time::Instant};
 
 /// What an answer, or the lack of one, proves about a request.
 ///
@@ -84,5 +89,10 @@ pub enum Fate {
     /// A response head came back.
     Answered,
     /// Some of the request may have left, and no response head came back.
-    Lost,
+    Lost {
+        /// The instant at which the connection ended so that nothing more of the request can reach the service: its
+        /// descriptor was closed abortively, and the kernel sends nothing from it any more. `None` where the transport
+        /// cannot promise that; such a request may arrive at any later time.
+        ended: Option<Instant>,
+    },
 }

@@ -142,7 +142,7 @@ impl Evidence {
             Some(stamp) => stamp.get().is_some(),
             None => self.connection.connection_metadata().is_some(),
         };
-        if left { Fate::Lost } else { Fate::NeverLeft }
+        if left { Fate::Lost { ended: None } } else { Fate::NeverLeft }
     }
 
     /// Lets nothing else be sent over the connection.
@@ -199,7 +199,7 @@ impl Future for ResponseFuture {
         Poll::Ready(match ready!(this.future.poll(cx)) {
             Ok(response) if has_ambiguous_length(&response) => {
                 this.evidence.discard_connection();
-                Err(Failure::new(Fate::Lost, AMBIGUOUS_LENGTH).into())
+                Err(Failure::new(Fate::Lost { ended: None }, AMBIGUOUS_LENGTH).into())
             }
             Ok(response) => Ok(response),
             Err(error)

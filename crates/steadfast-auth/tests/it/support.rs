@@ -232,7 +232,7 @@ impl Service<Request<Full<Bytes>>> for Script {
                 }
                 Answer::Body(body) => Ok(respond(200, body, date)),
                 Answer::NotSent => Err(Failure::new(Fate::NeverLeft, "connection refused").into()),
-                Answer::Lost => Err(Failure::new(Fate::Lost, "reset").into()),
+                Answer::Lost => Err(Failure::new(Fate::Lost { ended: None }, "reset").into()),
                 Answer::Hang => std::future::pending().await,
                 Answer::Panic => panic!("scripted panic"),
                 Answer::ByToken | Answer::ByCode(_) => unreachable!("decided on arrival"),

@@ -125,7 +125,7 @@ async fn a_resend_that_places_nothing_leaves_the_first_answer() {
         (http(403, "Forbidden"), "not_observed"),
         (http(400, VALIDATION), "not_observed"),
         (http(502, "x"), "resends_exhausted"),
-        (gw504().reply(Reply::Lost(Fate::Lost)), "not_observed"),
+        (gw504().reply(Reply::Lost(Fate::Lost { ended: None })), "not_observed"),
     ] {
         let rig = Rig::new();
         rig.gateway.will([gw504(), resend]);

@@ -255,7 +255,7 @@ impl Gateway {
             ReadReply::Raw(ref body) => (200, body.clone()),
             ReadReply::Answer(status, ref body) => (status, body.clone()),
             ReadReply::Http(status) => (status, json!({"s": "error", "msg": "x"}).to_string()),
-            ReadReply::Lost => return Err(Failure::new(Fate::Lost, "reset").into()),
+            ReadReply::Lost => return Err(Failure::new(Fate::Lost { ended: None }, "reset").into()),
             _ => (200, list),
         };
         let mut response = respond(Some(Endpoint::Orders), status, body);

@@ -182,13 +182,15 @@ async fn an_empty_body_is_polled_where_that_decides_whether_it_may_leave() {
 async fn only_what_was_withheld_by_a_halt_is_called_refused() {
     let ledger = Ledger::default();
     let lost = |_: Request<GuardedBody<Full<Bytes>>>| async {
-        Err::<Response<Full<Bytes>>, BoxError>(Failure::new(Fate::Lost, "connection reset").into())
+        Err::<Response<Full<Bytes>>, BoxError>(
+            Failure::new(Fate::Lost { ended: None }, "connection reset").into(),
+        )
     };
     let service = SendGuardLayer::new(&ledger).layer(service_fn(lost));
     for (method, endpoint) in [(Method::PUT, Endpoint::ModifyOrder), (Method::DELETE, Endpoint::CancelOrder)]
     {
         let error = service.clone().oneshot(routed(method, endpoint)).await.err().unwrap();
         let failure = Failure::find(&*error).unwrap();
-        assert!(failure.fate() == Fate::Lost && !failure.is_refusal(), "{error:?}");
+        assert!(matches!(failure.fate(), Fate::Lost { .. }) && !failure.is_refusal(), "{error:?}");
     }
 }

@@ -58,7 +58,7 @@ async fn of_twins_the_one_that_is_not_sent_again_is_served_first() {
 async fn of_twins_that_are_not_sent_again_the_one_that_was_accepted_is_served_first() {
     let rig = Rig::new();
     rig.gateway.will([
-        http(0, "x").reply(Reply::Lost(Fate::Lost)),
+        http(0, "x").reply(Reply::Lost(Fate::Lost { ended: None })),
         ack().reply(Reply::Cut),
         gw504().placed(),
     ]);

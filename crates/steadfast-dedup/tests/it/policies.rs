@@ -87,7 +87,7 @@ async fn spec_minimal_verifies_a_504_alone() {
         (lost(http(400, "timed out, check the order book")), 400),
         (lost(http(409, "x")), 409),
         (lost(ack().reply(Reply::Cut)), 200),
-        (lost(ack().reply(Reply::Lost(Fate::Lost))), 0),
+        (lost(ack().reply(Reply::Lost(Fate::Lost { ended: None }))), 0),
     ] {
         let rig = minimal();
         rig.gateway.will([place]);
@@ -287,7 +287,7 @@ async fn what_happens_is_counted_without_names() {
     let rig = Rig::new();
     rig.gateway.will([
         gw504().placed(),
-        ack().reply(Reply::Lost(Fate::Lost)),
+        ack().reply(Reply::Lost(Fate::Lost { ended: None })),
         http(503, "x"),
         http(503, "x"),
         ack().reply(Reply::Cut).placed().edit(|record| drop(record.remove("product"))),

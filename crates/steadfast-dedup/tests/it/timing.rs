@@ -133,7 +133,7 @@ async fn s10_connect_refused() {
 #[tokio::test(start_paused = true)]
 async fn s11_reset_after_write() {
     let rig = Rig::new();
-    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost))]);
+    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost { ended: None }))]);
     let start = Instant::now();
     assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
     assert!(start.elapsed() >= s(45), "resent after {:?}", start.elapsed());
@@ -144,7 +144,7 @@ async fn s11_reset_after_write() {
 #[tokio::test(start_paused = true)]
 async fn s11b_client_timeout_applied_at_t_gw() {
     let rig = Rig::new();
-    let timeout = gw504().reply(Reply::Lost(Fate::Lost)).answered_after(s(10));
+    let timeout = gw504().reply(Reply::Lost(Fate::Lost { ended: None })).answered_after(s(10));
     rig.gateway.will([timeout.placed_after(s(29))]);
     assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
     assert_eq!(rig.gateway.posts(), 1);
@@ -154,7 +154,7 @@ async fn s11b_client_timeout_applied_at_t_gw() {
 /// To the millisecond: listed when the bound ends is in time, whether the gateway answered or not.
 #[tokio::test(start_paused = true)]
 async fn what_is_listed_at_the_last_instant_of_the_bound_is_found() {
-    let lost = |after| gw504().reply(Reply::Lost(Fate::Lost)).answered_after(ms(after));
+    let lost = |after| gw504().reply(Reply::Lost(Fate::Lost { ended: None })).answered_after(ms(after));
     for (place, listed) in [
         (gw504(), [15_049, 15_050]),
         (lost(50), [44_999, 45_000]),
@@ -239,7 +239,7 @@ async fn s15_resend_refused_margin() {
 #[tokio::test(start_paused = true)]
 async fn s16_max_age_market() {
     let rig = Rig::new();
-    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost)).answered_after(s(10))]);
+    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost { ended: None })).answered_after(s(10))]);
     assert_eq!(rig.place("a", &market()).await, unresolved("not_observed", 0));
     let granted = |event: &_| matches!(event, steadfast_dedup::OrderEvent::Absent { .. });
     assert!(!rig.events().iter().any(granted), "it was too old before anybody asked for a permit");
@@ -290,7 +290,7 @@ async fn bounds_without_end_are_waited_for_without_end() {
         // Acknowledged and never listed: whether the list is stale by now is asked of the bound, too.
         assert_eq!(rig.place("a", &market()).await, Told::Placed("o1".into()));
         rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
-        rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost)).placed_after(s(10))]);
+        rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost { ended: None })).placed_after(s(10))]);
         assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o2".into()));
         // Answered, and in doubt for as long as the caller likes.
         rig.gateway.will([gw504()]);

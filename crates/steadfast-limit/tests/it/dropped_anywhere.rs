@@ -75,7 +75,7 @@ async fn storm(seed: u64, calls: u64) {
                         sends.never_left.fetch_add(1, SeqCst);
                         Err(BoxError::from(Failure::new(Fate::NeverLeft, "connect")))
                     }
-                    1 => Err(Failure::new(Fate::Lost, "reset").into()),
+                    1 => Err(Failure::new(Fate::Lost { ended: None }, "reset").into()),
                     2 => Err("nobody vouches for it".into()),
                     3 => Ok(Response::builder().status(StatusCode::TOO_MANY_REQUESTS).body(()).unwrap()),
                     _ => Ok(Response::new(())),

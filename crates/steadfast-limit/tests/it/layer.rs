@@ -238,7 +238,7 @@ async fn the_end_of_a_request_decides_what_becomes_of_its_slots() {
         ("never left", || Err(Failure::new(Fate::NeverLeft, "connect").into()), 0, 0),
         ("refused further in", || Err(Failure::refused("no token").into()), 0, 0),
         ("answered, unreadable", || Err(Failure::new(Fate::Answered, "cut").into()), 1, 0),
-        ("lost", || Err(Failure::new(Fate::Lost, "reset").into()), 1, 1),
+        ("lost", || Err(Failure::new(Fate::Lost { ended: None }, "reset").into()), 1, 1),
         ("nobody vouches for it", || Err(io::Error::other("what?").into()), 1, 1),
     ];
     for (name, end, used, lost) in ends {
@@ -257,8 +257,12 @@ async fn a_timeout_holds_the_slot_longer_than_a_reset() {
         ending(&limiter, || Ok(Response::new(""))).oneshot(place()).await.unwrap();
         start.elapsed().as_secs()
     };
-    assert_eq!(held(|| Failure::new(Fate::Lost, "reset").into()).await, 2);
-    assert_eq!(held(|| Failure::new(Fate::Lost, io::Error::from(io::ErrorKind::TimedOut)).into()).await, 31);
+    assert_eq!(held(|| Failure::new(Fate::Lost { ended: None }, "reset").into()).await, 2);
+    assert_eq!(
+        held(|| Failure::new(Fate::Lost { ended: None }, io::Error::from(io::ErrorKind::TimedOut)).into())
+            .await,
+        31
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -143,7 +143,7 @@ impl Reply {
                 builder.body(Sent::default())?
             }
             Self::NeverLeft => return Err(Failure::new(Fate::NeverLeft, "no route to host").into()),
-            Self::Lost => return Err(Failure::new(Fate::Lost, "connection reset").into()),
+            Self::Lost => return Err(Failure::new(Fate::Lost { ended: None }, "connection reset").into()),
             Self::Refused => return Err(Failure::refused("queue full").into()),
             Self::Plain => return Err("broken".into()),
         })

@@ -40,7 +40,7 @@ async fn a_blank_stamp_proves_that_nothing_left() {
 #[tokio::test(start_paused = true)]
 async fn a_written_stamp_or_none_at_all_leaves_the_send_in_doubt() {
     let (_, error) = silence(request(Endpoint::PlaceOrder)).await;
-    assert_eq!(fate(&error), Fate::Lost);
+    assert_eq!(fate(&error), Fate::Lost { ended: None });
 
     let stamp = ext::SendStamp::new();
     let mut request = request(Endpoint::PlaceOrder);
@@ -50,7 +50,7 @@ async fn a_written_stamp_or_none_at_all_leaves_the_send_in_doubt() {
         stamp.stamp(Instant::now().into_std());
     };
     let ((_, error), ()) = tokio::join!(silence(request), late);
-    assert_eq!(fate(&error), Fate::Lost);
+    assert_eq!(fate(&error), Fate::Lost { ended: None });
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,7 +59,7 @@ async fn a_blank_stamp_on_a_request_without_a_body_proves_nothing() {
     let mut request = request(Endpoint::Orders).map(|_| Sent::default());
     request.extensions_mut().insert(ext::SendStamp::new());
     let (_, error) = silence(request).await;
-    assert_eq!(fate(&error), Fate::Lost);
+    assert_eq!(fate(&error), Fate::Lost { ended: None });
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,7 +82,7 @@ async fn the_stamp_is_read_after_the_send_was_given_up() {
         }
     });
     let error = AttemptTimeoutLayer::default().layer(inner).oneshot(request).await.unwrap_err();
-    assert_eq!(fate(&error), Fate::Lost);
+    assert_eq!(fate(&error), Fate::Lost { ended: None });
 }
 
 #[tokio::test(start_paused = true)]

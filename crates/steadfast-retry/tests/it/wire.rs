@@ -50,7 +50,7 @@ async fn exchange(bytes: &[u8], then: Then) -> Answer {
     let transport = service_fn(move |mut request: Request<Sent>| {
         request.headers_mut().insert("host", "host".parse().unwrap());
         let sent = send.send_request(request);
-        async { sent.await.map_err(|error| BoxError::from(Failure::new(Fate::Lost, error))) }
+        async { sent.await.map_err(|error| BoxError::from(Failure::new(Fate::Lost { ended: None }, error))) }
     });
     let stack = ServiceBuilder::new()
         .layer(ClassifyLayer::new())

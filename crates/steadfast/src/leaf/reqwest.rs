@@ -121,7 +121,9 @@ impl Future for ReqwestFuture {
                 Ok(response) => {
                     let response = Response::from(response);
                     if has_ambiguous_length(&response) {
-                        return Poll::Ready(Err(Failure::new(Fate::Lost, AMBIGUOUS_LENGTH).into()));
+                        return Poll::Ready(Err(
+                            Failure::new(Fate::Lost { ended: None }, AMBIGUOUS_LENGTH).into()
+                        ));
                     }
                     return Poll::Ready(Ok(response));
                 }
@@ -132,7 +134,7 @@ impl Future for ReqwestFuture {
             },
             Project::Unsendable { error } => (error.take(), false),
         };
-        let fate = if left { Fate::Lost } else { Fate::NeverLeft };
+        let fate = if left { Fate::Lost { ended: None } } else { Fate::NeverLeft };
         // Its address may hold an order's identifier or a code.
         let source: BoxError =
             error.map_or_else(|| "polled after it was ready".into(), |error| error.without_url().into());

@@ -73,7 +73,7 @@ where
 }
 
 fn assert_unknown(error: &BoxError) {
-    assert_eq!(Failure::find(&**error).map(Failure::fate), Some(Fate::Lost), "{error}");
+    assert_eq!(Failure::find(&**error).map(Failure::fate), Some(Fate::Lost { ended: None }), "{error}");
     assert_eq!(Failure::outcome_of(&**error), Outcome::Unknown { resend: Resend::AfterAbsence });
 }
 

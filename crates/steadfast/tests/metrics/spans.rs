@@ -117,8 +117,9 @@ fn catalogue() -> String {
             lines += &format!("    {field}\n");
         }
     }
-    let failures = [Fate::NeverLeft, Fate::Answered, Fate::Lost].map(|fate| Failure::new(fate, "x"));
-    let others = [Failure::refused("x"), Failure::timed_out(Fate::Lost, "x")];
+    let failures =
+        [Fate::NeverLeft, Fate::Answered, Fate::Lost { ended: None }].map(|fate| Failure::new(fate, "x"));
+    let others = [Failure::refused("x"), Failure::timed_out(Fate::Lost { ended: None }, "x")];
     let mut errors: Vec<BoxError> = failures.into_iter().chain(others).map(Into::into).collect();
     errors.push("x".into());
     let kinds: BTreeSet<_> = errors.iter().map(|error| error_type(&**error)).collect();

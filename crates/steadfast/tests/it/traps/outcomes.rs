@@ -63,7 +63,7 @@ fn table() -> Vec<(&'static str, Signal, Done)> {
         ("400 internal error", Says(400, msg::INTERNAL_ERROR), RESENT),
         ("400 with another text", Says(400, "Bad request "), LOOKED_FOR),
         ("400 unreadable", Body(400, "<html>"), LOOKED_FOR),
-        ("answer lost", Fails(Fate::Lost), RESENT),
+        ("answer lost", Fails(Fate::Lost { ended: None }), RESENT),
         ("answer cut", Fails(Fate::Answered), RESENT),
         ("200 empty", Body(200, ""), LOOKED_FOR),
         ("200 html", Body(200, "<html>"), LOOKED_FOR),
