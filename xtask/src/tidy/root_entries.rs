@@ -11,6 +11,7 @@ const VISIBLE: &[&str] = &[
     "README.md",
     "benches",
     "crates",
+    "docs",
     "examples",
     "fuzz",
     "xtask",
