@@ -2,7 +2,7 @@
 //!
 //! | command | what it does |
 //! |---|---|
-//! | `cargo xtask evidence` | runs the stages that the rows need, and prints the table that the README shows |
+//! | `cargo xtask evidence` | runs the stages that the rows need, and prints the table that docs/evidence.md shows |
 //! | `cargo xtask evidence --only F8` | one row, with the stages that it needs |
 //! | `cargo xtask evidence --only F7 --planted NAME` | the same over a build in which a bug is planted: it has to fail |
 //! | `cargo xtask evidence --json` | the same as JSON, one object a row |
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use self::campaign::{Campaign, Entry};
 pub(crate) use self::judge::Judgement;
-pub(crate) use self::page::faults_of_readme;
+pub(crate) use self::page::faults_of_page;
 use self::row::Row;
 use crate::console;
 use crate::deep::{self, Deep, Figures};

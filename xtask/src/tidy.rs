@@ -48,7 +48,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("no unsafe code", |_, files| words::unsafe_code(files)),
     ("no path of a machine, no registry host", |_, files| machine_paths::check(files)),
     ("no abandoned crate in the lock file", |_, files| lock_file::check(files)),
-    ("the README shows the evidence as the command prints it", |_, files| evidence::check(files)),
+    ("the page of evidence is as the command prints it", |_, files| evidence::check(files)),
     ("every sentence of the spec is traced to its tests", |_, files| traceability::check(files)),
 ];
 

@@ -77,14 +77,7 @@ pub(crate) const TABLE: &[Deep] = &[
     Deep::new(
         "orders",
         "orders while answers get lost",
-        What::Simulation(&[
-            "orders",
-            "--orders",
-            "320000",
-            "--seconds",
-            "400",
-            "--demand-existence",
-        ]),
+        What::Simulation(&["orders", "--orders", "320000", "--seconds", "400", "--demand-existence"]),
         10,
     ),
     Deep::new(

@@ -1,4 +1,4 @@
-//! The tables as the README shows them, and whether it does.
+//! The tables as the page of evidence shows them, and whether it does.
 
 use anyhow::Result;
 
@@ -8,6 +8,8 @@ use super::{Judged, Judgement, table};
 use crate::metadata::Workspace;
 use crate::tidy::Repository;
 
+/// The page that shows the tables.
+const PAGE: &str = "docs/evidence.md";
 const MEASURED: &str = "| | what | target | measured | seeds | holds |\n|---|---|---|---|---|---|\n";
 const CAMPAIGN: &str =
     "| | long runs aim at | and came to | at `crates` | on | with |\n|---|---|---|---|---|---|\n";
@@ -57,34 +59,34 @@ fn campaign<'a>(campaign: &Campaign, rows: impl Iterator<Item = &'a Row>) -> Str
     if lines.is_empty() { lines } else { format!("\n{CAMPAIGN}{lines}") }
 }
 
-/// Where the README's tables are not those that the command prints: the figures of a run may be any, all else may not.
-pub(crate) fn faults_of_readme(files: &Repository) -> Vec<String> {
+/// Where the page's tables are not those that the command prints: the figures of a run may be any, all else may not.
+pub(crate) fn faults_of_page(files: &Repository) -> Vec<String> {
     let text = |path| files.file(path).map(|file| file.text.as_str());
-    let (Some(readme), Some(runs)) = (text("README.md"), text(Campaign::PATH)) else {
-        return vec![format!("README.md and {} have to be there", Campaign::PATH)];
+    let (Some(page), Some(runs)) = (text(PAGE), text(Campaign::PATH)) else {
+        return vec![format!("{PAGE} and {} have to be there", Campaign::PATH)];
     };
     let mut faults = Vec::new();
     for what in [STATE, RULE, MEASURED] {
-        if !readme.contains(what) {
-            faults.push(format!("README.md lacks {what:?}"));
+        if !page.contains(what) {
+            faults.push(format!("{PAGE} lacks {what:?}"));
         }
     }
-    let shown = readme.split_once(MEASURED).map_or("", |(_, rows)| rows);
+    let shown = page.split_once(MEASURED).map_or("", |(_, rows)| rows);
     let shown: Vec<&str> = shown.lines().take_while(|line| line.starts_with('|')).collect();
     for (number, row) in table::TABLE.iter().enumerate() {
         let holds = |line: &str| line.ends_with("| yes |") && line.matches(" | ").count() == 5;
         if !shown.get(number).is_some_and(|line| line.starts_with(&start(row)) && holds(line)) {
-            faults.push(format!("README.md: no row that holds begins with {:?} in its place", start(row)));
+            faults.push(format!("{PAGE}: no row that holds begins with {:?} in its place", start(row)));
         }
     }
     if shown.len() > table::TABLE.len() {
-        faults.push("README.md has rows that nothing measures".to_owned());
+        faults.push(format!("{PAGE} has rows that nothing measures"));
     }
     match Campaign::parse(runs).map(|runs| campaign(&runs, table::TABLE.iter())) {
         Ok(campaign) => {
             let missing =
-                campaign.trim_start().lines().filter(|line| !readme.lines().any(|shown| shown == *line));
-            faults.extend(missing.map(|line| format!("README.md lacks {line:?}")));
+                campaign.trim_start().lines().filter(|line| !page.lines().any(|shown| shown == *line));
+            faults.extend(missing.map(|line| format!("{PAGE} lacks {line:?}")));
         }
         Err(error) => faults.push(format!("{error:#}")),
     }
@@ -108,35 +110,32 @@ mod tests {
         date = '2026-11-21'
     ";
 
-    fn readme() -> String {
+    fn page() -> String {
         let rows: String =
             table::TABLE.iter().map(|row| format!("{} 7 | 0..9 | yes |\n", start(row))).collect();
         let campaign = campaign(&Campaign::parse(RUNS).unwrap(), table::TABLE.iter());
         format!("{STATE}b3ad89b0a425`. {RULE}\n\n{MEASURED}{rows}{campaign}")
     }
 
-    fn faults(readme: &str) -> Vec<String> {
-        faults_of_readme(&Repository::of(&[("README.md", readme), (Campaign::PATH, RUNS)]))
+    fn faults(page: &str) -> Vec<String> {
+        faults_of_page(&Repository::of(&[(PAGE, page), (Campaign::PATH, RUNS)]))
     }
 
     #[test]
     fn what_the_command_prints_is_without_fault() {
-        assert_eq!(faults(&readme()), [""; 0]);
-        let readme = readme();
+        assert_eq!(faults(&page()), [""; 0]);
+        let page = page();
+        assert!(page.contains("| 3,000,000 images | `c15a1be7b1a5` | 2026-11-22 | `cargo test` |"), "{page}");
+        assert!(!page.contains("an older one"));
         assert!(
-            readme.contains("| 3,000,000 images | `c15a1be7b1a5` | 2026-11-22 | `cargo test` |"),
-            "{readme}"
-        );
-        assert!(!readme.contains("an older one"));
-        assert!(
-            readme.contains("| F7 | every script of three | not run | | | |"),
+            page.contains("| F7 | every script of three | not run | | | |"),
             "an aim without a run is told"
         );
     }
 
     #[test]
     fn another_column_name_order_or_verdict_is_found() {
-        let readme = readme();
+        let page = page();
         for (from, to) in [
             ("| seeds |", "|"),
             ("| simulated trading time |", "| trading time, simulated |"),
@@ -146,12 +145,12 @@ mod tests {
             ("3,000,000 images", "30,000,000 images"),
             ("--only F1`", "--only F2`"),
         ] {
-            let changed = readme.replacen(from, to, 1);
-            assert_ne!(changed, readme, "{from}");
+            let changed = page.replacen(from, to, 1);
+            assert_ne!(changed, page, "{from}");
             assert!(!faults(&changed).is_empty(), "{from}");
         }
-        let more = readme.replace("\n\n| | long", "\n| F99 | all | all | all | | yes |\n\n| | long");
-        assert_eq!(faults(&more), ["README.md has rows that nothing measures"]);
-        assert_eq!(faults_of_readme(&Repository::of(&[])).len(), 1);
+        let more = page.replace("\n\n| | long", "\n| F99 | all | all | all | | yes |\n\n| | long");
+        assert_eq!(faults(&more), [format!("{PAGE} has rows that nothing measures")]);
+        assert_eq!(faults_of_page(&Repository::of(&[])).len(), 1);
     }
 }

@@ -1,7 +1,7 @@
-//! The commands of the README's first page print what the README says.
+//! The commands of docs/sandbox.md print what the page says.
 //!
-//! curl is not needed: the few of its options that the README uses are understood here, so that the test runs where
-//! curl is not installed and still sends what the README tells people to send.
+//! curl is not needed: the few of its options that the page uses are understood here, so that the test runs where
+//! curl is not installed and still sends what the page tells people to send.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ struct Shown {
 }
 
 fn shown() -> Vec<Shown> {
-    let readme = include_str!("../../../../README.md");
-    let block = readme.split("```console\n").find(|block| block.contains("$ curl")).unwrap();
+    let page = include_str!("../../../../docs/sandbox.md");
+    let block = page.split("```console\n").find(|block| block.contains("$ curl")).unwrap();
     let block = block.split("\n```").next().unwrap().replace("\\\n", "");
     let mut shown: Vec<Shown> = Vec::new();
     for line in block.lines() {
@@ -67,7 +67,7 @@ async fn curl(words: &[String], authority: &str) -> String {
             "-o" => assert_eq!(rest.next().unwrap(), "/dev/null"),
             "-w" => format = rest.next(),
             option if option.starts_with('-') => {
-                panic!("the README uses curl's {option}, which this test does not know")
+                panic!("the page uses curl's {option}, which this test does not know")
             }
             url => urls.extend(globbed(url)),
         }
@@ -143,8 +143,8 @@ async fn the_curl_calls_of_the_first_page_print_what_it_says() {
                 variables
                     .insert(name.to_owned(), format!("{value} {}", words[1..].join(" ")).trim().to_owned());
             }
-            _ => panic!("the README shows a command that this test does not know: {command}"),
+            _ => panic!("the page shows a command that this test does not know: {command}"),
         }
     }
-    assert!(calls >= 3, "the README shows {calls} calls");
+    assert!(calls >= 3, "the page shows {calls} calls");
 }
