@@ -57,6 +57,7 @@ mod envelope;
 mod error_table;
 pub mod ext;
 mod failure;
+pub mod file;
 mod form;
 mod operation;
 mod order;

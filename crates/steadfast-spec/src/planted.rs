@@ -246,6 +246,10 @@ planted! {
     ForgedCallbackBelieved = "forged-callback-believed",
     /// A `Date` is taken for the instant, and not for the second, in which it was written.
     DateTakenForInstant = "date-taken-for-instant",
+    /// A store, journal or lock that belongs to another user is used.
+    OwnerUnchecked = "owner-unchecked",
+    /// A link in the place of a store, journal or lock is followed.
+    LinksFollowed = "links-followed",
 }
 
 impl Planted {

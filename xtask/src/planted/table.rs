@@ -202,4 +202,6 @@ pub(super) const TABLE: &[Bug] = &[
     bug("forged-callback-believed", &[auth(&["t19_"])]),
     bug("short-secret-refused", &[auth_lib(&["t18_"])]),
     bug("date-taken-for-instant", &[auth_lib(&["t20_"])]),
+    bug("owner-unchecked", &[auth(&["x03_"])]),
+    bug("links-followed", &[auth(&["x03_"])]),
 ];

@@ -1,0 +1,224 @@
+//! Files of state that nobody else may have made, changed or put in the place of one's own.
+//!
+//! Stores, journals and their locks are opened with [`open_own`]. Files that others hand out (a secret that a service
+//! manager mounts may be root's, or a link) are not: they are opened as usual.
+
+use std::{
+    error::Error,
+    fmt,
+    fs::{self, File, OpenOptions},
+    io,
+    path::Path,
+};
+
+/// Opens a file of this user's own; one that `options` create is for this user alone (mode 0600).
+///
+/// On Unix, what was opened is looked at, and not what had the name before:
+///
+/// 1. A symbolic link as the last part of `path` is not followed; links in its directories are.
+/// 2. It is a regular file. A pipe is refused, and not waited for.
+/// 3. Its owner is the user that this process acts for (the effective user id).
+/// 4. Its group and others have no access to it.
+///
+/// Elsewhere only a link, or what is no regular file, is refused, and by a look at the name before it is opened: owners
+/// and permissions are the file system's own matter there.
+///
+/// `options` must not truncate: the file would be emptied before it is looked at. Flags that were set by
+/// `custom_flags` are replaced.
+///
+/// # Errors
+///
+/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) with [`NotOwn`] in it, which [`NotOwn::of`] finds; what the
+/// file system says otherwise.
+pub fn open_own(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let file = match open(path, options.clone()) {
+        Ok(file) => file,
+        // Only for the words: a link, a directory or a pipe fails to open with an error that differs by system.
+        Err(error) => {
+            let named = fs::symlink_metadata(path);
+            let is_plain = named.map_or(true, |named| named.is_file());
+            return Err(if is_plain { error } else { NotOwn::NotPlain.into() });
+        }
+    };
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
+#[cfg(unix)]
+fn open(path: &Path, mut options: OpenOptions) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use rustix::fs::OFlags;
+
+    let mut flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    if crate::Planted::LinksFollowed.is_on() {
+        flags.remove(OFlags::NOFOLLOW);
+    }
+    options.mode(0o600).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path, options: OpenOptions) -> io::Result<File> {
+    match fs::symlink_metadata(path) {
+        Ok(named) if !named.is_file() => Err(NotOwn::NotPlain.into()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => options.open(path),
+    }
+}
+
+fn check(opened: &fs::Metadata) -> Result<(), NotOwn> {
+    if !opened.is_file() {
+        return Err(NotOwn::NotPlain);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let (owner, mode) = (opened.uid(), opened.mode() & 0o7777);
+        if owner != rustix::process::geteuid().as_raw() && !crate::Planted::OwnerUnchecked.is_on() {
+            return Err(NotOwn::OfAnother { owner });
+        }
+        if mode & 0o077 != 0 {
+            return Err(NotOwn::OpenToOthers { mode });
+        }
+    }
+    Ok(())
+}
+
+/// Why a file is not used: somebody else may have made it, or may read or change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotOwn {
+    /// It is a symbolic link, or no regular file.
+    NotPlain,
+    /// It belongs to another user.
+    OfAnother {
+        /// The owner's user id.
+        owner: u32,
+    },
+    /// Its group or others have access to it.
+    OpenToOthers {
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+impl NotOwn {
+    /// The reason in an error of [`open_own`], if that is what it says.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl fmt::Display for NotOwn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPlain => f.write_str("it is a link or no regular file"),
+            Self::OfAnother { owner } => write!(f, "it belongs to another user (user id {owner})"),
+            Self::OpenToOthers { mode } => {
+                write!(f, "its group or others have access to it (mode {mode:04o})")
+            }
+        }
+    }
+}
+
+impl Error for NotOwn {}
+
+impl From<NotOwn> for io::Error {
+    fn from(why: NotOwn) -> Self {
+        Self::new(io::ErrorKind::PermissionDenied, why)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{
+        os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},
+        path::PathBuf,
+    };
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn place() -> (TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        (directory, path)
+    }
+
+    fn refusal(path: &Path, options: &OpenOptions) -> Option<NotOwn> {
+        let error = open_own(path, options).unwrap_err();
+        assert!(NotOwn::of(&error).is_none() || error.kind() == io::ErrorKind::PermissionDenied);
+        NotOwn::of(&error)
+    }
+
+    fn reading() -> OpenOptions {
+        File::options().read(true).clone()
+    }
+
+    fn writing() -> OpenOptions {
+        File::options().write(true).create(true).truncate(false).clone()
+    }
+
+    #[test]
+    fn what_is_made_is_for_this_user_alone_and_opens_again() {
+        let (_directory, path) = place();
+        assert_eq!(open_own(&path, &reading()).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let made = open_own(&path, &writing()).unwrap().metadata().unwrap();
+        assert_eq!(made.mode() & 0o7777, 0o600);
+        open_own(&path, &reading()).unwrap();
+    }
+
+    #[test]
+    fn what_its_group_or_others_may_use_is_refused() {
+        let (_directory, path) = place();
+        fs::write(&path, "").unwrap();
+        for mode in [0o640, 0o604, 0o620, 0o602, 0o666] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(refusal(&path, &reading()), Some(NotOwn::OpenToOthers { mode }));
+        }
+    }
+
+    /// A file of somebody else's was taken for one's own if only its mode was tight.
+    #[test]
+    fn x03_a_file_of_another_owner_is_refused() {
+        let (_directory, mut path) = place();
+        if rustix::process::geteuid().is_root() {
+            open_own(&path, &writing()).unwrap();
+            chown(&path, Some(65_534), None).unwrap();
+        } else {
+            // Root's, which everybody may read: the owner is what is looked at first.
+            path = "/etc/passwd".into();
+        }
+        let owner = fs::metadata(&path).unwrap().uid();
+        assert_eq!(refusal(&path, &reading()), Some(NotOwn::OfAnother { owner }));
+    }
+
+    /// The name was looked at first and then opened: a link could be put there in between.
+    #[test]
+    fn x03_a_link_is_not_followed_whoever_made_it() {
+        let (directory, path) = place();
+        let target = directory.path().join("target");
+        open_own(&target, &writing()).unwrap();
+        symlink(&target, &path).unwrap();
+        for options in [reading(), writing()] {
+            assert_eq!(refusal(&path, &options), Some(NotOwn::NotPlain));
+        }
+        fs::remove_file(&target).unwrap();
+        assert_eq!(refusal(&path, &writing()), Some(NotOwn::NotPlain));
+        assert!(!target.exists(), "made through a link");
+    }
+
+    #[test]
+    fn a_directory_and_a_pipe_are_refused_at_once() {
+        let (directory, path) = place();
+        mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        for path in [directory.path(), &path] {
+            for options in [reading(), writing()] {
+                assert_eq!(refusal(path, &options), Some(NotOwn::NotPlain), "{}", path.display());
+            }
+        }
+    }
+}
