@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, io};
 
-use steadfast_spec::BoxError;
+use steadfast_spec::{BoxError, file::NotOwn};
 
 /// What a [`TokenStore`](crate::TokenStore) refuses, or cannot do. `place` is the store's path or address.
 #[derive(Debug)]
@@ -19,6 +19,13 @@ pub enum StoreError {
         place: String,
         /// Its permission bits.
         mode: u32,
+    },
+    /// The file belongs to another user, who may have put it there.
+    OfAnother {
+        /// The file.
+        place: String,
+        /// The owner's user id.
+        owner: u32,
     },
     /// The path is a symbolic link, or no regular file: it may lead where others read.
     NotAFile {
@@ -58,7 +65,13 @@ pub enum StoreError {
 
 impl StoreError {
     pub(crate) fn io(place: impl fmt::Display, source: io::Error) -> Self {
-        Self::Io { place: place.to_string(), source }
+        let place = place.to_string();
+        match NotOwn::of(&source) {
+            Some(NotOwn::OpenToOthers { mode }) => Self::OpenToOthers { place, mode },
+            Some(NotOwn::OfAnother { owner }) => Self::OfAnother { place, owner },
+            Some(NotOwn::NotPlain) => Self::NotAFile { place },
+            _ => Self::Io { place, source },
+        }
     }
 }
 
@@ -68,6 +81,9 @@ impl fmt::Display for StoreError {
             Self::Io { place, .. } => write!(f, "{place} cannot be used"),
             Self::OpenToOthers { place, mode } => {
                 write!(f, "{place} is open to others (mode {mode:04o}): allow its owner only")
+            }
+            Self::OfAnother { place, owner } => {
+                write!(f, "{place} belongs to another user (user id {owner})")
             }
             Self::NotAFile { place } => write!(f, "{place} is a link or no regular file"),
             Self::Garbled { place } => write!(f, "{place} holds no record that can be read"),

@@ -18,7 +18,9 @@ use super::{Record, StoreError, StoreLease, TokenStore};
 ///
 /// 1. Files are made with mode 0600, written beside and renamed into place; the directory is synced too. A reader
 ///    sees the old record or the new one.
-/// 2. A file that others may read, a symbolic link, and a directory in which others may write are refused by name.
+/// 2. A file that others may read or that is another user's, a symbolic link, and a directory in which others may write
+///    are refused by name: the record, its lock and `otp.place` alike. What is opened is what is looked at. Elsewhere than
+///    on Unix owners and permissions are not looked at.
 /// 3. The lock ends with its process, however that ends; the file of the lock stays.
 /// 4. All stores of a directory share `otp.place`, by which logins of several accounts keep their distance in the OTP
 ///    zone, which counts by address (§8).

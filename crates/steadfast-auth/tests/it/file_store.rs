@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt, symlink},
+    os::unix::fs::{PermissionsExt, chown, symlink},
     path::Path,
 };
 
@@ -86,6 +86,53 @@ async fn what_others_may_read_and_what_leads_elsewhere_is_refused_by_name() {
     assert!(matches!(FileStore::open(path), Err(StoreError::OpenToOthers { mode: 0o777, .. })));
     set_mode(path.parent().unwrap(), 0o700);
     FileStore::open(path).unwrap();
+}
+
+/// Whoever put a file, a lock or a link there beforehand could read the token, or keep logins waiting.
+#[tokio::test(start_paused = true)]
+async fn x03_what_belongs_to_another_user_is_refused_by_name() {
+    // Only root can give a file away; everybody else finds one of root's.
+    if !rustix::process::geteuid().is_root() {
+        assert!(matches!(FileStore::open("/etc/passwd"), Err(StoreError::OfAnother { owner: 0, .. })));
+        return;
+    }
+    let nobody = 65_534;
+    let (_directory, store, clock) = kept().await;
+    for name in ["auth.json", "auth.json.lock", "otp.place"] {
+        let path = store.path().with_file_name(name);
+        store.forget_token().await.unwrap();
+        chown(&path, Some(nobody), None).unwrap();
+        let logins = Script::new(&clock, [Answer::Token("two")]);
+        let ended = source(&clock, &logins, &store).login().await;
+        if name == "otp.place" {
+            // Only a courtesy to other accounts: the service answers 429 at worst.
+            ended.unwrap();
+        } else {
+            let said = chain(&ended.unwrap_err());
+            let expected = format!("{} belongs to another user (user id {nobody})", path.display());
+            assert!(said.contains(&expected), "{said}");
+            assert_eq!(logins.count(), 0, "{name}");
+        }
+        chown(&path, Some(0), None).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn x03_no_file_of_the_store_is_opened_through_a_link() {
+    let (_directory, store, clock) = kept().await;
+    store.forget_token().await.unwrap();
+    let elsewhere = store.path().with_file_name("elsewhere");
+    for name in ["auth.json", "auth.json.lock"] {
+        let path = store.path().with_file_name(name);
+        fs::rename(&path, &elsewhere).unwrap();
+        symlink(&elsewhere, &path).unwrap();
+        let logins = Script::new(&clock, [Answer::Token("two")]);
+        let error = source(&clock, &logins, &store).login().await.unwrap_err();
+        assert!(chain(&error).contains(&format!("{name} is a link")), "{}", chain(&error));
+        assert_eq!(logins.count(), 0, "{name}");
+        fs::remove_file(&path).unwrap();
+        fs::rename(&elsewhere, &path).unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

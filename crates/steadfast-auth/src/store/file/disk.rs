@@ -1,9 +1,11 @@
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, TryLockError},
     io::{self, Read, Seek, Write},
     path::Path,
     time::Duration,
 };
+
+use steadfast_spec::file::open_own;
 
 use super::StoreError;
 
@@ -42,38 +44,13 @@ pub(super) fn prepare_directory(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens a file for reading that is a regular one and open to its owner only; `None` if there is none.
+/// Opens a file of one's own for reading; `None` if there is none.
 pub(super) fn open(path: &Path) -> Result<Option<File>, StoreError> {
-    let named = match fs::symlink_metadata(path) {
-        Ok(named) => named,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(path)(error)),
-    };
-    refuse_others(path, &named)?;
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(path)(error)),
-    };
-    // What was opened is what was looked at, or has been put in its place by a rename of ours: it is looked at again.
-    refuse_others(path, &file.metadata().map_err(failed(path))?)?;
-    Ok(Some(file))
-}
-
-fn refuse_others(path: &Path, metadata: &fs::Metadata) -> Result<(), StoreError> {
-    let place = || path.display().to_string();
-    if !metadata.file_type().is_file() {
-        return Err(StoreError::NotAFile { place: place() });
+    match open_own(path, File::options().read(true)) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(path)(error)),
     }
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let mode = metadata.mode() & 0o7777;
-        if mode & 0o077 != 0 {
-            return Err(StoreError::OpenToOthers { place: place(), mode });
-        }
-    }
-    Ok(())
 }
 
 /// The whole file; `None` if there is none.
@@ -86,21 +63,14 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 
 /// Opens the file whose lock is taken, and makes it if it is missing.
 pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
-    open_plain(path, &mut owner_only())
-}
-
-fn open_plain(path: &Path, options: &mut OpenOptions) -> Result<File, StoreError> {
-    if fs::symlink_metadata(path).is_ok_and(|named| !named.file_type().is_file()) {
-        return Err(StoreError::NotAFile { place: path.display().to_string() });
-    }
-    options.create(true).truncate(false).open(path).map_err(failed(path))
+    open_own(path, File::options().write(true).create(true).truncate(false)).map_err(failed(path))
 }
 
 /// Takes the next place of those that the file at `path` hands out, `now` at the earliest; returns how far it is, or
 /// `None` while somebody else takes his.
 pub(super) fn take_place(path: &Path, now: i64) -> Result<Option<Duration>, StoreError> {
-    let mut options = owner_only();
-    let mut file = open_plain(path, options.read(true))?;
+    let options = File::options().read(true).write(true).create(true).truncate(false).clone();
+    let mut file = open_own(path, &options).map_err(failed(path))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
@@ -134,20 +104,9 @@ pub(super) fn replace(path: &Path, fresh: &Path, bytes: &[u8]) -> Result<(), Sto
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = owner_only().create_new(true).open(path)?;
+    let mut file = open_own(path, File::options().write(true).create_new(true))?;
     file.write_all(bytes)?;
     file.sync_all()
-}
-
-fn owner_only() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    options
 }
 
 fn directory_of(path: &Path) -> &Path {
