@@ -8,7 +8,7 @@ use steadfast_spec::{Planted, WallClock};
 use crate::{
     Identity, Record, SkewEstimator, StoreError,
     skew::unix_ms,
-    store::{AnyLease, AnyStore, Failures},
+    store::{AnyLease, AnyStore, Spent},
     totp,
 };
 
@@ -48,11 +48,9 @@ impl Books {
         Ok(record)
     }
 
-    /// What is spent of the budget of these credentials: what others were refused for says nothing of them.
-    pub(crate) fn failures(&self, record: &Record) -> Failures {
-        let failures = &record.failures;
-        let others = failures.credentials.as_ref().is_some_and(|credentials| !self.identity.has(credentials));
-        if others { Failures::default() } else { failures.clone() }
+    /// What is spent of the budgets of these credentials and of the account.
+    pub(crate) fn spent(&self, record: &Record) -> Spent {
+        record.failures.of(&self.identity)
     }
 
     /// Waits for the right to log in, and reads what the last one left.
@@ -109,7 +107,9 @@ impl Docket {
         }
         self.amend_failures(|record| {
             if !Planted::BudgetNotStored.is_on() {
-                record.failures.spent = record.failures.spent.saturating_add(1);
+                let failures = &mut record.failures;
+                failures.account = failures.account.saturating_add(1);
+                failures.last.spent = failures.last.spent.saturating_add(1);
             }
             if let Some(step) = step {
                 record.note_step(step);
@@ -130,10 +130,8 @@ impl Docket {
         &self,
         change: impl Fn(&mut Record) -> T + Send + Sync,
     ) -> Result<T, StoreError> {
-        let credentials = self.books.identity.credentials();
         self.amend(|record| {
-            record.failures = self.books.failures(record);
-            record.failures.credentials = Some(credentials.clone());
+            record.failures.turn_to(&self.books.identity);
             change(record)
         })
         .await

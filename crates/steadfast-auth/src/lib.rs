@@ -59,8 +59,10 @@
 //! A [`TokenStore`] keeps the token and every reason to be careful with the next login: in memory unless one is given,
 //! in a [`FileStore`] for all processes of a machine. Whoever logs in holds its lease during the whole login, and the
 //! others take the token over. In a file an attempt is counted before it leaves, so that neither `kill -9` nor a supervisor that
-//! restarts for ever makes more than the budget's two with one set of credentials; a success, other credentials or a
-//! reset makes it whole. Once a login was refused, one whose end nobody knows counts like the next refusal.
+//! restarts for ever makes more than the budget's two with one set of credentials, and no number of programs more than three for
+//! an account without a success between them. A success gives back the account's three and its credentials' two, a reset all;
+//! changed credentials have two of their own, as far as the account has any left. Once a login was refused, one whose end
+//! nobody knows counts like the next refusal.
 //!
 //! # Secrets
 //!

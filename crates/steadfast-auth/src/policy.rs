@@ -2,7 +2,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use steadfast_spec::Planted;
 
-use crate::{AuthErrorKind, LoginFailure, LoginMode};
+use crate::{AuthErrorKind, LoginFailure, LoginMode, store::Spent};
 
 /// The pauses after a 429 and after an attempt that never left.
 const PAUSES: [Duration; 4] =
@@ -24,9 +24,13 @@ const BETWEEN_LOGINS: Duration = Duration::from_secs(30);
 /// Pure: the time since some start and the end of an attempt in, a decision out.
 #[derive(Clone, Debug)]
 pub(crate) struct LoginPolicy {
+    // Of these credentials; the account has one more.
     budget: u32,
+    // Wrong logins of these credentials since their last success, and whether these alone are latched.
     refusals: u32,
     latched: bool,
+    // Wrong logins of all credentials of the account since the last success.
+    account: u32,
     // 429s and attempts that never left, in a row.
     pauses: usize,
     unknown: VecDeque<Duration>,
@@ -59,6 +63,7 @@ impl LoginPolicy {
             budget,
             refusals: 0,
             latched: false,
+            account: 0,
             pauses: 0,
             unknown: VecDeque::new(),
             not_before: Duration::ZERO,
@@ -74,7 +79,7 @@ impl LoginPolicy {
 
     /// Whether a login may start because somebody asks for it.
     pub(crate) fn may_be_asked(&self, now: Duration) -> Result<(), Refusal> {
-        if self.latched {
+        if self.is_latched() {
             return Err(Refusal { kind: AuthErrorKind::Latched, ready: None });
         }
         Self::not_until(self.not_before, now)
@@ -87,14 +92,16 @@ impl LoginPolicy {
         Ok(())
     }
 
+    /// True if no login of these credentials may start, because of them or because of the account.
     pub(crate) fn is_latched(&self) -> bool {
-        self.latched
+        self.latched || self.account > self.budget
     }
 
     /// Takes over what the record of the account says, whoever wrote it.
-    pub(crate) fn restore(&mut self, spent: u32, latched: bool, unknown: VecDeque<Duration>, now: Duration) {
-        self.refusals = spent;
-        self.latched = latched || spent >= self.budget;
+    pub(crate) fn restore(&mut self, spent: Spent, unknown: VecDeque<Duration>, now: Duration) {
+        self.refusals = spent.own;
+        self.account = spent.account;
+        self.latched = spent.latched || spent.own >= self.budget;
         self.unknown = unknown;
         self.unknown.retain(|&at| now < at + HOUR);
         if let (Some(&oldest), Some(&newest)) = (self.unknown.front(), self.unknown.back()) {
@@ -105,8 +112,8 @@ impl LoginPolicy {
     }
 
     /// Logins since the last success that were wrong, or may have been after one was.
-    pub(crate) fn refusals(&self) -> u32 {
-        self.refusals
+    pub(crate) fn spent(&self) -> Spent {
+        Spent { own: self.refusals, account: self.account, latched: self.latched }
     }
 
     /// Attempts of the last hour whose end is unknown.
@@ -117,6 +124,7 @@ impl LoginPolicy {
     /// A token came.
     pub(crate) fn granted(&mut self, now: Duration) {
         self.refusals = 0;
+        self.account = 0;
         self.pauses = 0;
         self.not_before = Duration::ZERO;
         self.rest_until = now + BETWEEN_LOGINS;
@@ -133,14 +141,16 @@ impl LoginPolicy {
         match failure {
             // ## Attempting => (Attempting | Latched)
             //
-            // A few wrong logins lock an account, so the budget counts them over all logins since the last success.
+            // A few wrong logins lock an account, so the budgets count them over all logins since the last success: those
+            // of these credentials, and those of whatever credentials.
             LoginFailure::Refused => {
                 self.pauses = 0;
-                self.refusals += 1;
-                if self.refusals < self.budget {
+                self.refusals = self.refusals.saturating_add(1);
+                self.account = self.account.saturating_add(1);
+                self.latched |= self.refusals >= self.budget;
+                if !self.is_latched() {
                     return Next::Again { at: now, other_clock: true };
                 }
-                self.latched = true;
                 give_up(AuthErrorKind::Latched, None)
             }
             // ## Attempting => NeedsHuman
@@ -209,12 +219,15 @@ impl LoginPolicy {
         //
         // Once one login was wrong, this one may have been the next: a service that counts them has then seen as many
         // as the budget allows.
+        if self.account > 0 {
+            self.account = self.account.saturating_add(1);
+        }
         if self.refusals > 0 {
-            self.refusals += 1;
-            if self.refusals >= self.budget {
-                self.latched = true;
-                return Next::GiveUp(Refusal { kind: AuthErrorKind::Latched, ready: None });
-            }
+            self.refusals = self.refusals.saturating_add(1);
+            self.latched |= self.refusals >= self.budget;
+        }
+        if self.is_latched() {
+            return Next::GiveUp(Refusal { kind: AuthErrorKind::Latched, ready: None });
         }
         match self.unknown.front() {
             Some(&oldest) if self.unknown.len() >= UNKNOWN_PER_HOUR => {
@@ -275,6 +288,30 @@ mod tests {
         assert!(matches!(first, Next::Again { .. }), "one in doubt says nothing of the credentials");
         let second = policy.failed(&unknown(), LoginMode::Unattended, NOW);
         assert_eq!(second, Next::GiveUp(Refusal { kind: AuthErrorKind::Latched, ready: None }));
+    }
+
+    #[test]
+    fn other_credentials_wrong_logins_leave_what_is_left_of_the_accounts_three() {
+        for (account, left) in [(0, 2), (1, 2), (2, 1), (3, 0), (40, 0)] {
+            let mut policy = policy();
+            policy.restore(Spent { own: 0, account, latched: false }, VecDeque::new(), NOW);
+            let mut wrong = 0;
+            while policy.may_start(NOW).is_ok() {
+                wrong += 1;
+                policy.failed(&LoginFailure::Refused, LoginMode::Unattended, NOW);
+            }
+            assert_eq!(wrong, left, "after {account} wrong logins of the account");
+        }
+    }
+
+    /// Of a login whose end nobody knows the service may have counted the account's third.
+    #[test]
+    fn after_wrong_logins_of_others_one_in_doubt_counts_for_the_account() {
+        let mut policy = policy();
+        policy.restore(Spent { own: 0, account: 2, latched: false }, VecDeque::new(), NOW);
+        let next = policy.failed(&unknown(), LoginMode::Unattended, NOW);
+        assert_eq!(next, Next::GiveUp(Refusal { kind: AuthErrorKind::Latched, ready: None }));
+        assert_eq!(policy.spent(), Spent { own: 0, account: 3, latched: false });
     }
 
     #[test]
@@ -359,7 +396,7 @@ mod tests {
     fn of_a_records_logins_in_doubt_those_of_the_last_hour_count() {
         let mut policy = policy();
         let (now, second) = (NOW + HOUR, Duration::from_secs(1));
-        policy.restore(0, false, [NOW - second, NOW, NOW + second].into(), now);
+        policy.restore(Spent::default(), [NOW - second, NOW, NOW + second].into(), now);
         assert_eq!(policy.unknown().collect::<Vec<_>>(), [NOW + second]);
     }
 

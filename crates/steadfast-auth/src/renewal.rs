@@ -9,7 +9,7 @@ use std::time::Duration;
 /// | advisory: renew in the background | 60 min before the end, up to 5 min earlier by jitter |
 /// | mandatory: requests wait for the renewal | 60 s before the end |
 /// | daily time | 08:00 at +05:30, unless the token is younger than 4 h |
-/// | failure budget | 2 |
+/// | failure budget | 2 for each set of credentials, 3 for the account |
 /// | requests that may wait for a token | 4,096 |
 ///
 /// Tokens that live shorter than 24 hours have proportionally shorter margins: a quarter and a tenth of their life at
@@ -32,6 +32,8 @@ pub struct DailyAt {
     utc_offset_minutes: i64,
 }
 
+/// How many wrong logins of one set of credentials latch them, unless set; one more latches the account.
+pub(crate) const BUDGET: u32 = 2;
 const DAY_MS: i64 = 86_400_000;
 const MINUTE_MS: i64 = 60_000;
 /// A token younger than this at the daily time is left alone: it outlives the trading day, and its renewal an hour
@@ -63,7 +65,7 @@ impl Renewal {
             mandatory: Duration::from_secs(60),
             daily: Some(DailyAt::new(8, 0, 330)),
             jitter: 0,
-            budget: 2,
+            budget: BUDGET,
             waiting: 4_096,
         }
     }
@@ -89,10 +91,15 @@ impl Renewal {
         Self { jitter: if seed == 0 { 1 } else { seed }, ..self }
     }
 
-    /// How many wrong logins in a row latch; at least one.
+    /// How many wrong logins with the same credentials latch these; at least one. One more, of whatever credentials, latch
+    /// the account, because it is the account that a service locks.
+    ///
+    /// Both are counted over all programs that share a store. A login that succeeds gives back the account's budget and
+    /// its credentials' own, a reset gives back all; changed credentials have a budget of their own, and what is left of
+    /// the account's.
     ///
     /// A login that left and whose end nobody knows (5xx, a lost answer) spends nothing by itself, because it says
-    /// nothing of the credentials. Once one login was refused it counts like a second refusal: a service may have
+    /// nothing of the credentials. Once one login was refused it counts like another refusal: a service may have
     /// counted it, and an account that it locks stays locked.
     pub const fn failure_budget(self, budget: u32) -> Self {
         Self { budget: if budget == 0 { 1 } else { budget }, ..self }

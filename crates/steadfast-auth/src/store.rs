@@ -1,4 +1,5 @@
 mod error;
+mod failures;
 mod file;
 mod identity;
 mod memory;
@@ -6,7 +7,6 @@ mod record;
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-pub(crate) use self::record::{Failures, StoredToken};
 pub use self::{
     error::StoreError,
     file::{FileLease, FileStore},
@@ -14,6 +14,7 @@ pub use self::{
     memory::{MemoryLease, MemoryStore},
     record::{Record, Summary},
 };
+pub(crate) use self::{failures::Spent, record::StoredToken};
 
 /// Keeps what must outlive a process: the token, and every reason to be careful with the next login.
 ///

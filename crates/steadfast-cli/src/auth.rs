@@ -48,7 +48,10 @@ struct Output {
     /// Seconds since the Unix epoch.
     expires_at: Option<u64>,
     has_worked: bool,
+    /// Of the account since the last success; three latch it.
     failures: u32,
+    /// Of the credentials that were used last; two latch them.
+    failures_of_credentials: u32,
     latched: bool,
     sessions: usize,
     store: String,
@@ -122,7 +125,8 @@ impl Output {
             expires_at: expires.map(seconds),
             has_worked: summary.is_some_and(|summary| summary.has_worked),
             failures: summary.map_or(0, |summary| summary.failures),
-            latched: summary.is_some_and(|summary| summary.latched || summary.failures >= BUDGET),
+            failures_of_credentials: summary.map_or(0, |summary| summary.failures_of_credentials),
+            latched: summary.is_some_and(|summary| summary.latched),
             sessions: summary.map_or(0, recent_sessions),
             store,
         }
@@ -138,8 +142,9 @@ impl Output {
             print_line(format_args!("accepted  {}", if self.has_worked { "yes" } else { "not yet" }));
         }
         print_line(format_args!(
-            "failures  {} of {BUDGET}{}",
+            "failures  {} of {ACCOUNT_BUDGET}, {} of {BUDGET} with the credentials used last{}",
             self.failures,
+            self.failures_of_credentials,
             if self.latched { ", latched" } else { "" }
         ));
         print_line(format_args!("sessions  {} of 10 in 24 hours", self.sessions));
@@ -154,8 +159,10 @@ pub(crate) fn recent_sessions(summary: &Summary) -> usize {
     summary.sessions.iter().filter(is_recent).count()
 }
 
-/// How many wrong logins latch; the library's default.
-pub(crate) const BUDGET: u32 = 2;
+/// How many wrong logins with the same credentials latch these; the library's default.
+const BUDGET: u32 = 2;
+/// How many latch the account.
+pub(crate) const ACCOUNT_BUDGET: u32 = BUDGET + 1;
 
 fn done(result: &'static str, said: &str, store: String, json: bool) -> Result<(), Failed> {
     if json {

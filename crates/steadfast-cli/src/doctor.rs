@@ -14,7 +14,7 @@ use self::{
 };
 use crate::{
     account::{self, Account, store_failed},
-    auth::{BUDGET, recent_sessions},
+    auth::{ACCOUNT_BUDGET, recent_sessions},
     exit::{Failed, print_line},
     login::MANY_SESSIONS,
     secret::find,
@@ -94,11 +94,19 @@ async fn store(account: &Account, findings: &mut Findings) -> Result<Option<Summ
     findings.fine("store", format_args!("{path}, its owner's alone"));
     let Some(summary) = summary else { return Ok(None) };
     match summary.failures {
-        _ if summary.latched || summary.failures >= BUDGET => {
+        _ if summary.needs_reset => {
+            findings.bad(
+                "logins",
+                "latched, whatever the credentials: correct them, then `steadfast auth reset`",
+            );
+        }
+        _ if summary.latched => {
             findings.bad("logins", "latched: correct the credentials, or see `steadfast auth reset --help`");
         }
         0 => findings.fine("logins", "none has failed since the last success"),
-        failures => findings.doubtful("logins", format_args!("{failures} of {BUDGET} failures spent")),
+        failures => {
+            findings.doubtful("logins", format_args!("{failures} of {ACCOUNT_BUDGET} failures spent"))
+        }
     }
     let sessions = recent_sessions(&summary);
     match sessions {

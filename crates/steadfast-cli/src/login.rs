@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use clap::ValueEnum;
 use serde::Serialize;
 use steadfast::{
-    auth::{AuthError, AuthErrorKind, LoginFailure, Status, TokenSource},
+    auth::{AuthError, AuthErrorKind, LoginFailure, Status, Summary, TokenSource, TokenStore},
     spec::WallClock,
 };
 
@@ -86,7 +86,9 @@ async fn log_in(args: Args) -> Result<(), Failed> {
         let progress = Progress::start(flow == Flow::Totp && !args.quiet, &source);
         let ended = source.login().await;
         drop(progress);
-        ended.map_err(|error| failed(&error))?;
+        if let Err(error) = ended {
+            return Err(failed(&error, store.summary().await.ok().flatten().as_ref()));
+        }
     }
     show(&source.status(), if held { "already_logged_in" } else { "logged_in" }, path, args.json)
 }
@@ -121,7 +123,7 @@ pub(crate) fn seconds(at: SystemTime) -> u64 {
 }
 
 /// The failure with its whole chain, and the code for what has to be done.
-fn failed(error: &AuthError) -> Failed {
+fn failed(error: &AuthError, summary: Option<&Summary>) -> Failed {
     let mut text = error.to_string();
     let (mut rate_limited, mut no_code) = (false, false);
     let mut next: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
@@ -140,6 +142,14 @@ fn failed(error: &AuthError) -> Failed {
         text.push_str("\nstop what listens there, or use `steadfast login --paste`");
     }
     match error.kind() {
+        AuthErrorKind::Latched if summary.is_some_and(|summary| summary.needs_reset) => {
+            Failed::latched(format_args!(
+                "{text}\n{} logins of this account have failed since the last that succeeded, and no login with any \
+                 credentials is sent, so that it is not locked: correct them in every program that logs in to it, and \
+                 then `steadfast auth reset`",
+                summary.map_or(0, |summary| summary.failures)
+            ))
+        }
         AuthErrorKind::Latched => Failed::latched(format_args!(
             "{text}\nno login is sent until then, so that the account is not locked: correct the credentials and log in \
              again, or, if they were right, find out why with `steadfast doctor` and then `steadfast auth reset`"

@@ -250,6 +250,8 @@ planted! {
     OwnerUnchecked = "owner-unchecked",
     /// A link in the place of a store, journal or lock is followed.
     LinksFollowed = "links-followed",
+    /// Wrong logins are counted for the credentials that were used last, and forgotten when others come.
+    LastCredentialsCounted = "last-credentials-counted",
 }
 
 impl Planted {

@@ -204,4 +204,5 @@ pub(super) const TABLE: &[Bug] = &[
     bug("date-taken-for-instant", &[auth_lib(&["t20_"])]),
     bug("owner-unchecked", &[auth(&["x03_"])]),
     bug("links-followed", &[auth(&["x03_"])]),
+    bug("last-credentials-counted", &[auth(&["t21_"])]),
 ];

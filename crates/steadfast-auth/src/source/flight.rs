@@ -7,7 +7,7 @@ use super::{
     landing::{Landing, interrupted},
     shared::Shared,
     single_flight::Ended,
-    stored::unusable,
+    stored::{Charge, unusable},
 };
 use crate::{Attempt, AuthError, AuthErrorKind, LoginFailure, login::AnyLogin, policy::Next};
 
@@ -60,8 +60,8 @@ impl Shared {
                 },
                 Err(failure) => failure,
             };
-            let (next, spent) = self.judge(&failure, &*login);
-            self.write_down(&docket, &failure, spent).await;
+            let (next, charge) = self.judge(&failure, &*login);
+            self.write_down(&docket, &failure, charge).await;
             tracing::warn!(failure = failure.as_str(), ?next, "login attempt failed");
             match next {
                 Next::Again { at, other_clock } => {
@@ -87,15 +87,16 @@ impl Shared {
         was_set || !corrected
     }
 
-    /// What follows the failure, and whether it has spent budget.
-    fn judge(&self, failure: &LoginFailure, login: &dyn AnyLogin) -> (Next, bool) {
+    /// What follows the failure, and which budgets it has spent.
+    fn judge(&self, failure: &LoginFailure, login: &dyn AnyLogin) -> (Next, Charge) {
         self.with_life(|life, now| {
             if let LoginFailure::Unknown(_) = failure {
                 life.note_session(now.wall);
             }
-            let before = life.policy.refusals();
+            let before = life.policy.spent();
             let next = life.policy.failed(failure, login.mode(), now.elapsed);
-            (next, life.policy.refusals() > before)
+            let spent = life.policy.spent();
+            (next, Charge { own: spent.own > before.own, account: spent.account > before.account })
         })
     }
 }

@@ -12,8 +12,15 @@ use crate::{
     docket::Docket,
     life::{Adopted, Now},
     skew::unix_ms,
-    store::{Failures, StoredToken},
+    store::{Spent, StoredToken},
 };
+
+/// Which budgets a failure has spent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Charge {
+    pub(super) own: bool,
+    pub(super) account: bool,
+}
 
 /// What a source shares with others through its store.
 impl Shared {
@@ -76,8 +83,7 @@ impl Shared {
         let resets = self.flight.lock().resets;
         let kept = docket.amend_failures(|record| {
             record.suspected = record.suspected.max(suspected);
-            record.failures.spent = 0;
-            record.failures.latched = false;
+            record.failures.succeeded();
             record.sessions.retain(|&at| now.wall - at < DAY_MS);
             record.sessions.push(now.wall);
             if record.serial() > before && !Planted::StaleLoginOverwrites.is_on() {
@@ -108,36 +114,39 @@ impl Shared {
         }
     }
 
-    /// Writes down how an attempt failed, and whether it has spent budget.
-    pub(super) async fn write_down(&self, docket: &Docket, failure: &LoginFailure, spent: bool) {
+    /// Writes down how an attempt failed, and which budgets it has spent.
+    pub(super) async fn write_down(&self, docket: &Docket, failure: &LoginFailure, charge: Charge) {
         let counted = docket.settle();
+        let settle = |count: &mut u32, charged: bool| match (charged, counted.is_some()) {
+            (true, false) => *count = count.saturating_add(1),
+            (false, true) => *count = count.saturating_sub(1),
+            _ => {}
+        };
         let unsent = matches!(failure, LoginFailure::NotSent(_) | LoginFailure::Store(_));
-        let (latched, unknown, sessions, suspected) = self.with_life(|life, now| {
+        let (unknown, sessions, suspected) = self.with_life(|life, now| {
             let unknown: Vec<i64> = life.policy.unknown().map(|at| now.wall_at(at)).collect();
             let suspected = life.suspected().map(|at| now.wall_at(at));
-            (life.policy.is_latched(), unknown, life.session_times(), suspected)
+            (unknown, life.session_times(), suspected)
         });
         let (own, resets, forgiven, unsaved) = {
             let state = self.flight.lock();
-            (state.life.policy.refusals(), state.resets, state.is_forgiven(), state.unsaved)
+            (state.life.policy.spent(), state.resets, state.is_forgiven(), state.unsaved)
         };
         let written = docket.amend_failures(|record| {
             let failures = &mut record.failures;
-            match (spent, counted.is_some()) {
-                (true, false) => failures.spent = failures.spent.saturating_add(1),
-                (false, true) => failures.spent = failures.spent.saturating_sub(1),
-                _ => {}
-            }
+            settle(&mut failures.account, charge.account);
+            settle(&mut failures.last.spent, charge.own);
             if forgiven {
                 // A reset while the attempt was under way: this failure counts, and those before it do not.
-                (failures.spent, failures.latched) = (own, false);
+                failures.begin_anew(own);
             } else if unsaved {
-                failures.spent = failures.spent.max(own);
+                failures.account = failures.account.max(own.account);
+                failures.last.spent = failures.last.spent.max(own.own);
             }
+            failures.last.latched |= own.latched;
             if let Some(step) = counted.flatten().filter(|_| unsent) {
                 record.steps.retain(|&used| used != step);
             }
-            record.failures.latched |= latched;
             record.unknown.clone_from(&unknown);
             record.sessions.clone_from(&sessions);
             record.suspected = record.suspected.max(suspected);
@@ -206,7 +215,7 @@ impl Shared {
     fn take_over(&self, record: &Record) -> bool {
         let now = self.now();
         let mut state = self.flight.lock();
-        state.restore(record, &self.books.failures(record), now);
+        state.restore(record, self.books.spent(record), now);
         let newer = record.token.as_ref().filter(|token| state.is_newer(token));
         let newer = newer.filter(|token| state.life.is_worth(token.issued, token.expires(), now)).cloned();
         self.flight.publish(state);
@@ -243,7 +252,7 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 
 impl State {
     /// Takes over what a record says of failures and sessions.
-    fn restore(&mut self, record: &Record, failures: &Failures, now: Now) {
+    fn restore(&mut self, record: &Record, mut spent: Spent, now: Now) {
         // A stamp that lies far ahead was made before a clock was set back, and would count until that time comes again.
         let is_past = |&ms: &i64| ms <= now.wall.saturating_add(HOUR_MS);
         let suspected = record.suspected.filter(is_past).map(|ms| now.elapsed_at(ms));
@@ -255,17 +264,18 @@ impl State {
         let mut unknown: VecDeque<_> =
             record.unknown.iter().copied().filter(is_past).map(|ms| now.elapsed_at(ms)).collect();
         let policy = &mut self.life.policy;
-        let (mut spent, mut latched) = (failures.spent, failures.latched);
         let was_latched = policy.is_latched();
         // What it could not be told counts beside what it knows.
         if self.unsaved {
-            spent = spent.max(policy.refusals());
-            latched |= was_latched;
+            let known = policy.spent();
+            spent.own = spent.own.max(known.own);
+            spent.account = spent.account.max(known.account);
+            spent.latched |= known.latched;
             if policy.unknown().count() > unknown.len() {
                 unknown = policy.unknown().collect();
             }
         }
-        policy.restore(spent, latched, unknown, now.elapsed);
+        policy.restore(spent, unknown, now.elapsed);
         if was_latched && !policy.is_latched() {
             self.last = None;
         }
@@ -311,11 +321,11 @@ mod tests {
             let flight = SingleFlight::new(life, 1, Arc::default());
             let mut state = flight.lock();
             let own = doubts(known).map(Duration::from_secs).collect();
-            state.life.policy.restore(0, false, own, now.elapsed);
+            state.life.policy.restore(Spent::default(), own, now.elapsed);
             state.unsaved = true;
             let mut record = Record::default();
             record.unknown.extend(doubts(written).map(|s| s.cast_signed() * 1_000));
-            state.restore(&record, &Failures::default(), now);
+            state.restore(&record, Spent::default(), now);
             assert_eq!(state.life.policy.unknown().count(), 2, "{known} known, {written} written");
         }
     }

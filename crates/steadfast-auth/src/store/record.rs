@@ -6,7 +6,12 @@ use std::{
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::{StoreError, identity::Fingerprint};
+use super::{
+    StoreError,
+    failures::{Failures, Tried},
+    identity::Fingerprint,
+};
+use crate::renewal::BUDGET;
 
 /// What outlives a process, of one account: the token, and every reason to be careful with the next login.
 ///
@@ -40,17 +45,6 @@ pub(crate) struct StoredToken {
     pub(crate) worked: bool,
 }
 
-/// The failure budget as far as it is spent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Failures {
-    /// Of these credentials; changed ones begin anew.
-    pub(crate) credentials: Option<Fingerprint>,
-    /// Logins that were refused, or that left and of which nobody knows: counted before they leave.
-    pub(crate) spent: u32,
-    pub(crate) latched: bool,
-}
-
 /// A record without its secrets, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -61,27 +55,33 @@ pub struct Summary {
     pub expires_at: Option<SystemTime>,
     /// True once the service has accepted the token.
     pub has_worked: bool,
-    /// Wrong logins, and logins of which nobody knows the end, since the last success.
+    /// Wrong logins of the account, and logins of which nobody knows the end, since the last success: three stop all.
     pub failures: u32,
-    /// True if logins have stopped until the credentials change or are reset.
+    /// Those of the credentials that were used last: two stop these.
+    pub failures_of_credentials: u32,
+    /// True if logins with the credentials that were used last have stopped, by the budgets that sources have unless set.
     pub latched: bool,
+    /// True if logins with any credentials have stopped: changed ones need a [`reset`](super::TokenStore::reset), too.
+    pub needs_reset: bool,
     /// When sessions were opened; those of a day count (§5).
     pub sessions: Vec<SystemTime>,
 }
 
-/// The format that this program writes, and the only one it reads.
-const VERSION: u64 = 1;
+/// The format that this program writes.
+const VERSION: u64 = 2;
+/// It held only the failures of the credentials that were used last.
+const VERSION_OF_ONE: u64 = 1;
 /// Two clocks that disagree by a quarter of an hour still find each other's steps among the last.
 const STEPS: usize = 64;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wire {
+struct Wire<F> {
     version: u64,
     revision: u64,
     account: Option<Fingerprint>,
     token: Option<WireToken>,
-    failures: Failures,
+    failures: F,
     unknown_ms: Vec<i64>,
     totp_steps: Vec<u64>,
     sessions_ms: Vec<i64>,
@@ -143,10 +143,11 @@ impl Record {
     pub fn decode(bytes: &[u8], place: &str) -> Result<Self, StoreError> {
         let garbled = |_| StoreError::Garbled { place: place.to_owned() };
         let Version { version } = serde_json::from_slice(bytes).map_err(garbled)?;
-        if version != VERSION {
-            return Err(StoreError::UnknownVersion { place: place.to_owned(), version });
-        }
-        let wire: Wire = serde_json::from_slice(bytes).map_err(garbled)?;
+        let wire: Wire<Failures> = match version {
+            VERSION => serde_json::from_slice(bytes).map_err(garbled)?,
+            VERSION_OF_ONE => serde_json::from_slice::<Wire<Tried>>(bytes).map_err(garbled)?.into(),
+            _ => return Err(StoreError::UnknownVersion { place: place.to_owned(), version }),
+        };
         let token = wire.token.map(|token| StoredToken {
             serial: token.serial,
             secret: token.access_token.into(),
@@ -169,8 +170,10 @@ impl Record {
     /// What is left of a record that cannot be read: no token, and one attempt, because nobody knows how many wrong
     /// ones there were.
     pub(crate) fn salvaged(budget: u32) -> Self {
-        let failures = Failures { spent: budget.saturating_sub(1), ..Failures::default() };
-        Self { failures, ..Self::default() }
+        let mut record = Self::default();
+        // The account's budget is one more.
+        record.failures.account = budget;
+        record
     }
 
     /// This record follows the one with revision `over`.
@@ -206,14 +209,33 @@ impl Record {
         let at = |ms: i64| {
             SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(ms).unwrap_or_default()))
         };
+        let (last, needs_reset) = (&self.failures.last, self.failures.account > BUDGET);
         let token = self.token.as_ref().filter(|token| !token.secret.expose_secret().is_empty());
         Summary {
             issued_at: token.and_then(|token| at(token.issued)),
             expires_at: token.and_then(|token| at(token.expires()?)),
             has_worked: token.is_some_and(|token| token.worked),
-            failures: self.failures.spent,
-            latched: self.failures.latched,
+            failures: self.failures.account,
+            failures_of_credentials: last.spent,
+            latched: needs_reset || last.latched || last.spent >= BUDGET,
+            needs_reset,
             sessions: self.sessions.iter().filter_map(|&ms| at(ms)).collect(),
+        }
+    }
+}
+
+impl From<Wire<Tried>> for Wire<Failures> {
+    fn from(wire: Wire<Tried>) -> Self {
+        Self {
+            version: wire.version,
+            revision: wire.revision,
+            account: wire.account,
+            token: wire.token,
+            failures: wire.failures.into(),
+            unknown_ms: wire.unknown_ms,
+            totp_steps: wire.totp_steps,
+            sessions_ms: wire.sessions_ms,
+            suspected_ms: wire.suspected_ms,
         }
     }
 }
@@ -231,8 +253,8 @@ impl fmt::Debug for Record {
         f.debug_struct("Record")
             .field("revision", &self.revision)
             .field("serial", &self.serial())
-            .field("spent", &self.failures.spent)
-            .field("latched", &self.failures.latched)
+            .field("failures", &self.failures.account)
+            .field("latched", &self.failures.last.latched)
             .finish_non_exhaustive()
     }
 }
@@ -261,11 +283,23 @@ mod tests {
 
     #[test]
     fn another_version_is_told_from_a_torn_record() {
-        let version = Record::decode(br#"{"version":2,"x":1}"#, "x").unwrap_err();
-        assert!(matches!(version, StoreError::UnknownVersion { version: 2, .. }));
+        let version = Record::decode(br#"{"version":3,"x":1}"#, "x").unwrap_err();
+        assert!(matches!(version, StoreError::UnknownVersion { version: 3, .. }));
         for torn in [&b""[..], b"{}", b"{\"version\":1}", b"null", b"\xff"] {
             assert!(matches!(Record::decode(torn, "x"), Err(StoreError::Garbled { .. })));
         }
+    }
+
+    /// What version 0.1 wrote.
+    #[test]
+    fn the_failures_of_an_older_record_count_for_the_account() {
+        let older = br#"{"version":1,"revision":7,"account":null,"token":{"serial":3,"access_token":"t","issued_ms":5,
+            "life_ms":60000,"worked":true},"failures":{"credentials":{"salt":"00","hash":"00"},"spent":2,
+            "latched":true},"unknown_ms":[],"totp_steps":[1],"sessions_ms":[],"suspected_ms":null}"#;
+        let record = Record::decode(older, "x").unwrap();
+        let summary = record.summary();
+        assert_eq!((summary.failures, summary.failures_of_credentials, summary.latched), (2, 2, true));
+        assert!(!summary.needs_reset && record.serial() == 3);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What sources share through a store, and what outlives them.
 
 use std::{
+    future::Future,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,8 +11,8 @@ use std::{
 
 use parking_lot::Mutex;
 use steadfast_auth::{
-    AuthErrorKind, Credentials, Identity, IndividualLogin, MemoryStore, Record, Renewal, StoreError,
-    StoreLease, Stored, TokenSource, TokenState, TokenStore, TotpSecret,
+    AuthErrorKind, Credentials, FileStore, Identity, IndividualLogin, MemoryStore, Record, Renewal,
+    StoreError, StoreLease, Stored, TokenSource, TokenState, TokenStore, TotpSecret,
 };
 use tokio::time::Instant;
 
@@ -109,6 +110,74 @@ fn a_process_that_dies_during_its_exchange_or_after_a_refusal_has_spent_budget()
             assert_eq!(left, 2.min(run + 1), "{answer:?}");
         }
     }
+}
+
+/// As [`process`], with that password.
+fn with_password(clock: &Clock, logins: &Script, store: impl TokenStore, password: &str) -> TokenSource {
+    let secret = TotpSecret::new(TOTP_SECRET).unwrap();
+    let credentials = Credentials::new("U1", password);
+    let login = IndividualLogin::totp(logins.clone(), &base(), api_key(), credentials, secret).unwrap();
+    TokenSource::builder(api_key(), login).clock(clock.wall()).store(store).build()
+}
+
+/// The count was kept for the credentials that were used last: two programs with different wrong passwords each began
+/// anew with every start of the other, and made 40 wrong logins.
+#[test]
+fn t21_two_wrong_passwords_and_twenty_restarts_each_make_three_logins() {
+    // Refused, and killed during the exchange.
+    for answer in [Answer::Status(401), Answer::Hang] {
+        let directory = tempfile::tempdir().unwrap();
+        let store = FileStore::open(directory.path().join("auth.json")).unwrap();
+        let mut left = 0;
+        for password in ["wrong", "also wrong"].repeat(20) {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+            runtime.unwrap().block_on(async {
+                let clock = Clock::new();
+                let logins = Script::new(&clock, [answer.clone()]);
+                let source = with_password(&clock, &logins, store.clone(), password);
+                let ended = tokio::spawn(async move { source.login().await });
+                let hangs = matches!(answer, Answer::Hang);
+                while !ended.is_finished() && !(hangs && logins.count() > 0) {
+                    tokio::time::sleep(secs(1)).await;
+                }
+                left += logins.count();
+            });
+        }
+        assert_eq!(left, 3, "{answer:?}");
+        let summary = block_on(store.summary()).unwrap().unwrap();
+        assert_eq!((summary.failures, summary.latched, summary.needs_reset), (3, true, true), "{answer:?}");
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// The account's budget is whole after a success, and what is wrong stays wrong.
+#[tokio::test(start_paused = true)]
+async fn t21_a_success_of_one_gives_the_other_nothing_back() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Status(401)]);
+    let wrong = async || with_password(&clock, &logins, store.clone(), "wrong").login().await.unwrap_err();
+    assert_eq!(wrong().await.kind(), AuthErrorKind::Latched);
+    assert_eq!(logins.count(), 2);
+
+    logins.answer_with([Answer::ShortToken("one", 60)]);
+    with_password(&clock, &logins, store.clone(), "right").login().await.unwrap();
+    let summary = store.summary().await.unwrap().unwrap();
+    assert_eq!((summary.failures, summary.latched), (0, false), "nothing is wrong with the right ones");
+    tokio::time::sleep(secs(120)).await;
+    logins.answer_with([Answer::Status(401)]);
+    assert_eq!(wrong().await.kind(), AuthErrorKind::Latched);
+    assert_eq!(logins.count(), 3, "its two are spent");
+
+    // Another wrong one has the account's whole budget before it, but its own is two.
+    with_password(&clock, &logins, store.clone(), "other").login().await.unwrap_err();
+    assert_eq!(logins.count(), 5);
+    store.reset().await.unwrap();
+    assert_eq!(wrong().await.kind(), AuthErrorKind::Latched);
+    assert_eq!(logins.count(), 7, "a person has said that it is right");
 }
 
 #[tokio::test(start_paused = true)]

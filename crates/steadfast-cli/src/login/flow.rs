@@ -98,7 +98,7 @@ async fn one_time_code(again: Option<FileStore>) -> Result<OneTimeCode, BoxError
         let refused = store.summary().await?.is_some_and(|summary| summary.failures > 0);
         print_note(if refused {
             "steadfast: the login was refused (401): the code, the password or the client id is wrong, or this \
-             machine's address is not registered; one more refusal stops all logins, and Ctrl-C is safe"
+             machine's address is not registered; one more refusal stops these logins, and Ctrl-C is safe"
         } else {
             "steadfast: the service did not look at that code; a fresh one is needed"
         });

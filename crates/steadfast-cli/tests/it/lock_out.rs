@@ -61,6 +61,31 @@ async fn twenty_logins_with_a_wrong_password_are_two_at_the_service() {
     assert_eq!(user.logins().await, (1, 2));
 }
 
+/// The count was kept for the credentials that were used last: each of the two programs found the other's, and began anew.
+#[tokio::test]
+async fn t21_two_programs_with_two_wrong_passwords_make_three_attempts() {
+    let user = User::new().await;
+    let wrong = async |password: &str| {
+        let mut command = user.command(&["login", "--flow", "otp"]);
+        command.env("STEADFAST_PASSWORD", password).env("STEADFAST_OTP_COMMAND", "echo 123456");
+        command.output().await.unwrap()
+    };
+    for _ in 0..20 {
+        let (one, other) = tokio::join!(wrong("wrong"), wrong("also-wrong"));
+        assert_eq!((code(&one), code(&other)), (4, 4), "{}{}", stderr(&one), stderr(&other));
+    }
+    assert_eq!(user.logins().await, (0, 3), "the account's three");
+
+    // Right credentials could be the fourth wrong ones: a person has to say that they are right.
+    let right = user.totp(&["login"]).output().await.unwrap();
+    assert_eq!(code(&right), 4);
+    assert!(stderr(&right).contains("then `steadfast auth reset`"), "{}", stderr(&right));
+    assert_eq!(user.logins().await, (0, 3));
+    assert_eq!(code(&user.command(&["auth", "reset"]).output().await.unwrap()), 0);
+    assert_eq!(code(&user.totp(&["login"]).output().await.unwrap()), 0);
+    assert_eq!(user.logins().await, (1, 3));
+}
+
 #[tokio::test]
 async fn a_reset_allows_the_same_credentials_again() {
     let user = User::new().await;

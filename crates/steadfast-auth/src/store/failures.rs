@@ -1,0 +1,164 @@
+use std::mem;
+
+use serde::{Deserialize, Serialize};
+use steadfast_spec::Planted;
+
+use super::identity::{Fingerprint, Identity};
+
+/// The failure budgets as far as they are spent: the account's, and that of each set of credentials.
+///
+/// A service locks the account and not a password, so what one program's credentials have spent is missing to all
+/// others. A login is counted before it leaves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Failures {
+    /// Logins of all credentials since the last success that were refused, or of whose end nobody knows.
+    pub(crate) account: u32,
+    /// The credentials that were used last.
+    pub(crate) last: Tried,
+    /// Others that have failed, the latest last. A success of the last ones says nothing of them.
+    others: Vec<Tried>,
+}
+
+/// How one set of credentials has fared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tried {
+    /// `None` stands for whoever comes next.
+    credentials: Option<Fingerprint>,
+    /// Its failed logins since its last success.
+    pub(crate) spent: u32,
+    pub(crate) latched: bool,
+}
+
+/// What is spent, as somebody with one set of credentials sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) own: u32,
+    pub(crate) account: u32,
+    /// These credentials have stopped, whatever is left of the budgets.
+    pub(crate) latched: bool,
+}
+
+/// The account's budget admits three sets of credentials between two successes; more have been kept for years.
+const MOST_OTHERS: usize = 16;
+
+impl Failures {
+    pub(crate) fn of(&self, identity: &Identity) -> Spent {
+        let account = self.account;
+        if self.last.is_of(identity) {
+            return Spent { own: self.last.spent, account, latched: self.last.latched };
+        }
+        if Planted::LastCredentialsCounted.is_on() {
+            return Spent::default();
+        }
+        match self.others.iter().find(|tried| tried.is_of(identity)) {
+            Some(tried) => Spent { own: tried.spent, account, latched: tried.latched },
+            None => Spent { own: 0, account, latched: false },
+        }
+    }
+
+    /// Makes the credentials of `identity` the last ones; what is counted for others stays.
+    pub(crate) fn turn_to(&mut self, identity: &Identity) {
+        if self.last.is_of(identity) {
+            self.last.credentials.get_or_insert_with(|| identity.credentials());
+            return;
+        }
+        if Planted::LastCredentialsCounted.is_on() {
+            *self = Self::default();
+        }
+        let known = self.others.iter().position(|tried| tried.is_of(identity));
+        let own = known.map(|place| self.others.remove(place)).unwrap_or_default();
+        let credentials = own.credentials.or_else(|| Some(identity.credentials()));
+        let before = mem::replace(&mut self.last, Tried { credentials, ..own });
+        if before.spent > 0 || before.latched {
+            self.others.push(before);
+            let surplus = self.others.len().saturating_sub(MOST_OTHERS);
+            self.others.drain(..surplus);
+        }
+    }
+
+    /// The last credentials are right. What others have spent of their own budgets they do not get back.
+    pub(crate) fn succeeded(&mut self) {
+        self.account = 0;
+        (self.last.spent, self.last.latched) = (0, false);
+        self.others.retain_mut(|tried| {
+            tried.latched = false;
+            tried.spent > 0
+        });
+    }
+
+    /// A person has reset them while an attempt was under way, which has come to `spent`.
+    pub(crate) fn begin_anew(&mut self, spent: Spent) {
+        self.account = spent.account;
+        (self.last.spent, self.last.latched) = (spent.own, false);
+        self.others.clear();
+    }
+}
+
+impl Tried {
+    fn is_of(&self, identity: &Identity) -> bool {
+        self.credentials.as_ref().is_none_or(|credentials| identity.has(credentials))
+    }
+}
+
+/// A record of version 1 held only what the last credentials had spent.
+impl From<Tried> for Failures {
+    fn from(last: Tried) -> Self {
+        Self { account: last.spent, last, others: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApiKey;
+
+    fn who(password: &str) -> Identity {
+        Identity::new("http://a", &ApiKey::new("k").unwrap(), "u").with(password)
+    }
+
+    fn fail(failures: &mut Failures, password: &str) {
+        failures.turn_to(&who(password));
+        failures.account += 1;
+        failures.last.spent += 1;
+    }
+
+    fn spent(failures: &Failures, password: &str) -> (u32, u32) {
+        let spent = failures.of(&who(password));
+        (spent.own, spent.account)
+    }
+
+    #[test]
+    fn each_set_of_credentials_has_its_count_and_the_account_has_all() {
+        let mut failures = Failures::default();
+        for password in ["a", "b", "a", "b"] {
+            fail(&mut failures, password);
+        }
+        assert_eq!(["a", "b", "c"].map(|password| spent(&failures, password)), [(2, 4), (2, 4), (0, 4)]);
+    }
+
+    #[test]
+    fn a_success_gives_back_the_accounts_budget_and_its_own() {
+        let mut failures = Failures::default();
+        fail(&mut failures, "a");
+        fail(&mut failures, "b");
+        failures.last.latched = true;
+        failures.turn_to(&who("a"));
+        failures.succeeded();
+        assert_eq!((spent(&failures, "a"), spent(&failures, "b")), ((0, 0), (1, 0)));
+        assert!(!failures.of(&who("b")).latched, "its count alone holds it back");
+    }
+
+    #[test]
+    fn what_is_kept_of_other_credentials_has_a_bound() {
+        let mut failures = Failures::default();
+        for password in 0..100 {
+            fail(&mut failures, &password.to_string());
+            failures.succeeded();
+            failures.last.spent = 1;
+        }
+        assert_eq!(failures.others.len(), MOST_OTHERS);
+        assert_eq!((spent(&failures, "98").0, spent(&failures, "0").0), (1, 0), "the latest are kept");
+    }
+}
