@@ -3,6 +3,7 @@ use std::{error::Error, fmt};
 use bytes::Bytes;
 use http::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
+use steadfast_spec::Planted;
 
 /// The app's API key (§5).
 ///
@@ -40,7 +41,8 @@ impl ApiKey {
     /// `Bearer <api_key>:<access_token>`, for every protected endpoint (§5).
     pub(crate) fn header_with(&self, token: &SecretString) -> Result<HeaderValue, InvalidSecret> {
         let token = token.expose_secret();
-        if !stands_in_a_header(token) {
+        let parts_the_header = token.contains(':') && !Planted::ColonTokenTaken.is_on();
+        if parts_the_header || !stands_in_a_header(token) {
             return Err(InvalidSecret::Token);
         }
         bearer(&[self.key.expose_secret(), ":", token]).ok_or(InvalidSecret::Token)
@@ -85,7 +87,7 @@ impl fmt::Debug for Credentials {
 pub enum InvalidSecret {
     /// The API key is empty, or cannot stand in a header.
     ApiKey,
-    /// The token is empty, or cannot stand in a header.
+    /// The token is empty, holds a colon, which separates it from the key, or cannot stand in a header.
     Token,
     /// The TOTP secret is not base32, or empty.
     TotpSecret,
@@ -97,7 +99,7 @@ impl fmt::Display for InvalidSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ApiKey => "api_key is empty, or holds a colon or a byte that cannot stand in a header",
-            Self::Token => "access_token is empty or holds a byte that cannot stand in a header",
+            Self::Token => "access_token is empty, or holds a colon or a byte that cannot stand in a header",
             Self::TotpSecret => "totp secret is empty or not base32",
             Self::Empty => "it is empty",
         })
@@ -159,8 +161,8 @@ mod tests {
     #[test]
     fn the_header_has_two_parts_separated_by_a_colon() {
         let key = ApiKey::new("K3y").unwrap();
-        let header = key.header_with(&"t0k:en".into()).unwrap();
-        assert_eq!(header.as_bytes(), b"Bearer K3y:t0k:en");
+        let header = key.header_with(&"t0k.en".into()).unwrap();
+        assert_eq!(header.as_bytes(), b"Bearer K3y:t0k.en");
         assert!(header.is_sensitive());
         assert_eq!(key.header().as_bytes(), b"Bearer K3y");
         assert!(key.header().is_sensitive());
@@ -174,7 +176,7 @@ mod tests {
             assert!(!error.to_string().contains("q9"));
         }
         let key = ApiKey::new("k").unwrap();
-        for token in ["", "a b", "a\n", "é"] {
+        for token in ["", "a b", "a\n", "é", "a:b", ":"] {
             assert_eq!(key.header_with(&token.into()), Err(InvalidSecret::Token), "{token:?}");
         }
     }

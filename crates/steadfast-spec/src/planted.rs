@@ -252,6 +252,8 @@ planted! {
     LinksFollowed = "links-followed",
     /// Wrong logins are counted for the credentials that were used last, and forgotten when others come.
     LastCredentialsCounted = "last-credentials-counted",
+    /// A token with a colon in it is taken, and every request with it refused.
+    ColonTokenTaken = "colon-token-taken",
 }
 
 impl Planted {

@@ -77,9 +77,11 @@ fn life(raw: &RawValue) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.floor().min(LIFE.as_secs_f64())).ok()
 }
 
-/// A token must be able to stand in a header without being changed.
+/// A token must be able to stand in a header without being changed, and the header has two parts separated by a colon (§5):
+/// with another one in it, every request would be refused as malformed.
 fn is_header_safe(token: &str) -> bool {
-    !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic())
+    let parts_the_header = token.contains(':') && !crate::Planted::ColonTokenTaken.is_on();
+    !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()) && !parts_the_header
 }
 
 /// An answer of a token endpoint that holds no usable token.
@@ -154,6 +156,7 @@ mod tests {
             r#"{"access_token":""}"#,
             r#"{"access_token":"a b"}"#,
             r#"{"access_token":"a\nb"}"#,
+            r#"{"access_token":"a:b"}"#,
             r#"{"s":"ok","d":"x"}"#,
             r#"{"s":"error","msg":"x","d":{"access_token":"abc"}}"#,
             r#"{"s":"no-data","access_token":"abc"}"#,

@@ -205,4 +205,5 @@ pub(super) const TABLE: &[Bug] = &[
     bug("owner-unchecked", &[auth(&["x03_"])]),
     bug("links-followed", &[auth(&["x03_"])]),
     bug("last-credentials-counted", &[auth(&["t21_"])]),
+    bug("colon-token-taken", &[auth(&["t22_"])]),
 ];

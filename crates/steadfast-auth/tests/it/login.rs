@@ -3,8 +3,8 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use steadfast_auth::{
-    ApiKey, AuthErrorKind, CodeExchange, Credentials, Gate, GatePermit, IndividualLogin, Login, LoginFields,
-    OneTimeCode, TokenSource, TokenState, TotpSecret,
+    ApiKey, AuthErrorKind, CodeExchange, Credentials, Gate, GatePermit, IndividualLogin, InvalidSecret,
+    Login, LoginFields, OneTimeCode, TokenSource, TokenState, TotpSecret,
 };
 use steadfast_spec::{BaseUrl, BoxError, Form, Lane, Zone};
 use tokio::time::Instant;
@@ -114,6 +114,24 @@ async fn an_attempt_that_never_left_is_repeated_after_1_2_4_8_seconds_with_its_s
     assert_eq!(pauses(&bench.logins), [1, 2, 4, 8]);
     let codes: Vec<_> = bench.logins.seen().into_iter().map(|seen| seen.body).collect();
     assert!(codes.iter().all(|code| *code == codes[0]), "the code has not been submitted yet");
+}
+
+/// A token with a colon was taken: the header had three parts, every request was answered 401, and no login followed.
+#[tokio::test(start_paused = true)]
+async fn t22_a_token_with_a_colon_is_no_token_and_the_login_is_repeated() {
+    let bench = Bench::new([Answer::Token("K3y:one"), Answer::Token("two")]);
+    bench.api.accept(["two"]);
+    assert_eq!(bench.get().await.unwrap().status(), 200);
+    assert_eq!((bench.logins.count(), bench.api.tokens()), (2, vec!["two".to_owned()]));
+
+    let bench = Bench::new([Answer::Token("one:")]);
+    assert_eq!(bench.source.login().await.unwrap_err().kind(), AuthErrorKind::Unavailable);
+    assert_eq!(bench.logins.count(), 3, "three in an hour, like every answer without a token");
+    assert!(pauses(&bench.logins).iter().all(|&s| s >= 30));
+
+    let given = TokenSource::fixed(api_key(), "K3y:one").unwrap_err();
+    assert_eq!(given, InvalidSecret::Token);
+    assert!(!given.to_string().contains("one"), "{given}");
 }
 
 #[tokio::test(start_paused = true)]
