@@ -89,6 +89,9 @@ pub(crate) enum Admission {
     GoAndRenew,
     /// Wait for the login that is under way; if `start`, the caller starts it.
     Wait { start: bool },
+    /// Wait until then, or for a token that comes earlier, and ask again: the login was interrupted, by no fault of the
+    /// service's or the credentials'.
+    Rest { at: Duration, refusal: Refusal },
     /// No token, and no login either.
     Refuse(Refusal),
 }
@@ -267,6 +270,17 @@ impl Life {
         }
     }
 
+    /// The login's runtime went away. A token that the service has refused stays withdrawn while the next login is waited
+    /// for.
+    pub(crate) fn interrupted(&mut self, now: Now) {
+        self.policy.interrupted(now.elapsed);
+        if self.resumes_at(now).is_none() {
+            return self.failed();
+        }
+        self.flying = false;
+        self.looking = false;
+    }
+
     /// An attempt may have opened a session.
     pub(crate) fn note_session(&mut self, wall: i64) {
         self.sessions.retain(|&at| wall - at < DAY_MS);
@@ -355,8 +369,17 @@ impl Life {
                 self.looking = true;
                 self.fly()
             }
-            Err(refusal) => Admission::Refuse(refusal),
+            Err(refusal) => match self.resumes_at(now) {
+                Some(at) => Admission::Rest { at, refusal },
+                None => Admission::Refuse(refusal),
+            },
         }
+    }
+
+    /// When the next login starts by itself after one that was interrupted.
+    pub(crate) fn resumes_at(&self, now: Now) -> Option<Duration> {
+        let unattended = self.mode == Some(LoginMode::Unattended) && !Planted::InterruptionIsFailure.is_on();
+        self.policy.resumes_at(now.elapsed).filter(|_| unattended)
     }
 
     fn fly(&mut self) -> Admission {

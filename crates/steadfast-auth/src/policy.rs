@@ -38,6 +38,8 @@ pub(crate) struct LoginPolicy {
     not_before: Duration,
     // After a success; binds only logins that start by themselves.
     rest_until: Duration,
+    // The last login ended with its runtime: until then the next one is waited for.
+    interrupted_until: Option<Duration>,
 }
 
 /// What follows an attempt that failed.
@@ -68,6 +70,7 @@ impl LoginPolicy {
             unknown: VecDeque::new(),
             not_before: Duration::ZERO,
             rest_until: Duration::ZERO,
+            interrupted_until: None,
         }
     }
 
@@ -126,6 +129,7 @@ impl LoginPolicy {
         self.refusals = 0;
         self.account = 0;
         self.pauses = 0;
+        self.interrupted_until = None;
         self.not_before = Duration::ZERO;
         self.rest_until = now + BETWEEN_LOGINS;
     }
@@ -138,6 +142,7 @@ impl LoginPolicy {
     /// An attempt failed.
     pub(crate) fn failed(&mut self, failure: &LoginFailure, mode: LoginMode, now: Duration) -> Next {
         let give_up = |kind, ready| Next::GiveUp(Refusal { kind, ready });
+        self.interrupted_until = None;
         match failure {
             // ## Attempting => (Attempting | Latched)
             //
@@ -155,7 +160,7 @@ impl LoginPolicy {
             }
             // ## Attempting => NeedsHuman
             //
-            // A single-use code was refused, which says nothing of the password: a person fetches a new one.
+            // An authorization code was refused, which says nothing of the password: a person fetches a new one.
             LoginFailure::CodeRefused => give_up(AuthErrorKind::Rejected, None),
             LoginFailure::NoCode(_) => give_up(AuthErrorKind::Unavailable, None),
             // ## Attempting => Latched
@@ -194,9 +199,22 @@ impl LoginPolicy {
     }
 
     /// The attempt's task ended without an answer.
-    pub(crate) fn interrupted(&mut self, now: Duration) {
+    pub(crate) fn unanswered(&mut self, now: Duration) {
         // Nobody is left to try again, so this one gives up in any case.
         self.in_doubt(LoginMode::Attended, now);
+    }
+
+    /// As [`unanswered`](LoginPolicy::unanswered), because the task's runtime has gone: the next one may fare better.
+    pub(crate) fn interrupted(&mut self, now: Duration) {
+        self.unanswered(now);
+        let next = now + AFTER_UNKNOWN;
+        // An hour is nothing to wait for.
+        self.interrupted_until = (!self.is_latched() && self.not_before == next).then_some(next);
+    }
+
+    /// When the next login may follow one that was interrupted, and failed for no other reason.
+    pub(crate) fn resumes_at(&self, now: Duration) -> Option<Duration> {
+        self.interrupted_until.filter(|&at| now < at && !self.is_latched())
     }
 
     fn pause(&mut self, at_least: Duration, now: Duration) -> Next {

@@ -45,6 +45,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
 ///
 /// A login runs in a task of its own. Whoever waits for it may be dropped at any point: the login goes on, its
 /// one-time code is not wasted, and its token is there for the next request.
+///
+/// The task runs in the runtime of whoever needed the token first, and ends with it. Requests in other runtimes then wait
+/// for the next login, half a minute later, if their deadline leaves time for it; the interrupted one may have left.
 #[derive(Clone)]
 pub struct TokenSource {
     shared: Arc<Shared>,
@@ -182,6 +185,7 @@ impl TokenSource {
         match ended {
             Ok(()) => self.admit(),
             Err(_) if self.shared.is_usable() => Admitted::Go,
+            Err(_) if self.shared.resumes() => self.admit(),
             Err(error) => Admitted::Refused(error),
         }
     }
@@ -195,6 +199,11 @@ impl TokenSource {
     /// True if the token was given, and nobody renews it.
     pub(crate) fn is_given(&self) -> bool {
         self.shared.is_given()
+    }
+
+    /// True while the next login is waited for, because the last one was interrupted.
+    pub(crate) fn resumes(&self) -> bool {
+        self.shared.resumes()
     }
 
     /// True if there is a newer token than `sent`.
@@ -218,6 +227,7 @@ impl TokenSource {
             (AfterRefusal::Resend, _) => Refused::Resend,
             (AfterRefusal::ResendAt(at), _) => Refused::ResendAt(self.shared.instant(at)),
             (AfterRefusal::Join { .. }, Some(ended)) => Refused::Join(ended),
+            (AfterRefusal::Ask, _) => Refused::Ask,
             (AfterRefusal::Join { .. } | AfterRefusal::Surface, _) => Refused::Surface(error),
         }
     }
@@ -246,6 +256,12 @@ impl TimeSample {
 pub(crate) enum Admitted {
     Go,
     Wait(oneshot::Receiver<Ended>),
+    /// No login may start before `until`, but one that somebody asks for may end before.
+    Rest {
+        until: Instant,
+        ended: oneshot::Receiver<Ended>,
+        error: AuthError,
+    },
     Refused(AuthError),
 }
 
@@ -255,6 +271,7 @@ pub(crate) enum Refused {
     Resend,
     ResendAt(Instant),
     Join(oneshot::Receiver<Ended>),
+    Ask,
     Surface(Option<AuthError>),
 }
 

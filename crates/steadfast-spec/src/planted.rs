@@ -254,6 +254,8 @@ planted! {
     LastCredentialsCounted = "last-credentials-counted",
     /// A token with a colon in it is taken, and every request with it refused.
     ColonTokenTaken = "colon-token-taken",
+    /// A login that ends with its runtime fails the requests of all others, and those of the next half minute.
+    InterruptionIsFailure = "interruption-is-failure",
 }
 
 impl Planted {

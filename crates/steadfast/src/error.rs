@@ -1,7 +1,7 @@
 use std::{error::Error as StdError, fmt};
 
 use http::StatusCode;
-use steadfast_auth::AuthError;
+use steadfast_auth::{AuthError, AuthErrorKind};
 use steadfast_dedup::{OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
@@ -48,8 +48,8 @@ pub enum ErrorKind {
     RateLimited,
     /// The service could not be reached: nothing was sent.
     Unreachable,
-    /// The service failed (5xx), or its answer was lost, broke off or came too late. A request that only reads may be
-    /// repeated.
+    /// The service failed (5xx), or its answer was lost, broke off or came too late; or no login could be made for now, and
+    /// nothing was sent. A request that only reads, or that was not sent, may be repeated.
     Unavailable,
     /// Nobody knows whether the order was placed, or cancelled. It must not be placed again before it has been looked
     /// for.
@@ -141,8 +141,12 @@ impl Error {
         let refused = Failure::find(&*source).is_some_and(Failure::is_refusal);
         let kind = if let Some(unresolved) = &unresolved {
             kind_in_doubt(unresolved)
-        } else if find_cause::<AuthError>(&*source).is_some() {
-            ErrorKind::Unauthorized
+        } else if let Some(error) = find_cause::<AuthError>(&*source) {
+            match error.kind() {
+                // The service has refused nothing: the next login may bring a token.
+                AuthErrorKind::Unavailable => ErrorKind::Unavailable,
+                _ => ErrorKind::Unauthorized,
+            }
         } else if find_cause::<crate::route::InvalidRequest>(&*source).is_some() {
             ErrorKind::InvalidRequest
         } else if let Some(refusal) = find_cause::<OrderRefused>(&*source) {
@@ -240,7 +244,9 @@ impl Error {
             ErrorKind::RateLimited | ErrorKind::Refused | ErrorKind::Unreachable => {
                 !self.was_in_doubt() || self.0.safe
             }
-            ErrorKind::Unavailable => self.0.safe,
+            ErrorKind::Unavailable => {
+                self.0.safe || (self.0.outcome == Outcome::NotSent && !self.was_in_doubt())
+            }
             _ => false,
         }
     }

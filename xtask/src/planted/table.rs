@@ -206,4 +206,5 @@ pub(super) const TABLE: &[Bug] = &[
     bug("links-followed", &[auth(&["x03_"])]),
     bug("last-credentials-counted", &[auth(&["t21_"])]),
     bug("colon-token-taken", &[auth(&["t22_"])]),
+    bug("interruption-is-failure", &[auth(&["t25_"])]),
 ];

@@ -19,6 +19,8 @@ pub(crate) enum AfterRefusal {
     Join { start: bool },
     /// Send again with the same token, once, at that time.
     ResendAt(Duration),
+    /// Ask for a token again: the login that it was withdrawn for was interrupted, and the next one comes soon.
+    Ask,
     /// The answer goes to the caller.
     Surface,
 }
@@ -41,6 +43,9 @@ impl Life {
         let held = *held;
         if self.flying {
             return if resent { AfterRefusal::Surface } else { self.join(false) };
+        }
+        if held.doubted && self.resumes_at(now).is_some() {
+            return AfterRefusal::Ask;
         }
         // ## (Valid | Advisory | Mandatory) => Expired
         //

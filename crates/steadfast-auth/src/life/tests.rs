@@ -252,6 +252,7 @@ enum Event {
     Accepted { back: u64 },
     Granted { life_s: u64, same: bool },
     Failed(u8),
+    Interrupted,
     Tick,
     Ask,
     Reset,
@@ -266,6 +267,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         2 => (0_u64..3).prop_map(|back| Event::Accepted { back }),
         3 => (1_u64..90_000, any::<bool>()).prop_map(|(life_s, same)| Event::Granted { life_s, same }),
         2 => (0_u8..4).prop_map(Event::Failed),
+        1 => Just(Event::Interrupted),
         1 => Just(Event::Tick),
         1 => Just(Event::Ask),
         1 => Just(Event::Reset),
@@ -299,6 +301,7 @@ proptest! {
                         started = true;
                     }
                     Admission::Go => prop_assert!(life.withdrawn().is_none(), "sent with a withdrawn token"),
+                    Admission::Rest { at, .. } => prop_assert!(!usable && now.elapsed < at),
                     Admission::Refuse(refusal) => {
                         prop_assert!(!usable || refusal.kind == AuthErrorKind::Rejected);
                     }
@@ -340,7 +343,13 @@ proptest! {
                     prop_assert!(life.is_usable(now) || !usable, "a failed login displaced a token");
                     prop_assert_eq!(life.withdrawn(), None);
                 }
-                Event::Granted { .. } | Event::Failed(_) => {}
+                Event::Interrupted if flying => {
+                    life.interrupted(now);
+                    flying = false;
+                    prop_assert!(life.is_usable(now) || !usable, "an interrupted login displaced a token");
+                    prop_assert!(life.withdrawn().is_none() || life.resumes_at(now).is_some());
+                }
+                Event::Granted { .. } | Event::Failed(_) | Event::Interrupted => {}
                 Event::Tick => started = life.tick(now, true) == Tick::Renew,
                 Event::Ask => started = life.ask(now) == Ok(true),
                 Event::Reset => {

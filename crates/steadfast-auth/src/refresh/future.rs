@@ -44,6 +44,8 @@ pin_project! {
         Admitting,
         // A login is under way; the request has not been sent, or it has been refused.
         Waiting { ended: oneshot::Receiver<Ended>, #[pin] limit: Option<Sleep> },
+        // The login was interrupted; the next one may start then, or somebody asks for one earlier.
+        Resting { ended: oneshot::Receiver<Ended>, #[pin] until: Sleep },
         // The token may not be known everywhere yet.
         Pausing { #[pin] pause: Sleep },
         Readying,
@@ -108,11 +110,9 @@ where
         let call = this.call;
         loop {
             let next = match this.state.as_mut().project() {
-                // ## Admitting => (Readying | Waiting | refused)
-                StateProj::Admitting => match call.source.admit() {
-                    Admitted::Go => State::Readying,
-                    Admitted::Wait(ended) => call.wait_for(ended),
-                    Admitted::Refused(error) => return Poll::Ready(Err(refusal(error))),
+                StateProj::Admitting => match call.admitted(call.source.admit()) {
+                    Ok(next) => next,
+                    Err(output) => return Poll::Ready(output),
                 },
                 StateProj::Waiting { ended, limit } => {
                     // The login's end comes first: a token that is there in time is used.
@@ -128,6 +128,17 @@ where
                         }
                     }
                 }
+                // ## Resting => (Admitting | Readying | Waiting | answered)
+                StateProj::Resting { ended, until } => match Pin::new(ended).poll(cx) {
+                    Poll::Ready(ended) => match call.after_wait(ended) {
+                        Ok(next) => next,
+                        Err(output) => return Poll::Ready(output),
+                    },
+                    Poll::Pending => {
+                        ready!(until.poll(cx));
+                        State::Admitting
+                    }
+                },
                 // ## Pausing => Readying
                 StateProj::Pausing { pause } => {
                     ready!(pause.poll(cx));
@@ -177,7 +188,25 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         State::Waiting { ended, limit: self.limit.map(sleep_until) }
     }
 
-    /// ## Waiting => (Admitting | Readying | Waiting | answered)
+    /// ## Admitting => (Readying | Waiting | Resting | refused)
+    fn admitted<F>(&mut self, admitted: Admitted) -> Result<State<F>, Output<ResBody>> {
+        match (admitted, self.refused.as_deref()) {
+            (Admitted::Go, None) => Ok(State::Readying),
+            // A 401 is repeated only with a token that is newer than the one it refused.
+            (Admitted::Go, Some((_, sent))) if self.source.is_newer_than(*sent) => Ok(self.send_again()),
+            (Admitted::Go, Some(_)) => Err(self.surface(None)),
+            (Admitted::Wait(ended), _) => Ok(self.wait_for(ended)),
+            (Admitted::Rest { until, ended, .. }, _) if self.limit.is_none_or(|limit| until < limit) => {
+                Ok(State::Resting { ended, until: sleep_until(until) })
+            }
+            (Admitted::Rest { error, .. } | Admitted::Refused(error), None) => Err(Err(refusal(error))),
+            (Admitted::Rest { error, .. } | Admitted::Refused(error), Some(_)) => {
+                Err(self.surface(Some(error)))
+            }
+        }
+    }
+
+    /// ## (Waiting | Resting) => (Admitting | Readying | Waiting | Resting | answered)
     fn after_wait<F>(
         &mut self,
         ended: Result<Ended, oneshot::error::RecvError>,
@@ -188,13 +217,13 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
             if self.source.is_newer_than(*sent) || Planted::SameTokenAgain.is_on() {
                 return Ok(self.send_again());
             }
+            if ended.is_err() && self.source.resumes() {
+                return Ok(State::Admitting);
+            }
             return Err(self.surface(ended.err()));
         }
-        match self.source.after_wait(ended) {
-            Admitted::Go => Ok(State::Readying),
-            Admitted::Wait(ended) => Ok(self.wait_for(ended)),
-            Admitted::Refused(error) => Err(Err(refusal(error))),
-        }
+        let admitted = self.source.after_wait(ended);
+        self.admitted(admitted)
     }
 
     /// ## Calling => answered
@@ -229,6 +258,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         match decision {
             Refused::Resend => Ok(self.send_again()),
             Refused::Join(ended) => Ok(self.wait_for(ended)),
+            Refused::Ask => Ok(State::Admitting),
             Refused::ResendAt(at) if self.limit.is_none_or(|limit| at < limit) => {
                 Ok(State::Pausing { pause: sleep_until(at) })
             }

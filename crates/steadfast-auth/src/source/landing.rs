@@ -1,4 +1,4 @@
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, thread};
 
 use super::single_flight::{Ended, SingleFlight};
 use crate::{AuthError, AuthErrorKind, life::Now};
@@ -29,18 +29,22 @@ impl<N: Fn() -> Now> Landing<N> {
 
 impl<N: Fn() -> Now> Drop for Landing<N> {
     fn drop(&mut self) {
-        let ended = self.ended.take().unwrap_or_else(|| {
-            let now = (self.now)();
-            self.flight.lock().life.policy.interrupted(now.elapsed);
-            Err(interrupted())
-        });
-        // A success has been told already, with its token.
-        if let Err(error) = ended {
-            self.flight.land(error);
+        match self.ended.take() {
+            // A success has been told already, with its token.
+            Some(Ok(())) => {}
+            Some(Err(error)) => self.flight.land(error),
+            // A login that panics would do so again.
+            None if thread::panicking() => {
+                self.flight.lock().life.policy.unanswered((self.now)().elapsed);
+                self.flight.land(interrupted());
+            }
+            None => self.flight.interrupt(interrupted(), (self.now)()),
         }
     }
 }
 
+pub(super) const INTERRUPTED: &str = "login interrupted";
+
 pub(super) fn interrupted() -> AuthError {
-    AuthError::new(AuthErrorKind::Unavailable).with_source("login interrupted")
+    AuthError::new(AuthErrorKind::Unavailable).with_source(INTERRUPTED)
 }

@@ -14,6 +14,7 @@ use tokio::{sync::oneshot, time::Instant};
 use super::{
     Admitted, Ended,
     builder::{MayRenew, OnHumanNeeded, TokenSourceBuilder},
+    landing::INTERRUPTED,
     single_flight::{Fetched, Holding, SingleFlight, State, Step},
 };
 use crate::{
@@ -87,6 +88,11 @@ impl Shared {
         let (launch, admitted) = match self.flight.admit(self.now(), may_renew) {
             Step::Go { launch } => (launch, Admitted::Go),
             Step::Wait { ended, launch } => (launch, ended.map_or_else(Admitted::Refused, Admitted::Wait)),
+            Step::Rest { ended: Ok(ended), at, refusal } => {
+                let error = self.error(refusal).with_source(INTERRUPTED);
+                (false, Admitted::Rest { until: self.instant(at), ended, error })
+            }
+            Step::Rest { ended: Err(overloaded), .. } => (false, Admitted::Refused(overloaded)),
             Step::Refuse(refusal) => (false, Admitted::Refused(self.why_not(refusal))),
         };
         if launch {
@@ -98,6 +104,12 @@ impl Shared {
     pub(super) fn is_usable(&self) -> bool {
         let now = self.now();
         self.flight.lock().life.is_usable(now)
+    }
+
+    /// True while the next login is waited for, because the last one was interrupted.
+    pub(super) fn resumes(&self) -> bool {
+        let now = self.now();
+        self.flight.lock().life.resumes_at(now).is_some()
     }
 
     /// Starts a login because somebody asks for it.
@@ -239,6 +251,10 @@ impl Shared {
         let error = self.error(refusal);
         match &state.last {
             Some(last) if last.kind() == refusal.kind => last.clone(),
+            // Held back by a denial, it is still the denial.
+            Some(last) if last.kind() == AuthErrorKind::Rejected && last.ready_at() == error.ready_at() => {
+                last.clone()
+            }
             _ if refusal.kind == AuthErrorKind::Rejected => error.with_causes(self.evidence(state).rank()),
             _ => error,
         }

@@ -52,8 +52,19 @@ pub(super) struct State {
 
 /// What a request has to do before it is sent.
 pub(super) enum Step {
-    Go { launch: bool },
-    Wait { ended: Result<Receiver<Ended>, AuthError>, launch: bool },
+    Go {
+        launch: bool,
+    },
+    Wait {
+        ended: Result<Receiver<Ended>, AuthError>,
+        launch: bool,
+    },
+    /// Ask again then, or when a login has ended meanwhile.
+    Rest {
+        ended: Result<Receiver<Ended>, AuthError>,
+        at: Duration,
+        refusal: Refusal,
+    },
     Refuse(Refusal),
 }
 
@@ -126,6 +137,9 @@ impl SingleFlight {
                 let ended = state.join(self.most_waiting);
                 self.publish(state);
                 Step::Wait { ended, launch: start }
+            }
+            Admission::Rest { at, refusal } => {
+                Step::Rest { ended: state.join(self.most_waiting), at, refusal }
             }
             Admission::Refuse(refusal) => Step::Refuse(refusal),
         }
@@ -217,8 +231,17 @@ impl SingleFlight {
 
     /// Ends a failed login for everybody who waits for it.
     pub(super) fn land(&self, error: AuthError) {
+        self.end(error, Life::failed);
+    }
+
+    /// Ends a login whose task was dropped. Those who waited for it are told, and may wait for the next.
+    pub(super) fn interrupt(&self, error: AuthError, now: Now) {
+        self.end(error, |life| life.interrupted(now));
+    }
+
+    fn end(&self, error: AuthError, change: impl FnOnce(&mut Life)) {
         let mut state = self.lock();
-        state.life.failed();
+        change(&mut state.life);
         state.last = Some(error.clone());
         let waiting = state.disembark();
         self.publish(state);

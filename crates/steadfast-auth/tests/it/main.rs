@@ -13,6 +13,7 @@ mod month;
 mod recovery;
 mod refresh;
 mod renewal;
+mod runtimes;
 mod shared_store;
 mod support;
 mod threads;

@@ -355,10 +355,12 @@ pub(crate) fn place_order(body: &'static str) -> Request<Full<Bytes>> {
 
 /// The kind of the refusal that `error` is.
 pub(crate) fn kind(error: &BoxError) -> AuthErrorKind {
+    auth_error(error).kind()
+}
+
+/// The refusal that `error` is.
+pub(crate) fn auth_error(error: &BoxError) -> &AuthError {
     let failure = Failure::find(&**error).expect("a failure");
     assert!(failure.is_refusal(), "{failure:?}");
-    std::error::Error::source(failure)
-        .and_then(|e| e.downcast_ref::<AuthError>())
-        .expect("an auth error")
-        .kind()
+    std::error::Error::source(failure).and_then(|e| e.downcast_ref::<AuthError>()).expect("an auth error")
 }

@@ -80,22 +80,25 @@ async fn fifty(client: &Client) -> Vec<Result<(), Error>> {
 
 #[tokio::test(start_paused = true)]
 async fn fifty_callers_behind_a_login_that_fails_are_all_told_and_nothing_is_sent() {
-    // With what a login is answered, how many there are for the first fifty and for fifty more.
-    let cases: [(&str, Login, [usize; 2]); 6] = [
-        ("bad request", |_| status(400), [1, 1]),
-        ("denied", |_| status(403), [1, 1]),
-        ("wrong password", |_| status(401), [2, 2]),
-        ("broken", |_| status(500), [3, 3]),
-        ("hanging", |_| None, [2, 3]),
-        ("no token", |_| reply(200, "{}"), [3, 3]),
+    use ErrorKind::{Unauthorized, Unavailable};
+    // With what a login is answered, what it is called, how many there are for the first fifty and for fifty more.
+    let cases: [(&str, Login, ErrorKind, [usize; 2]); 6] = [
+        ("bad request", |_| status(400), Unauthorized, [1, 1]),
+        ("denied", |_| status(403), Unauthorized, [1, 1]),
+        ("wrong password", |_| status(401), Unauthorized, [2, 2]),
+        ("broken", |_| status(500), Unavailable, [3, 3]),
+        // Its deadline is over first.
+        ("hanging", |_| None, Unauthorized, [2, 3]),
+        ("no token", |_| reply(200, "{}"), Unavailable, [3, 3]),
     ];
-    for (name, answer, [first, both]) in cases {
+    for (name, answer, kind, [first, both]) in cases {
         let gateway = trading();
         let (client, logins) = client(&gateway, answer);
         let start = Instant::now();
         for error in fifty(&client).await.into_iter().map(Result::unwrap_err) {
             assert_eq!(error.outcome(), &Outcome::NotSent, "{name}: {error:?}");
-            assert_eq!(error.kind(), ErrorKind::Unauthorized, "{name}: {error:?}");
+            assert_eq!(error.kind(), kind, "{name}: {error:?}");
+            assert_eq!(error.is_retryable(), kind == Unavailable, "{name}: nothing was sent");
         }
         let count = || logins.load(Ordering::SeqCst);
         assert_eq!(count(), first, "{name}, {:?}", start.elapsed());

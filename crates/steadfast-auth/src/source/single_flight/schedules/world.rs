@@ -119,7 +119,7 @@ impl World {
                         ended => ended?,
                     }
                 }
-                Step::Refuse(refusal) => return Err(refusal.kind),
+                Step::Refuse(refusal) | Step::Rest { refusal, .. } => return Err(refusal.kind),
             }
         }
     }
@@ -220,7 +220,7 @@ impl World {
         // A renewal that nobody waits for may still be on its way.
         let flying = mem::take(&mut *self.flying.lock());
         flying.into_iter().for_each(|thread| thread.join().unwrap());
-        assert!(self.flight.lock().waiting.is_empty(), "nobody is left waiting");
+        assert!(self.flight.lock().is_deserted(), "nobody is left waiting");
         ends
     }
 

@@ -1,0 +1,111 @@
+//! One source that is used from two runtimes, one of which goes away with the login that it drives.
+
+use std::{thread, time::Duration};
+
+use steadfast_auth::AuthErrorKind;
+use steadfast_spec::ext::{Deadline, Stamp};
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::Instant,
+};
+use tower::ServiceExt;
+
+use crate::support::{Answer, Bench, kind, orders, secs};
+
+/// The runtime that goes away. Its time is real.
+fn other() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// The runtime that stays. Its time passes as soon as nobody is busy.
+fn lasting() -> Runtime {
+    Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+}
+
+/// Waits, in real time, until `count` logins have arrived.
+fn arrived(bench: &Bench, count: usize) {
+    while bench.logins.count() < count {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Ends a runtime from outside of any, as its owner does.
+fn end(runtime: Runtime) {
+    thread::spawn(move || drop(runtime)).join().unwrap();
+}
+
+/// Everybody else was told at once that there is no token, and so was everybody who came within the next half minute.
+#[test]
+fn t25_requests_outlive_the_runtime_that_drives_their_login() {
+    let (lasting, other) = (lasting(), other());
+    lasting.block_on(async {
+        let bench = Bench::new([Answer::Hang, Answer::Token("one")]);
+        bench.api.accept(["one"]);
+        let first = other.spawn(bench.stack().oneshot(orders()));
+        arrived(&bench, 1);
+        let waiting: Vec<_> = (0..10).map(|_| bench.spawn_get()).collect();
+        tokio::task::yield_now().await;
+        let start = Instant::now();
+        end(other);
+        assert!(first.await.unwrap_err().is_cancelled());
+
+        let late = bench.get().await.unwrap();
+        assert_eq!(late.status(), 200, "it came after the interruption");
+        for call in waiting {
+            assert_eq!(call.await.unwrap().unwrap().status(), 200);
+        }
+        assert_eq!(bench.logins.count(), 2, "one login for all of them");
+        let waited = start.elapsed().as_secs();
+        assert!((30..60).contains(&waited), "the interrupted one may have left: {waited} s");
+    });
+}
+
+#[test]
+fn t25_who_cannot_wait_for_the_next_login_is_told_when_it_is() {
+    let (lasting, other) = (lasting(), other());
+    lasting.block_on(async {
+        let bench = Bench::new([Answer::Hang, Answer::Token("one")]);
+        bench.api.accept(["one"]);
+        drop(other.spawn(bench.stack().oneshot(orders())));
+        arrived(&bench, 1);
+        end(other);
+        let mut request = orders();
+        let start = Instant::now();
+        Deadline(start.into_std() + secs(20)).put(request.extensions_mut());
+        let error = bench.stack().oneshot(request).await.unwrap_err();
+        assert_eq!((kind(&error), start.elapsed()), (AuthErrorKind::Unavailable, secs(0)));
+        let ready = crate::support::auth_error(&error).ready_at().unwrap() - start;
+        assert!(ready > secs(25), "{ready:?}");
+
+        // A login that somebody asks for is awaited too, and a token that it brings ends the wait.
+        let waiting = bench.spawn_get();
+        tokio::task::yield_now().await;
+        tokio::time::sleep(secs(31)).await;
+        assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
+    });
+}
+
+/// A request whose token was refused waited for the renewal, and got its 401 when the renewal's runtime went away.
+#[test]
+fn t25_a_401_outlives_the_runtime_that_drives_the_renewal() {
+    let (lasting, other) = (lasting(), other());
+    lasting.block_on(async {
+        let bench = Bench::with_working_token("one", [Answer::Hang, Answer::Token("two")]).await;
+        bench.api.accept(["two"]);
+        // The next code is there at once, also in the runtime whose time is real.
+        bench.clock.suspend(secs(60));
+        drop(other.spawn(bench.stack().oneshot(orders())));
+        arrived(&bench, 2);
+        let waiting = bench.spawn_get();
+        tokio::task::yield_now().await;
+        end(other);
+        assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
+        assert_eq!(bench.get().await.unwrap().status(), 200);
+        assert_eq!(bench.logins.count(), 3);
+        assert_eq!(
+            bench.api.tokens().iter().filter(|token| *token == "one").count(),
+            2,
+            "none is sent in vain"
+        );
+    });
+}
