@@ -256,6 +256,14 @@ planted! {
     ColonTokenTaken = "colon-token-taken",
     /// A login that ends with its runtime fails the requests of all others, and those of the next half minute.
     InterruptionIsFailure = "interruption-is-failure",
+    /// A redirect with a parameter that cannot be read is turned away.
+    OtherParametersJudged = "other-parameters-judged",
+    /// Connections that say nothing keep the redirect out until they are given up.
+    SilentHoldTheDoor = "silent-hold-the-door",
+    /// A connection that cannot be accepted is asked for again at once.
+    AcceptSpins = "accept-spins",
+    /// A redirect to a port that is none is waited for at another one.
+    PortGuessed = "port-guessed",
 }
 
 impl Planted {

@@ -207,4 +207,8 @@ pub(super) const TABLE: &[Bug] = &[
     bug("last-credentials-counted", &[auth(&["t21_"])]),
     bug("colon-token-taken", &[auth(&["t22_"])]),
     bug("interruption-is-failure", &[auth(&["t25_"])]),
+    bug("other-parameters-judged", &[auth(&["t24_"])]),
+    bug("silent-hold-the-door", &[auth(&["t24_"])]),
+    bug("accept-spins", &[auth(&["t24_"])]),
+    bug("port-guessed", &[auth(&["t24_"])]),
 ];

@@ -6,7 +6,7 @@ use std::{error::Error, fmt, time::Duration};
 use data_encoding::BASE64URL_NOPAD;
 use http::Uri;
 use secrecy::{ExposeSecret, SecretString};
-use steadfast_spec::{BaseUrl, BoxError, Form, InvalidBaseUrl};
+use steadfast_spec::{BaseUrl, BoxError, Form, InvalidBaseUrl, Planted};
 
 use self::{answer::Answer, listener::Listener};
 use crate::{ApiKey, CodeSource, OneTimeCode};
@@ -24,7 +24,8 @@ const AUTHORIZE: &str = "/api-gw/oauth/authorize";
 /// 1. It makes a `state` of 256 random bits and shows the address that carries it.
 /// 2. If the registered redirect leads to this machine (`http://127.0.0.1:PORT/PATH`), it listens there, on exactly
 ///    that host, port and path. Whatever brings another state, no code, or asks for something else (a forged link, a
-///    favicon, a port scan) is turned away, and the login goes on.
+///    favicon, a port scan) is turned away, and the login goes on; of many connections that say nothing the oldest are
+///    dropped. The page says that the code was received: the exchange comes after it.
 /// 3. Where it cannot listen, or beside it, the person may [`paste`](BrowserLogin::paste) the address that the browser
 ///    was sent to. An address with another state is turned away too; a bare code is taken at its word.
 /// 4. After three minutes it gives up.
@@ -63,7 +64,8 @@ impl BrowserLogin {
     ///
     /// # Errors
     ///
-    /// [`InvalidRedirect`] if `redirect_uri` is no address, [`InvalidBaseUrl`] if the path cannot follow `base`.
+    /// [`InvalidRedirect`] if `redirect_uri` is no address or names a port that cannot be, [`InvalidBaseUrl`] if the path
+    /// cannot follow `base`.
     pub fn new(
         base: &BaseUrl,
         api_key: ApiKey,
@@ -73,8 +75,9 @@ impl BrowserLogin {
         let redirect_uri = redirect_uri.into();
         let uri: Uri = redirect_uri.parse().map_err(|_| InvalidRedirect::NotAnAddress)?;
         let host = uri.host().filter(|_| uri.scheme().is_some()).ok_or(InvalidRedirect::NotAnAddress)?;
+        let port = port_of(&uri)?;
         let here = uri.scheme_str() == Some("http") && crate::destination::is_loopback(host);
-        let listens_on = here.then(|| (host.to_owned(), uri.port_u16().unwrap_or(80)));
+        let listens_on = here.then(|| (host.to_owned(), port.unwrap_or(80)));
         Ok(Self {
             authorize: base.join(AUTHORIZE).map_err(InvalidRedirect::Base)?,
             api_key,
@@ -185,6 +188,21 @@ impl<C: CodeSource> CodeSource for BrowserLogin<C> {
     }
 }
 
+/// The port that an address names. What is out of range is no port to the parser, which would leave the scheme's own; and at
+/// port 0 nobody can be found.
+fn port_of(uri: &Uri) -> Result<Option<u16>, InvalidRedirect> {
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let after_host = authority.rsplit_once(']').map_or(authority, |(_, after)| after);
+    let Some((_, port)) = after_host.rsplit_once(':') else { return Ok(None) };
+    if Planted::PortGuessed.is_on() {
+        return Ok(uri.port_u16());
+    }
+    match port.parse() {
+        Ok(0) | Err(_) => Err(InvalidRedirect::Port(port.to_owned())),
+        Ok(port) => Ok(Some(port)),
+    }
+}
+
 /// 256 random bits as text.
 fn fresh_state() -> Result<SecretString, BoxError> {
     let mut bits = [0; 32];
@@ -207,6 +225,8 @@ impl<C> fmt::Debug for BrowserLogin<C> {
 pub enum InvalidRedirect {
     /// It is no address with a scheme and a host.
     NotAnAddress,
+    /// It names a port that is none: 0, above 65535, or nothing at all.
+    Port(String),
     /// It does not lead to this machine, and there is nothing to paste from.
     Elsewhere,
     /// The service's base address cannot hold the path.
@@ -217,6 +237,9 @@ impl fmt::Display for InvalidRedirect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAnAddress => f.write_str("redirect_uri is no address with a scheme and a host"),
+            Self::Port(port) => {
+                write!(f, "redirect_uri names port {port:?}, and a port is a number from 1 to 65535")
+            }
             Self::Elsewhere => f.write_str("redirect_uri leads to another machine"),
             Self::Base(error) => error.fmt(f),
         }

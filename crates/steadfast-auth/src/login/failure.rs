@@ -11,7 +11,8 @@ use crate::StoreError;
 pub enum LoginFailure {
     /// 401: password, one-time code, key or address are wrong, and the service does not say which. Spends budget.
     Refused,
-    /// 401 on a single-use code that says nothing of the credentials: a new code is needed. Spends nothing.
+    /// 401 on the exchange of an authorization code (§4.2): the code has been used or is over, the client secret or the
+    /// redirect address is wrong, and the service does not say which. The next login needs a new code. Spends nothing.
     CodeRefused,
     /// 400, 415: the application refused the request itself, and would refuse the same again.
     Misconfigured(BoxError),
@@ -56,7 +57,10 @@ impl fmt::Display for LoginFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Refused => "login refused with 401",
-            Self::CodeRefused => "one-time code refused with 401",
+            Self::CodeRefused => {
+                "code exchange refused with 401: the client secret or the redirect address is wrong, or the code was used or is \
+                 too old"
+            }
             Self::Misconfigured(_) => "login request refused as wrong",
             Self::Denied(_) => "login denied by the gateway",
             Self::RateLimited { .. } => "login refused with 429",

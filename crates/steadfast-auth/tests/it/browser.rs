@@ -3,7 +3,9 @@
 use std::{net::TcpListener as Bound, sync::Arc};
 
 use parking_lot::Mutex;
-use steadfast_auth::{AuthErrorKind, BrowserLogin, CodeExchange, CodeSource, OneTimeCode, TokenSource};
+use steadfast_auth::{
+    AuthErrorKind, BrowserLogin, CodeExchange, CodeSource, InvalidRedirect, OneTimeCode, TokenSource,
+};
 use steadfast_spec::{BaseUrl, BoxError};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -98,6 +100,150 @@ async fn t19_forged_and_stray_hits_do_not_end_the_login() {
     assert_eq!(submitted(right).await, "right");
     drop(silent);
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err(), "nobody listens any more");
+}
+
+/// Sends a GET and returns the whole answer.
+async fn page(port: u16, target: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// The page said "Logged in" before the code was exchanged, also with a wrong client secret, which the error then called a
+/// one-time code.
+#[tokio::test]
+async fn t24_the_page_promises_no_login_and_a_wrong_secret_is_named() {
+    let port = free_port();
+    let (login, mut addresses) = login(port);
+    let clock = Clock::new();
+    let logins = Script::new(&clock, [Answer::Status(401)]);
+    let exchange = CodeExchange::new(logins.clone(), &base(), api_key(), "wrong", "http://127.0.0.1/", login);
+    let source = TokenSource::builder(api_key(), exchange.unwrap()).build();
+    let ended = tokio::spawn(async move { source.login().await });
+    let address = addresses.recv().await.unwrap();
+    let page = page(port, &format!("/callback?code=c&state={}", state_of(&address))).await;
+    assert!(page.contains("The code was received.") && !page.to_lowercase().contains("logged in"), "{page}");
+    let error = ended.await.unwrap().unwrap_err();
+    let said = format!("{error}: {}", std::error::Error::source(&error).unwrap());
+    assert!(said.contains("the client secret or the redirect address is wrong"), "{said}");
+    assert!(!said.contains("one-time"), "{said}");
+    assert_eq!(logins.count(), 1);
+}
+
+/// A provider adds parameters of its own, and one that could not be read ended the login's redirect in a silent 400.
+#[tokio::test]
+async fn t24_other_parameters_of_the_redirect_are_ignored() {
+    let port = free_port();
+    let (login, mut addresses) = login(port);
+    let code = tokio::spawn(async move { login.code().await });
+    let address = addresses.recv().await.unwrap();
+    let target = format!("/callback?session=%zz&code=right&iss=100%&state={}&%", state_of(&address));
+    assert_eq!(get(port, &target).await, "200");
+    assert_eq!(submitted(code.await.unwrap().unwrap()).await, "right");
+}
+
+/// They were given five seconds each, 32 at a time, before the redirect was listened to.
+#[tokio::test]
+async fn t24_silent_connections_do_not_keep_the_redirect_out() {
+    let port = free_port();
+    let (login, mut addresses) = login(port);
+    let code = tokio::spawn(async move { login.code().await });
+    let address = addresses.recv().await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+    }
+    let target = format!("/callback?code=right&state={}", state_of(&address));
+    let status = tokio::time::timeout(secs(3), get(port, &target)).await.expect("served at once");
+    assert_eq!(status, "200");
+    assert_eq!(submitted(code.await.unwrap().unwrap()).await, "right");
+}
+
+/// Port 99999 was listened to as port 80, and port 0 as any.
+#[test]
+fn t24_a_port_that_is_none_is_refused_by_name() {
+    let redirect = |host: &str| {
+        BrowserLogin::new(&base(), api_key(), format!("http://{host}/callback"), |_: &str| ()).map(drop)
+    };
+    for (host, named) in [
+        ("127.0.0.1:0", "\"0\""),
+        ("127.0.0.1:99999", "\"99999\""),
+        ("localhost:65536", "\"65536\""),
+        ("[::1]:00", "\"00\""),
+        ("127.0.0.1:", "\"\""),
+    ] {
+        let error = redirect(host).unwrap_err();
+        assert!(matches!(error, InvalidRedirect::Port(_)), "{host}: {error}");
+        assert!(error.to_string().contains(named), "{host}: {error}");
+    }
+    for host in ["127.0.0.1:1", "[::1]:65535", "localhost", "[::1]"] {
+        redirect(host).unwrap();
+    }
+}
+
+/// Says to a test that it is the process with few descriptors.
+#[cfg(target_os = "linux")]
+const FEW: &str = "STEADFAST_TEST_FEW_DESCRIPTORS";
+
+/// A connection that could not be accepted, because descriptors had run out, was asked for again at once and for ever.
+#[cfg(target_os = "linux")]
+#[test]
+fn t24_accept_errors_are_not_repeated_at_once_and_end() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    if std::env::var_os(FEW).is_some() {
+        return login_with_few_descriptors();
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "browser::t24_accept_errors_are_not_repeated_at_once_and_end", "--nocapture"])
+        .env(FEW, "1")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    let line = lines.map(Result::unwrap).find(|line| line.contains("port=")).unwrap();
+    let field = |name: &str| line.split(name).nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let (port, state) = (field("port=").parse::<u16>().unwrap(), field("secret="));
+    let connect = || std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    // More than it has descriptors for, and fewer than it would give up by itself.
+    let silent: Vec<_> = (0..24).map(|_| connect()).collect();
+    let spent = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    let before = spent();
+    std::thread::sleep(secs(2));
+    let spent = spent() - before;
+    let mut redirect = connect();
+    write!(redirect, "GET /callback?code=right&state={state} HTTP/1.1\r\n\r\n").unwrap();
+    redirect.set_read_timeout(Some(secs(3))).unwrap();
+    let mut answer = String::new();
+    let heard = redirect.read_to_string(&mut answer);
+    drop(silent);
+    let _ = child.kill();
+    child.wait().unwrap();
+    assert!(spent < 20, "{spent} hundredths of a second of two seconds' work for nothing");
+    heard.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[cfg(target_os = "linux")]
+fn login_with_few_descriptors() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let port = free_port();
+        let (login, mut addresses) = login(port);
+        let code = tokio::spawn(async move { login.code().await });
+        let address = addresses.recv().await.unwrap();
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+        let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        limit.current = Some(open + 8);
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+        println!("port={port} secret={} ", state_of(&address));
+        code.await.unwrap().unwrap();
+    });
 }
 
 /// The code as the exchange submits it: nothing else shows it.

@@ -132,6 +132,9 @@ fn field<'a>(query: &'a str, name: &str) -> &'a str {
     query.split(['?', '&']).find_map(|part| part.strip_prefix(start.as_str())).unwrap()
 }
 
+const RECEIVED: &str =
+    "The code was received. How the login ends is shown where it was started; this page can be closed.\n";
+
 /// The whole way of §4.2, with the sandbox as the broker's login page and this test as the browser.
 #[tokio::test]
 async fn spec_4_2_a_login_in_a_browser_survives_forged_hits_and_brings_the_token() {
@@ -182,7 +185,7 @@ async fn spec_4_2_a_login_in_a_browser_survives_forged_hits_and_brings_the_token
         .unwrap_or_else(|| panic!("{redirected}"));
     let back = location.strip_prefix(&format!("http://{here}")).unwrap();
     let (status, page) = exchange(here, back, "", None).await;
-    assert_eq!((status.as_str(), page.as_str()), ("200", "Logged in. This page can be closed.\n"));
+    assert_eq!((status.as_str(), page.as_str()), ("200", RECEIVED));
 
     let output = process.wait_with_output().await.unwrap();
     assert_eq!(code(&output), 0);

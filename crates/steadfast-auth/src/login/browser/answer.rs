@@ -20,13 +20,17 @@ const LONGEST_REASON: usize = 40;
 impl Answer {
     /// Reads the query of a redirect.
     pub(super) fn of_query(query: &str, state: &str) -> Self {
-        let Ok(form) = Form::parse(query.as_bytes()) else { return Self::Foreign("not a form") };
+        // Others may be there, of whatever kind (RFC 6749, 4.1.2): what cannot be read of them is not ours to judge.
+        if Planted::OtherParametersJudged.is_on() && Form::parse(query.as_bytes()).is_err() {
+            return Self::Foreign("not a form");
+        }
+        let find = |name| query.split('&').find_map(|part| value_of(part, name));
         // Before anything else is believed: only the page that was asked for knows the state.
-        let ours = form.get("state").is_some_and(|given| is_same(given, state));
+        let ours = find("state").is_some_and(|given| is_same(&given, state));
         if !ours && !Planted::ForgedCallbackBelieved.is_on() {
             return Self::Foreign("another login's state");
         }
-        match (form.get("code"), form.get("error")) {
+        match (find("code"), find("error")) {
             (Some(code), None) if !code.is_empty() => Self::Code(OneTimeCode::new(code)),
             (_, Some(reason)) => {
                 let plain = |c: &char| c.is_ascii_lowercase() || *c == '_';
@@ -46,6 +50,11 @@ impl Answer {
             None => Self::Code(OneTimeCode::new(text)),
         }
     }
+}
+
+/// The value of `name`, if that is what this part of a query holds.
+fn value_of(part: &str, name: &str) -> Option<String> {
+    Form::parse(part.as_bytes()).ok()?.get(name).map(ToOwned::to_owned)
 }
 
 /// Takes as long for a state that differs in its first character as for one that differs in its last.
@@ -80,6 +89,11 @@ mod tests {
             ("error=access_denied&state=S", "refused"),
             ("error=access_denied", "foreign"),
             ("error=access_denied&code=c1&state=S", "refused"),
+            // Other parameters, also such as are no form.
+            ("x=%zz&code=c1&y=%&state=S&%ff=%ff", "code"),
+            ("&&code=c1&=&state=S&z", "code"),
+            ("code=%zz&state=S", "foreign"),
+            ("code=c1&state=%zz", "foreign"),
             ("", "foreign"),
         ] {
             assert_eq!(name(&Answer::of_query(query, "S")), is, "{query}");

@@ -1,15 +1,16 @@
 use std::{
+    collections::VecDeque,
     error::Error,
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     time::Duration,
 };
 
-use steadfast_spec::BoxError;
+use steadfast_spec::{BoxError, Planted};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    task::JoinSet,
+    task::{AbortHandle, JoinSet},
 };
 
 use super::{LoginRefused, answer::Answer};
@@ -19,8 +20,13 @@ use crate::OneTimeCode;
 const LARGEST_HEAD: usize = 16 * 1024;
 /// Whoever connects and says nothing keeps nobody waiting longer than this.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// A browser opens a few connections; more at once are not its own.
-const MOST_AT_ONCE: usize = 32;
+/// A browser opens a few connections; more that say nothing are not its own, and the oldest makes room.
+const MOST_SILENT: usize = 32;
+/// After a connection could not be accepted, the next one is waited for this long.
+const AFTER_FAILURE: Duration = Duration::from_millis(20);
+/// The exchange of the code is still to come, and may fail: the page does not say how it ends.
+const RECEIVED: &str =
+    "The code was received. How the login ends is shown where it was started; this page can be closed.\n";
 
 /// Listens for one redirect on this machine.
 ///
@@ -55,22 +61,57 @@ impl Listener {
 
     /// Turns everybody away until the login's own redirect comes.
     pub(super) async fn answer(self, path: &str, state: &str) -> Result<OneTimeCode, LoginRefused> {
-        let mut hits = JoinSet::new();
+        let (mut heard, mut answers) = (JoinSet::new(), JoinSet::new());
+        // Those who have not said anything yet, the oldest first.
+        let mut silent: VecDeque<AbortHandle> = VecDeque::new();
         loop {
+            silent.retain(|connection| !connection.is_finished());
+            let is_crowded = silent.len() >= MOST_SILENT;
             tokio::select! {
-                stream = self.accept(), if hits.len() < MOST_AT_ONCE => {
-                    // A connection that was gone before it was taken is nobody's answer.
-                    let Ok(stream) = stream else { continue };
-                    hits.spawn(serve(stream, path.to_owned(), state.to_owned()));
-                }
-                Some(hit) = hits.join_next() => match hit {
-                    Ok(Answer::Code(code)) => return Ok(code),
-                    Ok(Answer::Refused(refused)) => return Err(refused),
-                    Ok(Answer::Foreign(foreign)) => {
-                        tracing::debug!(foreign, "turned away at the redirect's address");
+                accepted = self.accept(), if !(is_crowded && Planted::SilentHoldTheDoor.is_on()) => {
+                    match accepted {
+                        Ok(stream) => {
+                            // Whoever connects and says nothing must not keep the redirect out.
+                            if is_crowded {
+                                drop_oldest(&mut silent);
+                            }
+                            silent.push_back(heard.spawn(hear(stream)));
+                        }
+                        // Descriptors have run out, most likely: who is silent gives his back, and the socket, which is still
+                        // ready, is not asked again at once.
+                        Err(error) => {
+                            tracing::debug!(error = %error, "a connection cannot be accepted");
+                            drop_oldest(&mut silent);
+                            if !Planted::AcceptSpins.is_on() {
+                                tokio::time::sleep(AFTER_FAILURE).await;
+                            }
+                        }
                     }
-                    Err(_) => {}
-                },
+                }
+                Some(request) = heard.join_next() => {
+                    // One that was dropped, or gone before it said anything, is nobody's answer.
+                    let Ok((stream, line)) = request else { continue };
+                    let (status, page, answer) = match &line {
+                        Some(line) => judge(line, path, state),
+                        None => ("400 Bad Request", NOT_A_REQUEST, Answer::Foreign("no request")),
+                    };
+                    let answered = tell(stream, status, page);
+                    match answer {
+                        Answer::Foreign(foreign) => {
+                            tracing::debug!(foreign, "turned away at the redirect's address");
+                            answers.spawn(answered);
+                        }
+                        Answer::Code(code) => {
+                            answered.await;
+                            return Ok(code);
+                        }
+                        Answer::Refused(refused) => {
+                            answered.await;
+                            return Err(refused);
+                        }
+                    }
+                }
+                Some(_) = answers.join_next() => {}
             }
         }
     }
@@ -88,26 +129,31 @@ impl Listener {
     }
 }
 
-/// Answers one connection.
-async fn serve(mut stream: TcpStream, path: String, state: String) -> Answer {
+fn drop_oldest(silent: &mut VecDeque<AbortHandle>) {
+    if let Some(oldest) = silent.pop_front() {
+        oldest.abort();
+    }
+}
+
+/// Waits for what a connection asks for; `None` if that is no request.
+async fn hear(mut stream: TcpStream) -> (TcpStream, Option<String>) {
     let line = tokio::time::timeout(HEAD_WITHIN, request_line(&mut stream)).await;
-    let (status, page, answer) = match line {
-        Ok(Ok(line)) => judge(&line, &path, &state),
-        _ => ("400 Bad Request", NOT_A_REQUEST, Answer::Foreign("no request")),
-    };
+    (stream, line.ok().and_then(Result::ok))
+}
+
+/// Answers a connection. Whether the page arrives does not matter.
+async fn tell(mut stream: TcpStream, status: &'static str, page: &'static str) {
     let response = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
          Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\
          Content-Security-Policy: default-src 'none'\r\nConnection: close\r\n\r\n{page}",
         page.len()
     );
-    // The code is in hand: whether the page arrives does not matter.
     let _ = tokio::time::timeout(HEAD_WITHIN, async {
         stream.write_all(response.as_bytes()).await?;
         stream.shutdown().await
     })
     .await;
-    answer
 }
 
 const NOT_A_REQUEST: &str = "Not a request.\n";
@@ -136,7 +182,7 @@ fn judge(line: &str, path: &str, state: &str) -> (&'static str, &'static str, An
         );
     }
     match Answer::of_query(query, state) {
-        answer @ Answer::Code(_) => ("200 OK", "Logged in. This page can be closed.\n", answer),
+        answer @ Answer::Code(_) => ("200 OK", RECEIVED, answer),
         answer @ Answer::Refused(_) => ("200 OK", "The login was refused.\n", answer),
         answer @ Answer::Foreign(_) => {
             ("400 Bad Request", "This does not belong to the login that is waiting.\n", answer)
