@@ -13,6 +13,14 @@
 //! 3. A journal that fails keeps orders from being sent. Reads and cancels go on.
 //! 4. A send that waits longer than a second for the disk gives its permit back and asks for one anew.
 //! 5. What is written holds no secret.
+//! 6. A journal that is not where it was fails like one that cannot be written: after each sync, and before a send is
+//!    told durable, the file and its lock must still be what stands under their names. One that was moved, removed or
+//!    replaced is what the next process would read, or would not. The lock says which journal it belongs to, so that the
+//!    next process does not begin anew where that one is missing ([`JournalError::Lost`]).
+//!
+//! What rule 6 cannot know: a journal that is put back to an earlier state of its own, and whose process ends before its
+//! next send; and one that is gone together with its lock. What is sent in the moment between the check and the send is
+//! in the file that was moved. Elsewhere than on Unix see [`FileSystem`].
 //!
 //! # Why a log
 //!
@@ -29,6 +37,7 @@ mod file;
 mod fold;
 mod frame;
 mod log;
+mod mark;
 mod recorder;
 
 use std::fmt;

@@ -113,6 +113,10 @@ planted! {
     ChecksumUnchecked = "checksum-unchecked",
     /// What is missing in the middle of the journal is taken for a torn end.
     DamageIsATornEnd = "damage-is-a-torn-end",
+    /// A journal is believed in that was moved, removed or replaced, or whose lock was.
+    DisplacedJournalTrusted = "displaced-journal-trusted",
+    /// A journal is begun anew where the one that was written last is missing.
+    LostJournalBegunAnew = "lost-journal-begun-anew",
     // What an answer proves.
     /// A 502 is taken for a refusal.
     BadGatewayIsRefusal = "502-is-refusal",

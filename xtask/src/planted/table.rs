@@ -114,6 +114,8 @@ pub(super) const TABLE: &[Bug] = &[
     bug("journal-written-once", &[journal(&["images::"])]),
     bug("checksum-unchecked", &[journal(&["images::"])]),
     bug("damage-is-a-torn-end", &[journal(&["images::"])]),
+    bug("displaced-journal-trusted", &[journal(&["o07_"])]),
+    bug("lost-journal-begun-anew", &[journal(&["o07_"])]),
     // What an answer proves.
     bug("502-is-refusal", &[ORDERS]),
     bug("429-is-doubt", &[POLICY]),

@@ -1,9 +1,11 @@
 use std::{
     fmt,
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
+    io::{self, Read, Seek, Write},
     path::Path,
 };
+
+use steadfast_spec::file::open_own;
 
 /// What a [`Log`](crate::journal::Log) asks of a file system.
 ///
@@ -20,6 +22,34 @@ pub trait Disk: Send + fmt::Debug {
     ///
     /// [`WouldBlock`](io::ErrorKind::WouldBlock) if somebody else holds it; what the file system says otherwise.
     fn lock(&self, path: &Path) -> io::Result<Self::Lock>;
+
+    /// True while the lock that was taken at `path` is what stands there: nobody else can take another one.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    fn holds(&self, path: &Path, lock: &Self::Lock) -> io::Result<bool>;
+
+    /// What was noted in a lock last, by whoever held it; nothing in a new one.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    fn note(&self, lock: &mut Self::Lock) -> io::Result<Vec<u8>>;
+
+    /// Notes something durably in a lock, in place of what was noted.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    fn set_note(&self, lock: &mut Self::Lock, note: &[u8]) -> io::Result<()>;
+
+    /// True while the open file of `size` bytes is what stands at `path`: whoever opens it next reads what was written.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    fn is_in_place(&self, path: &Path, file: &Self::File, size: u64) -> io::Result<bool>;
 
     /// Opens a file for reading; `None` if there is none.
     ///
@@ -77,8 +107,11 @@ pub trait DiskFile: Send + fmt::Debug {
 
 /// The file system of this machine.
 ///
-/// Files are created for their owner alone. A symbolic link, anything that is not a plain file, and a file that its
-/// group or others may read, are refused.
+/// Files are created for their owner alone; others are opened only if they are this user's own, as
+/// [`open_own`](steadfast_spec::file::open_own) says.
+///
+/// Whether a file was moved, removed or replaced is known on Unix by its device and inode. Elsewhere it is known only if
+/// nothing of its size stands under its name; one that was replaced by another of the same size is not noticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileSystem;
 
@@ -87,32 +120,51 @@ impl Disk for FileSystem {
     type Lock = File;
 
     fn lock(&self, path: &Path) -> io::Result<File> {
-        refuse_unsafe(path)?;
-        let file = private(OpenOptions::new().create(true).truncate(false).write(true)).open(path)?;
+        let file = open_own(path, OpenOptions::new().create(true).truncate(false).read(true).write(true))?;
         match file.try_lock() {
-            Ok(()) => Ok(file),
+            // Between its opening and this it may have been removed, and another one made and taken.
+            Ok(()) if self.holds(path, &file)? => Ok(file),
+            Ok(()) => Err(io::Error::other("it was removed or replaced while it was taken")),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
+    fn holds(&self, path: &Path, lock: &File) -> io::Result<bool> {
+        stands(path, &lock.metadata()?)
+    }
+
+    fn note(&self, lock: &mut File) -> io::Result<Vec<u8>> {
+        let mut note = Vec::new();
+        lock.rewind()?;
+        lock.take(NOTE).read_to_end(&mut note)?;
+        Ok(note)
+    }
+
+    fn set_note(&self, lock: &mut File, note: &[u8]) -> io::Result<()> {
+        lock.rewind()?;
+        lock.write_all(note)?;
+        lock.set_len(note.len() as u64)?;
+        lock.sync_data()
+    }
+
+    fn is_in_place(&self, path: &Path, file: &File, size: u64) -> io::Result<bool> {
+        let opened = file.metadata()?;
+        Ok(opened.len() == size && stands(path, &opened)?)
+    }
+
     fn open(&self, path: &Path) -> io::Result<Option<File>> {
-        if !refuse_unsafe(path)? {
-            return Ok(None);
+        match open_own(path, OpenOptions::new().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
         }
-        let file = File::open(path)?;
-        // What was looked at is what was opened.
-        if !is_same(&fs::symlink_metadata(path)?, &file.metadata()?) {
-            return Err(denied("file was replaced while it was opened"));
-        }
-        Ok(Some(file))
     }
 
     fn create(&self, path: &Path) -> io::Result<File> {
         // Removed first, so that what is created is new: never a link, and with its own permissions.
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => private(OpenOptions::new().create_new(true).append(true)).open(path),
+            _ => open_own(path, OpenOptions::new().create_new(true).append(true)),
         }
     }
 
@@ -143,55 +195,25 @@ impl DiskFile for File {
     }
 }
 
-fn denied(why: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, why)
-}
+/// More than any note is long.
+const NOTE: u64 = 4_096;
 
-/// False if there is nothing at `path`.
-fn refuse_unsafe(path: &Path) -> io::Result<bool> {
-    let found = match fs::symlink_metadata(path) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    if !found.is_file() {
-        return Err(denied("not a plain file"));
+/// True if what was opened is what stands at `path` now.
+fn stands(path: &Path, opened: &fs::Metadata) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(named) => Ok(is_same(&named, opened)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
-    if is_open_to_others(&found) {
-        return Err(denied("its group or others have access to it"));
-    }
-    Ok(true)
 }
 
 #[cfg(unix)]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    use std::os::unix::fs::OpenOptionsExt;
-    options.mode(0o600)
-}
-
-#[cfg(unix)]
-fn is_open_to_others(file: &fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.permissions().mode() & 0o077 != 0
-}
-
-#[cfg(unix)]
-fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+fn is_same(named: &fs::Metadata, opened: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
+    opened.nlink() > 0 && (named.dev(), named.ino()) == (opened.dev(), opened.ino())
 }
 
 #[cfg(not(unix))]
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
-}
-
-#[cfg(not(unix))]
-fn is_open_to_others(_: &fs::Metadata) -> bool {
-    false
-}
-
-#[cfg(not(unix))]
-fn is_same(_: &fs::Metadata, _: &fs::Metadata) -> bool {
-    true
+fn is_same(named: &fs::Metadata, opened: &fs::Metadata) -> bool {
+    named.is_file() && named.len() == opened.len()
 }

@@ -44,6 +44,20 @@ pub enum JournalError {
         /// Where the record begins, in bytes from the start of the file.
         offset: u64,
     },
+    /// The journal or its lock was moved, removed or replaced while the journal was open: the next process would not read
+    /// what is written now.
+    Displaced {
+        /// The journal, or its lock.
+        path: PathBuf,
+    },
+    /// What stands at the journal's path, if anything, is not the journal that was written there last. Put that one back
+    /// and remove the lock; without it, the orders in it are not known, and may be sent again under their names.
+    Lost {
+        /// The journal.
+        path: PathBuf,
+        /// Its lock, which says that there was one.
+        lock: PathBuf,
+    },
     /// An earlier failure left nobody sure of what is durable.
     Poisoned,
 }
@@ -71,6 +85,16 @@ impl fmt::Display for JournalError {
             }
             Self::Unknown { path, offset } => {
                 write!(f, "journal {} holds an unknown record at byte {offset}", path.display())
+            }
+            Self::Displaced { path } => {
+                write!(f, "{} was moved, removed or replaced while the journal was open", path.display())
+            }
+            Self::Lost { path, lock } => {
+                let (path, lock) = (path.display(), lock.display());
+                write!(
+                    f,
+                    "journal {path} is not the one that was written last: put that back and remove {lock}"
+                )
             }
             Self::Poisoned => f.write_str("journal failed before"),
         }

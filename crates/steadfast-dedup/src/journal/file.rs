@@ -56,11 +56,13 @@ enum Job {
 impl FileJournal {
     /// Opens the journal at `path`, or begins one there if there is no file.
     ///
-    /// A file named as the journal with `.lock` behind it is left beside it.
+    /// A file named as the journal with `.lock` behind it is left beside it. Both must stay where they are: whoever wants
+    /// to begin a new journal moves both away.
     ///
     /// # Errors
     ///
-    /// [`JournalError`] if another process has it open, others may read it, it is damaged, or the disk fails.
+    /// [`JournalError`] if another process has it open, it is not this user's own file, it is damaged or not the one that
+    /// was written last, or the disk fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         Self::on(FileSystem, path.as_ref())
     }

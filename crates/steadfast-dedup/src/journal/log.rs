@@ -12,6 +12,7 @@ use super::{
     error::JournalError,
     fold::Fold,
     frame::{self, BadHead, Found, HEAD, Head, Salt},
+    mark::Mark,
 };
 
 /// The file is rewritten when it is this large, and at least twice what still mattered when it was rewritten last.
@@ -26,11 +27,13 @@ const REWRITE: u64 = 1024 * 1024;
 /// 3. The first failure to write or sync ends it: nobody knows then what is durable, and asking again would not tell.
 /// 4. Opening writes what still matters to a new file, which takes the old one's place in one step. The same happens
 ///    when the file has grown to twice of that, so that it is never larger than that and a mebibyte.
+/// 5. Nothing is reported durable, and no successor is written, unless the file and its lock still stand under their
+///    names. Opening fails if what stands there is not what was written last.
 #[derive(Debug)]
 pub struct Log<D: Disk> {
     disk: D,
     path: PathBuf,
-    _lock: D::Lock,
+    lock: D::Lock,
     file: D::File,
     head: Head,
     next: u64,
@@ -38,7 +41,7 @@ pub struct Log<D: Disk> {
     size: u64,
     rewrite_at: u64,
     fold: Fold,
-    poisoned: bool,
+    failed: Option<JournalError>,
     buffer: Vec<u8>,
 }
 
@@ -53,19 +56,32 @@ impl<D: Disk> Log<D> {
     /// then left as it is.
     pub fn open(disk: D, path: impl Into<PathBuf>) -> Result<Self, JournalError> {
         let path = path.into();
-        let lock = disk.lock(&beside(&path, ".lock")).map_err(|error| match error.kind() {
+        let beside_it = beside(&path, ".lock");
+        let mut lock = disk.lock(&beside_it).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => JournalError::InUse { path: path.clone() },
             _ => JournalError::io("lock", &path)(error),
         })?;
-        let (salt, fold) = match read(&disk, &path)? {
+        let note = disk.note(&mut lock).map_err(JournalError::io("read", &beside_it))?;
+        let (mark, found) = (Mark::decode(&note), read(&disk, &path)?);
+        if mark.disowns(found.as_ref().map(|(head, _)| head.salt))
+            && !steadfast_spec::Planted::LostJournalBegunAnew.is_on()
+        {
+            return Err(JournalError::Lost { path, lock: beside_it });
+        }
+        let (salt, fold) = match found {
             Some((head, fold)) => (head.salt, fold),
             None => (draw_salt(), Fold::default()),
         };
         let fresh = write_anew(&disk, &path, salt, &fold).map_err(Rewriting::into_error)?;
+        // Only now is there one for certain.
+        if mark != Mark::Written(salt) {
+            let note = Mark::Written(salt).encode();
+            disk.set_note(&mut lock, &note).map_err(JournalError::io("write", &beside_it))?;
+        }
         Ok(Self {
             disk,
             path,
-            _lock: lock,
+            lock,
             file: fresh.file,
             head: fresh.head,
             next: fresh.head.records,
@@ -73,7 +89,7 @@ impl<D: Disk> Log<D> {
             size: fresh.size,
             rewrite_at: REWRITE.max(2 * fresh.size),
             fold,
-            poisoned: false,
+            failed: None,
             buffer: Vec::new(),
         })
     }
@@ -130,11 +146,11 @@ impl<D: Disk> Log<D> {
         entries: impl IntoIterator<Item = &'a Entry>,
         durably: bool,
     ) -> Result<(), JournalError> {
-        if self.poisoned {
-            return Err(JournalError::Poisoned);
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
         }
         // Poisoned until it has gone well, so that no way out of here leaves it believed in.
-        self.poisoned = true;
+        self.failed = Some(JournalError::Poisoned);
         self.buffer.clear();
         let (seed, durable) = (self.head.seed(), self.durable);
         for entry in entries {
@@ -150,11 +166,37 @@ impl<D: Disk> Log<D> {
             self.file.sync().map_err(JournalError::io("sync", &self.path))?;
             self.durable = self.next;
         }
-        if self.size >= self.rewrite_at {
+        let full = self.size >= self.rewrite_at;
+        // Behind the sync: whoever reads what stands there from here on finds what was written.
+        if (durably || full) && !steadfast_spec::Planted::DisplacedJournalTrusted.is_on() {
+            self.check_place()?;
+        }
+        if full {
             self.rewrite()?;
         }
-        self.poisoned = false;
+        self.failed = None;
         Ok(())
+    }
+
+    /// Fails, and for good, unless the file and its lock are still what stands under their names.
+    fn check_place(&mut self) -> Result<(), JournalError> {
+        let (path, lock) = (&self.path, beside(&self.path, ".lock"));
+        let in_place = self.disk.is_in_place(path, &self.file, self.size);
+        let in_place = in_place.map_err(JournalError::io("find", path))?;
+        let held = self.disk.holds(&lock, &self.lock).map_err(JournalError::io("find", &lock))?;
+        if in_place && held {
+            return Ok(());
+        }
+        if !in_place {
+            // For the next process: this one has sent orders that are not in what stands there.
+            let note = Mark::Displaced(self.head.salt).encode();
+            if let Err(error) = self.disk.set_note(&mut self.lock, &note) {
+                tracing::error!(%error, "lock cannot say that its journal was displaced");
+            }
+        }
+        let displaced = JournalError::Displaced { path: if in_place { lock } else { path.clone() } };
+        self.failed = Some(displaced.clone());
+        Err(displaced)
     }
 
     fn rewrite(&mut self) -> Result<(), JournalError> {

@@ -356,6 +356,22 @@ impl Disk for Fillable {
         FileSystem.lock(path)
     }
 
+    fn holds(&self, path: &Path, lock: &Self::Lock) -> io::Result<bool> {
+        FileSystem.holds(path, lock)
+    }
+
+    fn note(&self, lock: &mut Self::Lock) -> io::Result<Vec<u8>> {
+        FileSystem.note(lock)
+    }
+
+    fn set_note(&self, lock: &mut Self::Lock, note: &[u8]) -> io::Result<()> {
+        FileSystem.set_note(lock, note)
+    }
+
+    fn is_in_place(&self, path: &Path, file: &FillableFile, size: u64) -> io::Result<bool> {
+        FileSystem.is_in_place(path, &file.0, size)
+    }
+
     fn open(&self, path: &Path) -> io::Result<Option<FillableFile>> {
         Ok(FileSystem.open(path)?.map(|file| FillableFile(file, self.0.clone())))
     }

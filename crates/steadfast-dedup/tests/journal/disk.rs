@@ -23,6 +23,8 @@ struct State {
     durable: BTreeMap<PathBuf, usize>,
     unsynced: Vec<BTreeMap<PathBuf, usize>>,
     locked: bool,
+    /// What is noted in the lock.
+    note: Vec<u8>,
     /// Operations that change something, so far.
     operations: u64,
     fault: Option<Fault>,
@@ -210,6 +212,27 @@ impl Disk for SimDisk {
         }
         state.locked = true;
         Ok(SimLock(self.clone()))
+    }
+
+    fn holds(&self, _: &Path, _: &SimLock) -> io::Result<bool> {
+        Ok(self.0.lock().locked)
+    }
+
+    fn note(&self, _: &mut SimLock) -> io::Result<Vec<u8>> {
+        Ok(self.0.lock().note.clone())
+    }
+
+    fn set_note(&self, _: &mut SimLock, note: &[u8]) -> io::Result<()> {
+        let mut state = self.0.lock();
+        state.operate()?;
+        state.note = note.to_vec();
+        Ok(())
+    }
+
+    fn is_in_place(&self, path: &Path, file: &SimFile, size: u64) -> io::Result<bool> {
+        let state = self.0.lock();
+        let now = state.files[file.file].now();
+        Ok(state.names.get(path) == Some(&file.file) && now.len() as u64 == size)
     }
 
     fn open(&self, path: &Path) -> io::Result<Option<SimFile>> {

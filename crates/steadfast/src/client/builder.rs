@@ -137,7 +137,9 @@ impl ClientBuilder {
     }
 
     /// Writes down every order before it is sent, in the file at `path`, so that what is in doubt when the process dies is
-    /// looked for by the next one; see [`Client::recover`]. A journal that fails keeps orders from being sent.
+    /// looked for by the next one; see [`Client::recover`]. A journal that fails keeps orders from being sent; so does one
+    /// that is moved, removed or replaced, or whose lock (`path` with `.lock` behind it) is: leave both where they are. To
+    /// begin a new journal, end the process first, and move both away.
     ///
     /// A [`ledger`](Self::ledger) that is given keeps its own journal, or none.
     pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {

@@ -1,0 +1,213 @@
+//! A journal or a lock that is no longer where it was, on the real file system.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use steadfast_dedup::journal::{FileJournal, FileSystem, Journal, JournalError, Log};
+
+use crate::{begun, intent_of, seen};
+
+/// What somebody does to the files of a journal that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Harm {
+    Moved,
+    Removed,
+    Emptied,
+    ReplacedByAnother,
+    /// By a copy that was made of it before the last order.
+    PutBack,
+    FolderMoved,
+    LockMoved,
+    LockRemoved,
+    LockReplaced,
+}
+
+const HARMS: [Harm; 9] = [
+    Harm::Moved,
+    Harm::Removed,
+    Harm::Emptied,
+    Harm::ReplacedByAnother,
+    Harm::PutBack,
+    Harm::FolderMoved,
+    Harm::LockMoved,
+    Harm::LockRemoved,
+    Harm::LockReplaced,
+];
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn harm(how: Harm, path: &Path) {
+    let (lock, aside) = (beside(path, ".lock"), beside(path, ".aside"));
+    match how {
+        Harm::Moved => fs::rename(path, aside).unwrap(),
+        Harm::Removed => fs::remove_file(path).unwrap(),
+        Harm::Emptied => fs::write(path, "").unwrap(),
+        Harm::ReplacedByAnother => {
+            drop(Log::open(FileSystem, &aside).unwrap());
+            fs::rename(aside, path).unwrap();
+        }
+        Harm::PutBack => fs::rename(beside(path, ".copy"), path).unwrap(),
+        Harm::FolderMoved => {
+            let folder = path.parent().unwrap();
+            fs::rename(folder, beside(folder, ".aside")).unwrap();
+            fs::create_dir(folder).unwrap();
+        }
+        Harm::LockMoved => fs::rename(lock, aside).unwrap(),
+        Harm::LockRemoved => fs::remove_file(lock).unwrap(),
+        Harm::LockReplaced => {
+            fs::rename(&lock, &aside).unwrap();
+            fs::copy(aside, lock).unwrap();
+        }
+    }
+}
+
+/// A journal that was moved, removed or replaced went on being written, and orders went on leaving: the next process
+/// knew nothing of them, and sent them again.
+#[test]
+fn o07_nothing_is_durable_in_a_journal_that_is_displaced() {
+    for how in HARMS {
+        for before in [0, 1, 5] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("state").join("orders.journal");
+            fs::create_dir(path.parent().unwrap()).unwrap();
+            let mut log = Log::open(FileSystem, &path).unwrap();
+            fs::copy(&path, beside(&path, ".copy")).unwrap();
+            for intent in 0..before {
+                log.append_durably([&begun(intent)]).unwrap();
+            }
+            harm(how, &path);
+            log.append([&seen("what may be lost is not looked after")]).unwrap();
+            let error = log.append_durably([&begun(9)]).unwrap_err();
+            let JournalError::Displaced { path: named } = &error else { panic!("{how:?}: {error:?}") };
+            let is_lock = matches!(how, Harm::LockMoved | Harm::LockRemoved | Harm::LockReplaced);
+            assert_eq!(*named, if is_lock { beside(&path, ".lock") } else { path.clone() }, "{how:?}");
+            assert!(error.to_string().contains(named.to_str().unwrap()), "{error}");
+            // Not even if it is put back: others may have read what stood there meanwhile.
+            if how == Harm::Moved {
+                fs::rename(beside(&path, ".aside"), &path).unwrap();
+            }
+            let again = log.append_durably([&begun(9)]).unwrap_err();
+            assert_eq!(again.to_string(), error.to_string(), "{how:?}");
+        }
+    }
+}
+
+#[test]
+fn o07_the_next_process_begins_no_journal_anew_in_place_of_a_lost_one() {
+    for how in HARMS {
+        for noticed in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("state").join("orders.journal");
+            fs::create_dir(path.parent().unwrap()).unwrap();
+            let mut log = Log::open(FileSystem, &path).unwrap();
+            log.append_durably([&begun(0)]).unwrap();
+            fs::copy(&path, beside(&path, ".copy")).unwrap();
+            log.append_durably([&begun(1)]).unwrap();
+            harm(how, &path);
+            if noticed {
+                log.append_durably([&begun(9)]).unwrap_err();
+            }
+            drop(log);
+            let next = Log::open(FileSystem, &path);
+            match how {
+                // The journal is where it was: nothing of it is lost.
+                Harm::LockMoved | Harm::LockRemoved | Harm::LockReplaced => {
+                    let found: Vec<_> = next.unwrap().entries().filter_map(intent_of).collect();
+                    assert_eq!(found[..2], [0, 1], "{how:?}");
+                }
+                // Nobody can tell: everything is gone, or is what it was before the last order.
+                Harm::FolderMoved => drop(next.unwrap()),
+                Harm::PutBack if !noticed => drop(next.unwrap()),
+                Harm::Emptied if !noticed => {
+                    assert!(matches!(next, Err(JournalError::NotAJournal { .. })));
+                }
+                _ => {
+                    let told = next.unwrap_err().to_string();
+                    assert!(told.contains(path.to_str().unwrap()), "{how:?}: {told}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn o07_a_lost_journal_is_gone_on_with_when_it_is_put_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orders.journal");
+    let mut log = Log::open(FileSystem, &path).unwrap();
+    log.append_durably([&begun(0)]).unwrap();
+    harm(Harm::Moved, &path);
+    log.append_durably([&begun(1)]).unwrap_err();
+    drop(log);
+    fs::rename(beside(&path, ".aside"), &path).unwrap();
+    let error = Log::open(FileSystem, &path).unwrap_err();
+    let JournalError::Lost { lock, .. } = &error else { panic!("{error:?}") };
+    fs::remove_file(lock).unwrap();
+    let found: Vec<_> = Log::open(FileSystem, &path).unwrap().entries().filter_map(intent_of).collect();
+    // The second one was refused, and is looked for all the same.
+    assert_eq!(found, [0, 1]);
+}
+
+#[test]
+fn o07_a_successor_does_not_take_the_place_of_another_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orders.journal");
+    let mut log = Log::open(FileSystem, &path).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "somebody else's").unwrap();
+    let long = seen(&"x".repeat(100_000));
+    let failed = (0..20).find_map(|_| log.append([&long]).err());
+    assert!(matches!(failed, Some(JournalError::Displaced { .. })), "{failed:?}");
+    assert_eq!(fs::read(&path).unwrap(), b"somebody else's");
+}
+
+#[tokio::test]
+async fn o07_whoever_waits_for_the_disk_is_told_of_a_displaced_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orders.journal");
+    let journal = FileJournal::open(&path).unwrap();
+    journal.append_durably(begun(0)).await.unwrap();
+    fs::remove_file(&path).unwrap();
+    for _ in 0..2 {
+        let error = journal.append_durably(begun(1)).await.unwrap_err();
+        assert!(matches!(&error, JournalError::Displaced { path: named } if *named == path), "{error:?}");
+    }
+    assert!(!path.exists());
+}
+
+/// A journal or a lock of another owner was used if only its mode was tight.
+#[cfg(unix)]
+#[test]
+fn x03_a_journal_or_lock_of_another_owner_is_refused() {
+    use std::os::unix::fs::{MetadataExt, chown, symlink};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orders.journal");
+    drop(Log::open(FileSystem, &path).unwrap());
+    let refused = |path: &Path| {
+        let error = Log::open(FileSystem, path).unwrap_err();
+        let JournalError::Io { source, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied, "{error:?}");
+    };
+    // A link in the place of the lock, whoever made it.
+    let linked = folder.path().join("linked.journal");
+    symlink(beside(&path, ".lock"), beside(&linked, ".lock")).unwrap();
+    refused(&linked);
+    assert!(!linked.exists());
+    // Only root can give files away; who is not root is tested in `steadfast_spec::file`.
+    if fs::metadata(&path).unwrap().uid() != 0 {
+        return;
+    }
+    for other in [path.clone(), beside(&path, ".lock")] {
+        chown(&other, Some(65_534), None).unwrap();
+        refused(&path);
+        chown(&other, Some(0), None).unwrap();
+    }
+    drop(Log::open(FileSystem, &path).unwrap());
+}
