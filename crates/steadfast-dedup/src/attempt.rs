@@ -42,7 +42,8 @@ pub(crate) struct Sent {
 pub(crate) enum Never {
     /// The service answered with a success: by its own word it took the order, and a list without it contradicts that.
     Success,
-    /// Its answer says that it took no order, says nothing that can be relied on, or nobody was left to read it.
+    /// Its answer says that it took no order, says nothing that can be relied on, or nobody was left to read it; or there
+    /// was none, and nobody knows until when what was sent may arrive.
     Opaque,
     /// The process that sent it is gone.
     Restart,

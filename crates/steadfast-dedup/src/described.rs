@@ -44,6 +44,10 @@ impl Settings {
             ("verification budget", format!("{:?}", self.budget())),
             ("verified", verified.to_owned()),
             ("resends", resends),
+            (
+                "after an undocumented 5xx",
+                if self.resend_undocumented { "resent" } else { "not resent" }.to_owned(),
+            ),
             ("account", mode.to_owned()),
             ("the list holds", scope.to_owned()),
             ("the list is known", list),

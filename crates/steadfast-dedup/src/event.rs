@@ -133,7 +133,9 @@ pub enum Answer {
     Denied,
     /// The gateway, with an answer that could not be read.
     Cut,
-    /// Nobody: it may still be worked on.
+    /// Nobody, and its connection ended since: nothing more of it can arrive, and what has arrived may still be worked on.
+    Ended,
+    /// Nobody, and nobody promises that the rest of it does not arrive at any later time.
     None,
 }
 

@@ -50,8 +50,11 @@ pub enum KeyPolicy {
 ///
 /// | outcome | `Default` | `SpecMinimal` |
 /// |---|---|---|
-/// | 504 | verified, resent if absent | the same |
-/// | 500, 502, 503, other 5xx; reset, timeout, end of stream | verified, resent if absent | in doubt |
+/// | 504 with the `msg` of §7 | verified, resent if absent | the same |
+/// | 500, 502, 503 with the `msg` of §7 | verified, resent if absent | in doubt |
+/// | reset, timeout, end of stream, over a connection that is known to have ended | verified, resent if absent | in doubt |
+/// | the same, where the transport cannot promise that nothing more of the request arrives | verified, never resent | in doubt |
+/// | any other 5xx (a 504, too) | verified, never resent [unless allowed](crate::Settings::resend_after_undocumented_error) | in doubt (504: as `Default`) |
 /// | 400 `Internal Error occurred. Kindly try again.` | verified, resent if absent | in doubt |
 /// | 200 without a readable order id; other 400s and 4xx | verified, never resent | in doubt |
 ///

@@ -1,7 +1,7 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steadfast_spec::{
@@ -20,6 +20,9 @@ use crate::{
     sync::{Mutex, Tasks},
     ticket::{ORDERS, PLACE_ORDER, Ticket, TicketFor},
 };
+
+/// Says what a cache on the way did: `HIT`, `Hit from …`, `TCP_HIT`, `MISS, HIT`.
+const X_CACHE: &str = "x-cache";
 
 /// Reads one account's order list for everybody who needs it, at most once a second.
 ///
@@ -62,6 +65,8 @@ impl Template {
         let mut request = Request::new(B::default());
         *request.method_mut() = Method::GET;
         *request.uri_mut() = self.uri.clone();
+        // What a cache remembers is no evidence.
+        request.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         if let Some(OwnToken { authorization, generation, .. }) = own {
             request.headers_mut().insert(header::AUTHORIZATION, authorization);
             request.extensions_mut().insert(ext::OwnAuthorization);
@@ -198,9 +203,12 @@ impl<S> Poller<S> {
     }
 }
 
-/// True if any cache on the way says that the answer is older than the read.
+/// True if any cache on the way says that the answer is older than the read, or that it is its own.
 pub(crate) fn is_out_of_a_cache(headers: &HeaderMap) -> bool {
+    let is_hit =
+        |cache: &HeaderValue| cache.as_bytes().windows(3).any(|word| word.eq_ignore_ascii_case(b"hit"));
     headers.get_all(header::AGE).iter().any(|age| age.as_bytes() != b"0")
+        || headers.get_all(X_CACHE).iter().any(is_hit) && !steadfast_spec::Planted::CacheHitIsClean.is_on()
 }
 
 /// A read that is not over yet; dropped, it has failed.

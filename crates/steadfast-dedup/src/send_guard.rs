@@ -171,6 +171,7 @@ where
         let open = order.as_ref().map(|order| OpenAttempt {
             account: order.account.clone(),
             attempt: order.attempt,
+            stamp: stamp.clone(),
             closed: false,
         });
         // One that no upper half has seen belongs to now.
@@ -360,6 +361,8 @@ where
 struct OpenAttempt {
     account: Arc<Account>,
     attempt: AttemptNo,
+    /// Knows the connection that it went over.
+    stamp: Option<ext::SendStamp>,
     closed: bool,
 }
 
@@ -372,24 +375,42 @@ impl OpenAttempt {
                 // Only a 200 bears the mark: every other status is judged by itself.
                 let denied = response.extensions().get::<ext::ErrorEnvelope>().is_some();
                 let answer = if denied { Answer::Denied } else { Answer::Status(status.as_u16()) };
+                // Not the gateway's own word: whoever gave up on it shall not deliver what is still on the way.
+                if status.is_server_error() && outcome == (Outcome::Unknown { resend: Resend::Never }) {
+                    let _ = self.end_connection();
+                }
                 self.account.close(self.attempt, outcome, answer);
                 Ok(response)
             }
             Err(error) => {
-                let answered = Failure::find(&*error).is_some_and(|f| f.fate() == Fate::Answered);
-                let answer = if answered { Answer::Cut } else { Answer::None };
+                let fate = match Failure::find(&*error).map(Failure::fate) {
+                    Some(fate @ (Fate::Answered | Fate::Lost { ended: Some(_) })) => fate,
+                    _ => self.end_connection(),
+                };
+                let answer = match fate {
+                    Fate::Answered => Answer::Cut,
+                    Fate::Lost { ended: Some(_) } => Answer::Ended,
+                    Fate::Lost { ended: None } | Fate::NeverLeft => Answer::None,
+                };
                 // A timeout may find the body unpolled a moment before another thread lets it go. The ledger has the last
                 // word on that; a transport's own proof, such as a refused stream, holds.
                 let error = match Failure::find(&*error) {
-                    Some(failure) if failure.is_timeout() => {
-                        Failure::timed_out(Fate::Lost { ended: None }, error).into()
-                    }
+                    Some(failure) if failure.is_timeout() => Failure::timed_out(fate, error).into(),
                     _ => error,
                 };
                 let left = self.account.close_failed(self.attempt, Failure::outcome_of(&*error), answer);
                 Err(if left { error } else { not_sent(error) })
             }
         }
+    }
+}
+
+impl OpenAttempt {
+    /// Ends the connection that the order left over: lost, with the instant since which nothing more of it can arrive,
+    /// if anybody promises that.
+    fn end_connection(&self) -> Fate {
+        let left = self.stamp.as_ref().filter(|stamp| stamp.get().is_some());
+        Fate::Lost { ended: left.and_then(ext::SendStamp::abort) }
     }
 }
 

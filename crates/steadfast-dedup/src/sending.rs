@@ -118,14 +118,40 @@ impl Registry {
                 if sent.is_none() {
                     self.mark_sent(attempt, assumed);
                 }
-                let never = match (outcome, answer) {
-                    (Outcome::Unknown { resend: Resend::AfterAbsence }, _) => None,
-                    (_, Answer::Status(200..=299)) => Some(Never::Success),
-                    _ => Some(Never::Opaque),
-                };
-                self.doubt(attempt, sent.unwrap_or(assumed), never, answer, out);
+                let never = self.forbids_resend(&outcome, answer);
+                let base = self.lateness_base(&outcome, answer);
+                self.doubt(attempt, sent.unwrap_or(assumed), never, (answer, base), out);
             }
         }
+    }
+
+    /// Why a send that ended so is never followed by another one, if it is not.
+    fn forbids_resend(&self, outcome: &Outcome, answer: Answer) -> Option<Never> {
+        let until_absent = matches!(outcome, Outcome::Unknown { resend: Resend::AfterAbsence });
+        match answer {
+            Answer::None if until_absent && steadfast_spec::Planted::EndlessConnectionEnds.is_on() => None,
+            // No bound on lateness holds for what a kernel, or a hop that took it, may still deliver.
+            Answer::None | Answer::Cut => Some(Never::Opaque),
+            _ if until_absent => None,
+            Answer::Status(200..=299) => Some(Never::Success),
+            Answer::Status(500..=599) if self.settings.resend_undocumented => None,
+            Answer::Status(_) | Answer::Denied | Answer::Ended => Some(Never::Opaque),
+        }
+    }
+
+    /// From when on lateness is counted: the last instant at which the gateway may have passed the order on.
+    fn lateness_base(&self, outcome: &Outcome, answer: Answer) -> Duration {
+        let until_absent = matches!(outcome, Outcome::Unknown { resend: Resend::AfterAbsence });
+        let answered = match answer {
+            // The gateway's own word. Of the errors, only those that it documents are: another one may come from whatever
+            // stands in front of it, which knows nothing of what the gateway is still at.
+            Answer::Denied | Answer::Status(200..=299) => true,
+            Answer::Status(_) => until_absent || steadfast_spec::Planted::ForeignErrorSettles.is_on(),
+            Answer::Ended => steadfast_spec::Planted::SettledFromOurTimeout.is_on(),
+            Answer::Cut | Answer::None => false,
+        };
+        // The connection has ended by now, where it is known to end.
+        if answered { self.now } else { self.now.saturating_add(self.settings.gateway_timeout) }
     }
 
     fn void(&mut self, attempt: AttemptNo, sent: Option<Sent>, how: Voided, out: &mut Vec<Effect>) {
@@ -178,15 +204,9 @@ impl Registry {
         attempt: AttemptNo,
         sent: Sent,
         never: Option<Never>,
-        answer: Answer,
+        (answer, base): (Answer, Duration),
         out: &mut Vec<Effect>,
     ) {
-        // Where the gateway did not answer, it may still be at work on the request, for as long as it ever works.
-        let base = match answer {
-            Answer::Status(_) | Answer::Denied | Answer::Cut => self.now,
-            Answer::None if steadfast_spec::Planted::SettledFromOurTimeout.is_on() => self.now,
-            Answer::None => self.now.max(sent.at.saturating_add(self.settings.gateway_timeout)),
-        };
         let settles = base.saturating_add(self.settings.lateness);
         let epoch = self.epoch;
         self.search(attempt.intent, base);

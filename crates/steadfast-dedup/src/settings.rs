@@ -26,6 +26,7 @@ pub struct Settings {
     pub(crate) lateness: Duration,
     pub(crate) gateway_timeout: Duration,
     pub(crate) resend: ResendPolicy,
+    pub(crate) resend_undocumented: bool,
     pub(crate) max_resend_age: Duration,
     pub(crate) max_resend_age_market: Duration,
     pub(crate) twin_hold: Duration,
@@ -50,6 +51,7 @@ impl Default for Settings {
             lateness: Duration::from_secs(15),
             gateway_timeout: Duration::from_secs(30),
             resend: ResendPolicy::AtMost(1),
+            resend_undocumented: false,
             max_resend_age: Duration::from_secs(60),
             max_resend_age_market: Duration::from_secs(20),
             twin_hold: LONGEST_TWIN_HOLD,
@@ -112,6 +114,18 @@ impl Settings {
     #[must_use]
     pub fn resend(mut self, policy: ResendPolicy) -> Self {
         self.resend = policy;
+        self
+    }
+
+    /// Sets whether an absent order is sent again after a 5xx that the service does not document; not by default.
+    ///
+    /// Documented is what is exactly one row of §7, status and `msg`. Anything else, such as a balancer's page, may come
+    /// from something in front of the gateway that has given up while the gateway works on; nobody knows for how long. With
+    /// this set it is taken to work for the [gateway timeout](Self::gateway_timeout), so that an absence needs a list read
+    /// that late and the lateness bound after the answer.
+    #[must_use]
+    pub fn resend_after_undocumented_error(mut self, allowed: bool) -> Self {
+        self.resend_undocumented = allowed;
         self
     }
 

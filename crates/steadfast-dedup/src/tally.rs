@@ -100,7 +100,7 @@ impl Cause {
             Answer::Status(200) | Answer::Denied => Self::UnreadableSuccess,
             Answer::Status(_) => Self::OtherStatus,
             Answer::Cut => Self::Cut,
-            Answer::None => Self::NoAnswer,
+            Answer::Ended | Answer::None => Self::NoAnswer,
         }
     }
 }

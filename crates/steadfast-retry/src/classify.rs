@@ -26,8 +26,9 @@ use crate::{
 
 /// Writes what every answer proves into its extensions.
 ///
-/// The [`Outcome`] of an answer depends on its body in two cases: a 400, whose text says
-/// whether it is definite, and the 200 of a place-order, which counts only with an order id that can be read.
+/// The [`Outcome`] of an answer depends on its body in three cases: a 400, whose text says
+/// whether it is definite; the 200 of a place-order, which counts only with an order id that can be read; and the 5xx of
+/// a place-order, which is the gateway's own word only with the text that §7 documents.
 /// Of these, and of no others, up to [`PEEK_LIMIT`](crate::PEEK_LIMIT) bytes are read; the body goes on as it
 /// came, as a [`PeekedBody`]. A body that is cut, fails or is longer leaves the outcome unknown for good.
 ///

@@ -13,11 +13,13 @@ use crate::{
 /// The answers that are looked into are a few hundred bytes long; one that is longer than this is not theirs.
 pub const PEEK_LIMIT: usize = 16 * 1024;
 
-/// True if what the answer proves depends on its body: every 400, and the 200 of a place-order.
+/// True if what the answer proves depends on its body: every 400, and the 200s and 5xx of a place-order.
 pub(crate) fn decides_by_body(endpoint: Option<Endpoint>, status: StatusCode) -> bool {
     match status {
         StatusCode::BAD_REQUEST => true,
         StatusCode::OK => endpoint == Some(Endpoint::PlaceOrder),
+        // Its body says whether it is the gateway's own word.
+        status if status.is_server_error() => endpoint == Some(Endpoint::PlaceOrder),
         _ => false,
     }
 }

@@ -1,6 +1,6 @@
 use http::StatusCode;
 
-use crate::{Class, Endpoint, Envelope, Outcome, PlacedOrder, Resend, msg};
+use crate::{Class, Endpoint, Envelope, Outcome, PlacedOrder, Resend, is_documented, msg};
 
 /// What is known of a response's body when its outcome is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +26,16 @@ const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 /// | 403, 404, 405, 415 | any | rejected |
 /// | 400 | `msg` exactly `Bad request` or the input-validation text | rejected |
 /// | 400 | `msg` exactly the internal-error text | unknown, resend after absence |
-/// | 5xx | any | unknown, resend after absence |
+/// | 5xx to place-order | [documented](crate::is_documented) | unknown, resend after absence |
+/// | 5xx to place-order | anything else, or not read | unknown, never resend |
+/// | other 5xx | any | unknown, resend after absence |
 /// | 200 | place-order: `ok` with a non-empty `orderId` | accepted |
 /// | 200 | others: `ok` or `no-data`; a token record for the token endpoints | accepted |
 /// | anything else | | unknown, never resend |
 ///
-/// 401 and 403 and the like count by status alone because their text is often that of a proxy on the way.
+/// 401 and 403 and the like count by status alone because their text is often that of a proxy on the way. A 5xx counts
+/// as the gateway's own word only if it is documented: a balancer that gives up at once says nothing of how long the
+/// gateway behind it may still work on an order.
 /// `endpoint` is `None` for a path that is not in the table; its 200 is judged like that of a read.
 #[must_use]
 pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>) -> Outcome {
@@ -41,6 +45,13 @@ pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>
         429 | 401 => Outcome::NotExecuted,
         403 | 404 | 405 | 415 => Outcome::Rejected,
         400 => bad_request(body),
+        500..=599
+            if endpoint == Some(Endpoint::PlaceOrder)
+                && !is_documented(status, body)
+                && !crate::Planted::AnyServerErrorIsTheGateways.is_on() =>
+        {
+            NEVER
+        }
         500..=599 => AFTER_ABSENCE,
         200 => success(endpoint, body),
         _ => NEVER,
@@ -49,11 +60,16 @@ pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>
 
 /// What a status proves to a layer that does not read bodies.
 ///
-/// It errs to the side of doubt: every 400 and, for a class that must be verified, every 200 is unknown.
+/// It errs to the side of doubt: every 400 is unknown, and for a class that must be verified every 200 and every 5xx is,
+/// for good.
 #[must_use]
 pub fn outcome_of_status(class: Class, status: StatusCode) -> Outcome {
     match (status, class) {
         (StatusCode::OK, Class::VerifyFirst) => NEVER,
+        // Whose word it is, the gateway's or that of something in front of it, stands in its body.
+        (status, Class::VerifyFirst) if status.is_server_error() => {
+            outcome_of(Some(Endpoint::PlaceOrder), status, Peek::NotRead)
+        }
         _ => outcome_of(None, status, Peek::NotRead),
     }
 }
@@ -136,13 +152,39 @@ mod tests {
     }
 
     #[test]
-    fn every_5xx_leaves_the_order_in_doubt_and_other_odd_statuses_forbid_a_resend() {
+    fn a_5xx_leaves_the_order_in_doubt_and_other_odd_statuses_forbid_a_resend() {
         for status in 500..=599 {
-            assert_eq!(at(PLACE, status, &error("x")), AFTER_ABSENCE);
+            assert!(at(PLACE, status, &error("x")).is_unknown());
+            assert_eq!(at(LIST, status, &error("x")), AFTER_ABSENCE);
+            assert_eq!(at(None, status, "<html>"), AFTER_ABSENCE);
         }
         for status in [101, 201, 202, 204, 206, 301, 302, 304, 402, 408, 409, 418, 425, 600, 999] {
             assert_eq!(at(PLACE, status, &error("x")), NEVER, "{status}");
         }
+    }
+
+    #[test]
+    fn o02_only_a_documented_5xx_is_the_gateways_own_word() {
+        let rows = crate::ERRORS.iter().filter(|row| row.status.is_server_error());
+        let rows: Vec<_> = rows.map(|row| (row.status.as_u16(), row.msg.unwrap())).collect();
+        assert_eq!(rows.len(), 4);
+        for (status, msg) in &rows {
+            assert_eq!(at(PLACE, *status, &error(msg)), AFTER_ABSENCE, "{status}");
+            for (other, text) in &rows {
+                let expected = if status == other { AFTER_ABSENCE } else { NEVER };
+                assert_eq!(at(PLACE, *status, &error(text)), expected, "{status} {text}");
+            }
+            let ok = format!(r#"{{"s":"ok","msg":"{msg}"}}"#);
+            for body in ["", "<html>", *msg, &ok, &error(&format!("{msg} ")), &error(&msg.to_lowercase())] {
+                assert_eq!(at(PLACE, *status, body), NEVER, "{status} {body}");
+            }
+            let status = StatusCode::from_u16(*status).unwrap();
+            assert_eq!(outcome_of(PLACE, status, Peek::Unreadable), NEVER);
+            assert_eq!(outcome_of(PLACE, status, Peek::NotRead), NEVER);
+            assert_eq!(outcome_of_status(Class::VerifyFirst, status), NEVER);
+            assert_eq!(outcome_of_status(Class::Safe, status), AFTER_ABSENCE);
+        }
+        assert_eq!(at(PLACE, 520, &error(msg::BAD_GATEWAY)), NEVER);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 use http::StatusCode;
 
+use crate::{Envelope, Peek};
+
 /// The exact `msg` texts of the service (§1, §4.2, §7).
 pub mod msg {
     /// 400 raised by the gateway.
@@ -76,3 +78,14 @@ pub const ERRORS: [ErrorRow; 13] = [
     row(StatusCode::SERVICE_UNAVAILABLE, Some(msg::SERVICE_UNAVAILABLE), Origin::Gateway, true),
     row(StatusCode::GATEWAY_TIMEOUT, Some(msg::GATEWAY_TIMED_OUT), Origin::Gateway, true),
 ];
+
+/// True if an answer is an error that the service documents: its status and its whole `msg` are exactly one row of §7.
+///
+/// Only such an answer is certainly the service's own. Anything else with the same status may come from whatever stands
+/// in front of it.
+#[must_use]
+pub fn is_documented(status: StatusCode, body: Peek<'_>) -> bool {
+    let Peek::Whole(bytes) = body else { return false };
+    let Ok(Envelope::Error { msg }) = Envelope::parse(bytes) else { return false };
+    ERRORS.iter().any(|row| row.status == status && row.msg == Some(&*msg))
+}

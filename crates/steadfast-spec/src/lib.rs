@@ -89,7 +89,7 @@ pub use crate::{
     decimal::{InvalidDecimal, parse_decimal},
     endpoint::{AuthKind, Class, Endpoint},
     envelope::{Envelope, EnvelopeError, PlacedOrder},
-    error_table::{ERRORS, ErrorRow, Origin, msg},
+    error_table::{ERRORS, ErrorRow, Origin, is_documented, msg},
     failure::{BoxError, Failure, causes, find_cause},
     form::{Form, MalformedForm},
     operation::{InvalidOperation, Operation},

@@ -58,6 +58,10 @@ planted! {
     ReadLeftOpen = "read-left-open",
     /// Orders that appear late are reported to nobody.
     LateOrdersUnreported = "late-orders-unreported",
+    /// What was lost over a connection of which nobody knows when it ended is sent again like any other.
+    EndlessConnectionEnds = "endless-connection-ends",
+    /// An undocumented 5xx settles when it arrives, although the gateway behind its sender may still be at work.
+    ForeignErrorSettles = "foreign-error-settles",
     // Orders: what a list proves.
     /// An empty list proves an absence, whatever the list before it held.
     NoDataIsAbsence = "no-data-is-absence",
@@ -75,6 +79,8 @@ planted! {
     YoungAcksInCanary = "young-acks-in-canary",
     /// The list of a new session is taken for that of the old one.
     SessionIgnored = "session-ignored",
+    /// A list that a cache calls its own counts.
+    CacheHitIsClean = "cache-hit-is-clean",
     // Orders: whose a listed order is.
     /// An order is claimed while another's answer may still name it.
     NoOwnerWait = "no-owner-wait",
@@ -130,6 +136,8 @@ planted! {
     IncompleteIsNotSent = "incomplete-is-not-sent",
     /// A send that timed out is taken for one that never left.
     TimeoutIsNotSent = "timeout-is-not-sent",
+    /// Every 5xx to an order is taken for the gateway's own word, whoever said it.
+    AnyServerErrorIsTheGateways = "any-5xx-is-the-gateways",
     // Retry.
     /// An order in doubt is repeated like any other request.
     DoubtRepeated = "doubt-repeated",

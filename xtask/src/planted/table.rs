@@ -85,6 +85,8 @@ pub(super) const TABLE: &[Bug] = &[
     bug("slow-look-first", &[dedup(&["reads::"])]),
     bug("read-left-open", &[dedup(&["panics::"])]),
     bug("late-orders-unreported", &[LATE]),
+    bug("endless-connection-ends", &[dedup(&["o01_"])]),
+    bug("foreign-error-settles", &[dedup(&["o02_"])]),
     // Orders: what a list proves.
     bug("no-data-is-absence", &[dedup(&["s26_"]), ORDERS]),
     bug("unreadable-list-is-clean", &[dedup(&["s29_", "reads::"])]),
@@ -94,6 +96,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("stale-list-is-absence", &[dedup(&["s30_"])]),
     bug("young-acks-in-canary", &[dedup(&["s30_"])]),
     bug("session-ignored", &[dedup(&["s36_"])]),
+    bug("cache-hit-is-clean", &[dedup(&["o12_"])]),
     // Orders: whose a listed order is.
     bug("no-owner-wait", &[dedup(&["s61_", "s65_"]), ORDERS]),
     bug("no-cohort", &[TRACES, dedup(&["s64_"])]),
@@ -123,6 +126,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("lost-is-not-sent", &[ORDERS]),
     bug("incomplete-is-not-sent", &[PIPE]),
     bug("timeout-is-not-sent", &[retry(&["timeout::"])]),
+    bug("any-5xx-is-the-gateways", &[retry(&["o02_"]), dedup(&["o02_"])]),
     // Retry.
     bug("doubt-repeated", &[POLICY]),
     bug("refusal-repeated", &[POLICY]),

@@ -185,7 +185,7 @@ impl Written {
                 let status = match answer {
                     Answer::Status(status) => Some(status),
                     Answer::Denied => Some(200),
-                    Answer::Cut | Answer::None => None,
+                    Answer::Cut | Answer::Ended | Answer::None => None,
                 };
                 Self::Closed {
                     intent: attempt.intent.0,

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use steadfast_spec::Fate;
 use tokio::time::sleep;
 
 use crate::{
@@ -66,7 +65,7 @@ impl Asked {
             4 => http(429, "Too many requests"),
             5 => http(504, "Gateway timedout"),
             6 => http(400, "timed out, check the order book"),
-            7 => ack().reply(Reply::Lost(Fate::Lost { ended: None })),
+            7 => ack().reply(Reply::Ended),
             _ => ack().reply(Reply::NotPolled),
         };
         let place = Place { apply: None, ..place }.answered_after(answered);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use steadfast_dedup::Settings;
 use steadfast_spec::Fate;
 use tokio::time::Instant;
 
@@ -12,6 +13,12 @@ use crate::{
 
 const VALIDATION: &str =
     "Input validation failed. Kindly check your input contains required fields for the request";
+const SERVER_ERRORS: [(u16, &str); 4] = [
+    (500, "Internal server error"),
+    (502, "Bad gateway"),
+    (503, "Service unavailable"),
+    (504, "Gateway timedout"),
+];
 const INTERNAL: &str = "Internal Error occurred. Kindly try again.";
 
 #[tokio::test(start_paused = true)]
@@ -47,11 +54,11 @@ async fn s20_400_unknown_text() {
 
 #[tokio::test(start_paused = true)]
 async fn s21_5xx() {
-    for status in [500, 502, 503, 504, 599] {
+    for (status, msg) in SERVER_ERRORS {
         let rig = Rig::new();
-        rig.gateway.will([http(status, "x").placed()]);
+        rig.gateway.will([http(status, msg).placed()]);
         assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()), "{status}");
-        rig.gateway.will([http(status, "x")]);
+        rig.gateway.will([http(status, msg)]);
         assert_eq!(rig.place("b", ORDER).await, Told::Resent("o2".into()), "{status}");
         assert_eq!(rig.gateway.posts(), 3);
         rig.audit();
@@ -63,7 +70,59 @@ async fn s22_502_html() {
     let rig = Rig::new();
     rig.gateway.will([http(502, "<html>Bad gateway</html>").placed()]);
     assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    rig.gateway.will([http(502, "<html>Bad gateway</html>")]);
+    assert_eq!(rig.place("b", ORDER).await, Told::Unresolved("not_observed", vec![], 502));
+    assert_eq!(rig.gateway.posts(), 2, "it is not the gateway's own word");
     rig.audit();
+}
+
+/// What something in front of the gateway says while the gateway works on.
+fn foreign_errors() -> impl Iterator<Item = (u16, &'static str)> {
+    let bodies =
+        ["", "<html><h1>Bad Gateway</h1></html>", "upstream connect error", r#"{"s":"error","msg":"x"}"#];
+    [502, 503, 504, 520].into_iter().flat_map(move |status| bodies.map(|body| (status, body)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn o02_a_foreign_5xx_is_verified_and_never_resent() {
+    for (status, body) in foreign_errors() {
+        for late in [1, 14, 16, 25, 29] {
+            for allowed in [false, true] {
+                let rig = Rig::with(Settings::default().resend_after_undocumented_error(allowed));
+                let foreign = http(status, "").reply(Reply::Answer(status, body));
+                rig.gateway.will([foreign.placed_after(Duration::from_secs(late))]);
+                let told = rig.place("a", ORDER).await;
+                assert_eq!(told, Told::Recovered("o1".into()), "{status} {body:?} {late} {allowed}");
+                assert_eq!(rig.gateway.posts(), 1);
+                rig.audit();
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o02_a_foreign_5xx_is_resent_where_that_is_allowed() {
+    for (allowed, posts) in [(false, 1), (true, 2)] {
+        let rig = Rig::with(Settings::default().resend_after_undocumented_error(allowed));
+        rig.gateway.will([http(502, "<html>")]);
+        let start = Instant::now();
+        let told = rig.place("a", ORDER).await;
+        assert_eq!(rig.gateway.posts(), posts, "{told:?}");
+        assert!(start.elapsed() >= Duration::from_secs(45), "T_gw and W after the answer");
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o02_the_connection_of_a_foreign_5xx_is_ended() {
+    for (status, msg, ended) in
+        [(502, "<html>", 1), (502, "Bad gateway", 0), (200, "x", 0), (400, "<html>", 0)]
+    {
+        let rig = Rig::new();
+        rig.gateway.will([http(status, msg).placed()]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+        assert_eq!(rig.gateway.aborted(), ended, "{status} {msg}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,8 +183,9 @@ async fn a_resend_that_places_nothing_leaves_the_first_answer() {
     for (resend, reason) in [
         (http(403, "Forbidden"), "not_observed"),
         (http(400, VALIDATION), "not_observed"),
-        (http(502, "x"), "resends_exhausted"),
-        (gw504().reply(Reply::Lost(Fate::Lost { ended: None })), "not_observed"),
+        (http(502, "Bad gateway"), "resends_exhausted"),
+        (http(502, "x"), "not_observed"),
+        (gw504().reply(Reply::Ended), "not_observed"),
     ] {
         let rig = Rig::new();
         rig.gateway.will([gw504(), resend]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderValue, header};
-use steadfast_spec::{Fate, ext};
+use steadfast_spec::ext;
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -76,7 +76,7 @@ async fn s64_cohort_unsettled() {
     let rig = warm().await;
     // The first order is lost to a timeout and applied at the last moment; meanwhile the record of the second is
     // taken for it. The second settles first, and must not be sent again before the first has settled too.
-    let lost = gw504().reply(Reply::Lost(Fate::Lost { ended: None })).answered_after(s(1));
+    let lost = gw504().reply(Reply::Ended).answered_after(s(1));
     rig.gateway.will([lost.placed_after(s(29)), gw504().placed()]);
     let a = rig.start("a", ORDER);
     sleep(s(2)).await;

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Poll},
     time::Duration,
 };
@@ -14,7 +14,11 @@ use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use steadfast_dedup::GuardedBody;
-use steadfast_spec::{BoxError, Endpoint, Envelope, Failure, Fate, Form, Outcome, Peek, ext, outcome_of};
+use steadfast_spec::{
+    BoxError, Endpoint, Envelope, Failure, Fate, Form, Outcome, Peek,
+    ext::{self, Stamp},
+    outcome_of,
+};
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
@@ -42,6 +46,8 @@ pub(crate) enum Reply {
     Cut,
     /// No answer; the transport says how far it got.
     Lost(Fate),
+    /// No answer; the connection has ended, so that nothing more of the request can arrive.
+    Ended,
     /// Refused before the body is polled.
     NotPolled,
     /// Never answers.
@@ -111,6 +117,8 @@ pub(crate) enum ReadReply {
     Without(Vec<&'static str>),
     OnlyOpen,
     Aged,
+    /// With an `X-Cache` that says so.
+    Cached(&'static str),
 }
 
 pub(crate) fn read(reply: ReadReply) -> Read {
@@ -140,7 +148,26 @@ pub(crate) struct Book {
     pub(crate) dead: Vec<&'static str>,
     /// What each token's list holds: orders that were sent with it.
     pub(crate) by_session: bool,
+    /// Whether ending a connection says since when nothing more of it arrives.
+    pub(crate) promises: bool,
+    wires: Vec<Arc<Wire>>,
+    /// What every read asked of caches.
+    pub(crate) cache_controls: Vec<String>,
     next: u64,
+}
+
+/// The connection of one order.
+#[derive(Debug)]
+struct Wire {
+    promises: bool,
+    ended: OnceLock<Instant>,
+}
+
+impl ext::Connection for Wire {
+    fn abort(&self) -> Option<std::time::Instant> {
+        let ended = *self.ended.get_or_init(Instant::now);
+        self.promises.then(|| ended.into_std())
+    }
 }
 
 #[derive(Clone, Default)]
@@ -178,8 +205,19 @@ impl Gateway {
         order.record.insert(field.into(), value);
     }
 
+    /// How many connections were ended from above.
+    pub(crate) fn aborted(&self) -> usize {
+        self.0.lock().wires.iter().filter(|wire| wire.ended.get().is_some()).count()
+    }
+
     async fn place(self, request: Request<GuardedBody<Body>>) -> Result<Response<Body>, BoxError> {
         let script = self.0.lock().places.pop_front().unwrap_or_else(ack);
+        if let Some(stamp) = ext::SendStamp::of(request.extensions()) {
+            let mut book = self.0.lock();
+            let wire = Arc::new(Wire { promises: book.promises, ended: OnceLock::new() });
+            stamp.set_connection(wire.clone());
+            book.wires.push(wire);
+        }
         if matches!(script.reply, Reply::NotPolled) {
             sleep(script.after).await;
             return Err("connection refused".into());
@@ -214,6 +252,10 @@ impl Gateway {
             Reply::Answer(status, body) => (status, body.to_owned()),
             Reply::Cut => (200, ok(&id)[..20].to_owned()),
             Reply::Lost(fate) => return Err(Failure::new(fate, "connection reset").into()),
+            Reply::Ended => {
+                let ended = Some(Instant::now().into_std());
+                return Err(Failure::new(Fate::Lost { ended }, "connection reset").into());
+            }
             Reply::Hang => return std::future::pending().await,
             Reply::NotPolled => unreachable!(),
         };
@@ -259,6 +301,9 @@ impl Gateway {
             _ => (200, list),
         };
         let mut response = respond(Some(Endpoint::Orders), status, body);
+        if let ReadReply::Cached(how) = script.reply {
+            response.headers_mut().insert("x-cache", http::HeaderValue::from_static(how));
+        }
         if matches!(script.reply, ReadReply::Aged) {
             response.headers_mut().insert("age", 7.into());
         }
@@ -335,6 +380,9 @@ impl Service<Request<GuardedBody<Body>>> for Gateway {
         } else {
             let uri = request.uri().to_string();
             assert!(uri.starts_with("https://gateway.example/v2/api/oms/orders"), "{uri}");
+            let asked = request.headers().get(http::header::CACHE_CONTROL);
+            let asked = asked.map(|asked| asked.to_str().unwrap().to_owned()).unwrap_or_default();
+            self.0.lock().cache_controls.push(asked);
             Box::pin(gateway.list(token_of(&request)))
         }
     }

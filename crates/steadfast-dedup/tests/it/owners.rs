@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use steadfast_dedup::{OrderEvent, OrdersScope, Settings};
-use steadfast_spec::Fate;
 use tokio::time::sleep;
 
 use crate::{
@@ -46,7 +45,7 @@ async fn a_late_duplicate_is_flagged_while_a_similar_order_is_in_doubt() {
 #[tokio::test(start_paused = true)]
 async fn of_twins_the_one_that_is_not_sent_again_is_served_first() {
     let rig = Rig::new();
-    rig.gateway.will([http(500, "x"), ack().reply(Reply::Cut)]);
+    rig.gateway.will([http(500, "Internal server error"), ack().reply(Reply::Cut)]);
     let (a, b) = (rig.start("a", ORDER), rig.start("b", ORDER));
     assert_eq!(b.await.unwrap(), Told::Recovered("o1".into()), "its absence would contradict the 200");
     assert_eq!(a.await.unwrap(), Told::Resent("o2".into()));
@@ -57,11 +56,7 @@ async fn of_twins_the_one_that_is_not_sent_again_is_served_first() {
 #[tokio::test(start_paused = true)]
 async fn of_twins_that_are_not_sent_again_the_one_that_was_accepted_is_served_first() {
     let rig = Rig::new();
-    rig.gateway.will([
-        http(0, "x").reply(Reply::Lost(Fate::Lost { ended: None })),
-        ack().reply(Reply::Cut),
-        gw504().placed(),
-    ]);
+    rig.gateway.will([http(0, "x").reply(Reply::Ended), ack().reply(Reply::Cut), gw504().placed()]);
     let (a, b) = (rig.start("a", &market()), rig.start("b", &market()));
     assert_eq!(b.await.unwrap(), Told::Recovered("o1".into()));
     let a = a.await.unwrap();
@@ -166,7 +161,7 @@ async fn an_order_of_the_new_session_is_not_an_old_ones() {
     let rig = Rig::new();
     rig.place("first", &order(3)).await;
     // The old session's order was applied, and no list of the new session shows it.
-    rig.gateway.will([http(500, "x").placed_after(s(1_000_000))]);
+    rig.gateway.will([http(500, "Internal server error").placed_after(s(1_000_000))]);
     let old = rig.start("old", ORDER);
     sleep(s(1)).await;
     rig.between.token(1);

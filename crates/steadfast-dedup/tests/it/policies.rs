@@ -9,7 +9,7 @@ use std::{
 };
 
 use steadfast_dedup::{Baseline, Cause, Confidence, KeyPolicy, Reason, ResendPolicy, Settings, VerifyOn};
-use steadfast_spec::{Fate, WallClock, ext};
+use steadfast_spec::{WallClock, ext};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -80,14 +80,14 @@ async fn spec_minimal_verifies_a_504_alone() {
 
     let lost = |place: Place| place.placed_after(s(20));
     for (place, status) in [
-        (lost(http(500, "x")), 500),
+        (lost(http(500, "Internal server error")), 500),
         (lost(http(502, "<html>")), 502),
-        (lost(http(503, "x")), 503),
+        (lost(http(503, "Service unavailable")), 503),
         (lost(http(400, "Internal Error occurred. Kindly try again.")), 400),
         (lost(http(400, "timed out, check the order book")), 400),
         (lost(http(409, "x")), 409),
         (lost(ack().reply(Reply::Cut)), 200),
-        (lost(ack().reply(Reply::Lost(Fate::Lost { ended: None }))), 0),
+        (lost(ack().reply(Reply::Ended)), 0),
     ] {
         let rig = minimal();
         rig.gateway.will([place]);
@@ -287,9 +287,9 @@ async fn what_happens_is_counted_without_names() {
     let rig = Rig::new();
     rig.gateway.will([
         gw504().placed(),
-        ack().reply(Reply::Lost(Fate::Lost { ended: None })),
-        http(503, "x"),
-        http(503, "x"),
+        ack().reply(Reply::Ended),
+        http(503, "Service unavailable"),
+        http(503, "Service unavailable"),
         ack().reply(Reply::Cut).placed().edit(|record| drop(record.remove("product"))),
     ]);
     rig.place("a", ORDER).await;

@@ -373,3 +373,28 @@ async fn only_a_200_is_a_list() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn o12_what_a_cache_calls_its_own_is_no_evidence() {
+    for hit in ["HIT", "Hit from cloudfront", "TCP_MEM_HIT from edge", "MISS, HIT"] {
+        let rig = Rig::new();
+        rig.gateway.always(read(ReadReply::Cached(hit)));
+        rig.gateway.will([gw504()]);
+        let told = rig.place("a", ORDER).await;
+        assert!(matches!(told, Told::Unresolved("budget", ..)), "{hit}: {told:?}");
+        assert_eq!(rig.gateway.posts(), 1, "{hit}");
+    }
+    let rig = Rig::new();
+    rig.gateway.always(read(ReadReply::Cached("Miss from cloudfront")));
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn o12_every_read_asks_caches_to_stand_aside() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    let book = rig.gateway.0.lock();
+    assert_eq!(book.cache_controls, ["no-cache", "no-cache"]);
+}

@@ -157,14 +157,18 @@ fn where_the_gateway_answered_the_bound_runs_from_its_answer() {
 
 #[test]
 fn where_it_did_not_the_bound_runs_from_the_longest_it_may_work() {
-    for (given_up, settles) in [(10_000, 45_000), (40_000, 55_000)] {
-        let mut driver = Driver::new();
-        let intent = driver.open();
-        let attempt = driver.send(intent).unwrap();
-        driver.at(ms(given_up));
-        driver.close(attempt, UNKNOWN, Answer::None);
-        let reads = reads_until_decided(&mut driver, intent);
-        assert_eq!(reads.last(), Some(&ms(settles)), "given up at {given_up}");
+    for (given_up, settles) in [(10_000, 55_000), (40_000, 85_000)] {
+        for answer in [Answer::Ended, Answer::None, Answer::Cut] {
+            let mut driver = Driver::new();
+            let intent = driver.open();
+            let attempt = driver.send(intent).unwrap();
+            driver.at(ms(given_up));
+            driver.close(attempt, UNKNOWN, answer);
+            let reads = reads_until_decided(&mut driver, intent);
+            assert_eq!(reads.last(), Some(&ms(settles)), "given up at {given_up}");
+            let resent = driver.registry.verdict(intent) == Verdict::Resend;
+            assert_eq!(resent, answer == Answer::Ended && given_up == 10_000, "{answer:?}");
+        }
     }
 }
 

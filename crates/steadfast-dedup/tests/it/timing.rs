@@ -133,7 +133,7 @@ async fn s10_connect_refused() {
 #[tokio::test(start_paused = true)]
 async fn s11_reset_after_write() {
     let rig = Rig::new();
-    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost { ended: None }))]);
+    rig.gateway.will([gw504().reply(Reply::Ended)]);
     let start = Instant::now();
     assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
     assert!(start.elapsed() >= s(45), "resent after {:?}", start.elapsed());
@@ -144,22 +144,69 @@ async fn s11_reset_after_write() {
 #[tokio::test(start_paused = true)]
 async fn s11b_client_timeout_applied_at_t_gw() {
     let rig = Rig::new();
-    let timeout = gw504().reply(Reply::Lost(Fate::Lost { ended: None })).answered_after(s(10));
+    let timeout = gw504().reply(Reply::Ended).answered_after(s(10));
     rig.gateway.will([timeout.placed_after(s(29))]);
     assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
     assert_eq!(rig.gateway.posts(), 1);
     rig.audit();
 }
 
+/// The gateway may have taken it in the moment before its connection ended, and works on it from then.
+#[tokio::test(start_paused = true)]
+async fn o01_a_lost_send_settles_from_the_end_of_its_connection() {
+    for (applied, posts, told) in
+        [(54_900, 1, Told::Recovered("o1".into())), (100_000, 2, Told::Resent("o2".into()))]
+    {
+        let rig = Rig::new();
+        rig.gateway.will([gw504().reply(Reply::Ended).answered_after(s(10)).placed_after(ms(applied))]);
+        assert_eq!(rig.place("a", ORDER).await, told, "{applied}");
+        assert_eq!(rig.gateway.posts(), posts, "{applied}");
+        sleep(s(120)).await;
+        rig.audit();
+    }
+}
+
+/// A kernel goes on sending from a connection that ended in an orderly way, and a proxy from one of its own.
+#[tokio::test(start_paused = true)]
+async fn o01_what_may_still_arrive_is_verified_and_never_resent() {
+    let lost = || gw504().reply(Reply::Lost(Fate::Lost { ended: None }));
+    let rig = Rig::new();
+    rig.gateway.will([lost().placed_after(s(44))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    rig.gateway.will([lost().placed_after(s(58))]);
+    assert_eq!(rig.place("b", ORDER).await, unresolved("not_observed", 0));
+    assert_eq!(rig.gateway.posts(), 2);
+    sleep(s(120)).await;
+    assert_eq!(rig.flagged(), ["o2"], "it is watched all the same");
+    rig.audit();
+
+    // An answer that was cut before anybody could read its status says no more.
+    let rig = Rig::new();
+    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Answered))]);
+    assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 0));
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+/// Who lost the answer need not have ended the connection: then the guard does.
+#[tokio::test(start_paused = true)]
+async fn o01_the_guard_ends_a_connection_that_nobody_has_ended() {
+    let rig = Rig::new();
+    rig.gateway.0.lock().promises = true;
+    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost { ended: None }))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
+    assert_eq!(rig.gateway.aborted(), 1);
+    rig.audit();
+}
+
 /// To the millisecond: listed when the bound ends is in time, whether the gateway answered or not.
 #[tokio::test(start_paused = true)]
 async fn what_is_listed_at_the_last_instant_of_the_bound_is_found() {
-    let lost = |after| gw504().reply(Reply::Lost(Fate::Lost { ended: None })).answered_after(ms(after));
+    let lost = |after| gw504().reply(Reply::Ended).answered_after(ms(after));
     for (place, listed) in [
         (gw504(), [15_049, 15_050]),
-        (lost(50), [44_999, 45_000]),
-        (lost(29_999), [44_999, 45_000]),
-        (lost(40_000), [54_999, 55_000]),
+        (lost(50), [45_049, 45_050]),
+        (lost(10_000), [54_999, 55_000]),
+        (lost(40_000), [84_999, 85_000]),
     ] {
         for at in listed {
             let rig = Rig::new();
@@ -239,7 +286,7 @@ async fn s15_resend_refused_margin() {
 #[tokio::test(start_paused = true)]
 async fn s16_max_age_market() {
     let rig = Rig::new();
-    rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost { ended: None })).answered_after(s(10))]);
+    rig.gateway.will([gw504().reply(Reply::Ended).answered_after(s(10))]);
     assert_eq!(rig.place("a", &market()).await, unresolved("not_observed", 0));
     let granted = |event: &_| matches!(event, steadfast_dedup::OrderEvent::Absent { .. });
     assert!(!rig.events().iter().any(granted), "it was too old before anybody asked for a permit");
@@ -290,7 +337,7 @@ async fn bounds_without_end_are_waited_for_without_end() {
         // Acknowledged and never listed: whether the list is stale by now is asked of the bound, too.
         assert_eq!(rig.place("a", &market()).await, Told::Placed("o1".into()));
         rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
-        rig.gateway.will([gw504().reply(Reply::Lost(Fate::Lost { ended: None })).placed_after(s(10))]);
+        rig.gateway.will([gw504().reply(Reply::Ended).placed_after(s(10))]);
         assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o2".into()));
         // Answered, and in doubt for as long as the caller likes.
         rig.gateway.will([gw504()]);

@@ -64,10 +64,24 @@ async fn spec_7_every_status_has_its_outcome_on_place_order() {
         let expected = match status {
             429 | 401 => Outcome::NotExecuted,
             403 | 404 | 405 | 415 => Outcome::Rejected,
-            500..=599 => AFTER_ABSENCE,
             _ => NEVER,
         };
         assert_eq!(outcome(Endpoint::PlaceOrder, status, "<html>").await, expected, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn o02_a_5xx_of_place_order_counts_by_its_text() {
+    for (status, text) in [
+        (500, msg::INTERNAL_SERVER_ERROR),
+        (502, msg::BAD_GATEWAY),
+        (503, msg::SERVICE_UNAVAILABLE),
+        (504, msg::GATEWAY_TIMED_OUT),
+    ] {
+        assert_eq!(outcome(Endpoint::PlaceOrder, status, error(text)).await, AFTER_ABSENCE, "{status}");
+        assert_eq!(outcome(Endpoint::PlaceOrder, status, error("x")).await, NEVER, "{status}");
+        assert_eq!(outcome(Endpoint::PlaceOrder, status, "").await, NEVER, "{status}");
+        assert_eq!(outcome(Endpoint::Orders, status, "<html>").await, AFTER_ABSENCE, "{status}");
     }
 }
 
@@ -156,7 +170,7 @@ async fn other_answers_are_not_looked_into() {
     for (endpoint, status) in [
         (Endpoint::Orders, 200),
         (Endpoint::ScripMaster, 200),
-        (Endpoint::PlaceOrder, 504),
+        (Endpoint::Orders, 504),
         (Endpoint::PlaceOrder, 429),
         (Endpoint::CancelOrder, 404),
     ] {

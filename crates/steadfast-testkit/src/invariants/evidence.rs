@@ -42,10 +42,14 @@ pub(crate) fn i05_absence_cites_two_valid_reads(run: &Run) -> Result<(), String>
                     continue;
                 };
                 let closed = history.steps[closed].now;
-                let base = match (answer, attempt.sent) {
-                    (Answer::None, Some(sent)) => closed.max(history.steps[sent].now + run.gateway_timeout),
-                    _ => closed,
+                // The gateway's own word is a success, a denial, or an error that it documents; such an error alone leaves the
+                // order open to a resend.
+                let own_word = match answer {
+                    Answer::Denied | Answer::Status(200..=299) => true,
+                    Answer::Status(_) => attempt.is_lost_until_absent(),
+                    Answer::Ended | Answer::None | Answer::Cut => false,
                 };
+                let base = if own_word { closed } else { closed.saturating_add(run.gateway_timeout) };
                 let stale = attempt.sent.is_some_and(|sent| sent < history.day_of(at));
                 if !stale && asked < base.saturating_add(run.lateness) {
                     return Err(format!("{intent:?} is absent before {:?} had settled", attempt.no));

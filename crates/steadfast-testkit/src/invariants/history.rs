@@ -41,6 +41,14 @@ impl Attempt {
     }
 }
 
+impl Attempt {
+    /// True if what became of it does not bar a resend.
+    pub(crate) fn is_lost_until_absent(&self) -> bool {
+        let until_absent = Outcome::Unknown { resend: Resend::AfterAbsence };
+        self.closed.as_ref().is_some_and(|(_, outcome, _)| *outcome == until_absent)
+    }
+}
+
 /// One read, by the places of its steps in the history.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {

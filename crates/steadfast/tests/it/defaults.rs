@@ -170,6 +170,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Settings::gateway_timeout", of(&orders, "gateway_timeout")),
         ("Settings::verification_budget", format!("{:?}", orders.verification_bound())),
         ("Settings::resend", of(&orders, "resend")),
+        ("Settings::resend_after_undocumented_error", of(&orders, "resend_undocumented")),
         ("Settings::max_resend_age", of(&orders, "max_resend_age")),
         ("Settings::max_resend_age_market", of(&orders, "max_resend_age_market")),
         ("Settings::twin_hold", of(&orders, "twin_hold")),

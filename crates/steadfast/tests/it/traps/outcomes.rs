@@ -49,9 +49,12 @@ const REPEATED: Done = Done { reads: 2, orders: 2, verified: false };
 const RESENT: Done = Done { reads: 2, orders: 2, verified: true };
 /// Looked for, and never sent again.
 const LOOKED_FOR: Done = Done { reads: 1, orders: 1, verified: true };
+/// Read again; looked for, and never sent again: nobody knows until when the order may still arrive.
+const READ_AGAIN: Done = Done { reads: 2, orders: 1, verified: true };
 
 fn table() -> Vec<(&'static str, Signal, Done)> {
     use Signal::{Body, Fails, Refused, Says};
+    let ended = Some(tokio::time::Instant::now().into_std());
     let mut table = vec![
         ("never left", Fails(Fate::NeverLeft), REPEATED),
         ("refused by a layer of our own", Refused, RETURNED),
@@ -63,8 +66,9 @@ fn table() -> Vec<(&'static str, Signal, Done)> {
         ("400 internal error", Says(400, msg::INTERNAL_ERROR), RESENT),
         ("400 with another text", Says(400, "Bad request "), LOOKED_FOR),
         ("400 unreadable", Body(400, "<html>"), LOOKED_FOR),
-        ("answer lost", Fails(Fate::Lost { ended: None }), RESENT),
-        ("answer cut", Fails(Fate::Answered), RESENT),
+        ("answer lost with its connection", Fails(Fate::Lost { ended }), RESENT),
+        ("answer lost", Fails(Fate::Lost { ended: None }), READ_AGAIN),
+        ("answer cut", Fails(Fate::Answered), READ_AGAIN),
         ("200 empty", Body(200, ""), LOOKED_FOR),
         ("200 html", Body(200, "<html>"), LOOKED_FOR),
         ("200 cut", Body(200, r#"{"s":"ok","d":{"orderId":"7""#), LOOKED_FOR),
@@ -74,7 +78,15 @@ fn table() -> Vec<(&'static str, Signal, Done)> {
     ];
     table.extend([403, 404, 405, 415].map(|status| ("refused for good", Body(status, "<html>"), RETURNED)));
     table.extend([302, 408, 409, 425, 418].map(|status| ("another status", Says(status, "x"), LOOKED_FOR)));
-    table.extend([500, 502, 503, 504, 599].map(|status| ("5xx", Says(status, "x"), RESENT)));
+    table.extend(
+        [500, 502, 503, 504, 599].map(|status| ("5xx of somebody else", Says(status, "x"), READ_AGAIN)),
+    );
+    table.extend([
+        ("500", Says(500, msg::INTERNAL_SERVER_ERROR), RESENT),
+        ("502", Says(502, msg::BAD_GATEWAY), RESENT),
+        ("503", Says(503, msg::SERVICE_UNAVAILABLE), RESENT),
+        ("504", Says(504, msg::GATEWAY_TIMED_OUT), RESENT),
+    ]);
     table
 }
 
