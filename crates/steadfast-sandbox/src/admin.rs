@@ -1,3 +1,5 @@
+mod callers;
+
 use std::{
     collections::BTreeMap,
     convert::Infallible,
@@ -13,22 +15,28 @@ use http_body_util::{BodyExt, Full, Limited};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use steadfast_spec::OrderRequest;
+use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::{
     plan::FaultEntry,
     sandbox::{BookEdit, Sandbox},
+    wire::BODY_TIMEOUT,
 };
+
+pub(crate) use self::callers::Callers;
 
 /// How much of an admin call's body is read.
 const BODY_LIMIT: usize = 256 * 1024;
 
 /// The admin API: what tests and people do to a sandbox from outside, on a listener of its own.
 ///
-/// Calls are `application/json`, which a web page cannot send to another origin without being asked first.
+/// Calls are `application/json`, which a web page cannot send to another origin without being asked first, and name the
+/// API's own address.
 #[derive(Clone, Debug)]
 pub(crate) struct Admin {
     sandbox: Sandbox,
+    callers: Callers,
 }
 
 #[derive(Deserialize)]
@@ -78,8 +86,8 @@ impl Refused {
 }
 
 impl Admin {
-    pub(crate) fn new(sandbox: Sandbox) -> Self {
-        Self { sandbox }
+    pub(crate) fn new(sandbox: Sandbox, callers: Callers) -> Self {
+        Self { sandbox, callers }
     }
 
     fn call(&self, method: &Method, path: &str, body: &[u8]) -> Result<Value, Refused> {
@@ -146,15 +154,18 @@ impl Admin {
         let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let kind = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         let is_json = kind.eq_ignore_ascii_case("application/json");
-        let answer = if parts.method == Method::POST && !is_json {
+        let answer = if let Err(refused) = self.callers.admit(&parts) {
+            Err(refused)
+        } else if parts.method == Method::POST && !is_json {
             Err(Refused(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "content-type must be application/json".to_owned(),
             ))
         } else {
-            match Limited::new(body, BODY_LIMIT).collect().await {
-                Ok(body) => self.call(&parts.method, parts.uri.path(), &body.to_bytes()),
-                Err(_) => Err(Refused::bad("body is too large or broken")),
+            match timeout(BODY_TIMEOUT, Limited::new(body, BODY_LIMIT).collect()).await {
+                Ok(Ok(body)) => self.call(&parts.method, parts.uri.path(), &body.to_bytes()),
+                Ok(Err(_)) => Err(Refused::bad("body is too large or broken")),
+                Err(_) => Err(Refused(StatusCode::REQUEST_TIMEOUT, "body took too long".to_owned())),
             }
         };
         let (status, body) = match answer {

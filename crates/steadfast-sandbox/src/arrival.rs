@@ -33,7 +33,7 @@ pub(crate) struct Arrival {
 pub(crate) enum UnreadBody {
     /// It exceeds the limit.
     TooLarge,
-    /// The client went away, or its framing is broken.
+    /// The client went away or took too long, or its framing is broken.
     Broken,
 }
 

@@ -64,7 +64,8 @@
 //!
 //! [`Sandbox::serve_admin`] serves what tests and people do to a sandbox from outside, on a listener of its own.
 //! Every POST is `application/json`, with or without a body; every answer is a JSON object, that of a refused call
-//! `{"error": "..."}`.
+//! `{"error": "..."}`. Calls name the listener's own address or `localhost` in `Host`; with an `Origin`, as web pages
+//! have it, they are refused with 403, because a page may not read the tokens of a sandbox.
 //!
 //! | Call | What it does |
 //! |---|---|

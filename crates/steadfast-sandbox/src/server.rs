@@ -1,27 +1,32 @@
+mod seats;
+
 use std::{
     convert::Infallible,
     future::Future,
     io,
     net::{IpAddr, SocketAddr},
     pin::pin,
-    sync::Arc,
     time::Duration,
 };
 
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
     task::JoinSet,
 };
 use tower_service::Service;
 
 use crate::{
-    admin::Admin,
+    admin::{Admin, Callers},
     sandbox::Sandbox,
     wire::{self, Answer, Hub, Line},
 };
 
-/// Connections served at once; further ones wait in the listener's backlog.
+use self::seats::Seats;
+pub(crate) use self::seats::{Busy, Seat};
+
+/// Connections served at once. A further one takes the place of the one that has been idle longest; where none is, it
+/// waits, and the next ones in the listener's backlog.
 const MOST_CONNECTIONS: usize = 1_024;
 /// How long open requests may take to end once the server is told to stop.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -34,8 +39,9 @@ impl Sandbox {
     /// The listener's, if it fails for good.
     pub async fn serve(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         let shared = self.shared.clone();
-        listen(listener, shutdown, move |stream, peer, stop| {
-            wire::serve(shared.clone(), stream, peer.ip(), stop)
+        listen(listener, shutdown, move |stream, peer, stop, seat| {
+            let shared = shared.clone();
+            async move { wire::serve(shared, stream, peer.ip(), stop, &seat).await }
         })
         .await
     }
@@ -63,10 +69,13 @@ impl Sandbox {
     /// ```
     pub async fn serve_line(&self, line: impl Line, peer: IpAddr) {
         let (_running, stop) = watch::channel(());
-        wire::serve(self.shared.clone(), line, peer, stop).await;
+        wire::serve(self.shared.clone(), line, peer, stop, &Seat::default()).await;
     }
 
     /// Serves the admin API on `listener` until `shutdown` completes.
+    ///
+    /// It answers programs that call it by its own address or as `localhost`: a request with another `Host`, or with
+    /// an `Origin`, as web pages send it, is answered with 403.
     ///
     /// # Errors
     ///
@@ -76,14 +85,16 @@ impl Sandbox {
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let admin = Admin::new(self.clone());
-        listen(listener, shutdown, move |stream, _, stop| {
-            let admin = admin.clone();
+        let (sandbox, bound) = (self.clone(), listener.local_addr()?);
+        listen(listener, shutdown, move |stream, _, stop, seat| {
+            // Bound to all addresses of the machine, it is called by one of them.
+            let addresses = stream.local_addr().into_iter().chain([bound]);
+            let admin = Admin::new(sandbox.clone(), Callers::of(addresses));
             let service = move |request| {
                 let answer = admin.clone().call(request);
                 async move { answer.await.map_or_else(|never: Infallible| match never {}, Answer::Response) }
             };
-            async move { wire::converse(stream, service, stop, &Hub::default()).await }
+            async move { wire::converse(stream, service, stop, &Hub::default(), &seat).await }
         })
         .await
     }
@@ -91,29 +102,40 @@ impl Sandbox {
 
 async fn listen<C, F>(listener: TcpListener, shutdown: impl Future<Output = ()>, serve: C) -> io::Result<()>
 where
-    C: Fn(TcpStream, SocketAddr, watch::Receiver<()>) -> F,
+    C: Fn(TcpStream, SocketAddr, watch::Receiver<()>, Seat) -> F,
     F: Future<Output = ()> + Send + 'static,
 {
     let (running, stop) = watch::channel(());
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let seats = Seats::new(MOST_CONNECTIONS);
     // Dropped with this future, and every connection with it.
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
+    let mut waiting = None;
     loop {
-        let (stream, peer, place) = tokio::select! {
+        let seat = tokio::select! {
             biased;
             () = &mut shutdown => break,
             Some(ended) = connections.join_next() => {
                 report(ended);
                 continue;
             }
-            accepted = accept(&listener, &places) => accepted?,
+            accepted = accept(&listener), if waiting.is_none() => {
+                waiting = Some(accepted?);
+                continue;
+            }
+            seat = seats.take(), if waiting.is_some() => seat,
         };
-        let connection = serve(stream, peer, stop.clone());
-        connections.spawn(async move {
-            connection.await;
-            drop(place);
-        });
+        if let Some((stream, peer)) = waiting.take() {
+            let left = seat.left();
+            let connection = serve(stream, peer, stop.clone(), seat);
+            connections.spawn(async move {
+                tokio::select! {
+                    biased;
+                    () = left => {}
+                    () = connection => {}
+                }
+            });
+        }
     }
     drop(listener);
     running.send_replace(());
@@ -135,19 +157,13 @@ fn report(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-type Place = tokio::sync::OwnedSemaphorePermit;
-
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, Place)> {
-    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 // It only speeds answers up, and a client that is gone already is no reason to end.
                 let _ = stream.set_nodelay(true);
-                return Ok((stream, peer, place));
+                return Ok((stream, peer));
             }
             // The client gave up, or the process is short of descriptors for a moment: neither ends the server.
             Err(error) if is_passing(&error) => {

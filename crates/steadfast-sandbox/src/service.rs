@@ -10,13 +10,15 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
+use steadfast_spec::Planted;
+use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::{
     arrival::{Action, Arrival, Page, UnreadBody},
     body::{Body, NoAnswer},
     sandbox::Shared,
-    wire::{Answer, Script},
+    wire::{Answer, BODY_TIMEOUT, Script},
 };
 
 /// How much of a request's body is read; an order's form is a few hundred bytes.
@@ -106,7 +108,7 @@ impl Gateway {
                 .filter(|intent| intent.len() <= LONGEST_INTENT),
             peer: parts.extensions.get().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |PeerIp(ip)| *ip),
             method: parts.method,
-            body: read(body).await,
+            body: read_in_time(body).await,
         };
         let ticket = shared.engine.lock().announce(&arrival);
         if !ticket.delay.is_zero() {
@@ -140,6 +142,14 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         Box::pin(self.clone().answer_in_process(request))
     }
+}
+
+/// Reads a body. One that takes too long is broken: it is refused, and its connection ends with it.
+async fn read_in_time<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes, UnreadBody> {
+    if Planted::SlowBodiesHold.is_on() {
+        return read(body).await;
+    }
+    timeout(BODY_TIMEOUT, read(body)).await.unwrap_or(Err(UnreadBody::Broken))
 }
 
 async fn read<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes, UnreadBody> {

@@ -26,6 +26,9 @@ pub(crate) use self::{
 /// After so long a server that does not answer ends the connection; no client waits that long.
 pub(crate) const GIVE_UP: Duration = Duration::from_secs(600);
 
+/// How long a client may take to send a request's body.
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// What a gateway does about a request.
 #[derive(Debug)]
 pub enum Answer<B> {

@@ -276,6 +276,13 @@ planted! {
     AcceptSpins = "accept-spins",
     /// A redirect to a port that is none is waited for at another one.
     PortGuessed = "port-guessed",
+    // The sandbox.
+    /// The admin API answers requests that name another host, and those of web pages.
+    AdminTrustsPages = "admin-trusts-pages",
+    /// A body may take as long as its request.
+    SlowBodiesHold = "slow-bodies-hold",
+    /// Idle connections keep new ones out.
+    IdleConnectionsStay = "idle-connections-stay",
 }
 
 impl Planted {

@@ -13,11 +13,17 @@ use crate::root::cargo;
 
 /// The simulator, and the crates whose tests look for bugs. Always all of them together: fewer would have other features
 /// of what they depend on, and build that once more.
-const PACKAGES: [&str; 5] =
-    ["steadfast-auth", "steadfast-dedup", "steadfast-limit", "steadfast-retry", "steadfast-sim"];
+const PACKAGES: [&str; 6] = [
+    "steadfast-auth",
+    "steadfast-dedup",
+    "steadfast-limit",
+    "steadfast-retry",
+    "steadfast-sandbox",
+    "steadfast-sim",
+];
 /// What is built of them: nothing that no detector runs, as far as cargo can tell it apart.
 const STEPS: [&[&str]; 2] = [
-    &["build", "--bin", "steadfast-sim", "--test", "it", "--test", "journal"],
+    &["build", "--bin", "steadfast-sim", "--test", "it", "--test", "journal", "--test", "gateway"],
     &["test", "--no-run", "--lib"],
 ];
 

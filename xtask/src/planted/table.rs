@@ -49,6 +49,10 @@ const fn retry(names: &'static [&'static str]) -> Detector {
     tests("steadfast-retry", "it", names)
 }
 
+const fn sandbox(names: &'static [&'static str]) -> Detector {
+    tests("steadfast-sandbox", "gateway", names)
+}
+
 const fn traps(names: &'static [&'static str]) -> Detector {
     Detector::Traps(names)
 }
@@ -217,4 +221,8 @@ pub(super) const TABLE: &[Bug] = &[
     bug("silent-hold-the-door", &[auth(&["t24_"])]),
     bug("accept-spins", &[auth(&["t24_"])]),
     bug("port-guessed", &[auth(&["t24_"])]),
+    // The sandbox.
+    bug("admin-trusts-pages", &[sandbox(&["x04_"])]),
+    bug("slow-bodies-hold", &[sandbox(&["x05_a_slow"])]),
+    bug("idle-connections-stay", &[sandbox(&["x05_idle"])]),
 ];

@@ -131,10 +131,10 @@ async fn the_curl_calls_of_the_first_page_print_what_it_says() {
                 let headers = "Content-Type: application/json\r\n";
                 let clock = r#"{"advance_ms": 1000}"#;
                 let call = format!(
-                    "POST /clock HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{clock}",
+                    "POST /clock HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{clock}",
                     clock.len()
                 );
-                let mut stream = TcpStream::connect(admin).await.unwrap();
+                let mut stream = TcpStream::connect(&admin).await.unwrap();
                 stream.write_all(call.as_bytes()).await.unwrap();
                 stream.read_to_string(&mut String::new()).await.unwrap();
             }

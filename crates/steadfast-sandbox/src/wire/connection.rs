@@ -1,6 +1,6 @@
 use std::{
     error::Error,
-    future::Future,
+    future::{Future, pending},
     io,
     pin::{Pin, pin},
     sync::Arc,
@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::Request;
+use http_body::{Frame, SizeHint};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
@@ -20,7 +21,10 @@ use tokio::{
 };
 
 use super::{Answer, Line, Script, play, play::Rest};
-use crate::body::NoAnswer;
+use crate::{
+    body::NoAnswer,
+    server::{Busy, Seat},
+};
 
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,7 +43,7 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let (_running, stop) = watch::channel(());
-    converse(io, service, stop, &Hub::default()).await;
+    converse(io, service, stop, &Hub::default(), &Seat::default()).await;
 }
 
 /// Reaches every connection of a server.
@@ -60,9 +64,14 @@ impl Hub {
     }
 }
 
-/// Serves a connection until it ends, `stop` changes, or all connections are reset.
-pub(crate) async fn converse<I, S, F, B>(mut io: I, service: S, mut stop: watch::Receiver<()>, hub: &Hub)
-where
+/// Serves a connection until it ends, `stop` changes, or all connections are reset. Between two requests its seat is idle.
+pub(crate) async fn converse<I, S, F, B>(
+    mut io: I,
+    service: S,
+    mut stop: watch::Receiver<()>,
+    hub: &Hub,
+    seat: &Seat,
+) where
     I: Line,
     S: Fn(Request<Incoming>) -> F + Clone,
     F: Future<Output = Answer<B>>,
@@ -70,12 +79,13 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let mut resets = hub.watch();
+    seat.idle();
     loop {
-        let slot = Arc::new(Mutex::new(Slot { io: Some(io), after: None }));
-        let stopped = exchange(&slot, service.clone(), &mut stop, &mut resets).await;
-        let (left, after) = {
+        let slot = Arc::new(Mutex::new(Slot { io: Some(io), after: None, busy: None }));
+        let stopped = exchange(&slot, service.clone(), &mut stop, &mut resets, seat).await;
+        let (left, after, _busy) = {
             let mut slot = slot.lock();
-            (slot.io.take(), slot.after.take())
+            (slot.io.take(), slot.after.take(), slot.busy.take())
         };
         let Some(left) = left else { return };
         match after {
@@ -101,6 +111,7 @@ async fn exchange<I, S, F, B>(
     service: S,
     stop: &mut watch::Receiver<()>,
     resets: &mut watch::Receiver<()>,
+    seat: &Seat,
 ) -> bool
 where
     I: Line,
@@ -111,14 +122,19 @@ where
 {
     let answered = slot.clone();
     let service = service_fn(move |request| {
-        let (answer, slot) = (service(request), answered.clone());
+        let busy = seat.busy();
+        let (answer, slot) = (busy.is_some().then(|| service(request)), answered.clone());
         async move {
+            let (Some(busy), Some(answer)) = (busy, answer) else { return pending().await };
             let after = match timeout(REQUEST_TIMEOUT, answer).await {
-                Ok(Answer::Response(response)) => return Ok(response),
+                Ok(Answer::Response(response)) => {
+                    return Ok(response.map(|body| Answered { body: Box::pin(body), _busy: busy }));
+                }
                 Ok(Answer::Script(script)) => After::Script(script),
                 Ok(Answer::Reset) | Err(_) => After::Reset,
             };
-            slot.lock().after = Some(after);
+            let mut slot = slot.lock();
+            (slot.after, slot.busy) = (Some(after), Some(busy));
             Err(NoAnswer::Reset)
         }
     });
@@ -160,6 +176,34 @@ where
 struct Slot<I> {
     io: Option<I>,
     after: Option<After>,
+    /// Until what is to happen has happened.
+    busy: Option<Busy>,
+}
+
+/// An answer's body; the connection is busy until all of it was taken.
+struct Answered<B> {
+    body: Pin<Box<B>>,
+    _busy: Busy,
+}
+
+impl<B: http_body::Body> http_body::Body for Answered<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.body.as_mut().poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 enum After {

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{Answer, End, GIVE_UP, Line, Script, connection::converse};
-use crate::{Body, Gateway, PeerIp, fault::Fault, plan::Strike, sandbox::Shared};
+use crate::{Body, Gateway, PeerIp, fault::Fault, plan::Strike, sandbox::Shared, server::Seat};
 
 /// How long nobody reads from a connection that is accepted slowly.
 const SLOW: Duration = Duration::from_secs(5);
@@ -30,7 +30,13 @@ const SHORTEST_REQUEST: u64 = 200;
 const UNASKED: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// Serves the gateway on one connection, under the fault that strikes it, if one does.
-pub(crate) async fn serve<I: Line>(shared: Arc<Shared>, mut io: I, peer: IpAddr, stop: watch::Receiver<()>) {
+pub(crate) async fn serve<I: Line>(
+    shared: Arc<Shared>,
+    mut io: I,
+    peer: IpAddr,
+    stop: watch::Receiver<()>,
+    seat: &Seat,
+) {
     let struck = shared.engine.lock().accept();
     let most = match struck {
         None => None,
@@ -75,7 +81,7 @@ pub(crate) async fn serve<I: Line>(shared: Arc<Shared>, mut io: I, peer: IpAddr,
             }
         }
     };
-    converse(io, service, stop, &shared.hub).await;
+    converse(io, service, stop, &shared.hub, seat).await;
 }
 
 /// An answer that does not say that it is the last one.

@@ -25,9 +25,9 @@ impl Admin {
     }
 
     async fn raw(&self, method: &str, path: &str, content_type: &str, body: &str) -> Response {
-        let length = body.len();
+        let (length, address) = (body.len(), self.server.address);
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: admin\r\n{content_type}content-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\n{content_type}content-length: {length}\r\n\r\n"
         );
         self.server.ask(&format!("{head}{body}")).await
     }
@@ -49,6 +49,46 @@ impl Admin {
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
         answer.json()
     }
+}
+
+#[tokio::test]
+async fn x04_only_programs_that_name_the_api_reach_it() {
+    let admin = Admin::new().await;
+    let port = admin.server.address.port();
+    let get = async |target: &str, headers: &str| {
+        admin.server.ask(&format!("GET {target} HTTP/1.1\r\n{headers}\r\n")).await
+    };
+    for host in ["127.0.0.1", "localhost", "LocalHost", "[::1]"] {
+        let answer = get("/state", &format!("host: {host}:{port}\r\n")).await;
+        assert_eq!(answer.status, 200, "{host}");
+    }
+    let own = format!("host: localhost:{port}\r\n");
+    let hosts = [
+        format!("host: evil.example:{port}\r\n"),
+        format!("host: localhost.evil.example:{port}\r\n"),
+        format!("host: user@localhost:{port}\r\n"),
+        "host: localhost\r\n".to_owned(),
+        format!("host: localhost:{}\r\n", port.wrapping_add(1)),
+        "host: \r\n".to_owned(),
+        String::new(),
+        [own.as_str(), own.as_str()].concat(),
+    ];
+    let origins = ["http://evil.example".to_owned(), "null".to_owned(), format!("http://localhost:{port}")]
+        .map(|origin| format!("{own}origin: {origin}\r\n"));
+    for headers in hosts.iter().chain(&origins) {
+        let answer = get("/state", headers).await;
+        assert_eq!(answer.status, 403, "{headers:?}");
+        assert!(answer.json()["error"].is_string(), "{headers:?}");
+        let token = &admin.world.user.access_token;
+        assert!(!String::from_utf8_lossy(&answer.body).contains(token), "{headers:?}");
+    }
+    assert_eq!(get(&format!("http://evil.example:{port}/state"), &own).await.status, 403);
+    assert_eq!(get(&format!("http://localhost:{port}/state"), &own).await.status, 200);
+
+    let length = format!("{own}origin: null\r\ncontent-type: application/json\r\ncontent-length: 0\r\n");
+    let reset = admin.server.ask(&format!("POST /reset HTTP/1.1\r\n{length}\r\n")).await;
+    assert_eq!(reset.status, 403);
+    assert_eq!(admin.world.list().await.status(), 200, "nothing was reset");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The server on real sockets, asked by a client that writes its bytes by hand.
 
+mod crowds;
 mod limits;
 mod resets;
 mod shutdown;

@@ -1,0 +1,74 @@
+use std::net::SocketAddr;
+
+use http::{StatusCode, header, request::Parts};
+use steadfast_spec::Planted;
+
+use super::Refused;
+
+/// Who may call the admin API: programs that name its own address, and no web page.
+///
+/// A page can give its own name the address of this machine (DNS rebinding); its browser then takes the API for the
+/// page's own server. The name in `Host` tells the two apart, and a browser names every page in `Origin`.
+#[derive(Clone, Debug)]
+pub(crate) struct Callers {
+    hosts: Vec<String>,
+}
+
+impl Callers {
+    /// Those who call one of the addresses, or this machine by a name of its own, at one of their ports.
+    pub(crate) fn of(addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
+        let mut hosts = Vec::new();
+        for address in addresses {
+            let port = address.port();
+            let own = [address.to_string(), format!("localhost:{port}"), format!("127.0.0.1:{port}")];
+            for host in own.into_iter().chain([format!("[::1]:{port}")]) {
+                if !hosts.contains(&host) {
+                    hosts.push(host);
+                }
+            }
+        }
+        Self { hosts }
+    }
+
+    pub(super) fn admit(&self, request: &Parts) -> Result<(), Refused> {
+        if Planted::AdminTrustsPages.is_on() {
+            return Ok(());
+        }
+        if request.headers.contains_key(header::ORIGIN) {
+            return Err(Refused(StatusCode::FORBIDDEN, "web pages may not call the admin api".to_owned()));
+        }
+        let mut named = request.headers.get_all(header::HOST).iter();
+        let (host, another) = (named.next().and_then(|host| host.to_str().ok()), named.next());
+        let target = request.uri.authority().map(http::uri::Authority::as_str);
+        if another.is_none()
+            && host.is_some_and(|host| self.know(host))
+            && target.is_none_or(|it| self.know(it))
+        {
+            return Ok(());
+        }
+        Err(Refused(StatusCode::FORBIDDEN, format!("host must be one of {}", self.hosts.join(", "))))
+    }
+
+    fn know(&self, host: &str) -> bool {
+        self.hosts.iter().any(|known| {
+            // Clients leave the port of plain HTTP out.
+            known.eq_ignore_ascii_case(host)
+                || known.strip_suffix(":80").is_some_and(|known| known.eq_ignore_ascii_case(host))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_of_plain_http_may_be_left_out_and_no_other_one() {
+        let callers = |port| Callers::of([SocketAddr::from(([10, 0, 0, 1], port))]);
+        for host in ["10.0.0.1", "localhost", "LOCALHOST:80", "[::1]", "127.0.0.1:80"] {
+            assert!(callers(80).know(host), "{host}");
+            assert!(!callers(8081).know(host), "{host}");
+        }
+        assert!(!callers(80).know("localhost.example"));
+    }
+}

@@ -1,0 +1,206 @@
+use std::{
+    collections::BTreeMap,
+    future::{Future, pending},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use steadfast_spec::Planted;
+use tokio::sync::Notify;
+
+/// The connections that a server serves at once. Idle ones yield to new ones.
+///
+/// # Clone
+///
+/// Clones are the same seats.
+#[derive(Clone, Debug)]
+pub(super) struct Seats(Arc<Hall>);
+
+#[derive(Debug)]
+struct Hall {
+    most: usize,
+    taken: Mutex<Taken>,
+    /// A seat was freed, or became idle.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    count: usize,
+    /// How often any seat became idle so far.
+    clock: u64,
+    /// The idle seats, the one first that has been idle longest; each with its way out.
+    idle: BTreeMap<u64, Arc<Exit>>,
+}
+
+/// Tells a connection to leave.
+#[derive(Debug, Default)]
+struct Exit {
+    is_told: AtomicBool,
+    told: Notify,
+}
+
+/// The seat of one connection. Busy until it is said to be idle; that of a connection without a server never yields.
+#[derive(Debug, Default)]
+pub(crate) struct Seat(Option<Arc<Held>>);
+
+#[derive(Debug)]
+struct Held {
+    hall: Arc<Hall>,
+    exit: Arc<Exit>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Exchanges under way.
+    busy: usize,
+    /// Under which number it is idle.
+    idle: Option<u64>,
+}
+
+/// Keeps a seat from yielding until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Busy(Option<Arc<Held>>);
+
+impl Seats {
+    pub(super) fn new(most: usize) -> Self {
+        Self(Arc::new(Hall { most, taken: Mutex::default(), changed: Notify::new() }))
+    }
+
+    /// Waits for a free seat, or for one that is idle; the connection that has been idle longest leaves.
+    ///
+    /// # Cancellation
+    ///
+    /// Takes no seat, and sends nobody away, unless it returns.
+    pub(super) async fn take(&self) -> Seat {
+        loop {
+            let changed = self.0.changed.notified();
+            if let Some(seat) = self.try_take() {
+                return seat;
+            }
+            changed.await;
+        }
+    }
+
+    fn try_take(&self) -> Option<Seat> {
+        let mut taken = self.0.taken.lock();
+        if taken.count < self.0.most {
+            taken.count += 1;
+        } else {
+            if Planted::IdleConnectionsStay.is_on() {
+                return None;
+            }
+            // The seat changes hands: the connection that leaves frees none.
+            let (_, exit) = taken.idle.pop_first()?;
+            exit.is_told.store(true, Ordering::Relaxed);
+            exit.told.notify_one();
+        }
+        Some(Seat(Some(Arc::new(Held {
+            hall: self.0.clone(),
+            exit: Arc::default(),
+            state: Mutex::default(),
+        }))))
+    }
+}
+
+impl Seat {
+    /// Completes when the connection has to leave.
+    pub(super) fn left(&self) -> impl Future<Output = ()> + use<> {
+        let exit = self.0.as_ref().map(|held| held.exit.clone());
+        async move {
+            match exit {
+                Some(exit) => exit.told.notified().await,
+                None => pending().await,
+            }
+        }
+    }
+
+    /// The connection waits for its first request.
+    pub(crate) fn idle(&self) {
+        if let Some(held) = &self.0 {
+            held.rest(&mut held.state.lock());
+        }
+    }
+
+    /// A request has come; the connection is idle again when what is returned is dropped. `None` if it was told to
+    /// leave a moment ago: then the request must not be looked at.
+    pub(crate) fn busy(&self) -> Option<Busy> {
+        if let Some(held) = &self.0 {
+            let mut state = held.state.lock();
+            let mut taken = held.hall.taken.lock();
+            if held.exit.is_told.load(Ordering::Relaxed) {
+                return None;
+            }
+            state.busy += 1;
+            if let Some(number) = state.idle.take() {
+                taken.idle.remove(&number);
+            }
+        }
+        Some(Busy(self.0.clone()))
+    }
+}
+
+impl Held {
+    fn rest(&self, state: &mut State) {
+        let mut taken = self.hall.taken.lock();
+        taken.clock += 1;
+        let number = taken.clock;
+        taken.idle.insert(number, self.exit.clone());
+        state.idle = Some(number);
+        self.hall.changed.notify_one();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(held) = &self.0 {
+            let mut state = held.state.lock();
+            state.busy -= 1;
+            if state.busy == 0 {
+                held.rest(&mut state);
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut taken = self.hall.taken.lock();
+        if let Some(number) = self.state.get_mut().idle {
+            taken.idle.remove(&number);
+        }
+        if !self.exit.is_told.load(Ordering::Relaxed) {
+            taken.count -= 1;
+            self.hall.changed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_that_is_idle_longest_yields_and_a_busy_one_never() {
+        let seats = Seats::new(2);
+        let (first, second) = (seats.try_take().unwrap(), seats.try_take().unwrap());
+        assert!(seats.try_take().is_none(), "both are busy from the beginning");
+        second.idle();
+        first.idle();
+        drop(second.busy().unwrap());
+        let third = seats.try_take().unwrap();
+        assert!(first.busy().is_none(), "it was idle longer");
+        let busy = second.busy().unwrap();
+        assert!(seats.try_take().is_none());
+        drop(first);
+        assert!(seats.try_take().is_none(), "its seat was taken already");
+        drop(third);
+        let fourth = seats.try_take().unwrap();
+        drop((busy, fourth));
+        assert!(seats.try_take().is_some() && seats.try_take().is_some());
+    }
+}
