@@ -22,6 +22,8 @@ pub(crate) struct Arrival {
     pub(crate) content_type: Option<String>,
     /// The header's value; `None` also for one that is not text.
     pub(crate) authorization: Option<String>,
+    /// True if no cache between may answer: `Cache-Control: no-cache`.
+    pub(crate) no_cache: bool,
     /// Who the order is for, as the test that sent it knows; hidden from everything but the ground truth.
     pub(crate) intent: Option<String>,
     pub(crate) body: Result<Bytes, UnreadBody>,
@@ -82,6 +84,10 @@ pub(crate) struct Page {
 pub(crate) enum Hint {
     Location(String),
     RetryAfter(Cow<'static, str>),
+    /// That it comes out of a cache, and how many seconds old it is.
+    Age(u64),
+    /// That it comes out of a cache.
+    CacheHit,
     /// That the body is compressed, as a fault says.
     Gzip,
     /// That the connection ends, as a fault says.
@@ -176,6 +182,11 @@ impl Page {
         Self::new(StatusCode::OK, "text/html; charset=utf-8", body)
     }
 
+    /// A line for a person.
+    pub(crate) fn text(status: StatusCode, body: &'static str) -> Self {
+        Self::new(status, "text/plain; charset=utf-8", body)
+    }
+
     /// A redirect.
     pub(crate) fn redirect(location: String) -> Self {
         let page = Self::new(StatusCode::FOUND, "text/html; charset=utf-8", Bytes::new());
@@ -191,6 +202,8 @@ impl Page {
         match &self.hint {
             Some(Hint::Location(address)) => headers.push(("location", address.clone())),
             Some(Hint::RetryAfter(wait)) => headers.push(("retry-after", wait.clone().into_owned())),
+            Some(Hint::Age(seconds)) => headers.push(("age", seconds.to_string())),
+            Some(Hint::CacheHit) => headers.push(("x-cache", "HIT".to_owned())),
             Some(Hint::Gzip) => headers.push(("content-encoding", "gzip".to_owned())),
             Some(Hint::Close) => headers.push(("connection", "close".to_owned())),
             None => {}

@@ -128,6 +128,12 @@ impl SandboxBuilder {
         self
     }
 
+    /// How old an order list out of a cache is; default 30 s.
+    pub fn cached_for(mut self, age: Duration) -> Self {
+        self.settings.cached_for = age;
+        self
+    }
+
     /// How a zone counts; default [`Kind::SlidingLog`].
     pub fn enforcer(mut self, zone: Zone, kind: Kind) -> Self {
         self.settings.enforcers.insert(zone, kind);
@@ -143,6 +149,14 @@ impl SandboxBuilder {
     /// Up to how much after its arrival a request is put to its zones; default at once.
     pub fn accounting_jitter(mut self, jitter: Duration) -> Self {
         self.settings.accounting_jitter = jitter;
+        self
+    }
+
+    /// Counts an admitted request up to so long after it was answered; default when it arrives.
+    ///
+    /// Until then the request takes no room, so that a burst may pass, and a later request be refused for it.
+    pub fn counted_after_answer(mut self, most: Duration) -> Self {
+        self.settings.counted_after_answer = Some(most);
         self
     }
 

@@ -85,6 +85,8 @@ pub(crate) struct Passage<'a> {
     pub(crate) zones: Vec<Zone>,
     pub(crate) accounted: Duration,
     pub(crate) refused_by: Option<Zone>,
+    /// For whom the request counts once it was answered.
+    uncounted: Vec<Key>,
     pub(crate) faults: Vec<&'static str>,
     /// How long the answer takes, where a script says so.
     answer_after: Option<Duration>,
@@ -183,6 +185,7 @@ impl Engine {
             zones: Vec::new(),
             accounted: now,
             refused_by: None,
+            uncounted: Vec::new(),
             faults: ticket.fault.into_iter().collect(),
             answer_after: None,
             totp_skewed: false,
@@ -205,6 +208,11 @@ impl Engine {
         reply.after = passage.answer_after.unwrap_or(reply.after);
         if let Some(strike) = self.strike(Stage::Down, &mut passage) {
             reply.after = reply.after.saturating_add(latency::delay(strike.fault, self.draw, &passage.key));
+        }
+        if let Some(most) = self.settings.counted_after_answer {
+            let late = most.mul_f64(self.draw.fraction("counted-late", &self.record.requests.to_string()));
+            passage.accounted = passage.accounted.max(now.saturating_add(reply.after).saturating_add(late));
+            self.quotas.count_later(&passage.uncounted, passage.accounted);
         }
         self.write_down(passage, &reply);
         reply
@@ -329,6 +337,7 @@ impl Engine {
                 }
             }
             Some(Fault::QuotaHalved) => self.quotas.halve(),
+            Some(Fault::QuotaLowered) => self.quotas.lower(),
             Some(Fault::QuotaStorm) => return Err(refusal::too_many_requests()),
             Some(Fault::QuotaStormRetryAfter) => {
                 return Err(come_back_after("2".into()));
@@ -355,7 +364,11 @@ impl Engine {
                 Some(wait) => come_back_after(wait),
                 None => refusal::too_many_requests(),
             }
-        })
+        })?;
+        if self.settings.counted_after_answer.is_some() {
+            passage.uncounted = keys;
+        }
+        Ok(())
     }
 
     fn holder(&self, zone: Zone, passage: &Passage<'_>, form: Option<&Form>) -> Option<String> {

@@ -111,6 +111,40 @@ faults! {
     PlacementBookedRejected = "placement.booked-rejected" ["F10"],
     /// The order is placed, and cancelled at once.
     PlacementBookedCancelled = "placement.booked-cancelled" ["F10"],
+    /// 401, and the order exists.
+    Placement401Applied = "placement.401-applied" [],
+    /// 403, and the order exists.
+    Placement403Applied = "placement.403-applied" [],
+    /// 429, and the order exists.
+    Placement429Applied = "placement.429-applied" [],
+    /// The order exists, and its 200 names the user's order before it, if there is one.
+    PlacementRepeatedIdApplied = "placement.repeated-id-applied" [],
+    /// The order does not exist, and its 200 names the user's latest order, if there is one.
+    PlacementRepeatedIdNotApplied = "placement.repeated-id-not-applied" [],
+    /// 502 from an intermediary, and the order exists.
+    PlacementProxy502Applied = "placement.proxy-502-applied" [],
+    /// 502 from an intermediary, and the order does not exist.
+    PlacementProxy502NotApplied = "placement.proxy-502-not-applied" [],
+    /// 502 from an intermediary, and the order comes to exist 1 to 29 s later.
+    PlacementProxy502Late = "placement.proxy-502-late" [],
+    /// 503 from an intermediary, and the order exists.
+    PlacementProxy503Applied = "placement.proxy-503-applied" [],
+    /// 503 from an intermediary, and the order does not exist.
+    PlacementProxy503NotApplied = "placement.proxy-503-not-applied" [],
+    /// 503 from an intermediary, and the order comes to exist 1 to 29 s later.
+    PlacementProxy503Late = "placement.proxy-503-late" [],
+    /// 504 from an intermediary, and the order exists.
+    PlacementProxy504Applied = "placement.proxy-504-applied" [],
+    /// 504 from an intermediary, and the order does not exist.
+    PlacementProxy504NotApplied = "placement.proxy-504-not-applied" [],
+    /// 504 from an intermediary, and the order comes to exist 1 to 29 s later.
+    PlacementProxy504Late = "placement.proxy-504-late" [],
+    /// 520 from an intermediary, and the order exists.
+    PlacementProxy520Applied = "placement.proxy-520-applied" [],
+    /// 520 from an intermediary, and the order does not exist.
+    PlacementProxy520NotApplied = "placement.proxy-520-not-applied" [],
+    /// 520 from an intermediary, and the order comes to exist 1 to 29 s later.
+    PlacementProxy520Late = "placement.proxy-520-late" [],
 
     /// The order list is `no-data` although orders exist.
     ListEmpty = "list.empty" ["F7"],
@@ -152,6 +186,14 @@ faults! {
     List503 = "list.503" ["F15"],
     /// Fifty thousand orders of nobody stand in the list behind the real ones.
     ListHuge = "list.huge" ["E17"],
+    /// A hundred thousand records that hold only an identifier, new ones for each list, stand in it behind the real ones.
+    ListHugeBare = "list.huge-bare" ["E17"],
+    /// An old list comes out of a cache, with its `Age`.
+    ListCachedAge = "list.cached-age" [],
+    /// An old list comes out of a cache, with `X-Cache: HIT`.
+    ListCachedHit = "list.cached-hit" [],
+    /// An old list comes out of a cache, with its `Age`, unless the request says `Cache-Control: no-cache`.
+    ListCachedUnlessAsked = "list.cached-unless-asked" [],
 
     /// The request's token dies before the request is looked at.
     AuthTokenRevoked = "auth.token-revoked" ["G2"],
@@ -196,6 +238,8 @@ faults! {
     QuotaForeign = "quota.foreign" ["H2"],
     /// All limits are half of what the specification says, from now on.
     QuotaHalved = "quota.halved" [],
+    /// One request a second is the limit of every zone that counts seconds, from now on.
+    QuotaLowered = "quota.lowered" [],
     /// 429 although the quota is not used up.
     QuotaStorm = "quota.storm" ["H2"],
     /// 429 although the quota is not used up, with `Retry-After: 2`.
@@ -367,6 +411,8 @@ faults! {
     Transport304Body = "transport.304-body" ["C21"],
     /// A second answer behind the first, which nobody asked for.
     TransportExtraAnswer = "transport.extra-answer" [],
+    /// The answer comes, and once more to the next request on its connection, whose own answer follows.
+    TransportAnswerAgain = "transport.answer-again" [],
     /// The connection is kept alive, and ends right after the answer.
     TransportCloseAfter = "transport.close-after" ["B1"],
     /// The connection is kept alive, and ends when the next request comes.

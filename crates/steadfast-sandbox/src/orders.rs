@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use steadfast_spec::{Form, OrderRequest, OrderStatus, OrderType};
 
 use crate::{
-    arrival::{Action, Page, Reply, refusal},
+    arrival::{Action, Hint, Page, Reply, refusal},
     book::{BookedOrder, Owner},
     engine::{Caller, Engine, Passage, fault_page},
     fault::{Fault, Stage},
@@ -41,7 +41,16 @@ impl Engine {
             intent: passage.arrival.intent.clone(),
         };
         let strike = self.strike(Stage::Placement, passage);
-        let application = strike.map_or(Application::Now, |strike| application(strike.fault));
+        let before = strike.filter(|strike| repeats_id(strike.fault)).and_then(|_| {
+            let mut orders = self.book.iter().rev().filter(|order| order.user == caller.user);
+            orders.next().map(|order| order.order_id.clone())
+        });
+        let application = match strike {
+            // What nothing was before repeats nothing.
+            Some(strike) if repeats_id(strike.fault) && before.is_none() => Application::Now,
+            Some(strike) => application(strike.fault),
+            None => Application::Now,
+        };
         let booked = strike.and_then(|strike| booked_as(strike.fault));
         let order_id = match application {
             Application::Now => Some(self.book.apply(&owner, &order, passage.now, self.draw)),
@@ -62,11 +71,21 @@ impl Engine {
         }
         match strike {
             None => placed(order_id).into(),
-            Some(strike) => self.placement_reply(strike, order_id),
+            Some(strike) => self.placement_reply(strike, before.or(order_id), &passage.key),
         }
     }
 
-    fn placement_reply(&self, strike: Strike, order_id: Option<String>) -> Reply {
+    fn placement_reply(&self, strike: Strike, order_id: Option<String>, key: &str) -> Reply {
+        if let Some(status) = intermediary(strike.fault) {
+            let after = self.settings.gateway_timeout.mul_f64(self.draw.fraction("proxy-after", key));
+            let after = if self.draw.below("proxy-waits", key, 2) == 0 { Duration::ZERO } else { after };
+            let page = match self.draw.below("proxy-body", key, 3) {
+                0 => Page { status, ..Page::html(NO_UPSTREAM_PAGE.to_owned()) },
+                1 => Page::text(status, NO_UPSTREAM),
+                _ => Page::text(status, ""),
+            };
+            return Reply { after, action: Action::Respond(page) };
+        }
         // A 504 is answered when the gateway's patience ends; everything else at once.
         let after = match fault_page(strike.fault) {
             Some(page) if page.status == StatusCode::GATEWAY_TIMEOUT => self.settings.gateway_timeout,
@@ -91,7 +110,10 @@ impl Engine {
     }
 
     fn late_by(&self, strike: Option<Strike>, key: &str) -> Duration {
-        let (least, most) = self.settings.late_by;
+        let (least, most) = match strike.and_then(|strike| intermediary(strike.fault)) {
+            Some(_) => BEHIND_A_PROXY,
+            None => self.settings.late_by,
+        };
         let drawn = || least + most.saturating_sub(least).mul_f64(self.draw.fraction("late-by", key));
         strike.and_then(|strike| strike.late_by).unwrap_or_else(drawn)
     }
@@ -102,9 +124,18 @@ impl Engine {
         if let Some(page) = fault.and_then(fault_page) {
             return page;
         }
+        let fault = fault.filter(|&it| it != Fault::ListCachedUnlessAsked || !passage.arrival.no_cache);
         // A stale list is the whole list as of then: its orders and their statuses.
-        let age = if fault == Some(Fault::ListStale) { self.settings.stale_by } else { Duration::ZERO };
-        let Some(now) = passage.now.checked_sub(age) else { return Page::no_data() };
+        let (age, hint) = match fault {
+            Some(Fault::ListStale) => (self.settings.stale_by, None),
+            Some(Fault::ListCachedAge | Fault::ListCachedUnlessAsked) => {
+                let age = self.settings.cached_for;
+                (age, Some(Hint::Age(age.as_secs().max(1))))
+            }
+            Some(Fault::ListCachedHit) => (self.settings.cached_for, Some(Hint::CacheHit)),
+            _ => (Duration::ZERO, None),
+        };
+        let Some(now) = passage.now.checked_sub(age) else { return Page { hint, ..Page::no_data() } };
         let session = caller.session.map(|session| session.number);
         let reading = self.settings.interpretation;
         let open_only = fault == Some(Fault::ListOpenOnly) || reading.list_shows == ListShows::OpenOnly;
@@ -137,12 +168,14 @@ impl Engine {
         }
         let page = match fault {
             Some(Fault::ListHuge) => huge(&orders, now, &reading),
+            Some(Fault::ListHugeBare) => huge_bare(&orders, now, &reading, self.record.requests),
             _ if orders.is_empty() => Page::no_data(),
             None => rows(orders, now, &reading),
             Some(fault) => Page::ok(
                 orders.into_iter().map(|order| listed(order, fault, now, &reading)).collect::<Vec<Value>>(),
             ),
         };
+        let page = Page { hint, ..page };
         if fault == Some(Fault::ListTruncated) { page.cut_in_half() } else { page }
     }
 
@@ -204,6 +237,12 @@ impl Engine {
 }
 
 const PLACED: &str = "Order placed";
+/// What an intermediary says that got no answer.
+const NO_UPSTREAM: &str = "upstream connect error or disconnect/reset before headers";
+const NO_UPSTREAM_PAGE: &str =
+    "<html><head><title>Error</title></head><body><center><h1>Error</h1></center></body></html>";
+/// How much later an order comes to exist whose gateway an intermediary has given up on.
+const BEHIND_A_PROXY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(29));
 
 fn placed(order_id: Option<String>) -> Page {
     Page::ok(json!({"orderId": order_id.unwrap_or_default(), "msg": PLACED}))
@@ -220,6 +259,17 @@ fn application(fault: Fault) -> Application {
         fault if fault.as_str().ends_with("-late") => Application::Late,
         _ => Application::Now,
     }
+}
+
+/// The status with which an intermediary answers in the gateway's place.
+fn intermediary(fault: Fault) -> Option<StatusCode> {
+    let (status, _) = fault.as_str().strip_prefix("placement.proxy-")?.split_once('-')?;
+    status.parse().ok()
+}
+
+/// True if the answer names the order before it.
+fn repeats_id(fault: Fault) -> bool {
+    matches!(fault, Fault::PlacementRepeatedIdApplied | Fault::PlacementRepeatedIdNotApplied)
 }
 
 /// The status in which a fault books an order.
@@ -245,6 +295,14 @@ fn huge(orders: &[&BookedOrder], now: Duration, reading: &Interpretation) -> Pag
         )
     });
     let records: Vec<String> = real.chain(nobodys).collect();
+    Page::json(StatusCode::OK, &Value::Null).with_body(format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(",")))
+}
+
+/// The real orders, and a hundred thousand identifiers that no other list has: some 3 MB.
+fn huge_bare(orders: &[&BookedOrder], now: Duration, reading: &Interpretation, read: u64) -> Page {
+    let real = orders.iter().map(|order| json!(order.record(now, reading)).to_string());
+    let bare = (0..100_000).map(|number| format!(r#"{{"orderId":"98{read:06}{number:06}"}}"#));
+    let records: Vec<String> = real.chain(bare).collect();
     Page::json(StatusCode::OK, &Value::Null).with_body(format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(",")))
 }
 

@@ -23,11 +23,20 @@ pub(crate) struct Quotas {
     other: Kind,
     refused: Refused,
     clock: GatewayClock,
-    lag: Duration,
-    halved: bool,
+    /// How much later than it arrives a request is counted, if the gateway knows so early.
+    lag: Option<Duration>,
+    strictness: Strictness,
     held: BTreeMap<Key, Held>,
     /// How many holders there may be before silent ones are looked for.
     sweep_above: usize,
+}
+
+/// How a gateway's limits are to those of its documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Strictness {
+    Documented,
+    Halved,
+    OneEachSecond,
 }
 
 #[derive(Debug)]
@@ -57,8 +66,8 @@ impl Quotas {
             other: settings.interpretation.counting.kind(),
             refused: settings.interpretation.refused,
             clock: settings.clock,
-            lag: settings.accounting_lag,
-            halved: false,
+            lag: settings.counted_after_answer.is_none().then_some(settings.accounting_lag),
+            strictness: Strictness::Documented,
             held: BTreeMap::new(),
             sweep_above: SWEEP_ABOVE,
         }
@@ -66,13 +75,23 @@ impl Quotas {
 
     /// Halves every limit from now on: a gateway that is stricter than its documentation.
     pub(crate) fn halve(&mut self) {
-        if !std::mem::replace(&mut self.halved, true) {
+        self.become_strict(Strictness::Halved);
+    }
+
+    /// Admits one request a second from now on, wherever a zone counts seconds.
+    pub(crate) fn lower(&mut self) {
+        self.become_strict(Strictness::OneEachSecond);
+    }
+
+    fn become_strict(&mut self, strictness: Strictness) {
+        if self.strictness < strictness {
+            self.strictness = strictness;
             self.held.clear();
         }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.halved = false;
+        self.strictness = Strictness::Documented;
         self.held.clear();
     }
 
@@ -95,7 +114,7 @@ impl Quotas {
         let verdict = {
             let mut windows: Vec<&mut Enforcer> =
                 taken.iter_mut().flat_map(|(_, held)| &mut held.windows).collect();
-            if self.lag.is_zero() {
+            if self.lag == Some(Duration::ZERO) {
                 decide(&mut windows, now)
             } else {
                 Self::decide_on_stale_counts(&mut windows, now)
@@ -106,12 +125,23 @@ impl Quotas {
             retry_after: refusal.retry_after,
         });
         for (key, mut held) in taken {
-            if verdict.is_ok() && !self.lag.is_zero() {
-                held.uncounted.push(now.saturating_add(self.lag));
+            if verdict.is_ok()
+                && let Some(lag) = self.lag.filter(|lag| !lag.is_zero())
+            {
+                held.uncounted.push(now.saturating_add(lag));
             }
             self.held.insert(key, held);
         }
         verdict
+    }
+
+    /// Counts a request that was admitted before, at a later instant.
+    pub(crate) fn count_later(&mut self, keys: &[Key], at: Duration) {
+        for key in keys {
+            if let Some(held) = self.held.get_mut(key) {
+                held.uncounted.push(at);
+            }
+        }
     }
 
     /// Counts a request that is not refused whatever the quota says: somebody else's traffic on the same holder.
@@ -128,11 +158,11 @@ impl Quotas {
     }
 
     fn hold(&mut self, key: &Key, now: Duration) {
-        let (kinds, clock, halved, refused) = (&self.kinds, self.clock, self.halved, self.refused);
+        let (kinds, clock, strictness, refused) = (&self.kinds, self.clock, self.strictness, self.refused);
         let held = self.held.entry(key.clone()).or_insert_with(|| {
             let kind = kinds.get(&key.zone).copied().unwrap_or(self.other);
             Held {
-                windows: enforcers(key.zone, kind, clock, halved, refused),
+                windows: enforcers(key.zone, kind, clock, strictness, refused),
                 uncounted: Vec::new(),
                 last: now,
             }
@@ -169,13 +199,24 @@ impl Quotas {
     }
 }
 
-fn enforcers(zone: Zone, kind: Kind, clock: GatewayClock, halved: bool, refused: Refused) -> Vec<Enforcer> {
+fn enforcers(
+    zone: Zone,
+    kind: Kind,
+    clock: GatewayClock,
+    strictness: Strictness,
+    refused: Refused,
+) -> Vec<Enforcer> {
     let spec = zones().into_iter().find(|spec| spec.zone == zone);
     let windows = spec.map(|spec| spec.windows).unwrap_or_default();
     windows
         .into_iter()
         .filter_map(|window| {
-            let limit = window.limit().get() / if halved { 2 } else { 1 };
+            let limit = match strictness {
+                Strictness::Documented => window.limit().get(),
+                Strictness::Halved => window.limit().get() / 2,
+                Strictness::OneEachSecond if window.period() <= Duration::from_secs(1) => 1,
+                Strictness::OneEachSecond => window.limit().get(),
+            };
             // Proof: §8's limits are at least 3 and its periods above zero, so a window is always valid.
             Window::new(limit.max(1), window.period()).ok()
         })
@@ -224,6 +265,18 @@ mod tests {
         quotas.halve();
         let keys = [key(Zone::PLACE_ORDER, "t")];
         assert_eq!((0..10).filter(|_| quotas.admit(&keys, Duration::ZERO).is_ok()).count(), 5);
+    }
+
+    #[test]
+    fn a_lowered_limit_refuses_the_second_order_of_a_second() {
+        let mut quotas = Quotas::new(&Settings::default());
+        let keys = [key(Zone::PLACE_ORDER, "t")];
+        let admitted = |quotas: &mut Quotas, at| {
+            (0..10).filter(|_| quotas.admit(&keys, Duration::from_secs(at)).is_ok()).count()
+        };
+        quotas.lower();
+        quotas.halve();
+        assert_eq!([admitted(&mut quotas, 0), admitted(&mut quotas, 1), admitted(&mut quotas, 2)], [1; 3]);
     }
 
     #[test]

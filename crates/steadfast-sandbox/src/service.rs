@@ -104,6 +104,9 @@ impl Gateway {
             query: parts.uri.query().map(str::to_owned),
             content_type: text(header::CONTENT_TYPE),
             authorization: text(header::AUTHORIZATION),
+            no_cache: text(header::CACHE_CONTROL).is_some_and(|value| {
+                value.split(',').any(|part| part.trim().eq_ignore_ascii_case("no-cache"))
+            }),
             intent: text(header::HeaderName::from_static("x-test-intent"))
                 .filter(|intent| intent.len() <= LONGEST_INTENT),
             peer: parts.extensions.get().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |PeerIp(ip)| *ip),

@@ -67,6 +67,8 @@ enum End {
     Hang,
     /// It is reset.
     Reset,
+    /// When the next request comes, the same is sent once more; then the request is served.
+    SendAgain,
     /// It ends when the next request comes, which is not read.
     CloseOnRequest,
     /// It is reset, and every other connection of the server with it.

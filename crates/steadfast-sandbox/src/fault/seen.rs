@@ -68,6 +68,7 @@ impl Fault {
             | Self::TransportEarlyHintsStorm
             | Self::TransportSwitchingProtocols
             | Self::TransportExtraAnswer
+            | Self::TransportAnswerAgain
             | Self::TransportCloseAfter
             | Self::TransportCloseInRace
             | Self::TransportMassReset => Seen::Whole,

@@ -146,6 +146,7 @@ pub(super) fn script(spoiled: Spoiled, wall: Duration) -> Script {
             storm("HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n", &raw.measured())
         }
         Fault::TransportExtraAnswer => Script::sends(raw.measured().bytes().repeat(2), End::Keep),
+        Fault::TransportAnswerAgain => Script::sends(raw.measured().bytes(), End::SendAgain),
         Fault::TransportCloseAfter => Script::sends(raw.measured().bytes(), End::Close),
         Fault::TransportCloseInRace => Script::sends(raw.measured().bytes(), End::CloseOnRequest),
         Fault::TransportMassReset => Script::sends(raw.measured().bytes(), End::ResetAll),

@@ -80,8 +80,9 @@ pub(crate) async fn converse<I, S, F, B>(
 {
     let mut resets = hub.watch();
     seat.idle();
+    let mut ahead = Bytes::new();
     loop {
-        let slot = Arc::new(Mutex::new(Slot { io: Some(io), after: None, busy: None }));
+        let slot = Arc::new(Mutex::new(Slot { io: Some(io), ahead, after: None, busy: None }));
         let stopped = exchange(&slot, service.clone(), &mut stop, &mut resets, seat).await;
         let (left, after, _busy) = {
             let mut slot = slot.lock();
@@ -93,8 +94,8 @@ pub(crate) async fn converse<I, S, F, B>(
             None => return,
             Some(After::Reset) => return left.reset(),
             Some(After::Script(script)) => match play(left, script).await {
-                Rest::Kept(kept) if !stopped => io = kept,
-                Rest::Kept(_) | Rest::Over => return,
+                Rest::Kept(kept, read) if !stopped => (io, ahead) = (kept, read),
+                Rest::Kept(..) | Rest::Over => return,
                 Rest::AllReset => {
                     hub.resets.send_replace(());
                     return;
@@ -175,6 +176,8 @@ where
 /// A connection, and what is to happen to it once HTTP is done with it.
 struct Slot<I> {
     io: Option<I>,
+    /// What was read of the next request already.
+    ahead: Bytes,
     after: Option<After>,
     /// Until what is to happen has happened.
     busy: Option<Busy>,
@@ -227,6 +230,13 @@ impl<I: Line> Lent<I> {
 
 impl<I: Line> AsyncRead for Lent<I> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        {
+            let ahead = &mut self.slot.lock().ahead;
+            if !ahead.is_empty() {
+                buf.put_slice(&ahead.split_to(ahead.len().min(buf.remaining())));
+                return Poll::Ready(Ok(()));
+            }
+        }
         self.with(|io| io.poll_read(cx, buf))
     }
 }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::{Instant, sleep, timeout_at},
@@ -9,8 +10,8 @@ use super::{End, GIVE_UP, Line, Script, Step};
 
 /// What is left of a connection behind a script.
 pub(crate) enum Rest<I> {
-    /// It serves the next request.
-    Kept(I),
+    /// It serves the next request, of which these bytes were read already.
+    Kept(I, Bytes),
     /// It is over.
     Over,
     /// It is over, and so is every other one of the server.
@@ -19,9 +20,13 @@ pub(crate) enum Rest<I> {
 
 /// Writes a script to a connection.
 pub(crate) async fn play<I: Line>(mut io: I, script: Script) -> Rest<I> {
+    let mut sent = Bytes::new();
     for step in script.steps {
         let goes_on = match step {
-            Step::Send(bytes) => write(&mut io, &bytes).await,
+            Step::Send(bytes) => {
+                sent = bytes;
+                write(&mut io, &sent).await
+            }
             Step::Trickle(bytes, pause) => {
                 let mut goes_on = true;
                 for byte in bytes {
@@ -35,7 +40,14 @@ pub(crate) async fn play<I: Line>(mut io: I, script: Script) -> Rest<I> {
         }
     }
     match script.end {
-        End::Keep => return Rest::Kept(io),
+        End::Keep => return Rest::Kept(io, Bytes::new()),
+        End::SendAgain => {
+            let mut ahead = BytesMut::new();
+            let read = timeout_at(Instant::now() + GIVE_UP, io.read_buf(&mut ahead)).await;
+            if matches!(read, Ok(Ok(1..))) && write(&mut io, &sent).await {
+                return Rest::Kept(io, ahead.freeze());
+            }
+        }
         End::Reset => io.reset(),
         End::ResetAll => {
             // The answer is to arrive before the connection goes, or nobody could tell it from the others.

@@ -55,6 +55,27 @@ async fn an_order_counts_in_general_too_or_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_counts_up_to_so_long_after_it_was_answered() {
+    let world = World::of(Sandbox::builder().seed(7).counted_after_answer(Duration::from_millis(100)));
+    for _ in 0..15 {
+        assert_eq!(world.list().await.status(), 200, "none of them was counted yet");
+    }
+    world.pass(Duration::from_millis(100));
+    assert_eq!(world.list().await.status(), 429);
+    let counted: Vec<u64> =
+        world.truth().arrivals.iter().take(15).map(|arrival| arrival.accounted_ns - arrival.at_ns).collect();
+    assert!(counted.iter().all(|&late| late <= 100_000_000), "{counted:?}");
+    assert!(counted.iter().any(|&late| late > 50_000_000), "{counted:?}");
+
+    let script = "[[fault]]\nname = 'list.504'\nnth = 1\nanswer_after_ms = 2000";
+    let builder = Sandbox::builder().counted_after_answer(Duration::ZERO).script(script).expect("a script");
+    let world = World::of(builder);
+    assert_eq!(world.list().await.status(), 504);
+    let arrival = &world.truth().arrivals[0];
+    assert_eq!(arrival.accounted_ns - arrival.at_ns, 2_000_000_000, "from its answer");
+}
+
+#[tokio::test(start_paused = true)]
 async fn refused_requests_use_up_quota_or_not() {
     for (value, status) in [("free", 200), ("counted", 429)] {
         let world = world("refused", value);

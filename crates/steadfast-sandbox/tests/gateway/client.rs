@@ -18,6 +18,7 @@ pub(crate) struct Call {
     intent: Option<String>,
     form: Option<String>,
     peer: Option<IpAddr>,
+    cache_control: Option<String>,
 }
 
 /// What the client saw.
@@ -36,7 +37,16 @@ pub(crate) enum Answer {
 impl Call {
     pub(crate) fn new(gateway: Gateway, method: Method, path: &str) -> Self {
         let path = path.to_owned();
-        Self { gateway, method, path, authorization: None, intent: None, form: None, peer: None }
+        Self {
+            gateway,
+            method,
+            path,
+            authorization: None,
+            intent: None,
+            form: None,
+            peer: None,
+            cache_control: None,
+        }
     }
 
     pub(crate) fn bearer(self, api_key: &str, token: &str) -> Self {
@@ -63,6 +73,11 @@ impl Call {
         self
     }
 
+    pub(crate) fn cache_control(mut self, value: &str) -> Self {
+        self.cache_control = Some(value.to_owned());
+        self
+    }
+
     pub(crate) async fn send(&self) -> Answer {
         let mut request = Request::builder()
             .method(self.method.clone())
@@ -72,6 +87,7 @@ impl Call {
             (header::AUTHORIZATION, &self.authorization),
             (header::HeaderName::from_static("x-test-intent"), &self.intent),
             (header::CONTENT_TYPE, &content_type),
+            (header::CACHE_CONTROL, &self.cache_control),
         ];
         for (name, value) in headers {
             if let Some(value) = value {

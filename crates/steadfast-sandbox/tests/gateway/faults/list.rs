@@ -5,7 +5,7 @@ use steadfast_sandbox::Fault;
 
 use crate::{
     client::Answer,
-    world::{LIMIT, MARKET, World},
+    world::{LIMIT, MARKET, ORDERS, World},
 };
 
 const STOP: &str = "symId=EQT_ITC_EQ_NSE&qty=3&side=buy&type=stoplimit&product=bracket&validity=day&\
@@ -102,6 +102,25 @@ const TABLE: &[(Fault, &str, Check)] = &[
         assert_eq!((&records[..whole.len()], records.len()), (whole, whole.len() + 50_000));
         assert!(list.body().len() > 8 << 20, "{}", list.body().len());
     }),
+    (Fault::ListHugeBare, "list.huge-bare", |list, whole| {
+        let records = list.records();
+        assert_eq!((&records[..whole.len()], records.len()), (whole, whole.len() + 100_000));
+        let bare = records[whole.len()].as_object().expect("a record");
+        assert_eq!(bare.keys().collect::<Vec<_>>(), ["orderId"]);
+    }),
+    // The orders of the test are all younger than what the cache holds.
+    (Fault::ListCachedAge, "list.cached-age", |list, _| {
+        assert_eq!((list.status(), list.header("age"), list.header("x-cache")), (200, Some("30"), None));
+        assert_eq!(list.json()["s"], "no-data");
+    }),
+    (Fault::ListCachedHit, "list.cached-hit", |list, _| {
+        assert_eq!((list.status(), list.header("age"), list.header("x-cache")), (200, None, Some("HIT")));
+        assert_eq!(list.json()["s"], "no-data");
+    }),
+    (Fault::ListCachedUnlessAsked, "list.cached-unless-asked", |list, _| {
+        assert_eq!((list.status(), list.header("age")), (200, Some("30")));
+        assert_eq!(list.json()["s"], "no-data");
+    }),
     (Fault::List401, "list.401", |list, _| assert_eq!(list.error(), (401, "Unauthorized".to_owned()))),
 ];
 
@@ -122,6 +141,28 @@ async fn a_list_fault_changes_what_is_shown_as_its_row_says_and_nothing_else() {
         world.sandbox.heal();
         assert_eq!(world.records().await, whole, "{name}: a good token, an unused quota, the same orders");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_is_asked_to_step_aside_does() {
+    let world = World::with_fault("list.cached-unless-asked", 1.0);
+    world.place(MARKET).await;
+    assert!(world.records().await.is_empty());
+    world.pass(Duration::from_secs(30));
+    assert_eq!(world.records().await.len(), 1, "as old as it may be");
+    world.place(MARKET).await;
+    for (value, records) in [("no-cache", 2), ("max-age=0, No-Cache", 2), ("max-age=0", 1)] {
+        let list = world.get(ORDERS).cache_control(value).send().await;
+        assert_eq!(list.records().len(), records, "{value}");
+        assert_eq!(list.header("age").is_none(), records == 2, "{value}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_huge_list_holds_other_identifiers() {
+    let world = World::with_fault("list.huge-bare", 1.0);
+    let (first, second) = (world.records().await, world.records().await);
+    assert_ne!(first[0]["orderId"], second[0]["orderId"]);
 }
 
 #[tokio::test(start_paused = true)]

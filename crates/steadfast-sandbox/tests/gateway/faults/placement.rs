@@ -16,6 +16,8 @@ enum Wire {
     /// A 200 whose envelope is an error.
     ErrorWith200,
     Reset,
+    /// That status, and nothing of the gateway's.
+    Proxy(u16),
 }
 
 /// What becomes of the order.
@@ -74,6 +76,24 @@ const TABLE: &[(Fault, &str, Wire, Book)] = &[
     (Fault::PlacementBookedCompleted, "placement.booked-completed", Wire::Placed, Book::Once),
     (Fault::PlacementBookedRejected, "placement.booked-rejected", Wire::Placed, Book::Once),
     (Fault::PlacementBookedCancelled, "placement.booked-cancelled", Wire::Placed, Book::Once),
+    (Fault::Placement401Applied, "placement.401-applied", Wire::Error(401, "Unauthorized"), Book::Once),
+    (Fault::Placement403Applied, "placement.403-applied", Wire::Error(403, "Forbidden"), Book::Once),
+    (Fault::Placement429Applied, "placement.429-applied", Wire::Error(429, "Too many requests"), Book::Once),
+    // The first order of all is placed as it should be.
+    (Fault::PlacementRepeatedIdApplied, "placement.repeated-id-applied", Wire::Placed, Book::Once),
+    (Fault::PlacementRepeatedIdNotApplied, "placement.repeated-id-not-applied", Wire::Placed, Book::Once),
+    (Fault::PlacementProxy502Applied, "placement.proxy-502-applied", Wire::Proxy(502), Book::Once),
+    (Fault::PlacementProxy502NotApplied, "placement.proxy-502-not-applied", Wire::Proxy(502), Book::Never),
+    (Fault::PlacementProxy502Late, "placement.proxy-502-late", Wire::Proxy(502), Book::Later),
+    (Fault::PlacementProxy503Applied, "placement.proxy-503-applied", Wire::Proxy(503), Book::Once),
+    (Fault::PlacementProxy503NotApplied, "placement.proxy-503-not-applied", Wire::Proxy(503), Book::Never),
+    (Fault::PlacementProxy503Late, "placement.proxy-503-late", Wire::Proxy(503), Book::Later),
+    (Fault::PlacementProxy504Applied, "placement.proxy-504-applied", Wire::Proxy(504), Book::Once),
+    (Fault::PlacementProxy504NotApplied, "placement.proxy-504-not-applied", Wire::Proxy(504), Book::Never),
+    (Fault::PlacementProxy504Late, "placement.proxy-504-late", Wire::Proxy(504), Book::Later),
+    (Fault::PlacementProxy520Applied, "placement.proxy-520-applied", Wire::Proxy(520), Book::Once),
+    (Fault::PlacementProxy520NotApplied, "placement.proxy-520-not-applied", Wire::Proxy(520), Book::Never),
+    (Fault::PlacementProxy520Late, "placement.proxy-520-late", Wire::Proxy(520), Book::Later),
     (Fault::PlacementDoubleForward, "placement.double-forward", Wire::Placed, Book::Twice),
 ];
 
@@ -102,10 +122,19 @@ async fn a_placement_fault_does_to_wire_and_book_what_its_row_says() {
             }
             Wire::ErrorWith200 => assert_eq!(answer.error().0, 200, "{name}"),
             Wire::Reset => assert!(answer.is_reset(), "{name}"),
+            Wire::Proxy(status) => {
+                assert_eq!(answer.status(), status, "{name}");
+                assert!(serde_json::from_slice::<serde_json::Value>(answer.body()).is_err(), "{name}");
+            }
         }
-        // Only a 504 makes the client wait, for as long as the gateway's patience lasts.
-        let patience = if answer.status() == 504 { Duration::from_millis(200) } else { Duration::ZERO };
-        assert_eq!(sent.elapsed(), patience, "{name}");
+        // Only a 504 makes the client wait, for as long as the gateway's patience lasts, and an intermediary at most so
+        // long.
+        let patience = Duration::from_millis(200);
+        match wire {
+            Wire::Proxy(_) => assert!(sent.elapsed() <= patience, "{name}"),
+            _ if answer.status() == 504 => assert_eq!(sent.elapsed(), patience, "{name}"),
+            _ => assert_eq!(sent.elapsed(), Duration::ZERO, "{name}"),
+        }
 
         let truth = world.truth();
         let (now, pending) = match book {
@@ -133,13 +162,15 @@ async fn a_late_order_comes_to_exist_within_its_bounds_and_with_its_owner() {
             world.place_for(intent).await;
         }
         let sent: Vec<u64> = world.truth().arrivals.iter().map(|arrival| arrival.at_ns).collect();
-        world.pass(Duration::from_secs(9));
+        let proxy = name.contains("proxy");
+        world.pass(Duration::from_secs(if proxy { 30 } else { 9 }));
         let truth = world.truth();
         assert_eq!((truth.orders.len(), truth.pending_orders), (3, 0), "{fault}");
         for order in &truth.orders {
             let place = ["a", "b", "c"].iter().position(|intent| order.intent.as_deref() == Some(intent));
             let late_by = order.applied_ns - sent[place.expect("one of the three")];
-            assert!((2_000_000_000..=8_000_000_000).contains(&late_by), "{fault}: {late_by}");
+            let bounds = if proxy { 1_000_000_000..=29_000_000_000 } else { 2_000_000_000..=8_000_000_000 };
+            assert!(bounds.contains(&late_by), "{fault}: {late_by}");
         }
     }
 }
@@ -189,5 +220,39 @@ async fn an_order_is_booked_in_the_status_that_the_fault_names_and_stays_in_it()
             assert_eq!(world.records().await[0]["status"], status, "{name}");
             world.pass(Duration::from_secs(120));
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_intermediary_answers_with_a_page_a_text_or_nothing() {
+    let world = World::with_fault("placement.proxy-502-applied", 1.0);
+    let (mut bodies, mut waits) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
+    for _ in 0..30 {
+        let sent = Instant::now();
+        let answer = world.place(MARKET).await;
+        let kind =
+            answer.header("content-type").expect("a type").split(';').next().expect("a type").to_owned();
+        bodies.insert((kind, answer.body().is_empty()));
+        waits.insert(sent.elapsed().is_zero());
+        world.pass(Duration::from_secs(1));
+    }
+    let kinds = [("text/html", false), ("text/plain", false), ("text/plain", true)];
+    assert_eq!(bodies, kinds.map(|(kind, empty)| (kind.to_owned(), empty)).into());
+    assert_eq!(waits.len(), 2, "at once, or late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_with_a_repeated_id_names_the_users_order_before() {
+    for (name, orders) in [("placement.repeated-id-applied", 3), ("placement.repeated-id-not-applied", 1)] {
+        let world = World::new();
+        let first = world.place(MARKET).await.order_id();
+        world.strike_always(name);
+        let second = world.place(MARKET).await.order_id();
+        assert_eq!(second, first, "{name}");
+        let third = world.place(MARKET).await.order_id();
+        let truth = world.truth().orders;
+        assert_eq!(truth.len(), orders, "{name}");
+        let before = if orders == 3 { &truth[1].order_id } else { &first };
+        assert_eq!(&third, before, "{name}");
     }
 }

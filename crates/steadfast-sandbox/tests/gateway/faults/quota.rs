@@ -7,6 +7,7 @@ use crate::world::{ORDERS, POSITIONS, World};
 const TABLE: &[(Fault, &str)] = &[
     (Fault::QuotaForeign, "quota.foreign"),
     (Fault::QuotaHalved, "quota.halved"),
+    (Fault::QuotaLowered, "quota.lowered"),
     (Fault::QuotaStorm, "quota.storm"),
     (Fault::QuotaStormRetryAfter, "quota.storm-retry-after"),
     (Fault::QuotaStormAbsurd, "quota.storm-absurd"),
@@ -29,6 +30,7 @@ async fn a_quota_fault_refuses_what_it_says_and_the_truth_tells_whose_429_it_was
         match fault {
             Fault::QuotaForeign => somebody_else_used_the_quota(&world).await,
             Fault::QuotaHalved => limits_are_half(&world).await,
+            Fault::QuotaLowered => limits_are_one(&world).await,
             Fault::QuotaStormRetryAfter => refused_without_reason(&world, Some("2")).await,
             Fault::QuotaStormAbsurd => refused_without_reason(&world, Some("999999")).await,
             Fault::QuotaStormRetryAfterZero => refused_without_reason(&world, Some("0")).await,
@@ -79,6 +81,14 @@ async fn limits_are_half(world: &World) {
     world.sandbox.heal();
     world.pass(Duration::from_secs(1));
     assert_eq!(admitted(world, ORDERS, 12).await, 5, "from now on: healing stops faults, not their effects");
+}
+
+async fn limits_are_one(world: &World) {
+    assert_eq!(admitted(world, ORDERS, 12).await, 1);
+    world.pass(Duration::from_secs(1));
+    assert_eq!(admitted(world, POSITIONS, 3).await, 1, "every zone's");
+    assert_eq!(admitted(world, ORDERS, 12).await, 1);
+    assert_eq!(world.truth().refusals.get("general"), Some(&22));
 }
 
 /// How many of so many requests at one instant are not answered with 429.

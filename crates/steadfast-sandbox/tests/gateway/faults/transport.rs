@@ -264,6 +264,22 @@ async fn a_connection_that_was_kept_alive_ends_after_the_answer_or_in_the_race_w
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_next_request_on_a_connection_gets_the_answer_of_the_one_before() {
+    let world = world(Fault::TransportAnswerAgain);
+    let mut client = connect(&world).await;
+    let mut acks = Vec::new();
+    for _ in 0..2 {
+        client.ready().await.expect("the connection");
+        let response = client.send_request(order(&world)).await.expect("an answer");
+        acks.push(response.into_body().collect().await.expect("a body").to_bytes());
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(acks, [PLACED, PLACED], "two acks with one identifier");
+    assert_eq!(world.orders(), 2, "and the second order was placed");
+    assert!(client.ready().await.is_err(), "its own answer came when nothing was asked");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_mass_reset_ends_every_connection_and_not_the_gateway() {
     let world = world(Fault::TransportMassReset);
     let (mut idle, mut struck) = (connect(&world).await, connect(&world).await);
