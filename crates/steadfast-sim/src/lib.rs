@@ -10,8 +10,11 @@
 //! [`chooser`] is where all chance of the second comes from.
 //! [`network`] holds the lines that the first of them puts between client and gateway.
 
+mod axes;
 pub mod chooser;
 pub mod limits;
 pub mod network;
 pub mod orders;
 mod wire;
+
+pub use crate::axes::Axes;

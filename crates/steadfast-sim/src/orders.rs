@@ -42,6 +42,7 @@ use std::{
 use steadfast::{BoxError, dedup::Settings};
 
 use crate::{
+    axes::Axes,
     chooser::{Chooser, Tape, UnreadableTape},
     orders::{
         campaign::{Campaign, Failure, MOST_FAILURES, Outcome},
@@ -121,6 +122,9 @@ pub struct Args {
     /// Fails unless so many seeds were run, with so many orders: a run that its time has cut short proves less.
     #[arg(long, value_name = "SEEDS,ORDERS")]
     pub floor: Option<Floor>,
+    /// What the world does beside what it always did, such as `orphans`: names with commas between them, `all` or `none`.
+    #[arg(long, value_name = "NAMES", default_value_t = Axes::DEFAULT)]
+    pub axes: Axes,
     /// Makes the client wrong on purpose: then the run must fail.
     #[arg(long, value_enum, conflicts_with = "crashes")]
     pub canary: Option<Canary>,
@@ -268,7 +272,7 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
             report::complain(format_args!("also failed: seed {} {:?}", other.seed, other.broken));
         }
     }
-    let enough = !args.demand_existence || existence::demand(&run.outcome, args.wire);
+    let enough = !args.demand_existence || existence::demand(&run.outcome, args.wire, args.axes);
     let enough = args.floor.is_none_or(|floor| floor.is_reached(&run.outcome)) && enough;
     Ok(failures.is_empty() && enough)
 }
@@ -294,6 +298,7 @@ fn campaign(args: &Args) -> Campaign {
     campaign.without.clone_from(&args.without);
     campaign.world.crashes = args.crashes;
     campaign.world.canary = args.canary;
+    campaign.world.axes = args.axes;
     if args.plain {
         campaign.world.plain = true;
         campaign.without.extend(OPEN_QUESTIONS.map(str::to_owned));
@@ -331,6 +336,7 @@ fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
             crashes: false,
             aftermath: false,
             traced: true,
+            axes: Axes::DEFAULT,
             canary: None,
             lateness,
             watched: watched + SPARE,

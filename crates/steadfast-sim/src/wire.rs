@@ -36,11 +36,14 @@ pub(crate) use self::{
     broken::Broken,
     day::Day,
     exchange::{Call, Ended, Exchange, Says},
-    fault::{FORMS, Fault, Kind, Way, catalogue},
+    fault::{FORMS, Fault, Kind, Way, catalogue, drawn},
     pipe::{FATES, Pipe, SimIo, pair},
     weather::{Lateness, Weather},
 };
-use crate::chooser::{Chooser, Site};
+use crate::{
+    axes::Axis,
+    chooser::{Chooser, Site},
+};
 
 /// The request header that names a call in the gateway's ground truth.
 pub(crate) const INTENT: &str = "x-test-intent";
@@ -423,7 +426,7 @@ impl Shared {
             Err(_) => Err(Broken::Reset),
         };
         let mut state = self.state();
-        if matches!(status, 401 | 429) {
+        if matches!(status, 401 | 429) && fault.axis != Some(Axis::PlacedRefusals) {
             state.standing.remove(&(call.of, call.nth));
         }
         let now = u64::try_from(self.sandbox.now().as_nanos()).unwrap_or(u64::MAX);

@@ -1,8 +1,9 @@
 //! What a campaign must have met: a fault that never strikes and a state that is never reached prove nothing.
 
 use crate::{
+    axes::{Axes, Axis},
     orders::{Medium, Outcome, crash::WRITTEN, report::complain},
-    wire::{FATES, FORMS, Kind, catalogue},
+    wire::{FATES, FORMS, Kind, drawn},
 };
 
 /// How often each fault must have struck.
@@ -23,13 +24,15 @@ impl Item {
 }
 
 /// Every fault, every outcome and every state of the journal; over a pipe, everything that happens to connections.
-pub(crate) fn items(outcome: &Outcome, medium: Medium) -> Vec<Item> {
+pub(crate) fn items(outcome: &Outcome, medium: Medium, axes: Axes) -> Vec<Item> {
     if medium == Medium::Pipe {
-        let fates = FATES.into_iter().filter(|name| !name.is_empty());
+        let orphans = axes.has(Axis::Orphans);
+        let fates = FATES.into_iter().filter(|name| !name.is_empty() && (orphans || *name != "pipe.outage"));
         return fates.map(|name| Item { name, times: outcome.faults.of(name), least: LEAST }).collect();
     }
     let kinds = [Kind::Place, Kind::List, Kind::Cancel];
-    let faults = kinds.into_iter().flat_map(catalogue).chain(&FORMS).map(|fault| fault.name);
+    let faults = kinds.into_iter().flat_map(|kind| drawn(kind, axes)).filter(|fault| axes.admit(fault.axis));
+    let faults = faults.chain(&FORMS).map(|fault| fault.name);
     let mut names: Vec<_> = faults.filter(|name| !name.is_empty()).collect();
     names.sort_unstable();
     names.dedup();
@@ -52,8 +55,8 @@ pub(crate) fn items(outcome: &Outcome, medium: Medium) -> Vec<Item> {
 }
 
 /// Prints what was met on standard error. True if it was enough of everything.
-pub(crate) fn demand(outcome: &Outcome, medium: Medium) -> bool {
-    let items = items(outcome, medium);
+pub(crate) fn demand(outcome: &Outcome, medium: Medium, axes: Axes) -> bool {
+    let items = items(outcome, medium, axes);
     for item in &items {
         let mark = if item.is_met() { "" } else { "  too few" };
         complain(format_args!("{:<40}{:>12}  of {}{mark}", item.name, item.times, item.least));
@@ -71,13 +74,13 @@ mod tests {
     #[test]
     fn what_never_happened_is_missing_and_what_happened_often_enough_is_not() {
         for medium in [Medium::Direct, Medium::Pipe] {
-            assert!(items(&Outcome::default(), medium).iter().all(|item| !item.is_met()));
-            assert!(!demand(&Outcome::default(), medium));
+            assert!(items(&Outcome::default(), medium, Axes::ALL).iter().all(|item| !item.is_met()));
+            assert!(!demand(&Outcome::default(), medium, Axes::ALL));
         }
         let faults: Counts = [("wire.slow", LEAST), ("list.504", LEAST - 1)].into_iter().collect();
         let written: Counts = [("journal.found", 1)].into_iter().collect();
         let outcome = Outcome { faults, written, ..Outcome::default() };
-        let met: Vec<_> = items(&outcome, Medium::Direct)
+        let met: Vec<_> = items(&outcome, Medium::Direct, Axes::ALL)
             .into_iter()
             .filter(|item| item.is_met())
             .map(|item| item.name)

@@ -5,6 +5,7 @@ use steadfast::BoxError;
 use tokio::time::Instant;
 
 use crate::{
+    axes::Axes,
     chooser::{Chooser, Site, Tape, shrink},
     orders::{
         Args, Campaign, Failure, Medium,
@@ -92,6 +93,9 @@ pub(crate) fn modes(args: &Args) -> String {
     }
     if let Some(canary) = args.canary.and_then(|canary| canary.to_possible_value()) {
         modes += &format!(" --canary {}", canary.get_name());
+    }
+    if args.axes != Axes::DEFAULT {
+        modes += &format!(" --axes {}", args.axes);
     }
     if args.plain {
         modes += " --plain";

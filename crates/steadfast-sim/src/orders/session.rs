@@ -9,7 +9,8 @@ use steadfast::{
     dedup::{OrderEvent, Settings},
     limit::ColdStart,
 };
-use steadfast_sandbox::{ListOrder, ListScope, OrderIds, Prices, RetryAfter, Sandbox, State};
+use steadfast_sandbox::{ListOrder, ListScope, OrderIds, Prices, RetryAfter, Sandbox, State, enforce::Kind};
+use steadfast_spec::Zone;
 use tokio::{
     runtime::{Builder, Handle},
     sync::broadcast::{Receiver, error::RecvError},
@@ -18,6 +19,7 @@ use tokio::{
 };
 
 use crate::{
+    axes::{Axes, Axis},
     chooser::{Chooser, Site},
     orders::{
         canary::{Canary, Planted},
@@ -50,6 +52,8 @@ pub(crate) struct World {
     pub(crate) aftermath: bool,
     /// True if the ledger keeps its history, and the invariants are checked over it.
     pub(crate) traced: bool,
+    /// What the world does beside what it always did.
+    pub(crate) axes: Axes,
     /// What is wrong with the client on purpose.
     pub(crate) canary: Option<Canary>,
     /// How late an order really may be.
@@ -140,7 +144,7 @@ async fn trade(
     let lateness = Lateness { bound: world.lateness, gateway: GATEWAY_TIMEOUT };
     let patience = [30, 10, 5][chooser.weigh(Site::new("attempt.timeout"), &[70, 20, 10]) as usize];
     let patience = Duration::from_secs(patience);
-    let mut weather = Weather::of(chooser, lateness, patience, logs_in);
+    let mut weather = Weather::of(chooser, lateness, patience, logs_in, world.axes);
     if world.expected == Expected::Later {
         weather.list_terms_as_they_are();
     }
@@ -154,7 +158,7 @@ async fn trade(
     if reading.axes.order_ids != OrderIds::default() {
         weather.list_ids_as_they_are();
     }
-    let sandbox = sandbox(chooser, &weather, scope, reading, &clock)?;
+    let sandbox = sandbox(chooser, &weather, scope, reading, &clock, world.axes)?;
     let wire = Wire::new(sandbox.clone(), chooser.clone(), weather);
     let mut session = match client {
         Client::Rival(policy) => {
@@ -266,7 +270,7 @@ async fn trade(
             }
         }
     };
-    session.counts_as_documented = reading.axes.counts_as_documented();
+    session.counts_as_documented = reading.axes.counts_as_documented() && !world.axes.has(Axis::Quotas);
     session.hides_prices = reading.axes.prices != Prices::default()
         || session.seen.struck.iter().any(|(name, _)| *name == "list.missing-price");
     Ok(session)
@@ -298,12 +302,25 @@ fn sandbox(
     scope: ListScope,
     reading: Reading,
     clock: &steadfast_spec::WallClock,
+    axes: Axes,
 ) -> Result<Sandbox, BoxError> {
     let choose = |what, weights: &[u32]| chooser.weigh(Site::new(what), weights) as usize;
     let timeout = [200, 1_000, 5_000, 29_000][choose("gateway.timeout", &[60, 20, 15, 5])];
     let orders = [ListOrder::OldestFirst, ListOrder::NewestFirst, ListOrder::Shuffled];
     let waits = [RetryAfter::Absent, RetryAfter::Seconds, RetryAfter::Absurd, RetryAfter::Garbage];
-    let sandbox = Sandbox::builder()
+    let mut builder = Sandbox::builder();
+    if axes.has(Axis::Quotas) {
+        builder = match choose("axis.quotas", &[25, 40, 35]) {
+            0 => builder,
+            1 => builder.counted_after_answer(Duration::from_millis(100)),
+            _ => builder.enforcer(Zone::PLACE_ORDER, Kind::LeakyBucket { burst: 0 }),
+        };
+    }
+    if axes.has(Axis::CachedLists) {
+        let age = 1 + chooser.choose(Site::new("list.cached-for"), 90);
+        builder = builder.cached_for(Duration::from_secs(u64::from(age)));
+    }
+    let sandbox = builder
         .seed(u64::from(chooser.choose(Site::new("sandbox.seed"), 65_536)))
         .wall_clock(clock.clone())
         .gateway_timeout(Duration::from_millis(timeout))

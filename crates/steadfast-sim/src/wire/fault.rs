@@ -1,3 +1,5 @@
+use crate::axes::{Axes, Axis};
+
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -34,11 +36,13 @@ pub(crate) struct Fault {
     pub(crate) in_doubt: bool,
     /// True if the order list it strikes lacks orders.
     pub(crate) hides_orders: bool,
+    /// The axis that has to be on for it.
+    pub(crate) axis: Option<Axis>,
 }
 
 impl Fault {
     pub(crate) const NONE: Self =
-        Self { name: "", way: Way::Through, inject: &[], in_doubt: false, hides_orders: false };
+        Self { name: "", way: Way::Through, inject: &[], in_doubt: false, hides_orders: false, axis: None };
 
     const fn doubt(name: &'static str, way: Way, inject: &'static [&'static str]) -> Self {
         Self { name, way, inject, in_doubt: true, ..Self::NONE }
@@ -46,6 +50,19 @@ impl Fault {
 
     const fn definite(name: &'static str, way: Way, inject: &'static [&'static str]) -> Self {
         Self { name, way, inject, ..Self::NONE }
+    }
+
+    const fn intermediary(name: &'static str, _: Way, inject: &'static [&'static str]) -> Self {
+        Self::new(Axis::Intermediaries, name, inject)
+    }
+
+    const fn of_list(axis: Axis, name: &'static str, inject: &'static [&'static str]) -> Self {
+        Self { axis: Some(axis), ..Self::definite(name, Way::Through, inject) }
+    }
+
+    /// Of one axis: what a client cannot know the end of.
+    const fn new(axis: Axis, name: &'static str, inject: &'static [&'static str]) -> Self {
+        Self { axis: Some(axis), ..Self::doubt(name, Way::Through, inject) }
     }
 
     const fn hiding(name: &'static str, inject: &'static [&'static str]) -> Self {
@@ -71,8 +88,8 @@ const IN_DOUBT: [Fault; 23] = gateway!(doubt:
 );
 
 /// What can happen to an order. The index is the choice; new ones go to the end, so that old tapes stay good.
-const PLACE: [Fault; 38] = {
-    let mut all = [Fault::NONE; 38];
+const PLACE: [Fault; 56] = {
+    let mut all = [Fault::NONE; 56];
     let mut index = 0;
     while index < IN_DOUBT.len() {
         all[index + 1] = IN_DOUBT[index];
@@ -96,10 +113,33 @@ const PLACE: [Fault; 38] = {
     all[35] = Fault::doubt("answer.empty", Way::Through, &["answer.empty"]);
     all[36] = Fault::doubt("answer.html-502", Way::Through, &["answer.html-502"]);
     all[37] = Fault::doubt("answer.s-unknown", Way::Through, &["answer.s-unknown"]);
+    let mut index = 0;
+    while index < INTERMEDIARIES.len() {
+        all[index + 38] = INTERMEDIARIES[index];
+        index += 1;
+    }
+    let refusals = Axis::PlacedRefusals;
+    all[50] = Fault::new(refusals, "placement.401-applied", &["placement.401-applied"]);
+    all[51] = Fault::new(refusals, "placement.403-applied", &["placement.403-applied"]);
+    all[52] = Fault::new(refusals, "placement.429-applied", &["placement.429-applied"]);
+    let stray = Axis::StrayAnswers;
+    all[53] = Fault::new(stray, "placement.repeated-id-applied", &["placement.repeated-id-applied"]);
+    all[54] = Fault::new(stray, "placement.repeated-id-not-applied", &["placement.repeated-id-not-applied"]);
+    all[55] = Fault {
+        axis: Some(Axis::Quotas),
+        ..Fault::definite("quota.lowered", Way::Through, &["quota.lowered"])
+    };
     all
 };
 
-const LIST: [Fault; 16] = [
+const INTERMEDIARIES: [Fault; 12] = gateway!(intermediary:
+    "placement.proxy-502-applied", "placement.proxy-502-not-applied", "placement.proxy-502-late",
+    "placement.proxy-503-applied", "placement.proxy-503-not-applied", "placement.proxy-503-late",
+    "placement.proxy-504-applied", "placement.proxy-504-not-applied", "placement.proxy-504-late",
+    "placement.proxy-520-applied", "placement.proxy-520-not-applied", "placement.proxy-520-late",
+);
+
+const LIST: [Fault; 20] = [
     Fault::NONE,
     Fault::definite("list.504", Way::Through, &["list.504"]),
     Fault::definite("list.429", Way::Through, &["list.429"]),
@@ -116,6 +156,10 @@ const LIST: [Fault; 16] = [
     Fault::definite("list.500", Way::Through, &["list.500"]),
     Fault::definite("list.502", Way::Through, &["list.502"]),
     Fault::definite("list.503", Way::Through, &["list.503"]),
+    Fault::of_list(Axis::LargeLists, "list.huge-bare", &["list.huge-bare"]),
+    Fault::of_list(Axis::CachedLists, "list.cached-age", &["list.cached-age"]),
+    Fault::of_list(Axis::CachedLists, "list.cached-hit", &["list.cached-hit"]),
+    Fault::of_list(Axis::CachedLists, "list.cached-unless-asked", &["list.cached-unless-asked"]),
 ];
 
 const CANCEL: [Fault; 7] = [
@@ -150,6 +194,14 @@ pub(crate) const fn catalogue(kind: Kind) -> &'static [Fault] {
     }
 }
 
+/// What can happen in a world with these axes: what lies behind all of it is not asked for, so that a world without axes
+/// has the choices that it always had.
+pub(crate) fn drawn(kind: Kind, axes: Axes) -> &'static [Fault] {
+    let all = catalogue(kind);
+    let last = all.iter().rposition(|fault| axes.admit(fault.axis)).unwrap_or_default();
+    &all[..=last]
+}
+
 #[cfg(test)]
 mod tests {
     use steadfast_sandbox::Fault as Injected;
@@ -164,6 +216,17 @@ mod tests {
             }
             assert_eq!(fault.name.is_empty(), *fault == Fault::NONE);
         }
+    }
+
+    #[test]
+    fn a_fault_is_of_the_axis_that_the_sandboxs_is_of() {
+        for fault in [Kind::Place, Kind::List, Kind::Cancel].into_iter().flat_map(catalogue) {
+            let axes: Vec<_> = fault.inject.iter().map(|name| Axis::of(name.parse().unwrap())).collect();
+            assert!(axes.iter().all(|axis| *axis == fault.axis), "{}", fault.name);
+        }
+        assert_eq!(drawn(Kind::Place, Axes::NONE).len(), 38);
+        assert_eq!(drawn(Kind::List, Axes::NONE).len(), 16);
+        assert_eq!(drawn(Kind::Place, Axes::ALL).len(), PLACE.len());
     }
 
     #[test]

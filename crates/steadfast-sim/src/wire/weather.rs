@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use crate::{
+    axes::{Axes, Axis},
     chooser::{Chooser, Site},
     wire::{
         Day,
-        fault::{FORMS, Fault, Kind, Way, catalogue},
+        fault::{FORMS, Fault, Kind, Way, catalogue, drawn},
     },
 };
 
@@ -66,7 +67,13 @@ const SLOW: u32 = 2_500;
 
 impl Weather {
     /// The weather of a seed. `may_log_in`: the client survives the death of its token.
-    pub(crate) fn of(chooser: &Chooser, lateness: Lateness, patience: Duration, may_log_in: bool) -> Self {
+    pub(crate) fn of(
+        chooser: &Chooser,
+        lateness: Lateness,
+        patience: Duration,
+        may_log_in: bool,
+        axes: Axes,
+    ) -> Self {
         let share =
             |what, shares: &[u32], weights: &[u32]| shares[chooser.weigh(Site::new(what), weights) as usize];
         let enabled = |what: &'static str, faults: &[Fault], on: &dyn Fn(&Fault) -> bool| -> Vec<u32> {
@@ -74,16 +81,16 @@ impl Weather {
                 .zip(faults)
                 .map(|(index, fault)| {
                     let rate = RATES[chooser.choose(Site::new(what).of(index), 8) as usize];
-                    if !fault.name.is_empty() && on(fault) { rate } else { 0 }
+                    if !fault.name.is_empty() && axes.admit(fault.axis) && on(fault) { rate } else { 0 }
                 })
                 .collect()
         };
         let logs_in = |fault: &Fault| may_log_in || !matches!(fault.name, "auth.token-revoked" | "list.401");
-        let doubt = enabled("swarm.place", catalogue(Kind::Place), &|fault| fault.in_doubt);
+        let doubt = enabled("swarm.place", drawn(Kind::Place, axes), &|fault| fault.in_doubt);
         let refused =
-            enabled("swarm.refused", catalogue(Kind::Place), &|fault| !fault.in_doubt && logs_in(fault));
-        let list = enabled("swarm.list", catalogue(Kind::List), &logs_in);
-        let cancel = enabled("swarm.cancel", catalogue(Kind::Cancel), &|_| true);
+            enabled("swarm.refused", drawn(Kind::Place, axes), &|fault| !fault.in_doubt && logs_in(fault));
+        let list = enabled("swarm.list", drawn(Kind::List, axes), &logs_in);
+        let cancel = enabled("swarm.cancel", drawn(Kind::Cancel, axes), &|_| true);
         let doubt_share = share("swarm.doubt", &DOUBT, &DOUBT_WEIGHTS);
         let refused_share =
             share("swarm.refused-share", &REFUSED, &[45, 20, 18, 10, 7]).min(1_000 - doubt_share);
@@ -192,6 +199,11 @@ impl Weather {
     /// How much later an order that `fault` makes late comes to exist, in milliseconds: visible within the bound.
     pub(crate) fn late_by(&self, chooser: &Chooser, fault: Fault, of: u64, nth: u64) -> u64 {
         let answered = self.lateness.bound.saturating_sub(self.list_lag);
+        if fault.axis == Some(Axis::Intermediaries) {
+            // Its own answer may be at once, and the gateway works as long as it may all the same.
+            let most = millis(self.lateness.gateway).saturating_sub(LONGEST_LATENCY).max(1);
+            return u64::from(chooser.choose(Site::new("place.late").of(of).nth(nth), most));
+        }
         let most = match fault.name {
             // Nobody has answered: it may be at work for all of the gateway's patience first.
             "reset-late" => millis(answered + self.lateness.gateway).saturating_sub(LONGEST_LATENCY),
@@ -267,7 +279,7 @@ mod tests {
     fn nothing_is_wrong_on_an_empty_tape() {
         let chooser = Chooser::tape(crate::chooser::Tape::default());
         let lateness = Lateness { bound: Duration::from_secs(15), gateway: Duration::from_secs(30) };
-        let weather = Weather::of(&chooser, lateness, Duration::from_secs(30), true);
+        let weather = Weather::of(&chooser, lateness, Duration::from_secs(30), true, Axes::ALL);
         for kind in [Kind::Place, Kind::List, Kind::Cancel] {
             assert_eq!(weather.fault(&chooser, kind, 1, 1), Fault::NONE);
         }
