@@ -17,10 +17,13 @@ use http::Response;
 use crate::arrival::Spoiled;
 
 use self::play::play;
-pub use self::{connection::serve_answers, line::Line};
 pub(crate) use self::{
-    connection::{Hub, converse},
+    connection::{HEAD_TIMEOUT, Hub, converse},
     greeting::serve,
+};
+pub use self::{
+    connection::{serve_answers, serve_patiently},
+    line::Line,
 };
 
 /// After so long a server that does not answer ends the connection; no client waits that long.

@@ -125,6 +125,9 @@ pub struct Args {
     /// What the world does beside what it always did, such as `orphans`: names with commas between them, `all` or `none`.
     #[arg(long, value_name = "NAMES", default_value_t = Axes::DEFAULT)]
     pub axes: Axes,
+    /// With `--wire pipe`, ends connections abortively, as a transport can ask for: then nothing arrives after their end.
+    #[arg(long)]
+    pub zero_linger: bool,
     /// Makes the client wrong on purpose: then the run must fail.
     #[arg(long, value_enum, conflicts_with = "crashes")]
     pub canary: Option<Canary>,
@@ -299,6 +302,7 @@ fn campaign(args: &Args) -> Campaign {
     campaign.world.crashes = args.crashes;
     campaign.world.canary = args.canary;
     campaign.world.axes = args.axes;
+    campaign.world.zero_linger = args.zero_linger;
     if args.plain {
         campaign.world.plain = true;
         campaign.without.extend(OPEN_QUESTIONS.map(str::to_owned));
@@ -337,6 +341,7 @@ fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
             aftermath: false,
             traced: true,
             axes: Axes::DEFAULT,
+            zero_linger: false,
             canary: None,
             lateness,
             watched: watched + SPARE,

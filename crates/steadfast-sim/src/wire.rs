@@ -37,7 +37,7 @@ pub(crate) use self::{
     day::Day,
     exchange::{Call, Ended, Exchange, Says},
     fault::{FORMS, Fault, Kind, Way, catalogue, drawn},
-    pipe::{FATES, Pipe, SimIo, pair},
+    pipe::{FATES, OUTAGE, Pipe, SimIo, pair},
     weather::{Lateness, Weather},
 };
 use crate::{

@@ -5,11 +5,14 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
 use steadfast_spec::Planted;
 use tokio::sync::Notify;
+
+use crate::wire::HEAD_TIMEOUT;
 
 /// The connections that a server serves at once. Idle ones yield to new ones.
 ///
@@ -44,8 +47,11 @@ struct Exit {
 }
 
 /// The seat of one connection. Busy until it is said to be idle; that of a connection without a server never yields.
-#[derive(Debug, Default)]
-pub(crate) struct Seat(Option<Arc<Held>>);
+#[derive(Debug)]
+pub(crate) struct Seat {
+    held: Option<Arc<Held>>,
+    patience: Duration,
+}
 
 #[derive(Debug)]
 struct Held {
@@ -99,18 +105,31 @@ impl Seats {
             exit.is_told.store(true, Ordering::Relaxed);
             exit.told.notify_one();
         }
-        Some(Seat(Some(Arc::new(Held {
-            hall: self.0.clone(),
-            exit: Arc::default(),
-            state: Mutex::default(),
-        }))))
+        let held = Held { hall: self.0.clone(), exit: Arc::default(), state: Mutex::default() };
+        Some(Seat { held: Some(Arc::new(held)), patience: HEAD_TIMEOUT })
+    }
+}
+
+impl Default for Seat {
+    fn default() -> Self {
+        Self::patient(HEAD_TIMEOUT)
     }
 }
 
 impl Seat {
+    /// That of a connection without a server, which may be idle for so long.
+    pub(crate) fn patient(patience: Duration) -> Self {
+        Self { held: None, patience }
+    }
+
+    /// How long the connection may be idle.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
     /// Completes when the connection has to leave.
     pub(super) fn left(&self) -> impl Future<Output = ()> + use<> {
-        let exit = self.0.as_ref().map(|held| held.exit.clone());
+        let exit = self.held.as_ref().map(|held| held.exit.clone());
         async move {
             match exit {
                 Some(exit) => exit.told.notified().await,
@@ -121,7 +140,7 @@ impl Seat {
 
     /// The connection waits for its first request.
     pub(crate) fn idle(&self) {
-        if let Some(held) = &self.0 {
+        if let Some(held) = &self.held {
             held.rest(&mut held.state.lock());
         }
     }
@@ -129,7 +148,7 @@ impl Seat {
     /// A request has come; the connection is idle again when what is returned is dropped. `None` if it was told to
     /// leave a moment ago: then the request must not be looked at.
     pub(crate) fn busy(&self) -> Option<Busy> {
-        if let Some(held) = &self.0 {
+        if let Some(held) = &self.held {
             let mut state = held.state.lock();
             let mut taken = held.hall.taken.lock();
             if held.exit.is_told.load(Ordering::Relaxed) {
@@ -140,7 +159,7 @@ impl Seat {
                 taken.idle.remove(&number);
             }
         }
-        Some(Busy(self.0.clone()))
+        Some(Busy(self.held.clone()))
     }
 }
 

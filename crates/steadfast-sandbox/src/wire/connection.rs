@@ -26,8 +26,8 @@ use crate::{
     server::{Busy, Seat},
 };
 
-/// How long a client may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take to send a request's head, or stay idle.
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take from a request's head to its answer's head.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -42,8 +42,21 @@ where
     B: http_body::Body<Data = Bytes> + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    serve_patiently(io, HEAD_TIMEOUT, service).await;
+}
+
+/// Like [`serve_answers`], for a client that may take `patience` to send a request's head, and stay idle as long; there it
+/// is ten seconds.
+pub async fn serve_patiently<I, S, F, B>(io: I, patience: Duration, service: S)
+where
+    I: Line,
+    S: Fn(Request<Incoming>) -> F + Clone,
+    F: Future<Output = Answer<B>>,
+    B: http_body::Body<Data = Bytes> + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     let (_running, stop) = watch::channel(());
-    converse(io, service, stop, &Hub::default(), &Seat::default()).await;
+    converse(io, service, stop, &Hub::default(), &Seat::patient(patience)).await;
 }
 
 /// Reaches every connection of a server.
@@ -141,7 +154,7 @@ where
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(seat.patience())
         .max_headers(64)
         .max_buf_size(64 * 1024)
         .auto_date_header(false)

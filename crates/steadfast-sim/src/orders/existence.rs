@@ -3,7 +3,7 @@
 use crate::{
     axes::{Axes, Axis},
     orders::{Medium, Outcome, crash::WRITTEN, report::complain},
-    wire::{FATES, FORMS, Kind, drawn},
+    wire::{FATES, FORMS, Kind, OUTAGE, drawn},
 };
 
 /// How often each fault must have struck.
@@ -27,7 +27,7 @@ impl Item {
 pub(crate) fn items(outcome: &Outcome, medium: Medium, axes: Axes) -> Vec<Item> {
     if medium == Medium::Pipe {
         let orphans = axes.has(Axis::Orphans);
-        let fates = FATES.into_iter().filter(|name| !name.is_empty() && (orphans || *name != "pipe.outage"));
+        let fates = FATES.into_iter().filter(|name| !name.is_empty() && (orphans || *name != OUTAGE));
         return fates.map(|name| Item { name, times: outcome.faults.of(name), least: LEAST }).collect();
     }
     let kinds = [Kind::Place, Kind::List, Kind::Cancel];

@@ -94,6 +94,9 @@ pub(crate) fn modes(args: &Args) -> String {
     if let Some(canary) = args.canary.and_then(|canary| canary.to_possible_value()) {
         modes += &format!(" --canary {}", canary.get_name());
     }
+    if args.zero_linger {
+        modes += " --zero-linger";
+    }
     if args.axes != Axes::DEFAULT {
         modes += &format!(" --axes {}", args.axes);
     }

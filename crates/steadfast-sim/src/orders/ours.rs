@@ -21,6 +21,7 @@ use tokio::time::{Instant, timeout};
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
+    axes::Axes,
     orders::{
         catalogue::Line,
         crash::MemoryJournal,
@@ -58,6 +59,9 @@ pub(crate) struct Choices {
     /// What an earlier process has written down, and this one goes on with.
     pub(crate) journal: Option<MemoryJournal>,
     pub(crate) cold_start: ColdStart,
+    pub(crate) axes: Axes,
+    /// True if connections end abortively.
+    pub(crate) zero_linger: bool,
 }
 
 /// What a stack stands on.
@@ -84,10 +88,10 @@ impl Ours {
         choices: Choices,
         clock: &WallClock,
     ) -> Result<Self, BoxError> {
-        let medium = choices.medium;
+        let Choices { medium, axes, zero_linger, .. } = choices;
         Self::build(sandbox, choices, clock, wire.clone(), |stack| match medium {
             Medium::Direct => around(stack, wire.clone()),
-            Medium::Pipe => around(stack, Pipe::leaf(wire)),
+            Medium::Pipe => around(stack, Pipe::leaf(wire, axes, zero_linger)),
         })
     }
 

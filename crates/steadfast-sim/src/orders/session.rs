@@ -54,6 +54,8 @@ pub(crate) struct World {
     pub(crate) traced: bool,
     /// What the world does beside what it always did.
     pub(crate) axes: Axes,
+    /// True if connections end abortively.
+    pub(crate) zero_linger: bool,
     /// What is wrong with the client on purpose.
     pub(crate) canary: Option<Canary>,
     /// How late an order really may be.
@@ -198,6 +200,8 @@ async fn trade(
                 medium: world.medium,
                 journal,
                 cold_start,
+                axes: world.axes,
+                zero_linger: world.zero_linger,
             };
             let mut ours =
                 Arc::new(Ours::new(&sandbox, &wire, choices(journal.clone(), ColdStart::Auto), &clock)?);

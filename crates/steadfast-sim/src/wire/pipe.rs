@@ -13,6 +13,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use http::{Request, Uri};
@@ -24,18 +25,22 @@ use hyper_util::{
 use steadfast::{RequestBody, leaf::Leaf};
 use steadfast_sandbox::{
     PeerIp,
-    wire::{Answer, serve_answers},
+    wire::{Answer, serve_patiently},
 };
 
-pub(crate) use self::{
-    fate::NAMES as FATES,
-    sim_io::{SimIo, pair},
-};
 use self::{
     fate::{Fate, Fates},
     witness::{Sent, Witness},
 };
-use crate::wire::Wire;
+pub(crate) use self::{
+    fate::{NAMES as FATES, OUTAGE},
+    sim_io::{SimIo, pair},
+};
+use crate::{axes::Axes, wire::Wire};
+
+/// How long a gateway keeps an idle connection, and one behind an outage.
+const IDLE: Duration = Duration::from_secs(10);
+const LONGEST_OUTAGE: Duration = Duration::from_secs(180);
 
 /// Opens connections to the gateway behind a [`Wire`]; each of them has a fate of its own.
 #[derive(Clone, Debug)]
@@ -43,13 +48,15 @@ pub(crate) struct Pipe {
     wire: Wire,
     fates: Arc<Fates>,
     opened: Arc<AtomicU64>,
+    /// True if every connection is to end abortively, as a transport asks for that knows what an orderly end leaves.
+    zero_linger: bool,
 }
 
 impl Pipe {
     /// The leaf of a stack whose connections end behind `wire`.
-    pub(crate) fn leaf(wire: &Wire) -> Witness<Leaf<Self, Sent<RequestBody>>> {
-        let fates = Arc::new(Fates::of(wire.chooser()));
-        let pipe = Self { wire: wire.clone(), fates, opened: Arc::default() };
+    pub(crate) fn leaf(wire: &Wire, axes: Axes, zero_linger: bool) -> Witness<Leaf<Self, Sent<RequestBody>>> {
+        let fates = Arc::new(Fates::of(wire.chooser(), axes));
+        let pipe = Self { wire: wire.clone(), fates, opened: Arc::default(), zero_linger };
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
@@ -64,8 +71,13 @@ impl Pipe {
         self.wire.met(fate.name());
         let (mut client, server) = pair();
         fate.befall(&mut client)?;
+        if self.zero_linger {
+            client.set_zero_linger();
+        }
         let wire = self.wire.clone();
-        tokio::spawn(serve_answers(server, move |mut request: Request<Incoming>| {
+        // What was held back may be the first that comes.
+        let patience = if fate.name() == OUTAGE { LONGEST_OUTAGE } else { IDLE };
+        tokio::spawn(serve_patiently(server, patience, move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(PeerIp(IpAddr::V4(Ipv4Addr::LOCALHOST)));
             let answer = wire.clone().answer(request);
             async move { answer.await.map_or(Answer::Reset, Answer::Response) }

@@ -75,6 +75,8 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
         medium: Medium::Direct,
         journal: None,
         cold_start: ColdStart::Auto,
+        axes: world.axes,
+        zero_linger: world.zero_linger,
     };
     let ours = Arc::new(Ours::over_lines(&sandbox, choices, &clock)?);
     let events = Arc::new(Mutex::new(Vec::new()));

@@ -1,9 +1,10 @@
 use std::{io, time::Duration};
 
 use crate::{
+    axes::{Axes, Axis},
     chooser::{Chooser, Site},
     wire::{
-        pipe::sim_io::{Budget, Edit, Pace, SimIo},
+        pipe::sim_io::{Budget, Edit, Outage, Pace, SimIo},
         weather::{RATES, mixture},
     },
 };
@@ -27,6 +28,8 @@ pub(super) enum Fate {
     Corrupted(usize),
     /// The answers come in pieces of so many bytes, with a pause before each.
     Slow(usize),
+    /// Nothing comes through for a while, from what is written beyond so many bytes on.
+    Outage(usize, Duration),
 }
 
 /// How often each fate is met in one seed, in the order of [`Fate`].
@@ -34,7 +37,7 @@ pub(super) enum Fate {
 pub(super) struct Fates(Vec<u32>);
 
 /// All that can happen to a connection; 0 is nothing.
-pub(crate) const NAMES: [&str; 8] = [
+pub(crate) const NAMES: [&str; 9] = [
     "",
     "pipe.refused",
     "pipe.request-cut",
@@ -43,7 +46,10 @@ pub(crate) const NAMES: [&str; 8] = [
     "pipe.half-closed",
     "pipe.corrupted",
     "pipe.slow",
+    OUTAGE,
 ];
+/// What a kernel holds back in it outlives the connection.
+pub(crate) const OUTAGE: &str = "pipe.outage";
 /// The shares of connections with a fate, in thousandths, and how many seeds have which.
 const SHARES: [u32; 5] = [0, 50, 300, 800, 1_000];
 const SHARE_WEIGHTS: [u32; 5] = [10, 25, 40, 20, 5];
@@ -52,13 +58,21 @@ const WITHIN: [u32; 3] = [300, 1_200, 8_000];
 /// The longest after which a server says no more, in milliseconds.
 const HALF_CLOSED_WITHIN: u32 = 5_000;
 const PAUSE: Duration = Duration::from_millis(20);
+/// The shortest outage, and how much longer it may be, in milliseconds: a kernel tries for about two minutes.
+const SHORTEST_OUTAGE: u32 = 20_000;
+const LONGER_OUTAGE: u32 = 100_000;
 
 impl Fates {
     /// Those of a seed: its own subset, each at its own rate.
-    pub(super) fn of(chooser: &Chooser) -> Self {
+    pub(super) fn of(chooser: &Chooser, axes: Axes) -> Self {
+        let is_drawn = |name: &str| !name.is_empty() && (name != OUTAGE || axes.has(Axis::Orphans));
         let rate = |index| RATES[chooser.choose(Site::new("swarm.pipe").of(index), 8) as usize];
-        let rates: Vec<u32> =
-            (0..NAMES.len() as u64).map(|index| if index == 0 { 0 } else { rate(index) }).collect();
+        let mut rates: Vec<u32> =
+            (0..).zip(NAMES).map(|(index, name)| if is_drawn(name) { rate(index) } else { 0 }).collect();
+        if axes.has(Axis::Orphans) {
+            // It takes an order, a long outage and a client that waits: where it can come, it comes often.
+            rates[8] = rates[8].max(80);
+        }
         let share = SHARES[chooser.weigh(Site::new("swarm.pipe-share"), &SHARE_WEIGHTS) as usize];
         Self(mixture(&[(&rates, share)]))
     }
@@ -80,6 +94,10 @@ impl Fates {
             }
             6 => Fate::Corrupted(bytes()),
             7 => Fate::Slow(1 + bytes()),
+            8 => {
+                let longer = chooser.choose(site("pipe.outage"), LONGER_OUTAGE);
+                Fate::Outage(bytes(), Duration::from_millis(u64::from(SHORTEST_OUTAGE + longer)))
+            }
             _ => Fate::Whole,
         }
     }
@@ -96,6 +114,7 @@ impl Fate {
             Self::HalfClosed(_) => 5,
             Self::Corrupted(_) => 6,
             Self::Slow(_) => 7,
+            Self::Outage(..) => 8,
         };
         NAMES[index]
     }
@@ -110,6 +129,7 @@ impl Fate {
             Self::HalfClosed(after) => client.ends_after(after),
             Self::Corrupted(at) => client.edits(Edit { at, to: 0 }),
             Self::Slow(bytes) => client.paces(Pace { bytes, pause: PAUSE }),
+            Self::Outage(from, lasts) => client.meets(Outage::from(from, lasts)),
         }
         Ok(())
     }
@@ -126,11 +146,21 @@ mod tests {
         let mut met = BTreeSet::new();
         for seed in 0..40 {
             let chooser = Chooser::rng(seed);
-            let fates = Fates::of(&chooser);
+            let fates = Fates::of(&chooser, Axes::ALL);
             met.extend((1..20).map(|number| fates.of_connection(&chooser, number).name()));
         }
         assert_eq!(met, NAMES.into_iter().collect());
         let chooser = Chooser::tape(crate::chooser::Tape::default());
-        assert_eq!(Fates::of(&chooser).of_connection(&chooser, 1), Fate::Whole);
+        assert_eq!(Fates::of(&chooser, Axes::ALL).of_connection(&chooser, 1), Fate::Whole);
+    }
+
+    #[test]
+    fn without_its_axis_there_is_no_outage_and_all_else_is_as_with_it() {
+        for seed in 0..200 {
+            let chooser = Chooser::rng(seed);
+            let (fates, all) = (Fates::of(&chooser, Axes::NONE), Fates::of(&chooser, Axes::ALL));
+            assert_eq!(fates.0[8], 0);
+            assert!(all.0[8] > 0 || all.0 == fates.0);
+        }
     }
 }

@@ -13,8 +13,9 @@ use std::{
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use steadfast_sandbox::wire::Line;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex},
-    time::{Sleep, sleep},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex},
+    runtime::Handle,
+    time::{Sleep, sleep, timeout},
 };
 
 /// What the kernel's buffers would hold.
@@ -38,6 +39,21 @@ pub(crate) struct SimIo {
     /// From then on the other end has nothing more to say.
     ends: Option<Pin<Box<Sleep>>>,
     ended: bool,
+    outage: Option<Outage>,
+    /// True if its end takes along what was not delivered yet, as a socket's does that lingers for no time.
+    zero_linger: bool,
+}
+
+/// A while in which nothing comes through. What is written in it waits in the kernel, which goes on trying after the
+/// connection was closed.
+#[derive(Debug)]
+pub(super) struct Outage {
+    /// It begins with the write that would go beyond so many bytes.
+    left: usize,
+    lasts: Duration,
+    /// Until it is over, once it has begun.
+    over: Option<Pin<Box<Sleep>>>,
+    held: Vec<u8>,
 }
 
 /// How many more bytes a connection carries in one direction, and how it ends at the next one.
@@ -53,6 +69,21 @@ enum Ends {
     Reset,
     /// As if the sender had nothing more to say; the other direction goes on.
     Regularly,
+}
+
+/// How long the far end of a connection whose near end is gone stays open for what was delivered late: a gateway goes on
+/// with what it has read.
+const ORPHANED: Duration = Duration::from_secs(60);
+
+impl Outage {
+    pub(super) fn from(bytes: usize, lasts: Duration) -> Self {
+        Self { left: bytes, lasts, over: None, held: Vec::new() }
+    }
+
+    /// True while nothing comes through; who asks is woken when it is over.
+    fn is_on(&mut self, cx: &mut Context<'_>) -> bool {
+        self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_pending())
+    }
 }
 
 /// A byte that arrives as another one.
@@ -100,6 +131,8 @@ impl SimIo {
             paused: None,
             ends: None,
             ended: false,
+            outage: None,
+            zero_linger: false,
         }
     }
 
@@ -117,6 +150,34 @@ impl SimIo {
 
     pub(super) fn paces(&mut self, pace: Pace) {
         self.pace = Some(pace);
+    }
+
+    pub(super) fn meets(&mut self, outage: Outage) {
+        self.outage = Some(outage);
+    }
+
+    /// Its end, whenever it comes, takes along what was not delivered, and the other end sees a reset. A transport asks
+    /// for it when it has connected; a connection that nobody asked it for ends in an orderly way.
+    pub(crate) fn set_zero_linger(&mut self) {
+        self.zero_linger = true;
+    }
+
+    /// Delivers what an outage that is over has held back.
+    fn deliver(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (Some(outage), Some(inner)) = (&mut self.outage, &mut self.inner) else {
+            return Poll::Ready(Ok(()));
+        };
+        if outage.is_on(cx) {
+            return Poll::Pending;
+        }
+        while !outage.held.is_empty() {
+            let went = ready!(Pin::new(&mut *inner).poll_write(cx, &outage.held))?;
+            outage.held.drain(..went);
+        }
+        if outage.over.is_some() {
+            self.outage = None;
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// The other end says nothing more after so long, whether or not it was asked something.
@@ -149,6 +210,7 @@ impl AsyncRead for SimIo {
         if this.ended {
             return Poll::Ready(Ok(()));
         }
+        ready!(this.deliver(cx))?;
         if let Some(paused) = &mut this.paused {
             ready!(paused.as_mut().poll(cx));
             this.paused = None;
@@ -193,6 +255,20 @@ impl AsyncWrite for SimIo {
         if most == 0 && !data.is_empty() {
             return this.break_off();
         }
+        if this.inner.is_some()
+            && let Some(outage) = &mut this.outage
+        {
+            if outage.over.is_none() && most > outage.left {
+                outage.over = Some(Box::pin(sleep(outage.lasts)));
+            }
+            if outage.is_on(cx) && outage.held.len() < BUFFER {
+                let went = most.min(BUFFER - outage.held.len());
+                outage.held.extend_from_slice(&data[..went]);
+                return Poll::Ready(Ok(went));
+            }
+            outage.left = outage.left.saturating_sub(most);
+        }
+        ready!(this.deliver(cx))?;
         let Some(inner) = this.inner.as_mut() else { return this.break_off() };
         let went = ready!(Pin::new(inner).poll_write(cx, &data[..most]))?;
         if let Some(budget) = &mut this.written {
@@ -209,10 +285,41 @@ impl AsyncWrite for SimIo {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.outage.as_ref().is_some_and(|outage| !outage.held.is_empty()) {
+            // The end is sent behind what waits.
+            return Poll::Ready(Ok(()));
+        }
         match &mut self.inner {
             Some(inner) => Pin::new(inner).poll_shutdown(cx),
             None => Poll::Ready(Ok(())),
         }
+    }
+}
+
+impl Drop for SimIo {
+    fn drop(&mut self) {
+        let Some(inner) = self.inner.take() else { return };
+        if self.zero_linger {
+            self.reset.store(true, Ordering::Relaxed);
+            return;
+        }
+        let Some(Outage { over: Some(over), held, .. }) = self.outage.take() else { return };
+        if held.is_empty() {
+            return;
+        }
+        // Without a runtime nothing goes on: the simulation is over.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(linger(inner, over, held));
+        }
+    }
+}
+
+/// What a kernel does with a socket whose owner has closed it: it goes on trying to deliver what was written.
+async fn linger(mut inner: DuplexStream, over: Pin<Box<Sleep>>, held: Vec<u8>) {
+    over.await;
+    if inner.write_all(&held).await.is_ok() {
+        // Nobody is left to read the answer.
+        drop(timeout(ORPHANED, inner.read_to_end(&mut Vec::new())).await);
     }
 }
 
@@ -224,10 +331,7 @@ impl Connection for SimIo {
 
 #[cfg(test)]
 mod tests {
-    use tokio::{
-        io::{AsyncReadExt, AsyncWriteExt},
-        time::Instant,
-    };
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -253,6 +357,44 @@ mod tests {
             let mut came = Vec::new();
             let ended = client.read_to_end(&mut came).await;
             assert_eq!((came.as_slice(), ended.err().map(|error| error.kind())), (&b"HTTP/1.1"[..], error));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_written_in_an_outage_arrives_when_it_is_over() {
+        let (mut client, mut server) = pair();
+        client.meets(Outage::from(4, Duration::from_secs(30)));
+        let start = Instant::now();
+        for piece in [&b"GET"[..], b" / ", b"HTTP"] {
+            client.write_all(piece).await.unwrap();
+        }
+        let mut came = [0; 3];
+        server.read_exact(&mut came).await.unwrap();
+        assert_eq!((&came, start.elapsed()), (b"GET", Duration::ZERO));
+        server.write_all(b"100").await.unwrap();
+        let (mut rest, mut answer) = ([0; 7], [0; 3]);
+        let (sent, answered) = tokio::join!(server.read_exact(&mut rest), client.read_exact(&mut answer));
+        assert_eq!((sent.unwrap(), &rest), (7, b" / HTTP"));
+        assert_eq!((answered.unwrap(), &answer), (3, b"100"));
+        assert_eq!(start.elapsed(), Duration::from_secs(30));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn o01_what_an_orderly_end_leaves_behind_arrives_and_what_an_abortive_one_does_not() {
+        for (zero_linger, arrives) in [(false, &b"GET"[..]), (true, b"")] {
+            let (mut client, mut server) = pair();
+            client.meets(Outage::from(0, Duration::from_secs(40)));
+            if zero_linger {
+                client.set_zero_linger();
+            }
+            client.write_all(b"GET").await.unwrap();
+            drop(client);
+            let start = Instant::now();
+            let mut came = Vec::new();
+            let ended = server.read_to_end(&mut came).await;
+            assert_eq!(came, arrives);
+            assert_eq!(ended.is_err(), zero_linger, "a reset");
+            assert_eq!(start.elapsed() >= Duration::from_secs(40), !zero_linger);
         }
     }
 
