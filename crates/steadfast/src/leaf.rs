@@ -20,11 +20,14 @@
 //!
 //! # HTTP/2
 //!
-//! With the feature `http2` and `Transport::http2`, or over a client of the caller's own that
-//! speaks it. hyper queues a request's head and then polls its body as soon as the service's window has room for a byte, so
-//! an order's form leaves with that poll at the earliest, as under HTTP/1.1. Only a stream that the service refused
-//! (`REFUSED_STREAM`) is known not to have been processed after that; every other reset, a `GOAWAY` and a lost connection
-//! leave it unknown.
+//! [`Transport`](crate::Transport) does not speak it, and the service's REST interface does not need it. A client of the
+//! caller's own that does, below this leaf or below the stack, is outside of three promises, because the first part of a
+//! body is taken from the stack before the stream has room for it:
+//!
+//! - [`halt`](crate::Client::halt): an order that was let go before it may leave after it has returned;
+//! - [`SendBy`](ext::SendBy): so may one that was let go in time, long after that time;
+//! - resends: the end of one send is not the end of its connection, so [`Fate::Lost`] says `ended: None`, and what it
+//!   leaves in doubt is looked for and never sent again.
 
 #[cfg(feature = "reqwest")]
 mod reqwest;
@@ -164,23 +167,6 @@ fn has_ambiguous_length<B>(response: &Response<B>) -> bool {
     headers.contains_key(header::CONTENT_LENGTH) && headers.contains_key(header::TRANSFER_ENCODING)
 }
 
-/// True if the service says that it has not processed the request, although some of it had left (RFC 9113, 8.7).
-///
-/// No other error of HTTP/2 says so. A `GOAWAY` does for the streams above its last one, but their error and that of the
-/// streams below, which may have been processed, are the same.
-#[cfg(feature = "http2")]
-fn is_refused_stream(error: &legacy::Error) -> bool {
-    let refused = |error: &h2::Error| {
-        error.is_reset() && error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM)
-    };
-    steadfast_spec::find_cause(error).is_some_and(refused)
-}
-
-#[cfg(not(feature = "http2"))]
-fn is_refused_stream(_: &legacy::Error) -> bool {
-    false
-}
-
 pin_project! {
     /// Response future of [`Leaf`].
     #[derive(Debug)]
@@ -209,7 +195,6 @@ impl Future for ResponseFuture {
             {
                 Err(Failure::new(Fate::NeverLeft, error).into())
             }
-            Err(error) if is_refused_stream(&error) => Err(Failure::new(Fate::NeverLeft, error).into()),
             Err(error) => Err(Failure::new(this.evidence.fate(), error).into()),
         })
     }

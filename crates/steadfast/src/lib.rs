@@ -62,7 +62,6 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `http2` | `Transport::http2`: HTTP/2 with a service that offers it |
 //! | `metrics` | `metrics`: durations, rates and gauges through the `metrics` facade, and `Client::record_metrics` |
 //! | `reqwest` | `leaf::ReqwestLeaf`: the stack over a `reqwest` client |
 //!

@@ -26,7 +26,7 @@ use crate::leaf::Leaf;
 /// How connections to the service are made.
 ///
 /// HTTP/1.1 over rustls with the public certificate authorities that Mozilla trusts; redirects are never followed.
-/// HTTP/2 is a switch, with the feature `http2`.
+/// HTTP/2 is not offered, because what holds for orders does not hold there: see [`leaf`](crate::leaf#http2).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Transport {
@@ -35,8 +35,6 @@ pub struct Transport {
     local_address: Option<IpAddr>,
     proxy: Option<Proxy>,
     roots: Vec<CertificateDer<'static>>,
-    #[cfg(feature = "http2")]
-    http2: bool,
 }
 
 impl Default for Transport {
@@ -47,8 +45,6 @@ impl Default for Transport {
             local_address: None,
             proxy: None,
             roots: Vec::new(),
-            #[cfg(feature = "http2")]
-            http2: false,
         }
     }
 }
@@ -75,20 +71,6 @@ impl Transport {
     /// The local address that requests leave from: the one on the app's whitelist (§5.6).
     pub fn local_address(mut self, address: IpAddr) -> Self {
         self.local_address = Some(address);
-        self
-    }
-
-    /// Offers HTTP/2 to a service behind TLS, which chooses (ALPN); off by default, and needs the feature `http2`.
-    ///
-    /// All requests then share one connection, so that no request waits for a handshake, and what breaks that connection
-    /// loses the answers of all at once. A connection that is silent for 15 s while requests are under way is given up.
-    ///
-    /// What proves that nothing was sent is the same, with two differences. A stream that the service refuses
-    /// (`REFUSED_STREAM`) was not processed, whatever of it had left. And the head of a request may leave before the first
-    /// poll of its body: an order without its form cannot be placed, but the gateway may have counted it.
-    #[cfg(feature = "http2")]
-    pub fn http2(mut self) -> Self {
-        self.http2 = true;
         self
     }
 
@@ -135,13 +117,7 @@ impl Transport {
         B::Data: Send,
     {
         let connector = self.connector()?;
-        let mut builder = Client::builder(TokioExecutor::new());
-        #[cfg(feature = "http2")]
-        builder
-            .http2_max_header_list_size(128 * 1024)
-            .http2_keep_alive_interval(Duration::from_secs(10))
-            .http2_keep_alive_timeout(Duration::from_secs(5));
-        let client = builder
+        let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .pool_idle_timeout(self.idle_timeout)
@@ -161,26 +137,12 @@ impl Transport {
             Some(proxy) => Tcp::tunnel(proxy.around(tcp)),
             None => Tcp::direct(tcp),
         };
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(self.tls()?).https_or_http().enable_http1();
-        #[cfg(feature = "http2")]
-        let connector = if self.http2 {
-            connector.enable_http2().wrap_connector(tcp)
-        } else {
-            connector.wrap_connector(tcp)
-        };
-        #[cfg(not(feature = "http2"))]
-        let connector = connector.wrap_connector(tcp);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(self.tls()?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
         Ok(Connector::new(connector, self.connect_timeout, self.proxy.clone()))
-    }
-
-    /// What is spoken with a service.
-    fn protocol(&self) -> &'static str {
-        #[cfg(feature = "http2")]
-        if self.http2 {
-            return "HTTP/2 where it is offered over TLS, else HTTP/1.1";
-        }
-        "HTTP/1.1"
     }
 
     fn tls(&self) -> Result<ClientConfig, TlsUnavailable> {

@@ -28,7 +28,7 @@ pub enum Cover {
 
 /// The catalogue's items of the groups A to C, E to K, and M: what each is, and what covers it beside faults.
 ///
-/// Groups D and L wait for HTTP/2 and the sidecar; J, K and M are not the sandbox's, but tests'.
+/// Group D is of HTTP/2, which is not spoken; L waits for the sidecar; J, K and M are not the sandbox's, but tests'.
 #[must_use]
 pub fn catalogue() -> Vec<CatalogueRow> {
     let row = |&(id, what, others): &Item| {

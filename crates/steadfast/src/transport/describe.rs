@@ -5,7 +5,7 @@ impl Transport {
     /// How connections are made; of a proxy its address alone.
     pub(crate) fn describe(&self) -> LayerDescription {
         let layer = LayerDescription::new("Leaf")
-            .with("sends over", self.protocol())
+            .with("sends over", "HTTP/1.1")
             .with("connect timeout", format!("{:?}", self.connect_timeout))
             .with("unused connections", format!("{:?}", self.idle_timeout))
             .with("redirects", "never followed");

@@ -145,6 +145,39 @@ async fn a_certificate_for_another_name_is_refused_however_trusted_its_authority
     assert_eq!(sandbox.state().requests, 0);
 }
 
+// Under HTTP/2 a form may leave long after it was let go.
+#[tokio::test]
+async fn o14_http2_is_not_offered() {
+    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![signed.cert.der().clone()], key);
+    let mut config = config.unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("https://localhost:{}/v2", listener.local_addr().unwrap().port());
+    let served = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await.unwrap();
+        let chosen = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+        let mut begins = [0; 13];
+        stream.read_exact(&mut begins).await.unwrap();
+        (chosen, begins)
+    });
+    let transport = Transport::new().root_certificates(signed.cert.pem().as_bytes()).unwrap();
+    let access = Access::token("key", "token").unwrap();
+    let client =
+        Client::builder(base.parse().unwrap(), access).transport(transport).retry(once()).build().unwrap();
+    client.orders().await.unwrap_err();
+    let (chosen, begins) = served.await.unwrap();
+    assert_ne!(chosen.as_deref(), Some(&b"h2"[..]));
+    assert_eq!(&begins, b"GET /v2/api/o");
+}
+
 #[tokio::test]
 async fn an_authority_of_ones_own_is_trusted_through_a_proxy_too() {
     let sandbox = Sandbox::builder().build().unwrap();

@@ -152,7 +152,6 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Transport::local_address", of(&transport, "local_address")),
         ("Transport::proxy", of(&transport, "proxy")),
         ("Transport::root_certificates", of(&transport, "roots")),
-        ("Transport::http2", of(&transport, "http2")),
         ("ClientBuilder::account", of(&client, "account").replace("Account(", "").replace(')', "")),
         ("ClientBuilder::api_key_name", of(&client, "api_key_name")),
         ("ClientBuilder::header", of(&client, "headers")),

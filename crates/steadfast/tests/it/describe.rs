@@ -90,7 +90,6 @@ fn a_client_describes_what_it_was_set_to_and_no_secret() {
     let [key, client, password, totp, proxy, value] = secrets;
     let access = Access::totp(key, client, password, totp).unwrap();
     let transport = Transport::new()
-        .http2()
         .local_address("127.0.0.9".parse().unwrap())
         .proxy(format!("http://desk:{proxy}@proxy.example:3128").parse().unwrap());
     let client = Client::builder("https://api.example/v2".parse().unwrap(), access)
@@ -123,7 +122,7 @@ fn a_client_describes_what_it_was_set_to_and_no_secret() {
         ),
         ("RateLimit", "counted from", "127.0.0.9"),
         ("RateLimit", "api key", "main"),
-        ("Leaf", "sends over", "HTTP/2 where it is offered over TLS, else HTTP/1.1"),
+        ("Leaf", "sends over", "HTTP/1.1"),
         ("Leaf", "connect timeout", "3s"),
         ("Leaf", "local address", "127.0.0.9"),
         ("Leaf", "proxy", "proxy.example:3128"),

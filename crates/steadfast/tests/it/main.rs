@@ -13,7 +13,6 @@ mod deadlines;
 mod defaults;
 mod describe;
 mod dropping;
-mod http2;
 mod kept_limits;
 mod lengths;
 mod list_evidence;
