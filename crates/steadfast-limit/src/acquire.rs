@@ -12,9 +12,11 @@ use crate::{Ask, Decision, Nanos, Permit, Refusal, WaiterId, ZoneId, ZoneLimiter
 pin_project! {
     /// Waits for a [`Permit`]; made by [`ZoneLimiter::acquire`].
     ///
-    /// It needs a tokio runtime with its timer on, and must be polled when it is woken, as every future of a fair
-    /// queue: one that is kept but not polled holds up those behind it. Polled again after it has resolved, it asks
-    /// for another permit.
+    /// It needs a tokio runtime with its timer on. Polled again after it has resolved, it asks for another permit.
+    ///
+    /// One that is kept and not polled, such as an idle branch of a `select!`, holds up those behind it for a second at
+    /// most: a permit that it does not come for within a second, or by its deadline, goes to the next in line. Polled
+    /// again, it has its old place, at the head of its lane.
     ///
     /// # Cancellation
     ///
@@ -81,12 +83,13 @@ impl Acquire {
                 head_of_lane: *this.head_of_lane,
             };
             let now = Instant::now();
-            let (decision, events) = limiter.hand_off().poll(place, &ask, cx.waker(), limiter.nanos(now));
+            let (decision, looks_at, events) =
+                limiter.hand_off().poll(place, &ask, cx.waker(), limiter.nanos(now));
             // Owned from here on, whatever an observer does.
             let decision = match decision {
                 Decision::Granted(grant) => Ok(Ok(Permit::new(limiter.clone(), grant))),
                 Decision::Refused(refusal) => Ok(Err(refusal)),
-                Decision::Queued { alarm, .. } => Err(alarm),
+                Decision::Queued { alarm, .. } => Err(alarm.map_or(looks_at, |alarm| alarm.min(looks_at))),
             };
             limiter.report_all(&events);
             let alarm = match decision {
@@ -97,10 +100,7 @@ impl Acquire {
                 }
                 Err(alarm) => alarm,
             };
-            let Some(alarm) = alarm.map(|alarm| limiter.instant(alarm)) else {
-                this.alarm.set(None);
-                return Poll::Pending;
-            };
+            let alarm = limiter.instant(alarm);
             match this.alarm.as_mut().as_pin_mut() {
                 Some(sleep) if sleep.deadline() == alarm => {}
                 Some(sleep) => sleep.reset(alarm),

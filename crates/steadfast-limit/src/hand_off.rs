@@ -31,31 +31,36 @@ impl HandOff {
     }
 
     /// Looks at a place in the queues, or takes one: what `ask` asks for, and where it waits. `waker` is called
-    /// when it is to be looked at again.
+    /// when it is to be looked at again. The instant is that at which it looks in any case, because others may not
+    /// be there.
     pub(crate) fn poll(
         &self,
         place: &mut Option<WaiterId>,
         ask: &Ask<'_>,
         waker: &Waker,
         now: Nanos,
-    ) -> (Decision, Vec<Event>) {
-        let waiter = *place;
-        let (decision, events) = self.with_wakers(|core, wakers| {
-            let known = waiter.and_then(|waiter| core.poll(waiter, now));
-            let decision = known.unwrap_or_else(|| core.acquire(ask, now));
-            match (&decision, waiter) {
-                (Decision::Queued { waiter, .. }, _) => wakers.keep(*waiter, waker),
-                (_, Some(waiter)) => wakers.forget(waiter),
-                _ => {}
+    ) -> (Decision, Nanos, Vec<Event>) {
+        let former = *place;
+        let ((decision, looks_at), events) = self.with_wakers(|core, wakers| {
+            let known = former.and_then(|waiter| core.poll(waiter, now));
+            // Whoever was not there when it was its turn has its old place again.
+            let decision = known.unwrap_or_else(|| core.acquire_at(ask, former, now));
+            let waits = if let Decision::Queued { waiter, .. } = &decision { Some(*waiter) } else { None };
+            if let Some(former) = former.filter(|former| waits != Some(*former)) {
+                wakers.forget(former);
             }
-            decision
+            let looks_at = waits.map_or(Nanos::MAX, |waiter| {
+                wakers.keep(waiter, waker);
+                core.looks_at(waiter, now)
+            });
+            (decision, looks_at)
         });
         // Whoever has been granted or refused has no place in any queue any longer.
         *place = match &decision {
             Decision::Queued { waiter, .. } => Some(*waiter),
             Decision::Granted(_) | Decision::Refused(_) => None,
         };
-        (decision, events)
+        (decision, looks_at, events)
     }
 
     /// Gives a place up; what it was granted meanwhile goes to the next.
@@ -82,13 +87,14 @@ impl HandOff {
     }
 }
 
-/// The tasks of those who wait, by the slots of their names.
+/// The tasks of those who wait, by the slots of their names. A slot may be another's by now.
 #[derive(Default)]
-struct Wakers(Vec<Option<Waker>>);
+struct Wakers(Vec<Option<(WaiterId, Waker)>>);
 
 impl Wakers {
     fn take(&mut self, waiter: WaiterId) -> Option<Waker> {
-        self.0.get_mut(waiter.slot()).and_then(Option::take)
+        let kept = self.0.get_mut(waiter.slot())?.take_if(|(whose, _)| *whose == waiter);
+        kept.map(|(_, waker)| waker)
     }
 
     /// `waiter` is to be woken by `waker`.
@@ -97,16 +103,17 @@ impl Wakers {
             self.0.resize(waiter.slot() + 1, None);
         }
         match &mut self.0[waiter.slot()] {
-            Some(kept) => kept.clone_from(waker),
-            none => *none = Some(waker.clone()),
+            Some((whose, kept)) => {
+                *whose = waiter;
+                kept.clone_from(waker);
+            }
+            none => *none = Some((waiter, waker.clone())),
         }
     }
 
     /// `waiter` no longer waits.
     fn forget(&mut self, waiter: WaiterId) {
-        if let Some(kept) = self.0.get_mut(waiter.slot()) {
-            *kept = None;
-        }
+        self.take(waiter);
         while self.0.last().is_some_and(Option::is_none) {
             self.0.pop();
         }

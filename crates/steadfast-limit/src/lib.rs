@@ -105,10 +105,14 @@
 //! # Fairness and wake-ups
 //!
 //! A slot that becomes free is given to a waiter under the lock, so it cannot be taken by whoever comes next, and
-//! only that waiter is woken. Of all that wait for a key, only the foremost keeps a timer for the next slot; when it
-//! goes, the next is woken to keep it. The others keep one for their own deadline at most. A future that is held but
-//! not polled when it is woken therefore holds up those behind it, as with any fair lock, until some other request
-//! of its zone comes or ends.
+//! only that waiter is woken. Of all that wait for a key, the foremost keeps a timer for the next slot, and one other
+//! beside it; when one of them goes, the next is woken to keep it. The others look twice a second.
+//!
+//! **A future that is kept and not polled** (an idle branch of a `select!`, a stream whose consumer is busy) holds
+//! nobody up for long. A slot that it does not collect within a second, or by its deadline, goes to the next. After
+//! half of that second all who wait behind it are woken to show that they are there, and those who do not leave the
+//! queues, too. So any number of such futures costs others one second at most. Polled again, a future has its old place:
+//! at the head of its lane, before all who came later.
 //!
 //! # What it does not do
 //!

@@ -1,4 +1,7 @@
-use std::{collections::HashMap, hash::BuildHasherDefault};
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::BuildHasherDefault,
+};
 
 use slab::Slab;
 use steadfast_spec::{Lane, Scope, Zone};
@@ -9,6 +12,7 @@ use crate::{
     start::Start, time::LATEST,
 };
 
+mod absent;
 mod memory;
 mod pump;
 mod restart;
@@ -64,6 +68,10 @@ pub struct Limiter {
     /// Where the keys that were asked for last stand in `ledgers`.
     lately: [u32; LATELY],
     waiters: Slab<Waiter>,
+    /// The grants that their waiters have not come for yet, and when each must be looked at.
+    uncollected: BTreeSet<(Nanos, WaiterId)>,
+    /// The first of these instants.
+    tends_at: Nanos,
     /// The latest instant seen: nothing is ever decided for an earlier one.
     clock: Nanos,
     next_sweep: Nanos,
@@ -90,6 +98,8 @@ impl Limiter {
             index: HashMap::default(),
             lately: [0; LATELY],
             waiters: Slab::new(),
+            uncollected: BTreeSet::new(),
+            tends_at: Nanos::MAX,
             clock: 0,
             next_sweep: 0,
             arrivals: 0,
@@ -128,6 +138,11 @@ impl Limiter {
 
     /// Asks for the right to send one request.
     pub fn acquire(&mut self, ask: &Ask<'_>, now: Nanos) -> Decision {
+        self.acquire_at(ask, None, now)
+    }
+
+    /// The same for one that has waited before as `former` and may have lost its place: it has it again.
+    pub(crate) fn acquire_at(&mut self, ask: &Ask<'_>, former: Option<WaiterId>, now: Nanos) -> Decision {
         let now = self.advance(now);
         let one_zone = steadfast_spec::Planted::OneZoneOnly.is_on() && !ask.zones.is_empty();
         let zones = if one_zone { &ask.zones[..1] } else { ask.zones };
@@ -143,18 +158,25 @@ impl Limiter {
         {
             return Decision::Granted(grant);
         }
-        if let Some(refusal) = self.hopeless(ledgers, ask, now) {
+        if let Some(refusal) = self.hopeless(ledgers, ask, now)
+            && (!self.makes_room(ledgers, now) || self.hopeless(ledgers, ask, now).is_some())
+        {
             return Decision::Refused(refusal);
         }
-        let id = self.enqueue(ledgers, ask);
+        let id = self.enqueue(ledgers, ask, former, now);
         self.pump(ledgers, now);
         self.decision(id)
     }
 
-    /// Looks at a waiter again: after it was woken, and at its alarm. `None` if there is no such waiter.
+    /// Looks at a waiter again: after it was woken, and at its alarm.
+    ///
+    /// `None` if there is no such waiter, or none any longer: one that was granted and not polled for a second has lost
+    /// its grant, and one that was woken and not polled for half a second may have lost its place. It asks again then,
+    /// at the head of its lane.
     pub fn poll(&mut self, waiter: WaiterId, now: Nanos) -> Option<Decision> {
         let now = self.advance(now);
-        let known = self.waiters.get(waiter.slot()).filter(|known| known.place.waiter == waiter)?;
+        let known = self.waiters.get_mut(waiter.slot()).filter(|known| known.place.waiter == waiter)?;
+        known.seen = now;
         if known.outcome.is_none() {
             let (ledgers, deadline) = (known.ledgers, known.deadline);
             self.pump(ledgers, now);
@@ -173,9 +195,12 @@ impl Limiter {
             return;
         }
         let known = self.waiters.remove(waiter.slot());
+        if let Some(Ok(grant)) = &known.outcome {
+            self.expect_no_more(&known, grant);
+        }
         match known.outcome {
             Some(Ok(_)) if steadfast_spec::Planted::DroppedGrantLeaks.is_on() => {}
-            Some(Ok(grant)) => self.refund(grant, now),
+            Some(Ok(grant)) => self.give_back(grant, now),
             Some(Err(_)) => {}
             None => {
                 self.dequeue(&known);
@@ -239,6 +264,10 @@ impl Limiter {
     /// The request certainly never left: its slots are free again.
     pub fn refund(&mut self, grant: Grant, now: Nanos) {
         let now = self.advance(now);
+        self.give_back(grant, now);
+    }
+
+    fn give_back(&mut self, grant: Grant, now: Nanos) {
         for (bit, id) in grant.ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
             ledger.changed();

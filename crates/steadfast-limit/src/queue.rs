@@ -25,7 +25,11 @@ pub(crate) struct Queue {
     places: BTreeSet<Place>,
     waiting: [u32; LANES],
     pub(crate) alarm: Option<Alarm>,
+    /// Who looks at the timer beside the one that keeps it.
+    pub(crate) deputy: Option<WaiterId>,
     pub(crate) answered: Option<Answered>,
+    /// When everybody here was last called to show that he is there, if that is still to be looked at.
+    pub(crate) called: Nanos,
 }
 
 /// When the zone opens, as last worked out for one who waits: true until the key changes, because without a change
@@ -60,6 +64,11 @@ impl Queue {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
+    }
+
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
     }
 
     /// How many wait in each lane.

@@ -217,6 +217,8 @@ planted! {
     TokensMixed = "tokens-mixed",
     /// What is counted for an address is counted for each account.
     AddressPerAccount = "address-per-account",
+    /// A permit is kept for a waiter that never comes for it.
+    GrantKeptForNobody = "grant-kept-for-nobody",
     // Tokens and logins.
     /// A request is sent again with the header that was refused.
     OldHeaderAgain = "old-header-again",

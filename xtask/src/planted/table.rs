@@ -191,6 +191,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("pause-shorter-than-asked", &[limit(&["freeze::", "layer::"])]),
     bug("tokens-mixed", &[limit(&["scopes::", "permits::"])]),
     bug("address-per-account", &[limit(&["scopes::"])]),
+    bug("grant-kept-for-nobody", &[limit(&["absent::"])]),
     // Tokens and logins.
     bug("old-header-again", &[auth(&["t09_", "refresh::"])]),
     bug("same-token-again", &[auth(&["t08_", "refresh::"])]),

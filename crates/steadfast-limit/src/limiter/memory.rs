@@ -18,6 +18,9 @@ impl Limiter {
     /// Time never runs backwards here, whatever order callers get the lock in.
     pub(super) fn advance(&mut self, now: Nanos) -> Nanos {
         self.clock = self.clock.max(now.min(LATEST));
+        if self.clock >= self.tends_at {
+            self.tend(self.clock);
+        }
         if self.clock >= self.next_sweep {
             self.sweep(self.clock);
         }

@@ -17,6 +17,8 @@ pub(super) struct Waiter {
     pub(super) place: Place,
     pub(super) deadline: Option<Nanos>,
     pub(super) outcome: Option<Result<Grant, Refusal>>,
+    /// When it was last polled.
+    pub(super) seen: Nanos,
 }
 
 /// Why a waiter is not granted now, as seen from one of its queues.
@@ -231,15 +233,23 @@ impl Limiter {
         Grant { ledgers, at: now, probes, tries, lane, lenient }
     }
 
-    pub(super) fn enqueue(&mut self, ledgers: LedgerSet, ask: &Ask<'_>) -> WaiterId {
-        self.arrivals += 1;
+    pub(super) fn enqueue(
+        &mut self,
+        ledgers: LedgerSet,
+        ask: &Ask<'_>,
+        former: Option<WaiterId>,
+        now: Nanos,
+    ) -> WaiterId {
+        // Whoever was granted was the foremost of its lane, and everybody who came later stands behind its old place.
+        let arrival = former.map_or(self.arrivals + 1, |former| former.turn);
+        self.arrivals = self.arrivals.max(arrival);
         let entry = self.waiters.vacant_entry();
-        let waiter = WaiterId { slot: entry.key() as u32, turn: self.arrivals };
-        let turn = if ask.head_of_lane { -self.arrivals } else { self.arrivals };
+        let waiter = WaiterId { slot: entry.key() as u32, turn: arrival };
+        let turn = if ask.head_of_lane { -arrival } else { arrival };
         let swapped = steadfast_spec::Planted::LanesSwapped.is_on();
         let lane = if swapped { Lane::ALL[Lane::ALL.len() - 1 - ask.lane as usize] } else { ask.lane };
         let place = Place { lane, turn, waiter };
-        entry.insert(Waiter { ledgers, place, deadline: ask.deadline, outcome: None });
+        entry.insert(Waiter { ledgers, place, deadline: ask.deadline, outcome: None, seen: now });
         for id in ledgers.iter() {
             self.ledgers[id].queue.get_or_insert_default().insert(place);
         }
@@ -259,6 +269,7 @@ impl Limiter {
     /// Ends the wait of a waiter that still stands in its queues.
     fn conclude(&mut self, waiter: WaiterId, outcome: Result<Grant, Refusal>) {
         let known = &mut self.waiters[waiter.slot()];
+        let granted = outcome.as_ref().ok().map(Grant::at);
         known.outcome = Some(outcome);
         for id in known.ledgers.iter() {
             if let Some(queue) = self.ledgers[id].queue.as_mut() {
@@ -267,6 +278,9 @@ impl Limiter {
             }
         }
         self.woken.push(waiter);
+        if let Some(at) = granted {
+            self.expect(waiter, at);
+        }
     }
 
     pub(super) fn refuse_late(&mut self, waiter: WaiterId, now: Nanos) {
@@ -337,7 +351,10 @@ impl Limiter {
             let own = alarms.filter(|alarm| alarm.waiter == waiter).map(|alarm| alarm.at);
             return Decision::Queued { waiter, alarm: own.chain(known.deadline).min() };
         };
-        self.waiters.remove(waiter.slot());
+        let known = self.waiters.remove(waiter.slot());
+        if let Ok(grant) = &outcome {
+            self.expect_no_more(&known, grant);
+        }
         match outcome {
             Ok(grant) => Decision::Granted(grant),
             Err(refusal) => Decision::Refused(refusal),

@@ -246,7 +246,9 @@ async fn play(steps: Vec<Step>) {
             assert!(zone.in_flight <= 2, "more permits than there are");
             zone.in_flight + zone.lanes.iter().map(|lane| lane.waiting).sum::<u32>()
         });
-        assert_eq!(counted as usize, crowd.waiting.len() + crowd.holding.len(), "everybody has one place");
+        // Whoever has not come for its permit for a second has none until it is polled again.
+        assert!(counted as usize <= crowd.waiting.len() + crowd.holding.len(), "nobody has two places");
+        assert!(counted as usize >= crowd.holding.len(), "whoever holds a permit has one");
     }
     crowd.holding.clear();
     // Whoever still waits is served, however the others have left.

@@ -6,6 +6,7 @@
     reason = "a test may panic, and so may what it is made of"
 )]
 
+mod absent;
 mod adaptive;
 mod admission;
 mod bench;

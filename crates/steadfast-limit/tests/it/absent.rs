@@ -1,0 +1,259 @@
+//! Futures that are kept and not polled: an idle branch of a `select!`, a stream whose consumer is busy.
+
+use std::{task::Poll, time::Duration};
+
+use proptest::prelude::*;
+use steadfast_limit::{
+    Account, Acquire, Answer, Decision, Lane, Loss, Permit, Refusal, SECOND, ScopeKeys, Zone, ZoneLimiter,
+};
+use tokio::time::{Instant, advance, sleep, timeout};
+use tokio_test::task::{Spawn, spawn};
+
+use crate::drive::{Core, HELD_SECOND, MS, S, granted, per_second, queued};
+
+const ORDER: Zone = Zone::PLACE_ORDER;
+const GENERAL: Zone = Zone::GENERAL;
+/// The window, the second in which a permit must be collected, and a moment.
+const BOUND: Duration = Duration::from_millis(1_001 + 1_000 + 50);
+/// How long idle futures may hold up others, with a moment.
+const IDLE: Duration = Duration::from_millis(1_020);
+
+/// Futures that were polled once and then left, and what they were given at once: sent, and answered.
+fn leave(limiter: &ZoneLimiter, keys: ScopeKeys, zone: Zone, lane: Lane, n: usize) -> Vec<Spawn<Acquire>> {
+    let mut idle = Vec::new();
+    for _ in 0..n {
+        let mut asks = spawn(limiter.acquire(&[zone], keys, lane));
+        match asks.poll() {
+            Poll::Ready(permit) => answer(permit.unwrap()),
+            Poll::Pending => idle.push(asks),
+        }
+    }
+    idle
+}
+
+fn answer(mut permit: Permit) {
+    permit.sent();
+    permit.settle(Answer::Accepted);
+}
+
+async fn live(limiter: &ZoneLimiter, keys: ScopeKeys, zone: Zone, lane: Lane) -> Duration {
+    let asked = Instant::now();
+    let wait = timeout(60 * SECOND, limiter.acquire(&[zone], keys, lane)).await;
+    answer(wait.expect("held up for a minute").unwrap());
+    asked.elapsed()
+}
+
+/// How long eight requests wait, one after the other, beside so many idle futures: kept, or dropped at once.
+async fn beside(zone: Zone, lane: Lane, n: usize, kept: bool) -> Vec<Duration> {
+    let limiter = ZoneLimiter::preset();
+    let keys = limiter.keys("", &Account::default());
+    // All that may go at once has gone, so that even one of them waits.
+    drop(leave(&limiter, keys, zone, lane, 10));
+    let mut idle = leave(&limiter, keys, zone, lane, n);
+    assert_eq!(idle.len(), n);
+    if !kept {
+        idle.clear();
+    }
+    let mut waits = Vec::new();
+    for lane in [lane, Lane::Critical].into_iter().cycle().take(8) {
+        waits.push(live(&limiter, keys, zone, lane).await);
+    }
+    let zones = limiter.snapshot().zones;
+    let waiting: u32 = zones.iter().flat_map(|zone| &zone.lanes).map(|lane| lane.waiting).sum();
+    assert_eq!(waiting, 0, "{} idle futures stand in no queue any longer", idle.len());
+    waits
+}
+
+/// What broke: the timer of a zone and its free slots were those of futures that nobody polled.
+#[tokio::test(start_paused = true)]
+async fn l04_idle_futures_hold_up_others_for_a_second_at_most() {
+    for (zone, lane, n) in [
+        (GENERAL, Lane::Normal, 1),
+        (GENERAL, Lane::Critical, 12),
+        (ORDER, Lane::Trading, 30),
+        (GENERAL, Lane::Bulk, 120),
+    ] {
+        let (with, without) = (beside(zone, lane, n, true).await, beside(zone, lane, n, false).await);
+        println!("{n} idle of {lane}: {with:?}, without {without:?}");
+        let longest = |waits: &[Duration]| waits.iter().copied().max().unwrap();
+        assert!(longest(&with) <= longest(&without) + IDLE, "{n} idle of {lane}: {with:?}, {without:?}");
+        let later = longest(&with[1..]);
+        assert!(later < SECOND, "and that once only: {with:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l04_whoever_comes_back_has_its_place_before_all_who_came_later() {
+    let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 1)).build().unwrap();
+    let keys = limiter.keys("", &Account::default());
+    let mut idle = leave(&limiter, keys, ORDER, Lane::Trading, 3);
+    let asked = Instant::now();
+    assert!(live(&limiter, keys, ORDER, Lane::Trading).await <= BOUND);
+    let mut later = spawn(limiter.acquire(&[ORDER], keys, Lane::Trading));
+    assert!(later.poll().is_pending());
+    assert!(idle[1].poll().is_pending() && idle[0].poll().is_pending(), "{:?}", asked.elapsed());
+    for expected in [0, 1, 2] {
+        sleep(Duration::from_millis(1_010)).await;
+        let polled = [idle[0].poll(), idle[1].poll(), later.poll()];
+        for (n, polled) in polled.into_iter().enumerate() {
+            match polled {
+                Poll::Ready(permit) => {
+                    assert_eq!(n, expected);
+                    answer(permit.unwrap());
+                    break;
+                }
+                Poll::Pending => assert!(n < expected || n > expected, "{n} before {expected}"),
+            }
+        }
+        if expected < 2 {
+            // A future that has resolved asks again when it is polled.
+            drop(std::mem::replace(&mut idle[expected], spawn(limiter.acquire(&[ORDER], keys, Lane::Bulk))));
+        }
+    }
+}
+
+#[test]
+fn l04_a_grant_that_nobody_collects_for_a_second_goes_to_the_next() {
+    let mut core = Core::of(per_second(ORDER, 1));
+    let first = core.granted(ORDER, Lane::Trading);
+    let (idle, next) = (core.queued(ORDER, Lane::Trading), core.queued(ORDER, Lane::Trading));
+    core.limiter.refund(first, core.now);
+    assert_eq!(core.woken(), [idle], "granted, and told so");
+    core.now += S - 1;
+    assert!(matches!(core.poll(next), Decision::Queued { .. }));
+    core.now += 1;
+    let grant = granted(core.poll(next));
+    assert_eq!(grant.at(), core.now);
+    assert!(core.limiter.poll(idle, core.now).is_none(), "it asks again");
+    core.answer(grant);
+}
+
+#[test]
+fn l04_a_grant_is_collected_until_its_second_is_over() {
+    let mut core = Core::of(per_second(ORDER, 1));
+    let first = core.granted(ORDER, Lane::Trading);
+    let slow = core.queued(ORDER, Lane::Trading);
+    core.limiter.refund(first, core.now);
+    core.now += S - 1;
+    let grant = granted(core.poll(slow));
+    core.now += 2 * S;
+    core.answer(grant);
+    core.queued(ORDER, Lane::Trading);
+}
+
+#[test]
+fn l04_a_grant_ends_with_its_waiters_deadline() {
+    let mut core = Core::of(per_second(ORDER, 1));
+    let first = core.granted(ORDER, Lane::Trading);
+    let by = core.now + 300 * MS;
+    core.limiter.refund(first, core.now);
+    let first = core.granted(ORDER, Lane::Trading);
+    let idle = queued(core.ask_by(&[ORDER], Lane::Trading, Some(core.now + 5 * S), false));
+    core.cancel(idle);
+    core.limiter.refund(first, core.now);
+    core.spend(ORDER, Lane::Trading, 1);
+    core.now += HELD_SECOND - 200 * MS;
+    let idle = queued(core.ask_by(&[ORDER], Lane::Trading, Some(by + HELD_SECOND), false));
+    let next = core.queued(ORDER, Lane::Trading);
+    core.now += 200 * MS;
+    assert!(matches!(core.poll(next), Decision::Queued { .. }), "granted to the one before");
+    core.now = by + HELD_SECOND + 1;
+    let grant = granted(core.poll(next));
+    assert!(core.limiter.poll(idle, core.now).is_none());
+    core.answer(grant);
+}
+
+/// Idle polls fill the queue of their lane; the next caller is refused, but not for as long as their deadlines last.
+#[test]
+fn l04_a_queue_full_of_absent_waiters_makes_room() {
+    let mut core = Core::new(ZoneLimiter::builder().zone(per_second(ORDER, 1)).queue_bound(Lane::Bulk, 3));
+    let on_its_way = core.granted(ORDER, Lane::Bulk);
+    let idle: Vec<_> = (0..3).map(|_| core.queued(ORDER, Lane::Bulk)).collect();
+    let full = |decision| matches!(decision, Decision::Refused(Refusal::QueueFull { .. }));
+    core.now += MS;
+    assert!(full(core.ask(&[ORDER], Lane::Bulk)));
+    assert_eq!(core.woken(), idle, "they are asked whether they are there");
+    core.now += S / 4;
+    core.queued(ORDER, Lane::Critical);
+    assert!(matches!(core.poll(idle[1]), Decision::Queued { .. }));
+    core.now += S / 4;
+    let late = core.queued(ORDER, Lane::Bulk);
+    assert!(core.limiter.poll(idle[0], core.now).is_none() && core.limiter.poll(idle[2], core.now).is_none());
+    assert!(matches!(core.poll(idle[1]), Decision::Queued { .. }), "it has shown that it is there");
+    core.cancel(late);
+    core.lose(on_its_way, core.now, Loss::Reset);
+}
+
+/// A caller that comes and goes, beside some that only came.
+#[derive(Clone, Debug)]
+enum Step {
+    /// So many futures are polled once, and kept.
+    Idle {
+        lane: usize,
+        n: usize,
+        by: Option<u64>,
+    },
+    /// Some idle ones are polled again.
+    Touch(usize),
+    /// Some idle ones are dropped.
+    Drop(usize),
+    /// A request that must not wait for any of them.
+    Live(usize),
+    Wait(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..5_usize, 1..40_usize, proptest::option::of(1..5_000_u64)).prop_map(|(lane, n, by)| Step::Idle { lane, n, by }),
+        2 => (0..50_usize).prop_map(Step::Touch),
+        1 => (0..50_usize).prop_map(Step::Drop),
+        4 => (0..5_usize).prop_map(Step::Live),
+        2 => (0..3_000_u64).prop_map(Step::Wait),
+    ];
+    proptest::collection::vec(step, 1..40)
+}
+
+async fn play(steps: Vec<Step>) {
+    let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 4)).build().unwrap();
+    let keys = limiter.keys("", &Account::default());
+    let mut idle: Vec<Spawn<Acquire>> = Vec::new();
+    for step in steps {
+        match step {
+            Step::Idle { lane, n, by } => {
+                for _ in 0..n {
+                    let asks = limiter.acquire(&[ORDER], keys, Lane::ALL[lane]);
+                    let by = by.map(|ms| Instant::now() + Duration::from_millis(ms));
+                    let mut asks = spawn(if let Some(by) = by { asks.deadline(by) } else { asks });
+                    match asks.poll() {
+                        Poll::Ready(permit) => permit.into_iter().for_each(answer),
+                        Poll::Pending => idle.push(asks),
+                    }
+                }
+            }
+            Step::Touch(n) => {
+                for asks in idle.iter_mut().take(n) {
+                    if let Poll::Ready(Ok(permit)) = asks.poll() {
+                        answer(permit);
+                    }
+                }
+            }
+            Step::Drop(n) => drop(idle.drain(..n.min(idle.len()))),
+            // Nobody is ahead of the highest lane but its own; those of lower lanes come after the idle ones, too.
+            Step::Live(lane) => {
+                let waited = live(&limiter, keys, ORDER, Lane::ALL[lane]).await;
+                assert!(waited <= BOUND, "{:?} waited {waited:?} for {} idle", Lane::ALL[lane], idle.len());
+            }
+            Step::Wait(ms) => advance(Duration::from_millis(ms)).await,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn l04_no_set_of_idle_futures_holds_anybody_up_for_longer(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(play(steps));
+    }
+}
