@@ -37,6 +37,7 @@ pub struct Builder {
     quotas: Vec<Quota>,
     unknown: Option<Zone>,
     gateway_timeout: Duration,
+    arrives_within: Duration,
     queue_bounds: [u32; LANES],
     most_keys: usize,
     strict_critical: bool,
@@ -50,6 +51,7 @@ pub struct Builder {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) gateway_timeout: Nanos,
+    pub(crate) arrives_within: Nanos,
     pub(crate) queue_bounds: [u32; LANES],
     pub(crate) most_keys: usize,
     pub(crate) strict_critical: bool,
@@ -59,6 +61,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             gateway_timeout: 30_000_000_000,
+            arrives_within: 120_000_000_000,
             queue_bounds: [1_024, 1_024, 2_048, 1_024, 256],
             most_keys: 4_096,
             strict_critical: false,
@@ -72,11 +75,13 @@ impl Builder {
 
     /// A limiter without a zone.
     pub(crate) fn new() -> Self {
-        let Settings { gateway_timeout, queue_bounds, most_keys, strict_critical } = Settings::default();
+        let Settings { gateway_timeout, arrives_within, queue_bounds, most_keys, strict_critical } =
+            Settings::default();
         Self {
             quotas: Vec::new(),
             unknown: None,
             gateway_timeout: Duration::from_nanos(gateway_timeout),
+            arrives_within: Duration::from_nanos(arrives_within),
             queue_bounds,
             most_keys,
             strict_critical,
@@ -111,11 +116,21 @@ impl Builder {
         self
     }
 
-    /// How long the gateway may still count a request whose answer nobody waits for any longer: its own timeout.
-    /// Default: 30 seconds.
+    /// How long the gateway may still count a request that an earlier process had on its way when it ended: the
+    /// gateway's own timeout. Default: 30 seconds.
     #[must_use]
     pub fn gateway_timeout(mut self, timeout: Duration) -> Self {
         self.gateway_timeout = timeout;
+        self
+    }
+
+    /// How long a request that was given up may still be counted, if nobody promises that its connection has ended: an
+    /// operating system goes on sending for a while what a closed connection had still to send. Default: 120 seconds.
+    ///
+    /// A request whose connection's end is known counts for a second from that instant.
+    #[must_use]
+    pub fn arrives_within(mut self, time: Duration) -> Self {
+        self.arrives_within = time;
         self
     }
 
@@ -212,6 +227,7 @@ impl Builder {
             return Err(InvalidLimiter::ZeroKeys);
         }
         let gateway_timeout = nanos(self.gateway_timeout).ok_or(InvalidLimiter::TimeoutTooLong)?;
+        let arrives_within = nanos(self.arrives_within).ok_or(InvalidLimiter::TimeoutTooLong)?;
         for (index, quota) in self.quotas.iter().enumerate() {
             if self.quotas[..index].iter().any(|earlier| earlier.zone == quota.zone) {
                 return Err(InvalidLimiter::DuplicateZone(quota.zone));
@@ -230,6 +246,7 @@ impl Builder {
         let rules = self.quotas.iter().map(Rules::new).collect::<Result<_, _>>()?;
         let settings = Settings {
             gateway_timeout,
+            arrives_within,
             queue_bounds: self.queue_bounds,
             most_keys: self.most_keys.min(u32::MAX as usize),
             strict_critical: self.strict_critical,
@@ -247,6 +264,7 @@ impl fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("quotas", &self.quotas)
             .field("gateway_timeout", &self.gateway_timeout)
+            .field("arrives_within", &self.arrives_within)
             .field("queue_bounds", &self.queue_bounds)
             .field("most_keys", &self.most_keys)
             .field("strict_critical", &self.strict_critical)

@@ -106,9 +106,13 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The connection ended: what the gateway had not counted by then, it counts within a second or never.
+    /// The connection has just ended so that nothing more of the request can reach the service: its descriptor is closed
+    /// abortively. What the gateway had not counted by then, it counts within a second or never. If it ended earlier:
+    /// [`Permit::lose_ended`](crate::Permit::lose_ended).
     Reset,
-    /// Nobody waited any longer: the gateway may count it until its own timeout.
+    /// Nobody waits any longer, and nobody promises that the connection has ended: the operating system may go on
+    /// sending what it was given, and the gateway may count it for
+    /// [as long as that takes](crate::Builder::arrives_within).
     GivenUp,
 }
 

@@ -1,14 +1,12 @@
 use std::{
-    error::Error,
-    io,
     pin::Pin,
     task::{Context, Poll, ready},
 };
 
 use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Failure, Fate, RetryAfter, causes};
-use tokio::time::{Instant, error::Elapsed};
+use steadfast_spec::{BoxError, Failure, Fate, RetryAfter};
+use tokio::time::Instant;
 use tower_service::Service;
 
 use crate::{Acquire, Answer, Loss, Permit, Refusal, zone_limiter::Watched};
@@ -19,6 +17,8 @@ pub(crate) struct Asked {
     pub(crate) watched: Option<Watched>,
     /// The instant by which the request must have left.
     pub(crate) send_by: Option<Instant>,
+    /// The transport ends a connection whose call is dropped.
+    pub(crate) ends_when_dropped: bool,
 }
 
 pin_project! {
@@ -31,10 +31,12 @@ pin_project! {
         S: Service<Request<B>>,
     {
         send_by: Option<Instant>,
-        permit: Option<Permit>,
-        watched: Option<Watched>,
+        ends_when_dropped: bool,
+        // Before the permit: when that is dropped, the transport has ended the connection, if it does so at all.
         #[pin]
         state: State<S, B, S::Future>,
+        permit: Option<Permit>,
+        watched: Option<Watched>,
     }
 }
 
@@ -54,9 +56,9 @@ where
     S: Service<Request<B>>,
 {
     pub(crate) fn new(asked: Asked, inner: S, request: Request<B>) -> Self {
-        let Asked { acquire, watched, send_by } = asked;
+        let Asked { acquire, watched, send_by, ends_when_dropped } = asked;
         let state = State::Waiting { acquire, held: Some((inner, request)) };
-        Self { send_by, permit: None, watched, state }
+        Self { send_by, ends_when_dropped, state, permit: None, watched }
     }
 }
 
@@ -105,6 +107,9 @@ where
                         return Poll::Ready(Err(error));
                     }
                     permit.sent_at(now);
+                    if *this.ends_when_dropped {
+                        permit.ends_when_dropped();
+                    }
                     this.state.set(State::Sent { answer: inner.call(request) });
                 }
                 // ## Sent => Done
@@ -142,44 +147,10 @@ fn settle<R>(permit: Permit, watched: Option<Watched>, answer: &Result<Response<
         Err(error) => match Failure::find(&**error).map(Failure::fate) {
             Some(Fate::NeverLeft) => permit.refund(),
             Some(Fate::Answered) => permit.settle(Answer::Accepted),
-            Some(Fate::Lost { .. }) | None => permit.lose(loss(&**error)),
+            // A gateway may have counted it before the service refused it.
+            Some(Fate::Unprocessed) => permit.lose(Loss::Reset),
+            Some(Fate::Lost { ended }) => permit.lose_ended(ended.map(Instant::from_std)),
+            None => permit.lose_ended(None),
         },
-    }
-}
-
-/// After a timeout the request may still be on its way; after anything else the connection is gone.
-fn loss(error: &(dyn Error + 'static)) -> Loss {
-    let timed_out = |error: &(dyn Error + 'static)| {
-        error.is::<Elapsed>()
-            || error.downcast_ref().is_some_and(|io: &io::Error| io.kind() == io::ErrorKind::TimedOut)
-    };
-    if Failure::find(error).is_some_and(Failure::is_timeout) || causes(error).any(timed_out) {
-        Loss::GivenUp
-    } else {
-        Loss::Reset
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn only_a_timeout_leaves_the_request_on_its_way() {
-        let elapsed = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>()).await.unwrap_err();
-        let timeouts: [BoxError; 4] = [
-            Failure::timed_out(Fate::Lost { ended: None }, "attempt timed out").into(),
-            Failure::new(Fate::Lost { ended: None }, elapsed).into(),
-            Failure::new(Fate::Lost { ended: None }, io::Error::from(io::ErrorKind::TimedOut)).into(),
-            io::Error::from(io::ErrorKind::TimedOut).into(),
-        ];
-        for error in &timeouts {
-            assert_eq!(loss(&**error), Loss::GivenUp, "{error:?}");
-        }
-        let reset: BoxError =
-            Failure::new(Fate::Lost { ended: None }, io::Error::from(io::ErrorKind::ConnectionReset)).into();
-        assert_eq!(loss(&*reset), Loss::Reset);
     }
 }

@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use tower_layer::Layer;
 
-use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter};
+use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter, service::Shared};
 
 /// Makes every request wait until all of its zones admit it.
 ///
@@ -50,20 +50,21 @@ use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter};
 ///
 /// A future dropped while it waits leaves the queue. One dropped with a permit, before its request was passed on,
 /// gives the permit to the next in line. Once the request was passed on, its slots stay taken as long as the
-/// gateway may still count it.
+/// gateway may still count it: see [`ends_dropped_calls`](Self::ends_dropped_calls).
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer<Z = ByRoute> {
     limiter: ZoneLimiter,
     zones_of: Z,
     from: Option<IpAddr>,
     api_key: Option<ApiKeyName>,
+    ends_when_dropped: bool,
 }
 
 impl RateLimitLayer {
     /// A layer over `limiter`; a request's zones are those of its route.
     #[must_use]
     pub fn new(limiter: ZoneLimiter) -> Self {
-        Self { limiter, zones_of: ByRoute, from: None, api_key: None }
+        Self { limiter, zones_of: ByRoute, from: None, api_key: None, ends_when_dropped: false }
     }
 }
 
@@ -71,7 +72,8 @@ impl<Z> RateLimitLayer<Z> {
     /// Asks `zones_of` for the zones of a request instead of its route.
     #[must_use]
     pub fn zones_of<T>(self, zones_of: T) -> RateLimitLayer<T> {
-        RateLimitLayer { limiter: self.limiter, zones_of, from: self.from, api_key: self.api_key }
+        let Self { limiter, zones_of: _, from, api_key, ends_when_dropped } = self;
+        RateLimitLayer { limiter, zones_of, from, api_key, ends_when_dropped }
     }
 
     /// The local address that requests leave from: zones that count client addresses (§8, OTP) count it apart
@@ -89,6 +91,18 @@ impl<Z> RateLimitLayer<Z> {
         self.api_key = Some(name);
         self
     }
+
+    /// Promises that the transport ends a connection abortively when a call is dropped that was sent over it, as
+    /// steadfast's own does where nothing stands between it and the service.
+    ///
+    /// The slots of such a call are then held for a second and a window. Without the promise they are held for
+    /// [as long as it may arrive](crate::Builder::arrives_within) and a window, two minutes, but for cancels and
+    /// verifications: a program that drops ten reads in a second (`select!`, `timeout`) has no more reads in that time.
+    #[must_use]
+    pub fn ends_dropped_calls(mut self) -> Self {
+        self.ends_when_dropped = true;
+        self
+    }
 }
 
 impl Default for RateLimitLayer {
@@ -101,6 +115,8 @@ impl<S, Z: Clone> Layer<S> for RateLimitLayer<Z> {
     type Service = RateLimit<S, Z>;
 
     fn layer(&self, inner: S) -> RateLimit<S, Z> {
-        RateLimit::new(inner, self.limiter.clone(), self.zones_of.clone(), self.from, self.api_key.clone())
+        let Self { limiter, zones_of, from, api_key, ends_when_dropped } = self.clone();
+        let shared = Shared::new(limiter, from, api_key, ends_when_dropped);
+        RateLimit::new(inner, zones_of, shared)
     }
 }

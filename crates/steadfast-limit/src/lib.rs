@@ -52,10 +52,13 @@
 //! 2. **Clocks differ.** Periods are held 500 ppm and a millisecond longer than they are.
 //! 3. **All zones or none.** A request under two zones takes a slot in both at the same instant, or in neither.
 //! 4. **What never left costs nothing**: a request refused, cancelled or failed before it left gives its slots back.
-//! 5. **What was lost costs more**: after a reset the slots are held for a second and a window, after a timeout
-//!    until the gateway has given up as well. Cancels and verifications are held back for a window only, and by a
+//! 5. **What was lost costs more**: if the connection ended abortively, the slots are held for a second and a window
+//!    from that instant. If nobody promises that, for [two minutes](Builder::arrives_within) and a window, because an
+//!    operating system goes on sending what a closed connection had still to send; so say it where it is
+//!    [true](RateLimitLayer::ends_dropped_calls). Cancels and verifications are held back for a window only, and by a
 //!    request that has no answer yet for three seconds and a window: getting out of a position comes before a 429, above
-//!    all at a gateway that hangs ([`Builder::strict_critical`] changes that).
+//!    all at a gateway that hangs ([`Builder::strict_critical`] changes that). What left and was
+//!    [not processed](steadfast_spec::Fate::Unprocessed) may have been counted, so it is held as after a reset.
 //! 6. **Lanes.** A freed slot goes to the highest [`Lane`] that waits, and within a lane to whoever came first.
 //!    Priority alone is not enough: polls that nobody contests would spend the minute's quota in 40 seconds. So
 //!    the lower lanes leave a few slots of each window alone ([`Ceilings`]), and in windows of ten seconds or more

@@ -244,10 +244,22 @@ impl Limiter {
 
     /// The request left at `sent`, and its answer will never be seen.
     pub fn lose(&mut self, grant: Grant, sent: Nanos, loss: Loss, now: Nanos) {
+        let ended = match loss {
+            Loss::Reset => Some(now),
+            Loss::GivenUp => None,
+        };
+        self.lose_ended(grant, sent, ended, now);
+    }
+
+    /// The same if nothing more of the request could reach the service since `ended`, or at any later time if that is
+    /// not known.
+    pub(crate) fn lose_ended(&mut self, grant: Grant, sent: Nanos, ended: Option<Nanos>, now: Nanos) {
         let now = self.advance(now);
-        let counted = match loss {
-            Loss::Reset => now + Self::AFTER_RESET,
-            Loss::GivenUp => now.max(sent.saturating_add(self.settings.gateway_timeout).min(LATEST)),
+        let counted = match ended {
+            Some(ended) => ended.min(now) + Self::AFTER_RESET,
+            // The rule before knew of the gateway's own timeout, and nothing of what is sent again by a kernel.
+            None if steadfast_spec::Planted::OrphansForgotten.is_on() => now.max(sent + 30_000_000_000),
+            None => now.saturating_add(self.settings.arrives_within).min(LATEST),
         };
         // Whoever has waited for it long enough does not wait again.
         let given_up = now.min(sent.saturating_add(Ledger::PATIENCE));

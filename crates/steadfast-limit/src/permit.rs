@@ -11,7 +11,7 @@ use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter, zone_limiter::Watched};
 /// | what happened | call | its slots |
 /// |---|---|---|
 /// | the head of the answer is back | [`settle`](Self::settle) | age from now on |
-/// | the answer will never be seen | [`lose`](Self::lose) | are held until the gateway cannot count it any longer |
+/// | the answer will never be seen | [`lose`](Self::lose), [`lose_ended`](Self::lose_ended) | are held until the gateway cannot count it any longer |
 /// | it provably never left | [`refund`](Self::refund) | are free at once |
 /// | nobody says | dropping it | a refund before [`sent`](Self::sent), a loss after it |
 ///
@@ -46,24 +46,31 @@ use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter, zone_limiter::Watched};
 ///
 /// # Cancellation
 ///
-/// A permit that is dropped before [`sent`](Self::sent) gives its slots back. After it, they are held for as long
-/// as the gateway may still count the request, and then free themselves.
+/// A permit that is dropped before [`sent`](Self::sent) gives its slots back. After it, it is [lost](Loss::GivenUp)
+/// unless [`ends_when_dropped`](Self::ends_when_dropped) says more: its slots are held for as long as the gateway may
+/// still count the request, and then free themselves.
 #[must_use = "a permit that is dropped gives its slots back"]
 pub struct Permit {
     limiter: ZoneLimiter,
     grant: Option<Grant>,
     sent: Option<Nanos>,
+    ends_when_dropped: bool,
 }
 
 impl Permit {
     pub(crate) fn new(limiter: ZoneLimiter, grant: Grant) -> Self {
         limiter.touched();
-        Self { limiter, grant: Some(grant), sent: None }
+        Self { limiter, grant: Some(grant), sent: None, ends_when_dropped: false }
     }
 
     /// The request leaves now, or may: from here on nobody but its answer, or proof, gives the slots back.
     pub fn sent(&mut self) {
         self.sent_at(Instant::now());
+    }
+
+    /// Promises that the connection has ended abortively when the permit is dropped: it is then [`Loss::Reset`].
+    pub fn ends_when_dropped(&mut self) {
+        self.ends_when_dropped = true;
     }
 
     /// The same at the instant `now`.
@@ -97,6 +104,15 @@ impl Permit {
         self.end(Some(loss));
     }
 
+    /// The answer will never be seen, and since `ended` nothing more of the request could reach the service, because its
+    /// connection was closed abortively then. `None` if nobody promises that: as [`Loss::GivenUp`].
+    pub fn lose_ended(mut self, ended: Option<Instant>) {
+        let Some(grant) = self.grant.take() else { return };
+        let (sent, ended) = (self.sent, ended.map(|ended| self.limiter.nanos(ended)));
+        self.limiter.with(|core, now| core.lose_ended(grant, sent.unwrap_or(now), ended, now));
+        self.limiter.touched();
+    }
+
     /// The request certainly never left, even if it was to: the slots are free again.
     pub fn refund(mut self) {
         self.end(None);
@@ -116,7 +132,8 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let sent = self.sent.filter(|_| !steadfast_spec::Planted::DroppedSendRefunded.is_on());
-        self.end(sent.map(|_| Loss::GivenUp));
+        let loss = if self.ends_when_dropped { Loss::Reset } else { Loss::GivenUp };
+        self.end(sent.map(|_| loss));
     }
 }
 

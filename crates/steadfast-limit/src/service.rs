@@ -41,10 +41,11 @@ pub struct RateLimit<S, Z = ByRoute> {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     limiter: ZoneLimiter,
     from: Option<IpAddr>,
     api_key: Option<ApiKeyName>,
+    ends_when_dropped: bool,
     usual: OnceLock<Usual>,
 }
 
@@ -58,14 +59,7 @@ struct Usual {
 }
 
 impl<S, Z> RateLimit<S, Z> {
-    pub(crate) fn new(
-        inner: S,
-        limiter: ZoneLimiter,
-        zones_of: Z,
-        from: Option<IpAddr>,
-        api_key: Option<ApiKeyName>,
-    ) -> Self {
-        let shared = Shared { limiter, from, api_key, usual: OnceLock::new() };
+    pub(crate) fn new(inner: S, zones_of: Z, shared: Shared) -> Self {
         Self { inner, zones_of, shared: Arc::new(shared) }
     }
 
@@ -76,6 +70,15 @@ impl<S, Z> RateLimit<S, Z> {
 }
 
 impl Shared {
+    pub(crate) fn new(
+        limiter: ZoneLimiter,
+        from: Option<IpAddr>,
+        api_key: Option<ApiKeyName>,
+        ends_when_dropped: bool,
+    ) -> Self {
+        Self { limiter, from, api_key, ends_when_dropped, usual: OnceLock::new() }
+    }
+
     fn keys(&self, authority: &str, account: &ext::Account, own_name: Option<&ApiKeyName>) -> ScopeKeys {
         let make = |name: Option<&ApiKeyName>| {
             let keys = self.limiter.keys_from(authority, self.from, account);
@@ -115,7 +118,7 @@ impl Shared {
         if again {
             acquire = acquire.at_head_of_lane();
         }
-        Asked { acquire, watched, send_by }
+        Asked { acquire, watched, send_by, ends_when_dropped: self.ends_when_dropped }
     }
 }
 

@@ -75,6 +75,7 @@ pub fn error_type(error: &(dyn Error + 'static)) -> &'static str {
         Some(failure) if failure.is_timeout() => "timeout",
         Some(failure) => match failure.fate() {
             Fate::NeverLeft => "never_left",
+            Fate::Unprocessed => "not_processed",
             Fate::Answered => "answer_unreadable",
             Fate::Lost { .. } => "answer_lost",
         },

@@ -64,7 +64,7 @@ impl Failure {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self.fate {
-            Fate::NeverLeft => Outcome::NotSent,
+            Fate::NeverLeft | Fate::Unprocessed => Outcome::NotSent,
             Fate::Lost { .. } if crate::Planted::LostIsNotSent.is_on() => Outcome::NotSent,
             Fate::Answered | Fate::Lost { .. } => Outcome::Unknown { resend: Resend::AfterAbsence },
         }
@@ -99,6 +99,7 @@ impl fmt::Display for Failure {
         f.write_str(match (self.cause, self.fate) {
             (Cause::Refusal, _) => "request refused before it was sent",
             (_, Fate::NeverLeft) => "request not sent",
+            (_, Fate::Unprocessed) => "request not processed",
             (_, Fate::Answered) => "answer could not be read",
             (_, Fate::Lost { .. }) => "answer lost",
         })
@@ -119,6 +120,7 @@ mod tests {
     fn only_a_failure_that_never_left_proves_that_nothing_was_sent() {
         assert_eq!(Failure::new(Fate::NeverLeft, "refused").outcome(), Outcome::NotSent);
         assert_eq!(Failure::refused("queue full").outcome(), Outcome::NotSent);
+        assert_eq!(Failure::new(Fate::Unprocessed, "refused stream").outcome(), Outcome::NotSent);
         assert!(Failure::new(Fate::Lost { ended: None }, "reset").outcome().is_unknown());
         assert!(Failure::new(Fate::Answered, "cut").outcome().is_unknown());
         assert!(Failure::outcome_of(&fmt::Error).is_unknown());

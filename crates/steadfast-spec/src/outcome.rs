@@ -86,6 +86,9 @@ impl fmt::Display for Outcome {
 pub enum Fate {
     /// No byte of the request was handed to a connection.
     NeverLeft,
+    /// It may have left, and the service promises by its protocol that it has not processed it: it may be sent again as
+    /// if it had never left, but a gateway in front may have counted it.
+    Unprocessed,
     /// A response head came back.
     Answered,
     /// Some of the request may have left, and no response head came back.

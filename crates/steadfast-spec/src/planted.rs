@@ -219,6 +219,8 @@ planted! {
     AddressPerAccount = "address-per-account",
     /// A permit is kept for a waiter that never comes for it.
     GrantKeptForNobody = "grant-kept-for-nobody",
+    /// What a kernel sends again after its connection was closed is not waited for.
+    OrphansForgotten = "orphans-forgotten",
     // Tokens and logins.
     /// A request is sent again with the header that was refused.
     OldHeaderAgain = "old-header-again",

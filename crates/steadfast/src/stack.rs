@@ -90,6 +90,7 @@ pub struct Stack {
     local_address: Option<IpAddr>,
     api_key_name: Option<ApiKeyName>,
     attempt_timeout: AttemptTimeoutLayer,
+    ends_dropped_calls: bool,
 }
 
 /// Marks a caller's own credentials as what they are.
@@ -138,6 +139,7 @@ impl Stack {
             local_address: None,
             api_key_name: None,
             attempt_timeout: AttemptTimeoutLayer::default(),
+            ends_dropped_calls: false,
         }
     }
 
@@ -196,6 +198,14 @@ impl Stack {
         self
     }
 
+    /// Promises that the transport ends a connection abortively when a call is dropped that was sent over it: its slots
+    /// are then held for seconds, and otherwise for two minutes. A [`Client`](crate::Client) over its own transport, and
+    /// without a proxy, promises it.
+    pub fn ends_dropped_calls(mut self) -> Self {
+        self.ends_dropped_calls = true;
+        self
+    }
+
     /// How long one send may take; default 30 s.
     pub fn attempt_timeout(mut self, timeout: AttemptTimeoutLayer) -> Self {
         self.attempt_timeout = timeout;
@@ -232,6 +242,7 @@ impl Stack {
             Some(address) => RateLimitLayer::new(self.limiter.clone()).local_address(address),
             None => RateLimitLayer::new(self.limiter.clone()),
         };
+        let limits = if self.ends_dropped_calls { limits.ends_dropped_calls() } else { limits };
         let limits = match &self.api_key_name {
             Some(name) => limits.api_key(name.clone()),
             None => limits,

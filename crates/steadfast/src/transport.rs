@@ -106,6 +106,11 @@ impl Transport {
         self.local_address
     }
 
+    /// True if a proxy stands between it and the service: its connections to that go on when ours has ended.
+    pub(crate) fn is_proxied(&self) -> bool {
+        self.proxy.is_some()
+    }
+
     /// A leaf with a connection pool of its own.
     ///
     /// # Errors

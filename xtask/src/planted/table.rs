@@ -192,6 +192,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("tokens-mixed", &[limit(&["scopes::", "permits::"])]),
     bug("address-per-account", &[limit(&["scopes::"])]),
     bug("grant-kept-for-nobody", &[limit(&["absent::"])]),
+    bug("orphans-forgotten", &[limit(&["losses::"])]),
     // Tokens and logins.
     bug("old-header-again", &[auth(&["t09_", "refresh::"])]),
     bug("same-token-again", &[auth(&["t08_", "refresh::"])]),

@@ -145,6 +145,8 @@ fn a_limiter_that_may_keep_no_key() {
 
 #[test]
 fn a_gateway_timeout_beyond_counting() {
+    let builder = zone(quota()).arrives_within(Duration::MAX);
+    assert_eq!(builder.build_core().err(), Some(Invalid::TimeoutTooLong));
     let builder = zone(quota()).gateway_timeout(Duration::MAX);
     refused(builder, &Invalid::TimeoutTooLong, "gateway timeout is too long to count exactly");
 }

@@ -13,7 +13,7 @@ use steadfast_spec::{Endpoint, Failure, Fate, Route, ext};
 use steadfast_testkit::Strict;
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready, task};
-use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_test::mock::{self, Mock, Spawn};
 
 use crate::drive::{general, per_second};
@@ -232,10 +232,11 @@ async fn a_429_stops_the_zone_for_as_long_as_it_says() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_request_decides_what_becomes_of_its_slots() {
     type End = fn() -> Result<Response<Body>, BoxError>;
-    let ends: [(&str, End, usize, usize); 7] = [
+    let ends: [(&str, End, usize, usize); 8] = [
         ("answered", || Ok(Response::new("")), 1, 0),
         ("an error status", || Ok(Response::builder().status(504).body("").unwrap()), 1, 0),
         ("never left", || Err(Failure::new(Fate::NeverLeft, "connect").into()), 0, 0),
+        ("left, and not processed", || Err(Failure::new(Fate::Unprocessed, "refused").into()), 1, 1),
         ("refused further in", || Err(Failure::refused("no token").into()), 0, 0),
         ("answered, unreadable", || Err(Failure::new(Fate::Answered, "cut").into()), 1, 0),
         ("lost", || Err(Failure::new(Fate::Lost { ended: None }, "reset").into()), 1, 1),
@@ -249,7 +250,7 @@ async fn the_end_of_a_request_decides_what_becomes_of_its_slots() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_holds_the_slot_longer_than_a_reset() {
+async fn o01_a_connection_that_has_ended_holds_the_slot_for_less_than_one_that_may_still_send() {
     let held = |error: fn() -> BoxError| async move {
         let limiter = limiter();
         let _ = ending(&limiter, move || Err(error())).oneshot(place()).await;
@@ -257,12 +258,53 @@ async fn a_timeout_holds_the_slot_longer_than_a_reset() {
         ending(&limiter, || Ok(Response::new(""))).oneshot(place()).await.unwrap();
         start.elapsed().as_secs()
     };
-    assert_eq!(held(|| Failure::new(Fate::Lost { ended: None }, "reset").into()).await, 2);
     assert_eq!(
-        held(|| Failure::new(Fate::Lost { ended: None }, io::Error::from(io::ErrorKind::TimedOut)).into())
-            .await,
-        31
+        held(|| Failure::new(Fate::Lost { ended: Some(Instant::now().into_std()) }, "timeout").into()).await,
+        2
     );
+    assert_eq!(held(|| Failure::new(Fate::Lost { ended: None }, "reset").into()).await, 121);
+    assert_eq!(held(|| io::Error::from(io::ErrorKind::TimedOut).into()).await, 121);
+}
+
+/// What broke: ten reads of a `select!` that were dropped left no read to anybody for two minutes, although the transport
+/// had ended their connections.
+#[tokio::test(start_paused = true)]
+async fn o01_dropped_calls_cost_a_window_where_the_transport_ends_their_connections() {
+    for (ends, held) in [(true, 2), (false, 121)] {
+        let layer = RateLimitLayer::new(limiter());
+        let layer = if ends { layer.ends_dropped_calls() } else { layer };
+        let hangs = ServiceBuilder::new().layer(layer.clone()).service(service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<Response<Body>, BoxError>>()
+        }));
+        assert!(tokio::time::timeout(Duration::from_secs(1), hangs.oneshot(place())).await.is_err());
+        let start = Instant::now();
+        layer_over(layer).oneshot(place()).await.unwrap();
+        assert_eq!(start.elapsed().as_secs(), held, "{ends}");
+    }
+}
+
+/// The connection ends when the call inside is dropped, so that must come first.
+#[tokio::test(start_paused = true)]
+async fn o01_a_dropped_call_ends_its_connection_before_its_permit_counts_from_there() {
+    struct Ends(ZoneLimiter);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            assert_eq!(spent(&self.0, Zone::PLACE_ORDER).0, 1, "the permit is still there");
+        }
+    }
+    let limiter = limiter();
+    let inside = limiter.clone();
+    let service = RateLimitLayer::new(limiter.clone()).ends_dropped_calls().layer(service_fn(
+        move |_: Request<Body>| {
+            let ends = Ends(inside.clone());
+            async move {
+                let _ends = ends;
+                std::future::pending::<Result<Response<Body>, BoxError>>().await
+            }
+        },
+    ));
+    assert!(tokio::time::timeout(Duration::from_secs(1), service.oneshot(place())).await.is_err());
+    assert_eq!(spent(&limiter, Zone::PLACE_ORDER), (0, 1, 1));
 }
 
 #[tokio::test(start_paused = true)]

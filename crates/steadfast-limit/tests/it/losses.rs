@@ -21,26 +21,29 @@ fn after_a_reset_the_slot_is_held_a_second_longer_than_the_window() {
     assert_eq!(core.alarm(waiter), Some(core.now + S + HELD_SECOND));
 }
 
+/// What broke: the slot was free when the gateway must have given up, but the kernel still sends what a closed
+/// connection had left to send, for two minutes and not only until then.
 #[test]
-fn after_a_timeout_the_slot_is_held_until_the_gateway_has_given_up_too() {
-    let mut core = Core::of(per_second(ORDER, 1));
-    let grant = core.granted(ORDER, Lane::Trading);
-    let sent = core.now;
-    core.now += 5 * S;
-    core.lose(grant, sent, Loss::GivenUp);
-    let waiter = core.queued(ORDER, Lane::Trading);
-    assert_eq!(core.alarm(waiter), Some(sent + 30 * S + HELD_SECOND));
+fn o01_a_request_that_may_arrive_late_is_held_for_two_minutes_and_the_window() {
+    for after in [0, 5 * S, 30 * S] {
+        let mut core = Core::of(per_second(ORDER, 1));
+        let grant = core.granted(ORDER, Lane::Trading);
+        let sent = core.now;
+        core.now += after;
+        core.lose(grant, sent, Loss::GivenUp);
+        let waiter = core.queued(ORDER, Lane::Trading);
+        assert_eq!(core.alarm(waiter), Some(core.now + 120 * S + HELD_SECOND), "given up after {after}");
+    }
 }
 
 #[test]
-fn a_timeout_as_long_as_the_gateways_holds_the_slot_for_one_window() {
-    let mut core = Core::of(per_second(ORDER, 1));
+fn o01_how_late_a_request_may_arrive_is_a_setting() {
+    let late = 7 * SECOND;
+    let mut core = Core::new(ZoneLimiter::builder().zone(per_second(ORDER, 1)).arrives_within(late));
     let grant = core.granted(ORDER, Lane::Trading);
-    let sent = core.now;
-    core.now += 30 * S;
-    core.lose(grant, sent, Loss::GivenUp);
+    core.lose(grant, core.now, Loss::GivenUp);
     let waiter = core.queued(ORDER, Lane::Trading);
-    assert_eq!(core.alarm(waiter), Some(core.now + HELD_SECOND));
+    assert_eq!(core.alarm(waiter), Some(core.now + 7 * S + HELD_SECOND));
 }
 
 #[test]
@@ -55,7 +58,7 @@ fn a_cancel_is_held_back_for_the_window_only_unless_it_is_to_be() {
             let grant = core.granted(Zone::GENERAL, Lane::Critical);
             core.lose(grant, core.now, Loss::GivenUp);
             let waiter = core.queued(Zone::GENERAL, lane);
-            let hold = if strict { 30 * S + HELD_SECOND } else { HELD_SECOND };
+            let hold = if strict { 120 * S + HELD_SECOND } else { HELD_SECOND };
             assert_eq!(core.alarm(waiter), Some(core.now + hold), "{lane}, strict: {strict}");
         }
     }
@@ -173,7 +176,7 @@ fn a_share_of_lost_answers_does_not_stop_cancels() {
     }
     let _ = core.granted(Zone::GENERAL, Lane::Critical);
     let order = core.queued(Zone::GENERAL, Lane::Trading);
-    assert!(core.alarm(order).is_some_and(|at| at > core.now + 28 * S));
+    assert!(core.alarm(order).is_some_and(|at| at > core.now + 118 * S));
 }
 
 #[test]

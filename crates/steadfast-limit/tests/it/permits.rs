@@ -72,15 +72,36 @@ async fn a_permit_dropped_unsent_goes_to_the_next_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_dropped_after_the_send_is_held_until_the_gateway_gives_up() {
-    let (limiter, keys) = limiter(1);
-    let mut permit = limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap();
-    permit.sent();
-    drop(permit);
-    assert_eq!(order(&limiter), (0, 1, 0));
-    let start = Instant::now();
-    limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap().refund();
-    assert_eq!(start.elapsed().as_secs(), 31);
+async fn o01_a_permit_dropped_after_the_send_is_held_as_long_as_the_request_may_arrive() {
+    for (ends, held) in [(false, 121), (true, 2)] {
+        let (limiter, keys) = limiter(1);
+        let mut permit = limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap();
+        permit.sent();
+        if ends {
+            permit.ends_when_dropped();
+        }
+        drop(permit);
+        assert_eq!(order(&limiter), (0, 1, 0));
+        let start = Instant::now();
+        limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap().refund();
+        assert_eq!(start.elapsed().as_secs(), held, "its connection ends with it: {ends}");
+    }
+}
+
+/// The end is told when the answer is given up, which may be long after it.
+#[tokio::test(start_paused = true)]
+async fn o01_a_slot_is_held_from_the_instant_at_which_the_connection_ended() {
+    for (ago, held) in [(Some(0), 2001), (Some(1_500), 501), (Some(30_000), 0), (None, 121_001)] {
+        let (limiter, keys) = limiter(1);
+        let mut permit = limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap();
+        permit.sent();
+        advance(Duration::from_secs(30)).await;
+        permit.lose_ended(ago.map(|ms| Instant::now() - Duration::from_millis(ms)));
+        let start = Instant::now();
+        limiter.acquire(&[ORDER], keys, Lane::Trading).await.unwrap().refund();
+        let waited = start.elapsed().as_millis();
+        assert!((held..held + 5).contains(&waited), "ended {ago:?} ms ago: {waited} ms");
+    }
 }
 
 #[tokio::test(start_paused = true)]

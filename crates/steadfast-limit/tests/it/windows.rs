@@ -75,7 +75,7 @@ const GATEWAY_TIMEOUT: Nanos = 3 * S;
 impl<'a> World<'a> {
     fn new(builder: Builder, plans: &'a [Plan], stamp: Stamp) -> Self {
         let builder =
-            builder.strict_critical().gateway_timeout(std::time::Duration::from_nanos(GATEWAY_TIMEOUT));
+            builder.strict_critical().arrives_within(std::time::Duration::from_nanos(GATEWAY_TIMEOUT));
         let mut at = 1_000 * S;
         let mut happenings = BinaryHeap::new();
         for (i, plan) in plans.iter().enumerate() {

@@ -95,7 +95,7 @@ impl World {
     fn new(seed: u64, origin: Nanos, unruly: bool) -> Self {
         let mut dice = Dice::new(seed);
         let count = 1 + dice.below(4) as usize;
-        let mut builder = ZoneLimiter::builder().gateway_timeout(Duration::from_nanos(GATEWAY_TIMEOUT));
+        let mut builder = ZoneLimiter::builder().arrives_within(Duration::from_nanos(GATEWAY_TIMEOUT));
         if !unruly {
             builder = builder.strict_critical();
         }

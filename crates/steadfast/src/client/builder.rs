@@ -253,6 +253,10 @@ impl ClientBuilder {
         if let Some(timeout) = self.attempt_timeout {
             stack = stack.attempt_timeout(timeout);
         }
+        // A transport of the caller's own, or a proxy, may go on sending.
+        if described.is_some() && !self.transport.is_proxied() {
+            stack = stack.ends_dropped_calls();
+        }
         if let Some(name) = self.api_key_name {
             stack = stack.api_key_name(name);
         }

@@ -13,7 +13,7 @@ use steadfast::{
     },
     deadline::DeadlineLayer,
     dedup::Settings,
-    limit::{Ceilings, Lane, Quota, Scope, Zone, ZoneLimiter},
+    limit::{Ceilings, Lane, Quota, RateLimitLayer, Scope, Zone, ZoneLimiter},
     retry::{AttemptTimeoutLayer, BufferBodyLayer, RetryPolicy},
 };
 use tower::service_fn;
@@ -182,8 +182,10 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Settings::list_body_cap", of(&orders, "list_body_cap")),
         ("Settings::traced", of(&orders, "traced")),
         ("Settings::trading_day", of(&orders, "utc_offset")),
+        ("RateLimitLayer::ends_dropped_calls", of(&RateLimitLayer::default(), "ends_when_dropped")),
         ("Builder::zone", of(&limits, "quotas")),
         ("Builder::gateway_timeout", of(&limits, "gateway_timeout")),
+        ("Builder::arrives_within", of(&limits, "arrives_within")),
         ("Builder::queue_bound", of(&limits, "queue_bounds")),
         ("Builder::max_keys", of(&limits, "most_keys")),
         ("Builder::strict_critical", of(&limits, "strict_critical")),
