@@ -390,7 +390,7 @@ impl OpenAttempt {
                 let answer = match fate {
                     Fate::Answered => Answer::Cut,
                     Fate::Lost { ended: Some(_) } => Answer::Ended,
-                    Fate::Lost { ended: None } | Fate::NeverLeft => Answer::None,
+                    Fate::Lost { ended: None } | Fate::NeverLeft | Fate::Unprocessed => Answer::None,
                 };
                 // A timeout may find the body unpolled a moment before another thread lets it go. The ledger has the last
                 // word on that; a transport's own proof, such as a refused stream, holds.
