@@ -9,8 +9,10 @@ pub enum Cause {
         /// Sessions opened by this process in the last 24 hours.
         opened: usize,
     },
-    /// The token worked, and has ended before its time: sessions are known to end over night.
+    /// The token has ended before its time: by a login elsewhere, by hand, or over night.
     Ended,
+    /// The token worked from the address that this machine had then.
+    AddressChanged,
     /// The login was accepted and the first use of its token was not: enforcement of the static IP differs (§5).
     IpNotWhitelisted,
     /// The token was issued for another API key, or the key is wrong.
@@ -31,6 +33,8 @@ pub enum Cause {
 pub(crate) struct Evidence {
     /// The token was given and not fetched.
     pub(crate) given: bool,
+    /// The service has accepted the token: neither the key nor the header is wrong.
+    pub(crate) worked: bool,
     pub(crate) sessions: usize,
     pub(crate) offset_ms: Option<i64>,
 }
@@ -50,6 +54,10 @@ impl Evidence {
         if self.sessions >= SESSIONS {
             causes.push(Cause::SessionEvicted { opened: self.sessions });
         }
+        if self.worked {
+            causes.extend([Cause::Ended, Cause::AddressChanged]);
+            return causes;
+        }
         causes.push(Cause::IpNotWhitelisted);
         causes.push(Cause::ApiKey);
         if let Some(offset_ms) = self.offset_ms.filter(|o| o.abs() >= FAR_MS) {
@@ -66,7 +74,10 @@ impl fmt::Display for Cause {
             Self::SessionEvicted { opened } => {
                 write!(f, "session evicted: {opened} logins in 24 hours, and a user has ten sessions")
             }
-            Self::Ended => f.write_str("the session has ended before its time: log in again"),
+            Self::Ended => f.write_str("the session was ended elsewhere, before its time: log in again"),
+            Self::AddressChanged => f.write_str(
+                "this machine's address has changed, and the new one is not on the app's whitelist",
+            ),
             Self::IpNotWhitelisted => f.write_str("this machine's address is not on the app's whitelist"),
             Self::ApiKey => f.write_str("api_key is wrong or not the one the token was issued for"),
             Self::Clock { offset_ms } => {
@@ -84,10 +95,16 @@ mod tests {
 
     #[test]
     fn the_likeliest_cause_comes_first() {
-        let plain = Evidence { given: false, sessions: 1, offset_ms: Some(200) };
+        let plain = Evidence { given: false, worked: false, sessions: 1, offset_ms: Some(200) };
         assert_eq!(plain.rank(), [Cause::IpNotWhitelisted, Cause::ApiKey, Cause::HeaderChanged]);
         assert_eq!(Evidence { given: true, ..plain }.rank()[0], Cause::GivenToken);
         assert_eq!(Evidence { sessions: 10, ..plain }.rank()[0], Cause::SessionEvicted { opened: 10 });
+        let worked = Evidence { worked: true, ..plain }.rank();
+        assert_eq!(
+            worked,
+            [Cause::Ended, Cause::AddressChanged],
+            "what its acceptance has disproved is gone"
+        );
         let off = Evidence { offset_ms: Some(-600_000), ..plain }.rank();
         assert!(off.contains(&Cause::Clock { offset_ms: -600_000 }));
     }
@@ -97,6 +114,7 @@ mod tests {
         let causes = [
             Cause::SessionEvicted { opened: 12 },
             Cause::Ended,
+            Cause::AddressChanged,
             Cause::IpNotWhitelisted,
             Cause::ApiKey,
             Cause::Clock { offset_ms: -600_000 },
@@ -106,6 +124,6 @@ mod tests {
         let texts = causes.map(|cause| cause.to_string());
         assert!(texts.iter().all(|text| !text.is_empty()), "{texts:?}");
         assert_eq!(texts.iter().collect::<std::collections::HashSet<_>>().len(), causes.len(), "{texts:?}");
-        assert!(texts[0].contains("12") && texts[4].contains("-600000"), "{texts:?}");
+        assert!(texts[0].contains("12") && texts[5].contains("-600000"), "{texts:?}");
     }
 }

@@ -306,6 +306,11 @@ impl Life {
         self.held.filter(|h| h.doubted).map(|h| h.generation)
     }
 
+    /// True if the service has accepted the held token.
+    pub(crate) fn has_worked(&self) -> bool {
+        self.held.is_some_and(|held| held.worked)
+    }
+
     /// True if a token is held.
     pub(crate) fn holds(&self) -> bool {
         self.held.is_some()

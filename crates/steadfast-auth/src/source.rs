@@ -21,6 +21,7 @@ use tokio::{
 };
 
 pub use self::builder::TokenSourceBuilder;
+use self::stored::Verdict;
 pub(crate) use self::{shared::Shared, single_flight::Ended};
 use crate::{
     ApiKey, AuthError, Grant, InvalidSecret, Login, Renewal, Static, Status, StoreError, Token,
@@ -100,6 +101,27 @@ impl TokenSource {
     /// [`StoreError`] if the store cannot be read.
     pub async fn restore(&self) -> Result<bool, StoreError> {
         self.shared.look().await
+    }
+
+    /// Writes into the store that the service accepts the token that is held: for a program that has asked the service by
+    /// itself. What passes [`RefreshLayer`](crate::RefreshLayer) is noted in the background.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the record cannot be written.
+    pub async fn note_accepted(&self) -> Result<(), StoreError> {
+        self.shared.note(Verdict::Accepted).await
+    }
+
+    /// Writes into the store that the service refuses the token that is held (401): nobody takes it over from there any
+    /// more. This source goes on with it, as do others that hold it already. To be called for a person, who then does
+    /// something about it: programs that log in by themselves find out by themselves, and know when to stop.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the record cannot be written.
+    pub async fn note_refused(&self) -> Result<(), StoreError> {
+        self.shared.note(Verdict::Refused).await
     }
 
     /// Renews ahead of time as long as any other clone of the source exists; to be spawned once.

@@ -43,7 +43,7 @@ struct Options {
 #[derive(Debug, Serialize)]
 struct Output {
     schema_version: u32,
-    /// `valid`, `expired` or `none`.
+    /// `valid`, `expired`, `refused` or `none`.
     token: &'static str,
     /// Seconds since the Unix epoch.
     expires_at: Option<u64>,
@@ -117,6 +117,7 @@ impl Output {
         let token = match (issued, expires) {
             (None, _) => "none",
             (Some(_), Some(end)) if end <= now => "expired",
+            _ if summary.is_some_and(|summary| summary.is_refused) => "refused",
             (Some(_), _) => "valid",
         };
         Self {

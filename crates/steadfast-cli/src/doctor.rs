@@ -1,12 +1,15 @@
 //! `steadfast doctor`: looks for what keeps requests from being accepted, without a login and without an order.
 
 mod finding;
-mod probe;
+pub(crate) mod probe;
 
 use std::net::UdpSocket;
 
 use serde::Serialize;
-use steadfast::auth::{BrowserLogin, Cause, CodeSource, FileStore, Summary, TokenStore};
+use steadfast::{
+    BoxError,
+    auth::{BrowserLogin, Cause, CodeSource, FileStore, Stored, Summary, TokenSource, TokenStore},
+};
 
 use self::{
     finding::{Finding, Findings},
@@ -195,7 +198,11 @@ async fn service(
         findings.doubtful("token", "none; see `steadfast login --help`");
         return Ok(Vec::new());
     };
-    let with_token = match probe.with_token(account).await {
+    if summary.is_refused {
+        findings.bad("token", refused(&summary));
+        return Ok(causes(&summary, offset));
+    }
+    let with_token = match with_token(&probe, account).await {
         Ok(answer) => answer,
         Err(failed) => {
             findings.bad("token", failed);
@@ -205,7 +212,7 @@ async fn service(
     match with_token.map(|probed| probed.status) {
         Ok(200) => findings.fine("token", "is accepted"),
         Ok(401) => {
-            findings.bad("token", "401: is refused");
+            findings.bad("token", refused(&summary));
             return Ok(causes(&summary, offset));
         }
         Ok(403) => findings
@@ -214,6 +221,23 @@ async fn service(
         Err(error) => findings.doubtful("token", format_args!("no answer: {}", chain(&*error))),
     }
     Ok(Vec::new())
+}
+
+/// What the service says to the stored token.
+async fn with_token(probe: &Probe, account: &Account) -> Result<Result<Probed, BoxError>, Failed> {
+    let login = Stored::new(account.identity());
+    let source = TokenSource::builder(account.api_key.clone(), login).store(account.store()?).build();
+    source.restore().await.map_err(store_failed)?;
+    probe.with_token(&source).await
+}
+
+/// What is known of a token that the service answers with 401.
+fn refused(summary: &Summary) -> &'static str {
+    if summary.has_worked {
+        "401: is refused, and was accepted before: the session was ended elsewhere; see `steadfast login`"
+    } else {
+        "401: is refused, and has not been accepted yet"
+    }
 }
 
 /// An error and what caused it.
@@ -242,10 +266,12 @@ fn causes(summary: &Summary, offset: Option<i64>) -> Vec<Cause> {
     if opened >= 10 {
         causes.push(Cause::SessionEvicted { opened });
     }
+    // A token that was accepted has shown that key, header and address were right.
     if summary.has_worked {
-        causes.push(Cause::Ended);
+        causes.extend([Cause::Ended, Cause::AddressChanged]);
+        return causes;
     }
-    causes.extend([Cause::IpNotWhitelisted, Cause::ApiKey]);
+    causes.extend([Cause::IpNotWhitelisted, Cause::ApiKey, Cause::Ended]);
     if let Some(offset_ms) = offset.filter(|offset| offset.abs() >= FAR_MS) {
         causes.push(Cause::Clock { offset_ms });
     }

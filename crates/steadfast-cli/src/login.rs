@@ -8,13 +8,15 @@ use std::time::SystemTime;
 use clap::ValueEnum;
 use serde::Serialize;
 use steadfast::{
-    auth::{AuthError, AuthErrorKind, LoginFailure, Status, Summary, TokenSource, TokenStore},
+    auth::{AuthError, AuthErrorKind, FileStore, LoginFailure, Status, Summary, TokenSource, TokenStore},
     spec::WallClock,
 };
 
 use self::{flow::source, progress::Progress};
 use crate::{
     account::{self, Account, note_if_held, store_failed},
+    auth::recent_sessions,
+    doctor::probe::Probe,
     exit::{Failed, print_line, print_note},
     signal::interrupted,
 };
@@ -77,11 +79,15 @@ async fn log_in(args: Args) -> Result<(), Failed> {
     let store = account.store()?;
     let path = store.path().display().to_string();
     let flow = flow::choose(args.flow).await?;
+    let probe = Probe::new(&account)?;
     let source = source(flow, account, store.clone(), args.paste).await?;
 
     let restored = source.restore().await.map_err(store_failed)?;
-    let held = restored && !args.force;
+    let held = restored && !args.force && is_accepted(&probe, &source).await?;
     if !held {
+        if !args.force {
+            spare_sessions(&store).await?;
+        }
         note_if_held(&store).await;
         let progress = Progress::start(flow == Flow::Totp && !args.quiet, &source);
         let ended = source.login().await;
@@ -91,6 +97,34 @@ async fn log_in(args: Args) -> Result<(), Failed> {
         }
     }
     show(&source.status(), if held { "already_logged_in" } else { "logged_in" }, path, args.json)
+}
+
+/// Whether the service still accepts the token that is held. An answer that says nothing of it is no reason for a login.
+async fn is_accepted(probe: &Probe, source: &TokenSource) -> Result<bool, Failed> {
+    let answer = match probe.with_token(source).await? {
+        Ok(probed) if probed.status == 401 => {
+            print_note("steadfast: the service refuses the token that was kept: logging in again");
+            return Ok(false);
+        }
+        Ok(probed) if matches!(probed.status, 200 | 403) => return Ok(true),
+        Ok(probed) => probed.status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    print_note(format_args!("steadfast: whether the service accepts the token is not known ({answer})"));
+    Ok(true)
+}
+
+/// Where the service refuses each new token, another login brings no better one, and ends a session that may be in use.
+async fn spare_sessions(store: &FileStore) -> Result<(), Failed> {
+    let Some(summary) = store.summary().await.ok().flatten() else { return Ok(()) };
+    let sessions = recent_sessions(&summary);
+    if summary.is_refused && !summary.has_worked && sessions >= MANY_SESSIONS {
+        return Err(Failed::login_needed(format_args!(
+            "the service has refused the last token at its first use, and {sessions} logins of 24 hours approach the ten \
+             sessions of a user: find out why with `steadfast doctor`, or log in all the same with --force"
+        )));
+    }
+    Ok(())
 }
 
 fn show(status: &Status, result: &'static str, store: String, json: bool) -> Result<(), Failed> {

@@ -287,6 +287,8 @@ planted! {
     SlowBodiesHold = "slow-bodies-hold",
     /// Idle connections keep new ones out.
     IdleConnectionsStay = "idle-connections-stay",
+    /// A stored token that is known to be refused is taken for a good one.
+    RefusedTokenTaken = "refused-token-taken",
 }
 
 impl Planted {

@@ -227,4 +227,5 @@ pub(super) const TABLE: &[Bug] = &[
     bug("admin-trusts-pages", &[sandbox(&["x04_"])]),
     bug("slow-bodies-hold", &[sandbox(&["x05_a_slow"])]),
     bug("idle-connections-stay", &[sandbox(&["x05_idle"])]),
+    bug("refused-token-taken", &[auth(&["t23_"])]),
 ];

@@ -274,6 +274,7 @@ impl Shared {
     fn evidence(&self, state: &State) -> Evidence {
         Evidence {
             given: self.is_given(),
+            worked: state.life.has_worked(),
             sessions: state.life.sessions(),
             offset_ms: self.skew.lock().offset(),
         }

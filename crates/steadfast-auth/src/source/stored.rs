@@ -15,6 +15,13 @@ use crate::{
     store::{Spent, StoredToken},
 };
 
+/// What the service says of a token.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Verdict {
+    Accepted,
+    Refused,
+}
+
 /// Which budgets a failure has spent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charge {
@@ -95,6 +102,7 @@ impl Shared {
                 issued,
                 life: grant.life,
                 worked: false,
+                refused: false,
             });
             None
         });
@@ -163,19 +171,42 @@ impl Shared {
     /// The service has accepted the account's token number `serial`: whoever takes it over should know.
     pub(super) fn tell_accepted(self: &Arc<Self>, serial: u64) {
         let shared = Arc::clone(self);
-        self.in_background(async move {
-            let docket = shared.books.open().await?;
-            let unmarked = |token: &StoredToken| token.serial == serial && !token.worked;
-            if !docket.record().token.as_ref().is_some_and(unmarked) {
-                return Ok(());
+        self.in_background(async move { shared.note_verdict(serial, Verdict::Accepted).await });
+    }
+
+    /// Writes down what the service says of the account's token number `serial`, unless there is a later one.
+    pub(super) async fn note_verdict(&self, serial: u64, verdict: Verdict) -> Result<(), StoreError> {
+        let docket = self.books.open().await?;
+        let note = |token: &mut StoredToken| match verdict {
+            Verdict::Accepted => (token.worked, token.refused) = (true, false),
+            Verdict::Refused => token.refused = true,
+        };
+        let is_news = |mut token: StoredToken| {
+            let before = (token.worked, token.refused);
+            note(&mut token);
+            token.serial == serial && (token.worked, token.refused) != before
+        };
+        if !docket.record().token.is_some_and(is_news) {
+            return Ok(());
+        }
+        let change = |record: &mut Record| {
+            if let Some(token) = record.token.as_mut().filter(|token| token.serial == serial) {
+                note(token);
             }
-            let mark = |record: &mut Record| {
-                if let Some(token) = record.token.as_mut().filter(|token| token.serial == serial) {
-                    token.worked = true;
-                }
-            };
-            docket.amend(mark).await
-        });
+        };
+        docket.amend(change).await
+    }
+
+    /// As [`note_verdict`](Shared::note_verdict), of the held token.
+    pub(super) async fn note(&self, verdict: Verdict) -> Result<(), StoreError> {
+        let held = {
+            let state = self.flight.lock();
+            state.life.holds().then_some(state.serial)
+        };
+        match held {
+            Some(serial) => self.note_verdict(serial, verdict).await,
+            None => Ok(()),
+        }
     }
 
     /// Somebody has allowed logins again.
@@ -217,6 +248,8 @@ impl Shared {
         let mut state = self.flight.lock();
         state.restore(record, self.books.spent(record), now);
         let newer = record.token.as_ref().filter(|token| state.is_newer(token));
+        // Whoever has asked the service knows better than the token's age.
+        let newer = newer.filter(|token| !token.refused || Planted::RefusedTokenTaken.is_on());
         let newer = newer.filter(|token| state.life.is_worth(token.issued, token.expires(), now)).cloned();
         self.flight.publish(state);
         newer.is_some_and(|token| self.adopt(&token))

@@ -43,6 +43,8 @@ pub(crate) struct StoredToken {
     pub(crate) life: Option<Duration>,
     /// The service has accepted it.
     pub(crate) worked: bool,
+    /// The service has refused it, as a program that asked found.
+    pub(crate) refused: bool,
 }
 
 /// A record without its secrets, for people.
@@ -55,6 +57,9 @@ pub struct Summary {
     pub expires_at: Option<SystemTime>,
     /// True once the service has accepted the token.
     pub has_worked: bool,
+    /// True if the service has refused the token since, as far as a program has [noted](crate::TokenSource::note_refused)
+    /// it: nobody takes it over.
+    pub is_refused: bool,
     /// Wrong logins of the account, and logins of which nobody knows the end, since the last success: three stop all.
     pub failures: u32,
     /// Those of the credentials that were used last: two stop these.
@@ -96,6 +101,9 @@ struct WireToken {
     issued_ms: i64,
     life_ms: Option<u64>,
     worked: bool,
+    // Not in version 1.
+    #[serde(default)]
+    refused: bool,
 }
 
 #[derive(Deserialize)]
@@ -119,6 +127,7 @@ impl Record {
             issued_ms: token.issued,
             life_ms: token.life.map(|life| u64::try_from(life.as_millis()).unwrap_or(u64::MAX)),
             worked: token.worked,
+            refused: token.refused,
         });
         let wire = Wire {
             version: VERSION,
@@ -154,6 +163,7 @@ impl Record {
             issued: token.issued_ms,
             life: token.life_ms.map(Duration::from_millis),
             worked: token.worked,
+            refused: token.refused,
         });
         Ok(Self {
             revision: wire.revision,
@@ -215,6 +225,7 @@ impl Record {
             issued_at: token.and_then(|token| at(token.issued)),
             expires_at: token.and_then(|token| at(token.expires()?)),
             has_worked: token.is_some_and(|token| token.worked),
+            is_refused: token.is_some_and(|token| token.refused),
             failures: self.failures.account,
             failures_of_credentials: last.spent,
             latched: needs_reset || last.latched || last.spent >= BUDGET,
@@ -267,8 +278,8 @@ mod tests {
 
     fn record() -> Record {
         let secret = SecretString::from("t0k3n");
-        let token =
-            StoredToken { serial: 3, secret, issued: 5, life: Some(Duration::from_secs(60)), worked: true };
+        let life = Some(Duration::from_secs(60));
+        let token = StoredToken { serial: 3, secret, issued: 5, life, worked: true, refused: true };
         Record { revision: 7, token: Some(token), steps: vec![1, 2], ..Record::default() }
     }
 

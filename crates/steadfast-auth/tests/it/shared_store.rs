@@ -293,6 +293,30 @@ async fn a_stored_token_that_has_died_is_renewed_once_and_a_new_one_that_is_refu
     }
 }
 
+/// A token that was revoked was taken over by every program that started, and a login was answered with it.
+#[tokio::test(start_paused = true)]
+async fn t23_a_token_that_is_known_to_be_refused_is_taken_over_by_nobody() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
+    let first = process(&clock, &logins, store.clone());
+    first.login().await.unwrap();
+    let summary = async || store.summary().await.unwrap().unwrap();
+    first.note_accepted().await.unwrap();
+    assert_eq!((summary().await.has_worked, summary().await.is_refused), (true, false));
+    first.note_refused().await.unwrap();
+    assert_eq!((summary().await.has_worked, summary().await.is_refused), (true, true));
+    assert_eq!(header(&first), "one", "it goes on for whoever holds it");
+
+    let restarted = process(&clock, &logins, store.clone());
+    assert!(!restarted.restore().await.unwrap());
+    restarted.login().await.unwrap();
+    assert_eq!((header(&restarted), logins.count()), ("two".to_owned(), 2));
+    assert!(!summary().await.is_refused);
+    // What is said of the older token does not touch the newer one.
+    first.note_refused().await.unwrap();
+    assert!(!summary().await.is_refused);
+}
+
 #[tokio::test(start_paused = true)]
 async fn t16_no_time_step_is_submitted_twice_by_two_processes() {
     let (clock, store) = (Clock::new(), MemoryStore::new());

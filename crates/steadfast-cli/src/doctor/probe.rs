@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
 use steadfast::{
-    BoxError, Transport,
-    auth::{AuthHeaderLayer, SkewEstimator, Stored, TokenSource},
+    BaseUrl, BoxError, Transport,
+    auth::{AuthHeaderLayer, SkewEstimator, TokenSource},
     spec::Endpoint,
 };
 use tower::{Layer, Service, ServiceExt};
@@ -20,35 +20,40 @@ use crate::{
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// Looks at the service by reading the order list.
-pub(super) struct Probe {
+pub(crate) struct Probe {
+    base: BaseUrl,
     uri: http::Uri,
 }
 
 /// What an answer said.
-pub(super) struct Probed {
-    pub(super) status: u16,
+pub(crate) struct Probed {
+    pub(crate) status: u16,
     /// How far the service's clock is ahead.
     pub(super) offset_ms: Option<i64>,
 }
 
 impl Probe {
-    pub(super) fn new(account: &Account) -> Result<Self, Failed> {
+    pub(crate) fn new(account: &Account) -> Result<Self, Failed> {
         let path = steadfast::Paths::default().of(Endpoint::Orders).unwrap_or_default().to_owned();
-        Ok(Self { uri: account.base.join(&path).map_err(Failed::usage)? })
+        Ok(Self { base: account.base.clone(), uri: account.base.join(&path).map_err(Failed::usage)? })
     }
 
     pub(super) async fn without_token(&self) -> Result<Probed, BoxError> {
         self.send(Transport::new().leaf::<Full<Bytes>>()?).await
     }
 
-    pub(super) async fn with_token(&self, account: &Account) -> Result<Result<Probed, BoxError>, Failed> {
-        let store = account.store()?;
-        let login = Stored::new(account.identity());
-        let source = TokenSource::builder(account.api_key.clone(), login).store(store).build();
-        source.restore().await.map_err(store_failed)?;
+    /// Asks with the token that `source` holds, and writes down what the service says of it: 403 says that it is known (§7).
+    pub(crate) async fn with_token(&self, source: &TokenSource) -> Result<Result<Probed, BoxError>, Failed> {
         let leaf = Transport::new().leaf::<Full<Bytes>>().map_err(Failed::error)?;
-        let layer = AuthHeaderLayer::new(source).only_to(&account.base);
-        Ok(self.send(layer.layer(leaf)).await)
+        let layer = AuthHeaderLayer::new(source.clone()).only_to(&self.base);
+        let probed = self.send(layer.layer(leaf)).await;
+        let noted = match probed.as_ref().map(|probed| probed.status) {
+            Ok(200 | 403) => source.note_accepted().await,
+            Ok(401) => source.note_refused().await,
+            _ => Ok(()),
+        };
+        noted.map_err(store_failed)?;
+        Ok(probed)
     }
 
     async fn send<S, B>(&self, service: S) -> Result<Probed, BoxError>

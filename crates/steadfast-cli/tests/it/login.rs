@@ -106,12 +106,56 @@ async fn the_doctor_says_what_is_fine_and_ranks_the_causes_of_a_401() {
     assert_eq!(code(&ill), 1);
     let said = stdout(&ill);
     assert!(said.contains("bad       token     401"), "{said}");
-    assert!(said.contains("1. this machine's address is not on the app's whitelist"), "{said}");
+    assert!(said.contains("1. the session was ended elsewhere"), "{said}");
 
     let wrong = user.sandbox.fact("base_url").replace("/v2", "/elsewhere/v2");
     let lost = user.totp(&["doctor", "--base-url", &wrong]).output().await.unwrap();
     assert!(stdout(&lost).contains("bad       service   404"), "{}", stdout(&lost));
     assert_eq!(user.logins().await, (1, 0), "it never logs in");
+}
+
+/// The causes were those that an accepted token has disproved, and the refused one was called logged in.
+#[tokio::test]
+async fn t23_a_revoked_token_is_named_and_is_no_login() {
+    let user = User::new().await;
+    let run = async |args: &[&str]| user.command(args).output().await.unwrap();
+    let admin = user.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
+    // With codes from messages: an authenticator's would have to be waited for.
+    let log_in = async || {
+        let client = format!(r#"{{"client_id":"{}"}}"#, user.sandbox.fact("client_id"));
+        let sent = post(admin, "/otp", "application/json", &client).await;
+        let sent: Value = serde_json::from_str(sent.rsplit("\r\n\r\n").next().unwrap()).unwrap();
+        let mut command = user.command(&["login", "--flow", "otp"]);
+        command.env("STEADFAST_OTP_COMMAND", format!("echo {}", sent["code"].as_str().unwrap()));
+        let output = command.output().await.unwrap();
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        (stdout(&output), stderr(&output))
+    };
+    let revoke = async || post(admin, "/tokens/revoke", "application/json", "{}").await;
+    log_in().await;
+    revoke().await;
+    let (said, noted) = log_in().await;
+    assert!(said.starts_with("logged in until") && noted.contains("refuses the token"), "{said}{noted}");
+    assert!(log_in().await.0.starts_with("already logged in until"));
+    assert_eq!(user.logins().await, (2, 0));
+
+    revoke().await;
+    for _ in 0..2 {
+        let doctor = run(&["doctor"]).await;
+        let said = stdout(&doctor);
+        assert_eq!(code(&doctor), 1);
+        assert!(said.contains("bad       token     401: is refused, and was accepted before"), "{said}");
+        assert!(said.contains("1. the session was ended elsewhere"), "{said}");
+        for disproved in ["api_key is wrong", "header is changed", "this machine's address is not on"] {
+            assert!(!said.contains(disproved), "{said}");
+        }
+    }
+    let status = run(&["auth", "status"]).await;
+    assert_eq!(code(&status), 3);
+    assert!(stdout(&status).contains("token     refused"), "{}", stdout(&status));
+    assert!(log_in().await.0.starts_with("logged in until"));
+    assert_eq!(user.logins().await, (3, 0));
+    assert!(stdout(&run(&["doctor"]).await).contains("fine      token     is accepted"));
 }
 
 async fn post(authority: &str, path: &str, kind: &str, body: &str) -> String {
