@@ -39,8 +39,11 @@ impl BaseUrl {
         if authority.as_str().contains('@') {
             return Err(InvalidBaseUrl::Credentials);
         }
-        if !has_host_and_port(authority) {
+        if authority.host().is_empty() {
             return Err(InvalidBaseUrl::Syntax);
+        }
+        if !has_good_port(authority) {
+            return Err(InvalidBaseUrl::Port);
         }
         if uri.query().is_some() || text.contains('#') {
             return Err(InvalidBaseUrl::Query);
@@ -99,14 +102,13 @@ impl BaseUrl {
     }
 }
 
-/// True if there is a host, and the port behind it, if any, is one that can be connected to.
-fn has_host_and_port(authority: &Authority) -> bool {
+/// True if the port, if there is one, can be connected to.
+fn has_good_port(authority: &Authority) -> bool {
     let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
     let can_be_connected_to = |port: &str| {
         port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port != 0)
     };
-    let port_is_good = port.is_empty() || port.strip_prefix(':').is_some_and(can_be_connected_to);
-    port_is_good && !authority.host().is_empty()
+    port.is_empty() || port.strip_prefix(':').is_some_and(can_be_connected_to)
 }
 
 /// True if whoever resolves the path may end elsewhere.
@@ -146,12 +148,14 @@ impl fmt::Display for BaseUrl {
     }
 }
 
-/// A base address that cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A base address that cannot be used. `Debug` reads like `Display`, because `main` shows an error by it.
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidBaseUrl {
     /// Not an absolute address.
     Syntax,
+    /// Its port is none that can be connected to: 1 to 65535.
+    Port,
     /// Neither `http` nor `https`.
     Scheme,
     /// It holds a user name or password.
@@ -166,11 +170,18 @@ impl fmt::Display for InvalidBaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Syntax => "base url is not an absolute address",
+            Self::Port => "base url's port is not a number from 1 to 65535",
             Self::Scheme => "base url's scheme is neither http nor https",
             Self::Credentials => "base url holds credentials",
             Self::Query => "base url holds a query or fragment",
             Self::Version => "base url does not end in /v2",
         })
+    }
+}
+
+impl fmt::Debug for InvalidBaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -236,10 +247,10 @@ mod tests {
             ("https://a.example/../v2", InvalidBaseUrl::Syntax),
             ("https://a.example/%2E%2e/v2", InvalidBaseUrl::Syntax),
             ("https://:443/v2", InvalidBaseUrl::Syntax),
-            ("https://a.example:/v2", InvalidBaseUrl::Syntax),
-            ("https://a.example:0/v2", InvalidBaseUrl::Syntax),
-            ("https://a.example:65536/v2", InvalidBaseUrl::Syntax),
-            ("https://[::1]:99999/v2", InvalidBaseUrl::Syntax),
+            ("https://a.example:/v2", InvalidBaseUrl::Port),
+            ("https://a.example:0/v2", InvalidBaseUrl::Port),
+            ("https://a.example:65536/v2", InvalidBaseUrl::Port),
+            ("https://[::1]:99999/v2", InvalidBaseUrl::Port),
             ("https://a.example", InvalidBaseUrl::Version),
             ("https://a.example/v1", InvalidBaseUrl::Version),
             ("https://a.example/V2", InvalidBaseUrl::Version),

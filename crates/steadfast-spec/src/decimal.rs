@@ -3,12 +3,18 @@ use std::{error::Error, fmt};
 use rust_decimal::Decimal;
 
 /// A text that is not a decimal number, or one with more digits than a price or quantity can have exactly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct InvalidDecimal;
 
 impl fmt::Display for InvalidDecimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not a decimal number that can be held exactly")
+    }
+}
+
+impl fmt::Debug for InvalidDecimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

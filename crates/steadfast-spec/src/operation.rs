@@ -120,7 +120,7 @@ impl Operation {
 }
 
 /// An operation that cannot be addressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidOperation {
     /// The specification does not show the endpoint's path, and the settings give none.
@@ -140,6 +140,12 @@ impl fmt::Display for InvalidOperation {
             }
             Self::NoParameter(endpoint) => write!(f, "path parameter of {} is missing", endpoint.as_str()),
         }
+    }
+}
+
+impl fmt::Debug for InvalidOperation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

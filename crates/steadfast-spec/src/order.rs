@@ -318,7 +318,7 @@ pub(crate) fn check_extra(extra: &[(Cow<'static, str>, String)], own: &[&str]) -
 }
 
 /// An order that breaks a rule of §4.4, or a change that no order can undergo, found before anything was sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct InvalidOrder {
     field: Cow<'static, str>,
     reason: InvalidOrderReason,
@@ -384,6 +384,12 @@ impl fmt::Display for InvalidOrder {
             InvalidOrderReason::ControlCharacter => write!(f, "{field} holds a control character"),
             InvalidOrderReason::OutsideBse => write!(f, "{field} eos is for BSE only"),
         }
+    }
+}
+
+impl fmt::Debug for InvalidOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -289,6 +289,27 @@ planted! {
     IdleConnectionsStay = "idle-connections-stay",
     /// A stored token that is known to be refused is taken for a good one.
     RefusedTokenTaken = "refused-token-taken",
+    // The command.
+    /// A service that the environment names is not seen: orders go to a sandbox.
+    EnvironmentTargetIgnored = "environment-target-ignored",
+    /// Real orders are placed although nobody has said that they are wanted.
+    RealRunUnasked = "real-run-unasked",
+    /// Orders that wait go on leaving after Ctrl-C.
+    InterruptWithoutHalt = "interrupt-without-halt",
+    /// Nobody reads what becomes of orders after their callers were told.
+    EventsUnread = "events-unread",
+    /// What the service says is printed as it is.
+    ServiceTextRaw = "service-text-raw",
+    /// The file of results is emptied before anything is placed, whatever it is.
+    ResultsInPlace = "results-in-place",
+    /// A token that a login has kept is of use to its own verbs only.
+    KeptTokenUnused = "kept-token-unused",
+    /// An error does not say what is behind it.
+    ErrorHidesCause = "error-hides-cause",
+    /// A service at which nobody listens is called for seconds without a word.
+    RefusedPortSilent = "refused-port-silent",
+    /// An expiry that is written with hyphens is none.
+    HyphenedExpiryRefused = "hyphened-expiry-refused",
 }
 
 impl Planted {

@@ -1,4 +1,4 @@
-use std::{error::Error, fmt, str::FromStr, sync::Arc};
+use std::{borrow::Cow, error::Error, fmt, str::FromStr, sync::Arc};
 
 use rust_decimal::Decimal;
 
@@ -165,8 +165,10 @@ fn word(text: &str) -> Option<&str> {
     (!text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !c.is_control())).then_some(text)
 }
 
-/// Day, month abbreviation, year: `28Nov2026`, `5DEC26`.
+/// Day, month abbreviation, year: `28Nov2026`, `5DEC26`, `28-Nov-2026`.
 fn is_expiry(text: &str) -> bool {
+    let joined = without_hyphens(text);
+    let text = joined.as_ref();
     const MONTHS: [&str; 12] =
         ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -180,8 +182,24 @@ fn is_expiry(text: &str) -> bool {
     day_is_possible && year_is_possible && MONTHS.iter().any(|m| month.eq_ignore_ascii_case(m))
 }
 
+/// An expiry as one word; §2 says the order of its parts, and not what stands between them. One hyphen only is a slip.
+fn without_hyphens(text: &str) -> Cow<'_, str> {
+    let mut parts = text.split('-');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(day), Some(month), Some(year), None)
+            if !crate::Planted::HyphenedExpiryRefused.is_on()
+                && day.bytes().all(|b| b.is_ascii_digit())
+                && month.len() == 3 =>
+        {
+            format!("{day}{month}{year}").into()
+        }
+        _ => text.into(),
+    }
+}
+
 /// `05DEC2026` as `5DEC26`.
 fn short_expiry(expiry: &str) -> String {
+    let expiry = &*without_hyphens(expiry);
     let expiry = expiry.trim_start_matches('0');
     let (day_and_month, year) =
         expiry.split_at(expiry.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1));
@@ -189,12 +207,18 @@ fn short_expiry(expiry: &str) -> String {
 }
 
 /// An identifier without text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EmptySymId;
 
 impl fmt::Display for EmptySymId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("symId is empty")
+    }
+}
+
+impl fmt::Debug for EmptySymId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -231,6 +255,7 @@ mod tests {
             ("EQT_Infy_EQ_NSE", "EQT_INFY_EQ_NSE"),
             ("FUT_NIFTY_FUT_NFO_05Dec2026", "FUT_NIFTY_FUT_NFO_5DEC26"),
             ("FUT_NIFTY_FUT_NFO_5DEC26", "FUT_NIFTY_FUT_NFO_5DEC26"),
+            ("FUT_NIFTY_FUT_NFO_05-Dec-2026", "FUT_NIFTY_FUT_NFO_5DEC26"),
             ("OPT_NIFTY_CE_NFO_28Nov2026_24500.50", "OPT_NIFTY_CE_NFO_28NOV26_24500.5"),
             ("OPT_NIFTY_PE_NFO_28NOV26_0100", "OPT_NIFTY_PE_NFO_28NOV26_100"),
             ("Infy-eq", "INFY-EQ"),
@@ -289,6 +314,9 @@ mod tests {
             "FUT_NIFTY_NFO_28Nov2026",
             "FUT_NIFTY_FUT_NFO_2026-11-28",
             "FUT_NIFTY_FUT_NFO_32Nov2026",
+            "FUT_NIFTY_FUT_NFO_28-Nov2026",
+            "FUT_NIFTY_FUT_NFO_28-11-2026",
+            "FUT_NIFTY_FUT_NFO_-Nov-2026",
             "FUT_NIFTY_FUT_NFO_28Foo2026",
             "OPT_NIFTY_XX_NFO_28Nov2026_100",
             "OPT_NIFTY_CE_NFO_28Nov2026_abc",

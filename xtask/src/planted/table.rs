@@ -33,6 +33,10 @@ const fn dedup_lib(names: &'static [&'static str]) -> Detector {
     tests("steadfast-dedup", "lib", names)
 }
 
+const fn cli(names: &'static [&'static str]) -> Detector {
+    tests("steadfast-cli", "it", names)
+}
+
 const fn journal(names: &'static [&'static str]) -> Detector {
     tests("steadfast-dedup", "journal", names)
 }
@@ -228,4 +232,15 @@ pub(super) const TABLE: &[Bug] = &[
     bug("slow-bodies-hold", &[sandbox(&["x05_a_slow"])]),
     bug("idle-connections-stay", &[sandbox(&["x05_idle"])]),
     bug("refused-token-taken", &[auth(&["t23_"])]),
+    // The command.
+    bug("environment-target-ignored", &[cli(&["c01_"])]),
+    bug("real-run-unasked", &[cli(&["c01_"])]),
+    bug("interrupt-without-halt", &[cli(&["c02_"])]),
+    bug("events-unread", &[cli(&["c03_"])]),
+    bug("service-text-raw", &[cli(&["x01_"])]),
+    bug("results-in-place", &[cli(&["c04_"])]),
+    bug("kept-token-unused", &[cli(&["c05_"])]),
+    bug("error-hides-cause", &[tests("steadfast", "it", &["c06_"])]),
+    bug("refused-port-silent", &[cli(&["c07_"])]),
+    bug("hyphened-expiry-refused", &[cli(&["c08_"])]),
 ];
