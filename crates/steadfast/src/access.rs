@@ -176,7 +176,6 @@ impl fmt::Debug for Kind {
 }
 
 /// Credentials that cannot be used, found before anything was sent.
-#[derive(Debug)]
 pub struct InvalidAccess {
     value: &'static str,
     source: InvalidSecret,
@@ -192,9 +191,11 @@ impl InvalidAccess {
 
 impl fmt::Display for InvalidAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be used", self.value)
+        write!(f, "{} cannot be used: {}", self.value, self.source)
     }
 }
+
+reads_like_display!(InvalidAccess);
 
 impl Error for InvalidAccess {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

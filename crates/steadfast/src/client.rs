@@ -128,7 +128,8 @@ impl Client {
         if self.own_deadline {
             self.deadline.stamp_whole(request.extensions_mut());
         }
-        self.service.clone().oneshot(request).await.map_err(Error::of_failure)
+        let answer = self.service.clone().oneshot(request).await;
+        answer.map_err(|error| Error::of_failure(error).at(&self.address.base))
     }
 
     /// The request of an operation, to be added to and sent by [`raw`](Self::raw).

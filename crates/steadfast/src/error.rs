@@ -5,13 +5,20 @@ use steadfast_auth::{AuthError, AuthErrorKind};
 use steadfast_dedup::{OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
-use steadfast_spec::{BoxError, Failure, Outcome, Resend, RetryAfter, ext::Stamp, find_cause};
+use steadfast_spec::{BaseUrl, BoxError, Failure, Outcome, Resend, RetryAfter, ext::Stamp, find_cause};
 use tokio::time::Instant;
+
+use crate::transport::{authority_of, why_not_connected};
 
 /// Why a call of the [`Client`](crate::Client) did not succeed.
 ///
 /// Its [`kind`](Self::kind) says what to do about it, its [`outcome`](Self::outcome) what is known of the request.
 /// Neither its message nor its sources hold a credential or a query.
+///
+/// `Display` is one line: the kind, then the cause with all that is behind it, such as the wrong field, the zone that is
+/// full, or the address that nobody listens at. The service's own text is a part of it, with control characters spelled out;
+/// [`message`](Self::message) is as the service wrote it. `Debug` reads like `Display`, so that an error that `main` returns
+/// is understood.
 pub struct Error(Box<Facts>);
 
 struct Facts {
@@ -24,6 +31,8 @@ struct Facts {
     ready_at: Option<Instant>,
     /// Whether executing the request twice is as good as once.
     safe: bool,
+    /// Where the request would have gone, if nobody could be reached there.
+    authority: Option<String>,
     source: Option<BoxError>,
 }
 
@@ -74,6 +83,7 @@ impl Error {
             trail: None,
             ready_at: None,
             safe: false,
+            authority: None,
             source: None,
         }))
     }
@@ -178,6 +188,14 @@ impl Error {
             _ => None,
         };
         error
+    }
+
+    /// Names the service that was called, in case it was not reached.
+    pub(crate) fn at(mut self, base: &BaseUrl) -> Self {
+        if self.0.kind == ErrorKind::Unreachable {
+            self.0.authority = Some(authority_of(base.uri()));
+        }
+        self
     }
 
     /// True if an earlier send of the same call may have been executed, whatever the last answer says.
@@ -297,6 +315,37 @@ fn kind_in_doubt(unresolved: &Unresolved) -> ErrorKind {
     if unresolved.reason == Reason::NotObserved { ErrorKind::NotObserved } else { ErrorKind::InDoubt }
 }
 
+/// An error and what is behind it, in one line. What says no more than the line does so far is left out.
+pub(crate) fn chain_of(error: &(dyn StdError + 'static)) -> String {
+    let mut line = String::new();
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        next = cause.source();
+        // How far the request got is what the kind says.
+        if cause.is::<Failure>() && next.is_some() {
+            continue;
+        }
+        let text = on_one_line(&cause.to_string());
+        if line.contains(&text) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(&text);
+    }
+    line
+}
+
+/// A text whose control characters are spelled out: none of it moves a terminal's cursor or begins a line in a log.
+fn on_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.kind {
@@ -314,31 +363,35 @@ impl fmt::Display for Error {
             ErrorKind::NotOpen => "order is not open",
             ErrorKind::UnexpectedAnswer => "unexpected answer",
         })?;
+        if let Some(authority) = &self.0.authority {
+            write!(f, " at {authority}")?;
+        }
         if let Some(unresolved) = &self.0.unresolved {
             write!(f, " ({})", unresolved.reason)?;
         }
         if let Some(status) = self.0.status {
             write!(f, ": {}", status.as_u16())?;
+        } else if self.0.message.is_some() {
+            f.write_str(":")?;
         }
         if let Some(message) = &self.0.message {
-            write!(f, " {message}")?;
+            write!(f, " {}", on_one_line(message))?;
         }
-        Ok(())
+        let Some(source) = self.0.source.as_deref() else { return Ok(()) };
+        if steadfast_spec::Planted::ErrorHidesCause.is_on() {
+            return Ok(());
+        }
+        let connecting =
+            || (self.0.kind == ErrorKind::Unreachable).then(|| why_not_connected(source)).flatten();
+        match connecting().unwrap_or_else(|| chain_of(source)) {
+            // A halt has no other cause than itself.
+            chain if chain.is_empty() || chain == "orders are halted" => Ok(()),
+            chain => write!(f, ": {chain}"),
+        }
     }
 }
 
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("kind", &self.0.kind)
-            .field("outcome", &self.0.outcome)
-            .field("status", &self.0.status)
-            .field("message", &self.0.message)
-            .field("unresolved", &self.0.unresolved)
-            .field("source", &self.0.source)
-            .finish_non_exhaustive()
-    }
-}
+reads_like_display!(Error);
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {

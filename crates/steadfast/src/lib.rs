@@ -74,6 +74,17 @@
 //! must be looked for by hand. Without a [store](Access::store) a restart logs in anew, and wrong logins are counted anew. It
 //! has no WebSocket client.
 
+/// Lets `Debug` of errors read like `Display`, which is one line with all causes: `main` shows an error by its `Debug`.
+macro_rules! reads_like_display {
+    ($($error:ty),+ $(,)?) => {
+        $(impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        })+
+    };
+}
+
 mod access;
 mod client;
 pub mod deadline;
@@ -111,7 +122,10 @@ pub use crate::{
     error::{Error, ErrorKind},
     gate::{LimiterGate, LoginPermit},
     stack::{BoxedStack, RequestBody, ResponseBody, Stack},
-    transport::{Connecting, Connector, InvalidCertificates, InvalidProxy, Proxy, TlsUnavailable, Transport},
+    transport::{
+        Connecting, Connector, InvalidCertificates, InvalidProxy, Proxy, TlsUnavailable, Transport,
+        Unreachable,
+    },
 };
 
 /// The README's examples are tests of this crate.

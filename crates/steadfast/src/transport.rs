@@ -1,6 +1,7 @@
 mod connector;
 mod describe;
 mod proxy;
+mod reach;
 mod tcp;
 
 use std::{error::Error, fmt, net::IpAddr, sync::Arc, time::Duration};
@@ -16,10 +17,12 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
+pub(crate) use self::reach::{authority_of, why_not_connected};
 use self::tcp::Tcp;
 pub use self::{
     connector::{Connecting, Connector},
     proxy::{InvalidProxy, Proxy},
+    reach::Unreachable,
 };
 use crate::leaf::Leaf;
 
@@ -162,7 +165,7 @@ impl Transport {
 }
 
 /// A text that holds no certificate authority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidCertificates {
     /// It has no section that is a certificate.
@@ -183,15 +186,17 @@ impl fmt::Display for InvalidCertificates {
     }
 }
 
+reads_like_display!(InvalidCertificates, TlsUnavailable);
+
 impl Error for InvalidCertificates {}
 
 /// No TLS connection can be made on this machine.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TlsUnavailable(rustls::Error);
 
 impl fmt::Display for TlsUnavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("tls is unavailable")
+        write!(f, "tls is unavailable: {}", self.0)
     }
 }
 

@@ -98,7 +98,7 @@ impl fmt::Debug for Connecting {
 
 /// No connection stood in time.
 #[derive(Debug)]
-struct NotConnected(Duration);
+pub(super) struct NotConnected(pub(super) Duration);
 
 impl fmt::Display for NotConnected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

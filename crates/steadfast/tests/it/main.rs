@@ -13,6 +13,7 @@ mod deadlines;
 mod defaults;
 mod describe;
 mod dropping;
+mod errors;
 mod kept_limits;
 mod lengths;
 mod list_evidence;

@@ -5,10 +5,10 @@ use steadfast_dedup::journal::JournalError;
 use steadfast_limit::InvalidLimiter;
 use steadfast_spec::{InvalidBaseUrl, InvalidOperation};
 
-use crate::transport::TlsUnavailable;
+use crate::{error::chain_of, transport::TlsUnavailable};
 
 /// Settings that no client can have.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum InvalidClient {
     /// The base address is clear-text http to another machine: the token would travel in the open.
@@ -34,12 +34,14 @@ impl fmt::Display for InvalidClient {
             Self::OwnHeader(name) => write!(f, "header {name} is not for the caller to set"),
             Self::BaseUrl(error) => error.fmt(f),
             Self::Path(error) => error.fmt(f),
-            Self::Tls(error) => error.fmt(f),
-            Self::Journal(error) => error.fmt(f),
+            Self::Tls(error) => f.write_str(&chain_of(error)),
+            Self::Journal(error) => f.write_str(&chain_of(error)),
             Self::Limits(error) => error.fmt(f),
         }
     }
 }
+
+reads_like_display!(InvalidClient);
 
 impl StdError for InvalidClient {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {

@@ -1,0 +1,65 @@
+//! C6, C7: an error says in one line what was wrong, where, and why; `main` shows it by its `Debug`.
+
+use std::time::Duration;
+
+use steadfast::{
+    Access, BaseUrl, Client, ErrorKind, Operation, OrderChange, Paths,
+    deadline::DeadlineLayer,
+    retry::{RetryPolicy, Schedule},
+};
+use steadfast_sandbox::Sandbox;
+use tokio::net::TcpListener;
+
+use crate::{
+    answering::{Answering, builder},
+    world::order,
+};
+
+#[tokio::test(start_paused = true)]
+async fn c06_an_error_names_field_and_zone_in_one_line() {
+    let transport = Answering::always(r#"{"s":"ok","d":{}}"#);
+    let error = transport.client().modify("1", &OrderChange::new().qty(-5)).await.unwrap_err();
+    assert_eq!(error.to_string(), "request is invalid: qty must be above zero");
+    assert_eq!(format!("{error:?}"), error.to_string());
+
+    let sandbox = Sandbox::builder().build().unwrap();
+    let facts = sandbox.credentials();
+    let access = Access::token(facts.api_key, facts.access_token).unwrap();
+    let client = Client::builder(facts.base_url.parse().unwrap(), access).paths(Paths::public());
+    let client = client.build_over(sandbox.gateway()).unwrap();
+    for _ in 0..10 {
+        client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
+    }
+    let hurried = client.with_deadline(DeadlineLayer::default().send_by(Duration::from_millis(1)));
+    let error = hurried.place_order(&order("EQT_TCS_EQ_NSE")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    let line = error.to_string();
+    assert!(
+        line.starts_with("request could not be sent in time: zone place_order admits the request only"),
+        "{line}"
+    );
+}
+
+#[test]
+fn c06_what_main_returns_reads_like_a_sentence() {
+    let error = "https://api.example".parse::<BaseUrl>().unwrap_err();
+    assert_eq!(format!("{error:?}"), "base url does not end in /v2");
+    let error = Access::token("a:b", "token").unwrap_err();
+    assert!(format!("{error:?}").starts_with("api_key cannot be used: "), "{error:?}");
+    let mut paths = Paths::public();
+    paths.funds = Some("funds".to_owned());
+    let error = builder().paths(paths).build().unwrap_err();
+    assert_eq!(format!("{error:?}"), "path of funds is not of the form /a/b, percent-encoded");
+}
+
+#[tokio::test]
+async fn c06_a_service_that_is_not_there_is_named_with_its_address() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let base: BaseUrl = format!("http://{free}/v2").parse().unwrap();
+    let client = Client::builder(base, Access::token("key", "token").unwrap());
+    let client = client.retry(RetryPolicy::default().schedule(Schedule::never())).build().unwrap();
+    let error = client.call(&Operation::orders()).await.unwrap_err();
+    let line =
+        format!("service cannot be reached at {free}: the connection is refused: nothing listens there");
+    assert_eq!((error.kind(), error.to_string()), (ErrorKind::Unreachable, line));
+}
