@@ -153,7 +153,7 @@ impl<'a> Report<'a> {
             r#"<section><h2>Every order in doubt</h2>
 <p>The same faults struck the same orders of all three clients. Time runs from the order's first request, on a square-root axis.</p>
 <ul class="legend"><li><i class="ink round"></i>request</li><li><i class="green diamond"></i>the order exists</li><li><i class="red diamond"></i>it exists once more</li></ul>
-{}</section>"#,
+<div class="scroll">{}</div></section>"#,
             plot.draw()
         )
     }
