@@ -1,40 +1,55 @@
 //! Whose token it is, where it is kept, and how it is fetched: from the options and the environment.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    error::Error,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
+use http::{Request, Response, header};
 use secrecy::{ExposeSecret, SecretString};
 use steadfast::{
-    BaseUrl,
-    auth::{ApiKey, FileStore, Identity, StoreError, TokenStore},
+    Access, BaseUrl, BoxError, InvalidAccess, Paths,
+    auth::{ApiKey, AuthHeaderLayer, FileStore, Identity, StoreError, Stored, TokenSource, TokenStore},
+    spec::Endpoint,
 };
+use tower::{Layer, ServiceExt, service_fn};
 
 use crate::{
     exit::{Failed, print_note},
-    secret::{find, variable_of},
+    login::wall,
+    secret::{find, find_or_ask, variable_of},
 };
 
 /// What the help of every verb with an account says.
 pub(crate) const SECRETS: &str = "\
-Secrets come from the environment, never from options: STEADFAST_API_KEY; STEADFAST_CLIENT_ID, STEADFAST_PASSWORD and \
+Secrets come from the environment, never from options: STEADFAST_API_KEY; STEADFAST_ACCESS_TOKEN, a token that is there \
+already; STEADFAST_CLIENT_ID, STEADFAST_PASSWORD and \
 STEADFAST_TOTP_SECRET for logins with an authenticator's secret; STEADFAST_CLIENT_SECRET and STEADFAST_REDIRECT_URI \
 for logins in a browser. NAME_FILE names a file that holds the value, NAME_COMMAND a command that prints it; what is \
-still missing is asked for at a terminal.";
+still missing is asked for at a terminal. Without a token and an authenticator's secret, the token that `steadfast login` \
+keeps is used.";
+
+/// What to do without a token.
+const LOG_IN: &str = "`steadfast login` fetches one for all verbs, or give STEADFAST_ACCESS_TOKEN, or STEADFAST_CLIENT_ID, \
+STEADFAST_PASSWORD and STEADFAST_TOTP_SECRET";
 
 /// Which account.
 #[derive(clap::Args)]
 pub(crate) struct Whose {
     /// The service's base address, which ends in /v2.
-    #[arg(long, value_name = "URL", env = "STEADFAST_BASE_URL")]
+    #[arg(long, value_name = "URL", env = "STEADFAST_BASE_URL", hide_env_values = true)]
     pub(crate) base_url: BaseUrl,
     /// The file that keeps the token; one for each account below the user's state directory if absent.
-    #[arg(long, value_name = "FILE", env = "STEADFAST_STORE")]
-    store: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", env = "STEADFAST_STORE", hide_env_values = true)]
+    pub(crate) store: Option<PathBuf>,
 }
 
 /// An account of the service.
 pub(crate) struct Account {
     pub(crate) base: BaseUrl,
     pub(crate) api_key: ApiKey,
+    key: SecretString,
     pub(crate) client_id: Option<SecretString>,
     store: Option<PathBuf>,
 }
@@ -45,9 +60,76 @@ impl Account {
         if base.is_clear_text() && !base.is_loopback() {
             return Err(Failed::usage("base url is clear-text http to another machine"));
         }
-        let key = crate::secret::find_or_ask("API_KEY", "API key").await?;
-        let api_key = ApiKey::new(key).map_err(Failed::usage)?;
-        Ok(Self { base, api_key, client_id: find("CLIENT_ID").await?, store })
+        let key = find_or_ask("API_KEY", "API key").await?;
+        let api_key = ApiKey::new(key.clone())
+            .map_err(|error| Failed::usage(format_args!("STEADFAST_API_KEY: {error}")))?;
+        Ok(Self { base, api_key, key, client_id: find("CLIENT_ID").await?, store })
+    }
+
+    /// How a client of this account gets its tokens, the same for every verb: the token that was given, else logins with an
+    /// authenticator's secret, which share the store, else what `steadfast login` keeps there.
+    pub(crate) async fn access(&self) -> Result<Access, Failed> {
+        let invalid = |error: InvalidAccess| {
+            let name = error.value().to_uppercase();
+            Failed::usage(format_args!("STEADFAST_{name}: {error}"))
+        };
+        if let Some(token) = find("ACCESS_TOKEN").await? {
+            return Access::token(self.key.clone(), token).map_err(invalid);
+        }
+        if let Some(secret) = find("TOTP_SECRET").await? {
+            let client_id = match &self.client_id {
+                Some(client_id) => client_id.clone(),
+                None => find_or_ask("CLIENT_ID", "client id").await?,
+            };
+            let password = find_or_ask("PASSWORD", "password").await?;
+            let access = Access::totp(self.key.clone(), client_id, password, secret).map_err(invalid)?;
+            return Ok(access.store(self.store()?));
+        }
+        if steadfast_spec::Planted::KeptTokenUnused.is_on() {
+            return Err(Failed::usage("STEADFAST_CLIENT_ID is not set; see --help"));
+        }
+        self.expires().await?;
+        Access::stored(self.key.clone(), self.user().to_owned(), self.store()?).map_err(invalid)
+    }
+
+    /// When the token that is kept ends, if anybody knows.
+    ///
+    /// It is a failure that there is none, or that it has ended.
+    pub(crate) async fn expires(&self) -> Result<Option<SystemTime>, Failed> {
+        let store = self.store()?;
+        let summary = store.summary().await.map_err(store_failed)?;
+        let issued = summary.as_ref().and_then(|summary| summary.issued_at);
+        let expires = summary.as_ref().and_then(|summary| summary.expires_at);
+        let missing = match (issued, expires) {
+            (None, _) => "there is no token of this account",
+            (Some(_), Some(end)) if end <= wall() => "the token of this account has expired",
+            _ => return Ok(expires),
+        };
+        Err(Failed::login_needed(format_args!("{missing} in {}: {LOG_IN}", store.path().display())))
+    }
+
+    /// The token that is kept.
+    pub(crate) async fn kept_token(&self) -> Result<SecretString, Failed> {
+        let login = Stored::new(self.identity());
+        let source = TokenSource::builder(self.api_key.clone(), login).store(self.store()?).build();
+        source.restore().await.map_err(store_failed)?;
+        // Only a header ever holds it: what the layer would send is taken off a request that goes nowhere.
+        let echo = service_fn(|request: Request<()>| async move {
+            Ok::<_, BoxError>(Response::new(request.headers().get(header::AUTHORIZATION).cloned()))
+        });
+        let orders = Paths::default().of(Endpoint::Orders).unwrap_or_default().to_owned();
+        let uri = self.base.join(&orders).map_err(Failed::usage)?;
+        let request = Request::get(uri).body(()).map_err(Failed::error)?;
+        let answer = AuthHeaderLayer::new(source).only_to(&self.base).layer(echo).oneshot(request).await;
+        let answer = answer.map_err(|error| Failed::login_needed(format_args!("{error}: {LOG_IN}")))?;
+        let value = answer.into_body();
+        let header = value
+            .as_ref()
+            .and_then(|value| value.to_str().ok())
+            .and_then(|text| text.strip_prefix("Bearer "));
+        let token = header.and_then(|text| text.strip_prefix(self.key.expose_secret())?.strip_prefix(':'));
+        let token = token.ok_or_else(|| Failed::login_needed(format_args!("there is no token: {LOG_IN}")))?;
+        Ok(token.into())
     }
 
     /// Whose tokens these are.
@@ -82,7 +164,6 @@ impl Account {
 
 /// A store that cannot be used, with what the file system says of it, and what to do.
 pub(crate) fn store_failed(error: StoreError) -> Failed {
-    use std::error::Error;
     match &error {
         StoreError::OpenToOthers { place, .. } => {
             Failed::error(format_args!("{error}: `chmod go-rwx {place}`"))

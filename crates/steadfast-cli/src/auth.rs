@@ -3,13 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
+use secrecy::ExposeSecret;
 use serde::Serialize;
 use steadfast::auth::{Summary, TokenStore};
 
 use crate::{
     account::{self, Account, note_if_held, store_failed},
-    exit::{Failed, print_line},
+    exit::{Failed, print_line, print_secret},
     login::{seconds, wall},
+    secret::find,
     signal::interrupted,
 };
 
@@ -21,6 +23,8 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Print the token that the other verbs use, for a program that asks for it. It is a secret.
+    Token(Options),
     /// Show the token's life and what is left of the failure budget.
     Status(Options),
     /// Allow logins again: for somebody who has corrected what was wrong.
@@ -74,6 +78,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 
 async fn act(args: Args) -> Result<(), Failed> {
     match args.verb {
+        Verb::Token(options) => token(options).await,
         Verb::Status(options) => status(options).await,
         Verb::Reset(options) => {
             let (json, store) = (options.json, Account::read(options.account).await?.store()?);
@@ -88,6 +93,34 @@ async fn act(args: Args) -> Result<(), Failed> {
             done("logged_out", "token forgotten", store.path().display().to_string(), json)
         }
     }
+}
+
+/// The object of `auth token --json`.
+#[derive(Debug, Serialize)]
+struct Given<'a> {
+    schema_version: u32,
+    access_token: &'a str,
+    /// Seconds since the Unix epoch; `null` for a token of the environment.
+    expires_at: Option<u64>,
+}
+
+/// Prints the token of the environment, else the one that is kept. Nobody logs in for it.
+async fn token(options: Options) -> Result<(), Failed> {
+    let account = Account::read(options.account).await?;
+    let (token, expires_at) = match find("ACCESS_TOKEN").await? {
+        Some(token) => (token, None),
+        None => {
+            let expires = account.expires().await?;
+            (account.kept_token().await?, expires.map(seconds))
+        }
+    };
+    if options.json {
+        let given = Given { schema_version: 1, access_token: token.expose_secret(), expires_at };
+        print_secret(&serde_json::to_string(&given).map_err(Failed::error)?);
+    } else {
+        print_secret(token.expose_secret());
+    }
+    Ok(())
 }
 
 async fn status(options: Options) -> Result<(), Failed> {

@@ -1,5 +1,22 @@
 use std::{fmt, io::Write, process::ExitCode};
 
+use crate::readable::Readable;
+
+/// What the exit codes mean, as the help of the command says it. Where several hold, 6 comes first.
+pub(crate) const CODES: &str = "\
+Exit codes:
+  0    done
+  1    error, or a row was bad or refused
+  2    usage: the command line, a file or a setting cannot be used; nothing was sent
+  3    login needed
+  4    logins are latched, so that the account is not locked
+  5    rate limited
+  6    outcome unknown: an order must be looked for before it is placed again, or an event wants a look
+  7    service unavailable
+  130  interrupted
+
+STEADFAST_LOG=debug (or any filter of tracing) writes a log to standard error.";
+
 /// Why a verb ended otherwise than well: the message for a person and the code for a script.
 #[derive(Debug)]
 pub(crate) struct Failed {
@@ -73,11 +90,46 @@ pub(crate) fn say(failed: &Failed) {
 
 /// Prints a line of data. A closed pipe ends the output, not the command.
 pub(crate) fn print_line(line: impl fmt::Display) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    let _ = writeln!(std::io::stdout(), "{}", Readable(line));
+}
+
+/// Prints a secret that was asked for, on a line of its own and as it is.
+pub(crate) fn print_secret(secret: &str) {
+    let _ = writeln!(std::io::stdout(), "{secret}");
+}
+
+/// Prints an address that a person has to open, as it is: the API key is a part of it (§4.2).
+pub(crate) fn print_address(text: impl fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Prints a line for a person to standard error.
 pub(crate) fn print_note(line: impl fmt::Display) {
     // Nobody is left to tell if standard error is closed.
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", Readable(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c09_the_help_names_every_code_that_a_verb_ends_with() {
+        let all = [
+            Failed::error(""),
+            Failed::usage(""),
+            Failed::login_needed(""),
+            Failed::latched(""),
+            Failed::rate_limited(""),
+            Failed::outcome_unknown(),
+            Failed::unavailable(""),
+            Failed::interrupted(""),
+        ];
+        let told: Vec<u8> = CODES
+            .lines()
+            .filter_map(|line| line.strip_prefix("  ")?.split_once(' ')?.0.parse().ok())
+            .collect();
+        let codes: Vec<u8> = std::iter::once(0).chain(all.iter().map(|failed| failed.code)).collect();
+        assert_eq!(told, codes);
+    }
 }

@@ -8,10 +8,13 @@ mod auth;
 mod core_dump;
 mod demo;
 mod doctor;
+mod events;
 mod exit;
 mod login;
 mod orders;
 mod placement;
+mod reach;
+mod readable;
 mod replay;
 mod sandbox;
 mod secret;
@@ -20,6 +23,7 @@ mod signal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 
 use crate::exit::Failed;
@@ -27,7 +31,7 @@ use crate::exit::Failed;
 /// Resilient request orchestration for trading over HTTP.
 #[derive(Parser)]
 #[command(name = "steadfast", version, arg_required_else_help = true)]
-#[command(after_help = "STEADFAST_LOG=debug (or any filter of tracing) writes a log to standard error.")]
+#[command(after_help = exit::CODES)]
 struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -52,7 +56,10 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return refuse(&error),
+    };
     let ended = core_dump::forbid().and_then(|()| log()).and_then(|()| match args.verb {
         Verb::Auth(args) => run(auth::run(args)),
         Verb::Doctor(args) => run(doctor::run(args)),
@@ -71,12 +78,29 @@ fn main() -> ExitCode {
     }
 }
 
+/// Shows the help that was asked for, or what is wrong with the command line, which may quote a secret back.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    if !error.use_stderr() {
+        // Nobody is left to tell if the output is closed.
+        let _ = error.print();
+        return code;
+    }
+    for name in ["API_KEY", "ACCESS_TOKEN", "PASSWORD", "TOTP_SECRET", "CLIENT_SECRET"] {
+        if let Ok(secret) = std::env::var(format!("STEADFAST_{name}")) {
+            readable::hide(&SecretString::from(secret));
+        }
+    }
+    exit::print_note(error.render().to_string().trim_end());
+    code
+}
+
 /// Writes a log to standard error if the environment asks for one.
 fn log() -> Result<(), Failed> {
     let Ok(filter) = std::env::var("STEADFAST_LOG") else { return Ok(()) };
     let filter =
         EnvFilter::try_new(filter).map_err(|error| Failed::usage(format_args!("STEADFAST_LOG: {error}")))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| readable::Log).init();
     Ok(())
 }
 

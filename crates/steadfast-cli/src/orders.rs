@@ -1,16 +1,19 @@
 //! `steadfast orders`: what earlier runs left in doubt.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use serde::Serialize;
 use steadfast::{
-    BaseUrl, OrderRequest,
+    OrderRequest,
     dedup::{RecoveredOrder, Settings, Verdict, journal::FileJournal},
 };
+use tokio::sync::broadcast::error::TryRecvError;
 
 use crate::{
+    account,
+    events::{Kept, Seen, Told},
     exit::{Failed, print_line, print_note},
-    replay::{open_client, with_advice, with_source},
+    replay::{open_client, with_advice},
 };
 
 #[derive(clap::Args)]
@@ -24,14 +27,14 @@ enum Verb {
     /// List the orders that a journal knows no end of; nothing is asked of the service.
     Unresolved(Unresolved),
     /// Look for them in the service's order list; nothing is ever sent again.
-    #[command(after_help = crate::replay::CREDENTIALS)]
+    #[command(after_help = account::SECRETS)]
     Verify(Verify),
 }
 
 #[derive(clap::Args)]
 struct Unresolved {
     /// The journal.
-    #[arg(long, value_name = "FILE", env = "STEADFAST_JOURNAL")]
+    #[arg(long, value_name = "FILE", env = "STEADFAST_JOURNAL", hide_env_values = true)]
     journal: PathBuf,
     /// Print a JSON array.
     #[arg(long)]
@@ -40,27 +43,28 @@ struct Unresolved {
 
 #[derive(clap::Args)]
 struct Verify {
-    /// The service that the orders were sent to.
-    #[arg(long, value_name = "URL", env = "STEADFAST_BASE_URL")]
-    base_url: BaseUrl,
+    #[command(flatten)]
+    account: account::Whose,
     #[command(flatten)]
     journal: Unresolved,
 }
 
-/// One order that was in doubt.
+/// One order that was in doubt, or one event that nobody has looked at.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
-    intent: u64,
+    intent: Option<u64>,
     name: Option<&'a str>,
     #[serde(rename = "symId")]
-    sym_id: &'a str,
-    side: &'static str,
-    qty: String,
-    /// `in doubt`, `recovered`, or why it is not resolved.
+    sym_id: Option<&'a str>,
+    side: Option<&'static str>,
+    qty: Option<String>,
+    /// `in doubt`, `recovered`, why it is not resolved, or the kind of an event: `late order` and others.
     status: String,
     #[serde(rename = "orderId")]
     order_id: Option<&'a str>,
     candidates: &'a [String],
+    /// What happened, of an event.
+    msg: Option<&'a str>,
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
@@ -74,7 +78,13 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
     let found = FileJournal::read(&args.journal).map_err(|error| Failed::usage(with_advice(&error)))?;
     let name = args.journal.display();
     let found = found.ok_or_else(|| Failed::usage(format_args!("{name}: no such file")))?;
-    print(&steadfast::dedup::unresolved(&found), args.json)
+    let kept = Kept::beside(&args.journal);
+    print(&steadfast::dedup::unresolved(&found), &standing(&kept)?, &kept, args.json)
+}
+
+/// The events that a run has written down beside the journal.
+fn standing(kept: &Kept) -> Result<Vec<Seen>, Failed> {
+    kept.read().map_err(|error| Failed::usage(format_args!("{}: {error}", kept.path().display())))
 }
 
 async fn verify(args: Verify) -> Result<(), Failed> {
@@ -82,33 +92,67 @@ async fn verify(args: Verify) -> Result<(), Failed> {
     if !journal.exists() {
         return Err(Failed::usage(format_args!("{}: no such file", journal.display())));
     }
-    let client = open_client(args.base_url, Some(journal))?;
+    let client = open_client(args.account, Some(journal.clone())).await?;
     let (count, bound) = (client.recovered().len(), Settings::default().verification_bound());
     if count > 0 {
         // As long as nobody knows, there is nothing to show.
         print_note(format_args!("looking for orders in doubt: {count}; this may take {} s", bound.as_secs()));
     }
-    let orders = client.recover().await.map_err(|error| Failed::unavailable(with_source(&error)))?;
+    let mut events = client.ledger().events();
+    let orders = client.recover().await.map_err(Failed::unavailable)?;
     client.shutdown().await;
-    print(&orders, json)
+    let kept = Kept::beside(&journal);
+    loop {
+        let told = match events.try_recv() {
+            Ok(event) => Told::of(&event),
+            Err(TryRecvError::Lagged(missed)) => Told::missed(missed),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+        };
+        match told {
+            Told::Stands(seen) => kept
+                .keep(&seen)
+                .map_err(|error| Failed::error(format_args!("{}: {error}", kept.path().display())))?,
+            Told::Note(note) => print_note(note),
+            Told::Elsewhere => {}
+        }
+    }
+    print(&orders, &standing(&kept)?, &kept, json)
 }
 
-fn print(orders: &[RecoveredOrder], json: bool) -> Result<(), Failed> {
-    let rows: Vec<Row<'_>> = orders.iter().map(Row::of).collect();
+fn print(orders: &[RecoveredOrder], events: &[Seen], kept: &Kept, json: bool) -> Result<(), Failed> {
+    let doubts = orders.iter().map(Row::of);
+    let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
     if json {
         print_line(serde_json::to_string(&rows).map_err(Failed::error)?);
     } else {
-        for row in &rows {
-            let name = row.name.map_or_else(|| format!("#{}", row.intent), str::to_owned);
-            let id = row.order_id.unwrap_or("-");
-            let candidates = row.candidates.join(" ");
-            let Row { side, qty, sym_id, status, .. } = row;
-            print_line(format!("{name} {side} {qty} {sym_id} {id} {status} {candidates}").trim_end());
-        }
+        rows.iter().for_each(print_line);
     }
-    let unknown = rows.iter().filter(|row| row.order_id.is_none()).count();
-    print_note(format_args!("recovered {} unresolved {unknown}", rows.len() - unknown));
-    if unknown > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }
+    let unknown = rows.iter().filter(|row| row.order_id.is_none() && row.msg.is_none()).count();
+    if !events.is_empty() {
+        print_note(format_args!(
+            "events {}: look at each in the service's order list, then remove {}",
+            events.len(),
+            kept.path().display()
+        ));
+    }
+    print_note(format_args!("recovered {} unresolved {unknown}", orders.len() - unknown));
+    if unknown + events.len() > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }
+}
+
+impl fmt::Display for Row<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.name, self.intent) {
+            (Some(name), _) => f.write_str(name)?,
+            (None, Some(intent)) => write!(f, "#{intent}")?,
+            (None, None) => f.write_str("-")?,
+        }
+        if let (Some(side), Some(qty), Some(sym_id)) = (self.side, &self.qty, self.sym_id) {
+            write!(f, " {side} {qty} {sym_id}")?;
+        }
+        write!(f, " {} {}", self.order_id.unwrap_or("-"), self.status)?;
+        self.candidates.iter().try_for_each(|candidate| write!(f, " {candidate}"))?;
+        self.msg.map_or(Ok(()), |msg| write!(f, ": {msg}"))
+    }
 }
 
 impl<'a> Row<'a> {
@@ -125,14 +169,29 @@ impl<'a> Row<'a> {
             _ => ("in doubt".to_owned(), None, &[][..]),
         };
         Self {
-            intent: order.intent.0,
+            intent: Some(order.intent.0),
             name: order.name.as_ref().map(|name| name.as_str()),
-            sym_id: request.sym_id().as_str(),
-            side: request.side().as_str(),
-            qty: request.qty().to_string(),
+            sym_id: Some(request.sym_id().as_str()),
+            side: Some(request.side().as_str()),
+            qty: Some(request.qty().to_string()),
             status,
             order_id,
             candidates,
+            msg: None,
+        }
+    }
+
+    fn of_event(seen: &'a Seen) -> Self {
+        Self {
+            intent: seen.intent,
+            name: seen.name.as_deref(),
+            sym_id: None,
+            side: None,
+            qty: None,
+            status: seen.event.replace('_', " "),
+            order_id: seen.order_id.as_deref(),
+            candidates: &[],
+            msg: Some(&seen.msg),
         }
     }
 }

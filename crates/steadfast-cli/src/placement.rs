@@ -1,9 +1,10 @@
 use http::{HeaderName, HeaderValue, StatusCode};
 use http_body_util::BodyExt;
 use steadfast::{
-    Client, Error, Operation, OrderRequest, Outcome,
+    Client, Error, ErrorKind, Operation, OrderRequest, Outcome,
     dedup::{Reason, Resolution, Unresolved},
     ext::{IntentId, Stamp},
+    retry::AttemptTrail,
 };
 use steadfast_spec::{Envelope, PlacedOrder};
 
@@ -17,6 +18,8 @@ pub(crate) enum Placement {
     Placed { order_id: String, msg: String, resolution: Option<Resolution> },
     /// It is not placed: the service refused it, or it was never sent.
     Refused { msg: String },
+    /// Nothing of it has left, because somebody asked for the end.
+    NotSent,
     /// It was looked for beyond the lateness bound, is not there, and was not sent again.
     NotObserved,
     /// Nobody knows, and this is why.
@@ -34,9 +37,16 @@ pub(crate) enum Tell {
 pub(crate) async fn place(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> Placement {
     send(client, name, order, tell).await.unwrap_or_else(|error| match error.unresolved() {
         Some(unresolved) => Placement::in_doubt(unresolved),
-        None if error.outcome().is_unknown() => Placement::Unresolved { reason: "answer lost" },
+        // A send before the halt whose outcome is not known makes it an order in doubt.
+        None if error.kind() == ErrorKind::Halted && !may_have_left(&error) => Placement::NotSent,
+        None if may_have_left(&error) => Placement::Unresolved { reason: "answer lost" },
         None => Placement::Refused { msg: error.to_string() },
     })
+}
+
+/// True if the order may be placed: by its last send, or by an earlier one.
+fn may_have_left(error: &Error) -> bool {
+    error.outcome().is_unknown() || error.trail().is_some_and(AttemptTrail::is_in_doubt)
 }
 
 async fn send(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> Result<Placement, Error> {

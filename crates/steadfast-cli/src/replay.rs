@@ -1,59 +1,77 @@
 //! `steadfast replay`: places a file of orders, each of them once.
 
 mod known;
+mod out;
 mod result;
 mod row;
+mod run;
+mod target;
 mod truth;
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
-    io::{self, IsTerminal, Write},
+    fs,
+    io::{self, IsTerminal, Read, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use indicatif::{ProgressBar, ProgressStyle};
+use secrecy::ExposeSecret;
 use serde::Serialize;
 use steadfast::{
     Access, BaseUrl, Client, Paths,
-    limit::{Account, ColdStart, InvalidLimiter, ZoneLimiter},
+    limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
 };
-use tokio::sync::watch;
 
 pub(crate) use self::known::{with_advice, with_source};
 use self::{
+    out::OutFile,
     result::{Counts, Results},
-    row::{Row, Rows},
+    row::Rows,
+    run::{Again, Replay, Stop},
+    target::Target,
     truth::Truth,
 };
 use crate::{
+    account::{self, Account, Whose},
     arena::Arena,
+    events::{EventCounts, Kept},
     exit::{Failed, print_line, print_note},
-    placement::{Placement, Tell, place},
-    signal::stop_on_signal,
+    placement::Tell,
+    reach::reach,
+    readable::hide_tokens_of,
+    secret::find,
+    signal::Signals,
 };
 
-/// What the help of every verb that places or looks for orders says.
-pub(crate) const CREDENTIALS: &str = "\
-With --base-url, credentials come from the environment: STEADFAST_API_KEY, and either STEADFAST_ACCESS_TOKEN or \
-STEADFAST_CLIENT_ID, STEADFAST_PASSWORD and STEADFAST_TOTP_SECRET.";
-
 #[derive(clap::Args)]
-#[command(after_help = CREDENTIALS)]
+#[command(after_help = account::SECRETS)]
 pub(crate) struct Args {
-    /// CSV with the header symId,qty,side,type,product,validity,limitPrice,trigPrice.
+    /// CSV with the header symId,qty,side,type,product,validity,limitPrice,trigPrice; - is standard input.
     file: PathBuf,
-    /// The service to place the orders with; a sandbox of its own if absent.
-    #[arg(long, value_name = "URL")]
+    /// Place the orders with this service, for real. If absent, STEADFAST_BASE_URL names it; without either, the orders go
+    /// to a sandbox of this command's own, and nothing real is placed.
+    #[arg(long, value_name = "URL", conflicts_with = "sandbox")]
     base_url: Option<BaseUrl>,
-    /// Write down each order before it is sent, so that a run that dies can be run again; with --base-url, the orders'
+    /// Rehearse with a sandbox of this command's own, whatever STEADFAST_BASE_URL says.
+    #[arg(long)]
+    sandbox: bool,
+    /// Read the file, name what is wrong with it, and place nothing anywhere.
+    #[arg(long, conflicts_with_all = ["yes", "out", "journal", "resend_absent"])]
+    check: bool,
+    /// Place real orders without being asked. Without a terminal, a service that only STEADFAST_BASE_URL names needs this.
+    #[arg(long, short)]
+    yes: bool,
+    /// The file that keeps the token; one for each account below the user's state directory if absent.
+    #[arg(long, value_name = "FILE", env = "STEADFAST_STORE", hide_env_values = true)]
+    store: Option<PathBuf>,
+    /// Write down each order before it is sent, so that a run that dies can be run again; with a service, the orders'
     /// file with .journal behind its name if absent.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Write what became of each row to this file instead of standard output.
+    /// Write what became of each row to this file instead of standard output; it is put there once it is whole.
     #[arg(long, value_name = "RESULT.csv")]
     out: Option<PathBuf>,
     /// Print the counts as one JSON object.
@@ -71,75 +89,224 @@ pub(crate) struct Args {
 #[derive(Debug, Serialize)]
 struct Output {
     schema_version: u32,
+    /// `sandbox`, the service's address, or `none` where nothing was to be placed.
+    target: String,
     #[serde(flatten)]
     counts: Counts,
+    events: EventCounts,
     /// What the embedded sandbox has; of another service nobody knows.
     ground_truth: Option<Truth>,
 }
 
-/// How many orders wait or are on their way at once: enough to use the quota while some are looked for.
-const IN_FLIGHT: usize = 64;
-
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
+    // Listens from here to the end: no signal falls between two parts of the run.
+    let mut signals = Signals::listen();
+    let ready = tokio::select! {
+        biased;
+        () = signals.next() => return Err(Failed::interrupted("interrupted; nothing was sent")),
+        ready = prepare(&args) => ready?,
+    };
+    match ready {
+        Some(ready) => place(&args, ready, &mut signals).await,
+        None => Ok(()),
+    }
+}
+
+/// A run that has everything it needs, and of which nothing has been sent.
+struct Ready {
+    rows: Rows,
+    target: Target,
+    service: Service,
+    again: Again,
+    journal: Option<PathBuf>,
+    out: Option<OutFile>,
+}
+
+/// Looks at everything that can be wrong before an order leaves. `None` if there is nothing to place, and that was all.
+async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     let name = args.file.display();
-    let file = fs::read(&args.file).map_err(|error| Failed::usage(format_args!("{name}: {error}")))?;
-    let file = Bytes::from(file);
+    let file = read(args.file.clone()).await?;
     let open = || Rows::new(file.clone()).map_err(|error| Failed::usage(format_args!("{name}: {error}")));
-    let (rows, again) = (open()?, open()?);
-    let journal = args
-        .journal
-        .clone()
-        .or_else(|| args.base_url.as_ref().map(|_| known::beside(&args.file, ".journal")));
+    let orders = open()?.flatten().count();
+    if args.check {
+        print_note("CHECK: nothing is placed");
+        look(args, open()?, "none", &mut Results::new(io::sink(), false).map_err(Failed::error)?)?;
+        return Ok(None);
+    }
+    let target = Target::choose(args.base_url.as_ref(), args.sandbox)?;
+    let journal = journal_of(args, &target)?;
     if let Some(journal) = &journal {
         known::refuse_other_day(journal, known::today())?;
-        known::refuse_other_rows(journal, &args.file, again)?;
+        known::refuse_other_rows(journal, &args.file, open()?)?;
     }
-    let out: Box<dyn Write> = match &args.out {
-        Some(path) => Box::new(
-            File::create(path).map_err(|error| Failed::usage(format_args!("{}: {error}", path.display())))?,
-        ),
-        None if args.json => Box::new(io::sink()),
-        None => Box::new(io::stdout()),
-    };
-    let sent_again = known::sent_again(journal.as_deref())?;
-    let service = Service::open(args.base_url.as_ref(), journal).await?;
-    let mut replay = Replay {
-        client: service.client,
-        tell: if service.arena.is_some() { Tell::Sandbox } else { Tell::Nobody },
-        results: Results::new(out),
-        sent: Vec::new(),
-        leftovers: 0,
-        unwritten: None,
-        bar: bar(&args),
-    };
-    let again = Again { all: args.resend_absent, sent: sent_again };
-    let (stop, stopped) = watch::channel(false);
-    let bar = replay.bar.clone();
-    let note = "interrupted: waiting for the orders that were asked for; interrupt again to leave them";
-    let end = tokio::select! {
-        // Listens before the first order is asked for.
-        biased;
-        failed = stop_on_signal(stop, || say(&bar, note)) => Err(failed),
-        end = replay.place(rows, &again, stopped) => Ok(end),
-    };
-    bar.finish_and_clear();
-    let end = end?;
-    let counts = replay.results.counts;
+    if let Some(out) = &args.out {
+        OutFile::check(out, &own_files(args, journal.as_deref()))?;
+    }
+    if orders == 0 {
+        print_note(format_args!("{name} holds no order: nothing is placed"));
+        let out = args.out.as_deref().map(OutFile::create).transpose()?;
+        let mut results = Results::new(sink(args, out.as_ref())?, false).map_err(unwritten)?;
+        let looked = look(args, open()?, "none", &mut results);
+        out.map_or(Ok(()), OutFile::finish).map_err(unwritten)?;
+        return looked.map(|()| None);
+    }
+    let sent = known::sent_again(journal.as_deref())?;
+    let service = Service::open(&target, args, journal.clone(), orders).await?;
+    let out = args.out.as_deref().map(OutFile::create).transpose()?;
+    let again = Again { all: args.resend_absent, sent };
+    Ok(Some(Ready { rows: open()?, target, service, again, journal, out }))
+}
+
+/// The orders' file, read once: it may be a pipe, and must not change under a run.
+async fn read(file: PathBuf) -> Result<Bytes, Failed> {
+    let name = file.display().to_string();
+    let read = tokio::task::spawn_blocking(move || {
+        if !is_stdin(&file) {
+            return fs::read(file);
+        }
+        let mut bytes = Vec::new();
+        io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let bytes = read.await.map_err(Failed::error)?;
+    bytes.map(Bytes::from).map_err(|error| Failed::usage(format_args!("{name}: {error}")))
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+/// Where orders are written down before they are sent. Real ones always are.
+fn journal_of(args: &Args, target: &Target) -> Result<Option<PathBuf>, Failed> {
+    match (&args.journal, target) {
+        (Some(journal), _) => Ok(Some(journal.clone())),
+        (None, Target::Sandbox) => Ok(None),
+        (None, Target::Service { .. }) if is_stdin(&args.file) => Err(Failed::usage(
+            "orders from standard input need --journal FILE: without it a run that dies could not be run again",
+        )),
+        (None, Target::Service { .. }) => Ok(Some(known::beside(&args.file, ".journal"))),
+    }
+}
+
+/// The files that belong to the run, and that no results may be written over.
+fn own_files(args: &Args, journal: Option<&Path>) -> Vec<PathBuf> {
+    let mut own = vec![args.file.clone()];
+    own.extend(args.store.clone());
+    if let Some(journal) = journal {
+        own.push(journal.to_owned());
+        own.extend([".limits", ".events", ".lock"].map(|ending| known::beside(journal, ending)));
+    }
+    own
+}
+
+/// Names every row that is no order.
+fn look<W: Write>(args: &Args, rows: Rows, target: &str, results: &mut Results<W>) -> Result<(), Failed> {
+    let mut orders = 0_usize;
+    for row in rows {
+        match row {
+            Ok(_) => orders += 1,
+            Err(bad) => {
+                bad.errors.iter().for_each(print_note);
+                results.bad(&bad).map_err(unwritten)?;
+            }
+        }
+    }
+    let counts = results.counts;
+    let rows = counts.rows + orders;
     if args.json {
-        let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
-        let output = Output { schema_version: 1, counts, ground_truth };
+        let counts = Counts { rows, ..counts };
+        let (target, events) = (target.to_owned(), EventCounts::default());
+        let output = Output { schema_version: 1, target, counts, events, ground_truth: None };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
-    let (refused, unresolved) = (counts.refused + counts.bad, counts.unresolved + counts.not_observed);
-    print_note(format_args!("placed {} refused {refused} unresolved {unresolved}", counts.placed));
-    if let Some(error) = replay.unwritten {
-        return Err(Failed::error(format_args!("results cannot be written: {error}")));
+    print_note(format_args!("rows {rows} orders {orders} bad {}; nothing was sent", counts.bad));
+    if counts.bad > 0 { Err(Failed::already_said()) } else { Ok(()) }
+}
+
+/// Where the rows' results go.
+fn sink(args: &Args, out: Option<&OutFile>) -> Result<Box<dyn Write>, Failed> {
+    Ok(match out {
+        Some(out) => Box::new(out.writer()?),
+        None if args.json => Box::new(io::sink()),
+        None => Box::new(io::stdout()),
+    })
+}
+
+fn unwritten(error: io::Error) -> Failed {
+    Failed::error(format_args!("results cannot be written: {error}"))
+}
+
+async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), Failed> {
+    let Ready { rows, target, service, again, journal, out } = ready;
+    let is_rehearsal = service.arena.is_some();
+    let mut replay = Replay {
+        client: service.client,
+        tell: if is_rehearsal { Tell::Sandbox } else { Tell::Nobody },
+        results: Results::new(sink(args, out.as_ref())?, is_rehearsal).map_err(unwritten)?,
+        sent: Vec::new(),
+        leftovers: 0,
+        events: EventCounts::default(),
+        kept: journal.as_deref().map(Kept::beside),
+        unwritten: None,
+        bar: bar(args),
+        open: BTreeSet::new(),
+        stop: Stop::Nobody,
+    };
+    replay.place(rows, &again, signals).await;
+    replay.bar.finish_and_clear();
+    let put = out.map_or(Ok(()), OutFile::finish);
+    let (counts, events) = (replay.results.counts, replay.events);
+    if args.json {
+        let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
+        let output = Output { schema_version: 1, target: target.word(), counts, events, ground_truth };
+        print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
-    match end {
-        End::Interrupted => Err(Failed::interrupted("")),
-        End::Whole if unresolved + replay.leftovers > 0 => Err(Failed::outcome_unknown()),
-        End::Whole if refused > 0 => Err(Failed::already_said()),
-        End::Whole => Ok(()),
+    let unwritten = replay.unwritten.or(put.err());
+    if let Some(error) = &unwritten {
+        print_note(format_args!("steadfast: results cannot be written: {error}"));
+    }
+    sum_up(&counts, &events, replay.stop, journal.as_deref());
+    if is_rehearsal {
+        print_note("REHEARSAL: nothing real was placed");
+    }
+    let Counts { placed, refused, unresolved, .. } = counts;
+    print_note(format_args!("placed {placed} refused {refused} unresolved {unresolved}"));
+
+    if counts.unresolved + counts.not_observed + replay.leftovers + events.sum() > 0 {
+        // Whoever stopped the run must look, too.
+        Err(Failed::outcome_unknown())
+    } else if unwritten.is_some() {
+        Err(Failed::already_said())
+    } else if replay.stop != Stop::Nobody {
+        Err(Failed::interrupted(""))
+    } else if counts.refused + counts.bad > 0 {
+        Err(Failed::already_said())
+    } else {
+        Ok(())
+    }
+}
+
+/// Says what the last line has no word for, as far as there is anything.
+fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Path>) {
+    if stop == Stop::Left {
+        let look = journal.map_or_else(String::new, |journal| {
+            format!(": see `steadfast orders unresolved --journal {}`", journal.display())
+        });
+        print_note(format_args!("interrupted; orders may be in doubt{look}"));
+    }
+    for (what, count) in [
+        ("bad rows, which are no orders", counts.bad),
+        ("not observed", counts.not_observed),
+        ("not sent", counts.not_sent),
+        ("late orders", events.late_orders),
+        ("conflicts", events.conflicts),
+        ("refused but placed", events.refused_but_placed),
+        ("excess orders", events.excess),
+        ("acknowledged but in no list", events.ack_not_listed),
+        ("other events", events.other),
+    ] {
+        if count > 0 {
+            print_note(format_args!("{what}: {count}"));
+        }
     }
 }
 
@@ -151,27 +318,48 @@ struct Service {
 }
 
 impl Service {
-    async fn open(base: Option<&BaseUrl>, journal: Option<PathBuf>) -> Result<Self, Failed> {
-        let Some(base) = base else {
-            let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
-            let arena = Arena::serve(sandbox).await?;
-            let own = arena.credentials.clone();
-            let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
-            let base = own.base_url.parse().map_err(Failed::error)?;
-            return Ok(Self { client: client(base, access, journal)?, arena: Some(arena) });
+    /// Says where the orders go, makes sure that this is wanted, and that somebody is there.
+    async fn open(
+        target: &Target,
+        args: &Args,
+        journal: Option<PathBuf>,
+        orders: usize,
+    ) -> Result<Self, Failed> {
+        let (base, named) = match target {
+            Target::Sandbox => return Self::sandbox(target, journal, orders).await,
+            Target::Service { base, named } => (base.clone(), *named),
         };
-        Ok(Self { client: open_client(base.clone(), journal)?, arena: None })
+        let user = find("CLIENT_ID").await?;
+        target.announce(orders, user.as_ref().map(|user| user.expose_secret()));
+        target::consent(named, args.yes).await?;
+        let whose = Whose { base_url: base, store: args.store.clone() };
+        Ok(Self { client: open_client(whose, journal).await?, arena: None })
+    }
+
+    async fn sandbox(target: &Target, journal: Option<PathBuf>, orders: usize) -> Result<Self, Failed> {
+        target.announce(orders, None);
+        let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
+        let arena = Arena::serve(sandbox).await?;
+        let own = arena.credentials.clone();
+        let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
+        let base = own.base_url.parse().map_err(Failed::error)?;
+        Ok(Self { client: client(base, access, journal)?, arena: Some(arena) })
     }
 }
 
-/// A client of the service at `base`, with credentials from the environment.
-pub(crate) fn open_client(base: BaseUrl, journal: Option<PathBuf>) -> Result<Client, Failed> {
-    client(base, from_environment()?, journal)
+/// A client of an account, with the credentials that all verbs use; the service answers.
+pub(crate) async fn open_client(whose: Whose, journal: Option<PathBuf>) -> Result<Client, Failed> {
+    let account = Account::read(whose).await?;
+    let access = account.access().await?;
+    let client = client(account.base.clone(), access, journal)?;
+    hide_tokens_of(client.tokens());
+    reach(&account.base).await?;
+    Ok(client)
 }
 
 /// What is written down is of one service: a journal of another one's orders is refused.
 fn client(base: BaseUrl, access: Access, journal: Option<PathBuf>) -> Result<Client, Failed> {
-    let account = Account::new(base.to_string());
+    let account = limit::Account::new(base.to_string());
     let builder = Client::builder(base, access).paths(Paths::public());
     let builder = match journal {
         Some(journal) => {
@@ -193,154 +381,6 @@ fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
         )),
         error => Failed::usage(with_source(&error)),
     })
-}
-
-fn from_environment() -> Result<Access, Failed> {
-    let value = |name: &str| {
-        std::env::var(name).map_err(|_| Failed::usage(format_args!("{name} is not set; see --help")))
-    };
-    let api_key = value("STEADFAST_API_KEY")?;
-    let access = match std::env::var("STEADFAST_ACCESS_TOKEN") {
-        Ok(token) => Access::token(api_key, token),
-        Err(_) => Access::totp(
-            api_key,
-            value("STEADFAST_CLIENT_ID")?,
-            value("STEADFAST_PASSWORD")?,
-            value("STEADFAST_TOTP_SECRET")?,
-        ),
-    };
-    access.map_err(Failed::usage)
-}
-
-/// One run over a file.
-struct Replay {
-    client: Client,
-    tell: Tell,
-    results: Results<Box<dyn Write>>,
-    /// The names under which orders were asked for.
-    sent: Vec<String>,
-    /// Orders of an earlier run that are in doubt and have no row.
-    leftovers: usize,
-    /// Why results cannot be written any more.
-    unwritten: Option<io::Error>,
-    bar: ProgressBar,
-}
-
-/// Which rows are asked for once more when their order was looked for and is not there.
-struct Again {
-    /// Every one of them.
-    all: bool,
-    /// Those whose second order an earlier run has sent: this one attaches to it, and sends nothing.
-    sent: BTreeSet<u64>,
-}
-
-impl Again {
-    fn concerns(&self, row: &Row) -> bool {
-        self.all || self.sent.contains(&row.line)
-    }
-}
-
-/// How a run came to its end.
-enum End {
-    Whole,
-    /// Somebody asked for the end, and what was asked for by then has been followed to its own.
-    Interrupted,
-}
-
-impl Replay {
-    /// Places the rows in their order; what follows a bad row goes on.
-    ///
-    /// Once it is `stopped`, what waits or has been sent comes to its end, and nothing more is asked for.
-    async fn place(&mut self, mut rows: Rows, again: &Again, stopped: watch::Receiver<bool>) -> End {
-        let client = self.client.clone();
-        let tell = self.tell;
-        let order = |row: Row, name: String| {
-            let client = client.clone();
-            async move {
-                let placement = place(&client, &name, &row.order, tell).await;
-                (row, placement)
-            }
-        };
-        let mut on_their_way = FuturesUnordered::new();
-        let mut absent = Vec::new();
-        let stopped = || *stopped.borrow();
-        let mut more = true;
-        loop {
-            // What nobody would be told of is not placed.
-            more &= self.unwritten.is_none() && !stopped();
-            while more && on_their_way.len() < IN_FLIGHT {
-                match rows.next() {
-                    None => more = false,
-                    Some(Err(bad)) => {
-                        for error in &bad.errors {
-                            self.note(error);
-                        }
-                        let written = self.results.bad(&bad);
-                        self.note_unwritten(written);
-                    }
-                    Some(Ok(row)) => {
-                        if row.order.is_eos_outside_bse() {
-                            self.note(format_args!("line {}: validity eos is for BSE only", row.line));
-                        }
-                        let name = format!("line-{}", row.line);
-                        self.sent.push(name.clone());
-                        on_their_way.push(order(row, name));
-                    }
-                }
-            }
-            match on_their_way.next().await {
-                Some((row, Placement::NotObserved)) if again.concerns(&row) && !stopped() => absent.push(row),
-                Some((row, placement)) => self.ended(row.line, &placement),
-                None => break,
-            }
-        }
-        for row in absent {
-            if stopped() {
-                self.ended(row.line, &Placement::NotObserved);
-                continue;
-            }
-            let name = known::name_of_second(row.line);
-            let (row, placement) = order(row, name).await;
-            self.ended(row.line, &placement);
-        }
-        client.shutdown().await;
-        self.report_leftovers();
-        if stopped() { End::Interrupted } else { End::Whole }
-    }
-
-    /// What an earlier run left in doubt and no row of this file stands for: nobody else will speak of it.
-    fn report_leftovers(&mut self) {
-        let recovered = self.client.recovered();
-        let rows: BTreeSet<&str> = self.sent.iter().map(String::as_str).collect();
-        for order in known::unknown(&recovered) {
-            let name = order.name.as_ref().map_or("an order without a name", |name| name.as_str());
-            if !rows.contains(name.trim_end_matches("-again")) {
-                self.note(format_args!("{name} of an earlier run is not resolved: see `steadfast orders`"));
-                self.leftovers += 1;
-            }
-        }
-    }
-
-    fn ended(&mut self, line: u64, placement: &Placement) {
-        self.bar.inc(1);
-        let written = self.results.ended(line, placement);
-        self.note_unwritten(written);
-    }
-
-    fn note_unwritten(&mut self, written: io::Result<()>) {
-        if let Err(error) = written {
-            self.unwritten.get_or_insert(error);
-        }
-    }
-
-    fn note(&self, text: impl std::fmt::Display) {
-        say(&self.bar, text);
-    }
-}
-
-/// Prints a line for a person above the bar.
-fn say(bar: &ProgressBar, text: impl std::fmt::Display) {
-    bar.suspend(|| print_note(text));
 }
 
 /// A bar where somebody watches and the results do not scroll past him.

@@ -6,14 +6,27 @@ use console::Term;
 use secrecy::SecretString;
 use tokio::process::Command;
 
-use crate::exit::Failed;
+use crate::{exit::Failed, readable};
 
 /// The beginning of every variable that this command reads.
 const PREFIX: &str = "STEADFAST_";
 
 /// The value of `STEADFAST_<NAME>`, of the file that `STEADFAST_<NAME>_FILE` names, or what the command in
 /// `STEADFAST_<NAME>_COMMAND` prints; `None` if none of them is set.
+///
+/// It is kept out of what this process writes from then on.
 pub(crate) async fn find(name: &str) -> Result<Option<SecretString>, Failed> {
+    let found = look_up(name).await?;
+    if let Some(secret) = found.as_ref().filter(|_| !SHOWN.contains(&name)) {
+        readable::hide(secret);
+    }
+    Ok(found)
+}
+
+/// What is no secret: who trades, and where a browser is sent.
+const SHOWN: [&str; 2] = ["CLIENT_ID", "REDIRECT_URI"];
+
+async fn look_up(name: &str) -> Result<Option<SecretString>, Failed> {
     let variable = format!("{PREFIX}{name}");
     if let Some(value) = variable_of(&variable)? {
         return Ok(Some(value.into()));
@@ -39,7 +52,11 @@ pub(crate) async fn find_or_ask(name: &str, prompt: &str) -> Result<SecretString
             "{PREFIX}{name} is not set, nor {PREFIX}{name}_FILE or {PREFIX}{name}_COMMAND; see --help"
         )));
     }
-    ask(prompt).await.map_err(Failed::error)
+    let typed = ask(prompt).await.map_err(Failed::error)?;
+    if !SHOWN.contains(&name) {
+        readable::hide(&typed);
+    }
+    Ok(typed)
 }
 
 /// Asks a person without showing what is typed.

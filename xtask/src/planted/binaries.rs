@@ -13,8 +13,10 @@ use crate::root::cargo;
 
 /// The simulator, and the crates whose tests look for bugs. Always all of them together: fewer would have other features
 /// of what they depend on, and build that once more.
-const PACKAGES: [&str; 6] = [
+const PACKAGES: [&str; 8] = [
+    "steadfast",
     "steadfast-auth",
+    "steadfast-cli",
     "steadfast-dedup",
     "steadfast-limit",
     "steadfast-retry",

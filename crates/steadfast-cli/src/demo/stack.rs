@@ -57,7 +57,8 @@ impl From<Placement> for Told {
                 };
                 Self::Placed { order_id, how }
             }
-            Placement::Refused { .. } => Self::Rejected,
+            // The demo halts nothing; nothing of such an order has left.
+            Placement::Refused { .. } | Placement::NotSent => Self::Rejected,
             Placement::NotObserved => Self::NotObserved,
             Placement::Unresolved { reason } => Self::Unresolved(reason),
         }

@@ -98,8 +98,32 @@ async fn the_report_needs_nothing_else_and_tells_no_secret() {
         assert!(!page.contains(secret.as_str()));
     }
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    // C10: on a narrow page it scrolls in its frame, where it was drawn with letters of 2.9 pixels.
+    let frame = page.find("<div class=\"scroll\"><svg").unwrap();
+    assert!(
+        page[frame..].starts_with("<div class=\"scroll\"><svg viewBox=\"0 0 1212 "),
+        "not the plot of doubts"
+    );
     let struck = Scenario::intent(*scenario.faults.keys().next().unwrap());
     assert!(page.contains(&struck), "{struck} has no row");
+}
+
+/// What a style says of a selector's property, in pixels.
+fn pixels(style: &str, selector: &str, property: &str) -> f64 {
+    let (_, rule) = style.split_once(&format!("\n{selector} {{")).unwrap();
+    let (_, value) = rule.split('}').next().unwrap().split_once(&format!("{property}: ")).unwrap();
+    value.split("px").next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn c10_the_plot_of_doubts_keeps_letters_that_can_be_read() {
+    let style = include_str!("report/page.css");
+    let least = pixels(style, ".scroll svg", "min-width");
+    let letters = pixels(style, "svg text", "font-size") * least / 1_212.0;
+    assert!(letters >= 9.0, "letters of {letters:.1} pixels");
+    assert!(style.contains("\n.scroll { overflow-x: auto; }"), "the frame does not scroll");
+    let heads = style.lines().find(|line| line.starts_with("thead th {")).unwrap();
+    assert!(heads.contains("overflow-wrap: anywhere"), "heads collide: {heads}");
 }
 
 #[test]
@@ -120,9 +144,6 @@ fn the_json_object_has_the_fields_of_the_contract_and_no_more() {
         checks_once: &tally,
         naive: &tally,
     };
-    let client = r#"{"orders":{"asked":0,"placed":0,"duplicated":0,"lost":0,"rejected":0,"not_observed":0,"unresolved":0,"went_in_doubt":0,"recovered":0},"http_429":0,"wire_requests":0,"quota_used_pct":{"general":0.0,"place_order":0.0},"cancel_wait_ms":{"p50":0.0,"p99":0.0}}"#;
-    let expected = format!(
-        r#"{{"schema_version":1,"seed":7,"elapsed_s":0.5,"steadfast":{client},"checks_once":{client},"naive":{client}}}"#
-    );
+    let expected = include_str!("sample.json").trim_end();
     assert_eq!(serde_json::to_string(&output).unwrap(), expected);
 }

@@ -60,7 +60,7 @@ pub(super) async fn source(flow: Flow, account: Account, store: FileStore, paste
             })?;
             let redirect = redirect.expose_secret().to_owned();
             let browser = BrowserLogin::new(base, api_key.clone(), redirect.clone(), |address| {
-                print_note(format_args!("Open this address and log in:\n\n{address}\n"));
+                crate::exit::print_address(format_args!("Open this address and log in:\n\n{address}\n"));
             });
             let browser = browser.map_err(Failed::usage)?;
             let (base, key) = (base, api_key.clone());

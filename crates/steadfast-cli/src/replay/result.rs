@@ -1,16 +1,23 @@
-use std::io::Write;
+use std::{borrow::Cow, collections::HashMap, io::Write};
 
 use serde::Serialize;
 use steadfast::dedup::Resolution;
 
 use super::row::BadRow;
-use crate::placement::Placement;
+use crate::{events::Seen, placement::Placement, readable::cell};
 
 /// Writes what became of each row, as soon as it is known.
 pub(crate) struct Results<W: Write> {
     writer: csv::Writer<W>,
     pub(crate) counts: Counts,
+    /// Nothing of it is real, and each row says so: the file may be found by somebody who has not seen the run.
+    is_rehearsal: bool,
+    /// The rows of the orders that were told, for events that say an order's identifier only.
+    lines: HashMap<String, u64>,
 }
+
+/// The columns of the results.
+const COLUMNS: [&str; 5] = ["line", "status", "orderId", "resolution", "msg"];
 
 /// How many rows ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -22,44 +29,54 @@ pub(crate) struct Counts {
     pub(crate) bad: usize,
     pub(crate) not_observed: usize,
     pub(crate) unresolved: usize,
+    /// Rows that were not asked for, or waited, when somebody asked for the end. Nothing of them has left.
+    pub(crate) not_sent: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Default)]
 struct Record<'a> {
-    line: u64,
+    line: Option<u64>,
     status: &'a str,
-    #[serde(rename = "orderId")]
     order_id: &'a str,
     resolution: &'a str,
     msg: &'a str,
 }
 
 impl<W: Write> Results<W> {
-    pub(crate) fn new(into: W) -> Self {
-        Self { writer: csv::Writer::from_writer(into), counts: Counts::default() }
+    /// Begins with the header, so that a file without rows has one, too.
+    pub(crate) fn new(into: W, is_rehearsal: bool) -> std::io::Result<Self> {
+        let mut writer = csv::Writer::from_writer(into);
+        writer.write_record(COLUMNS).map_err(std::io::Error::other)?;
+        writer.flush()?;
+        Ok(Self { writer, counts: Counts::default(), is_rehearsal, lines: HashMap::new() })
     }
 
     /// Writes a row that was placed, or was not.
     pub(crate) fn ended(&mut self, line: u64, placement: &Placement) -> std::io::Result<()> {
         self.counts.rows += 1;
+        let row = Record { line: Some(line), ..Record::default() };
         let record = match placement {
             Placement::Placed { order_id, msg, resolution } => {
                 self.counts.placed += 1;
+                self.lines.insert(order_id.clone(), line);
                 let resolution = resolution.as_ref().map_or("", word);
-                Record { line, status: "placed", order_id, resolution, msg }
+                Record { status: "placed", order_id, resolution, msg, ..row }
             }
             Placement::Refused { msg } => {
                 self.counts.refused += 1;
-                Record { line, status: "refused", order_id: "", resolution: "", msg }
+                Record { status: "refused", msg, ..row }
+            }
+            Placement::NotSent => {
+                self.counts.not_sent += 1;
+                Record { status: "not sent", msg: "interrupted before it left", ..row }
             }
             Placement::NotObserved => {
                 self.counts.not_observed += 1;
-                let msg = "looked for and not there";
-                Record { line, status: "not observed", order_id: "", resolution: "", msg }
+                Record { status: "not observed", msg: "looked for and not there", ..row }
             }
             Placement::Unresolved { reason } => {
                 self.counts.unresolved += 1;
-                Record { line, status: "unresolved", order_id: "", resolution: "", msg: reason }
+                Record { status: "unresolved", msg: reason, ..row }
             }
         };
         self.write(&record)
@@ -70,17 +87,28 @@ impl<W: Write> Results<W> {
         self.counts.rows += 1;
         self.counts.bad += 1;
         let errors: Vec<String> = row.errors.iter().map(|error| error.reason.to_string()).collect();
-        self.write(&Record {
-            line: row.line,
-            status: "bad",
-            order_id: "",
-            resolution: "",
-            msg: &errors.join("; "),
-        })
+        let msg = &errors.join("; ");
+        self.write(&Record { line: Some(row.line), status: "bad", msg, ..Record::default() })
+    }
+
+    /// Writes what was learned of an order beyond its row's result: a line of its own, behind the rows that are known.
+    pub(crate) fn event(&mut self, seen: &Seen) -> std::io::Result<()> {
+        let named = || seen.name.as_deref()?.strip_prefix("line-")?.trim_end_matches("-again").parse().ok();
+        let listed = || self.lines.get(seen.order_id.as_deref()?).copied();
+        let line = named().or_else(listed);
+        let status = &format!("event: {}", seen.event.replace('_', " "));
+        let order_id = seen.order_id.as_deref().unwrap_or_default();
+        self.write(&Record { line, status, order_id, msg: &seen.msg, ..Record::default() })
     }
 
     fn write(&mut self, record: &Record<'_>) -> std::io::Result<()> {
-        self.writer.serialize(record).map_err(std::io::Error::other)?;
+        let line = record.line.map(|line| line.to_string()).unwrap_or_default();
+        let msg: Cow<'_, str> =
+            if self.is_rehearsal { format!("REHEARSAL: {}", record.msg).into() } else { record.msg.into() };
+        let (order_id, msg) = (cell(record.order_id), cell(&msg));
+        self.writer
+            .write_record([&line, record.status, &order_id, record.resolution, &msg])
+            .map_err(std::io::Error::other)?;
         // What is known is written before the next order is placed.
         self.writer.flush()
     }
@@ -102,7 +130,7 @@ mod tests {
     #[test]
     fn results_are_csv_with_the_columns_of_the_contract() {
         let mut text = Vec::new();
-        let mut results = Results::new(&mut text);
+        let mut results = Results::new(&mut text, false).unwrap();
         let recovered = Resolution::Recovered { order_id: "7".to_owned(), status: None };
         let placed = Placement::Placed {
             order_id: "7".to_owned(),
@@ -116,5 +144,53 @@ mod tests {
         let lines = "line,status,orderId,resolution,msg\n2,placed,7,recovered,\"a, \"\"b\"\"\"\n3,unresolved,,,budget\n";
         assert_eq!(String::from_utf8(text).unwrap(), lines);
         assert_eq!((counts.rows, counts.placed, counts.unresolved), (2, 1, 1));
+    }
+
+    #[test]
+    fn x01_what_the_service_says_is_no_formula_and_moves_no_cursor() {
+        let mut text = Vec::new();
+        let mut results = Results::new(&mut text, false).unwrap();
+        let (order_id, msg) = ("=HYPERLINK(1)".to_owned(), "@x\x1b[2J".to_owned());
+        results.ended(2, &Placement::Placed { order_id, msg, resolution: None }).unwrap();
+        drop(results);
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.lines().last(), Some("2,placed,'=HYPERLINK(1),,'@x\\u{1b}[2J"));
+    }
+
+    #[test]
+    fn c01_each_row_of_a_rehearsal_says_so() {
+        let mut text = Vec::new();
+        let mut results = Results::new(&mut text, true).unwrap();
+        let placed = Placement::Placed { order_id: "7".to_owned(), msg: "ok".to_owned(), resolution: None };
+        results.ended(2, &placed).unwrap();
+        results.ended(3, &Placement::NotSent).unwrap();
+        drop(results);
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.lines().skip(1).all(|line| line.contains("REHEARSAL: ")), "{text}");
+    }
+
+    #[test]
+    fn c03_an_event_stands_by_the_row_whose_order_it_names() {
+        let mut text = Vec::new();
+        let mut results = Results::new(&mut text, false).unwrap();
+        let placed = Placement::Placed { order_id: "7".to_owned(), msg: String::new(), resolution: None };
+        results.ended(2, &placed).unwrap();
+        let seen = |name: Option<&str>, id: &str| Seen {
+            at: 0,
+            event: "late_order".to_owned(),
+            name: name.map(str::to_owned),
+            intent: None,
+            order_id: Some(id.to_owned()),
+            msg: "m".to_owned(),
+        };
+        results.event(&seen(None, "7")).unwrap();
+        results.event(&seen(Some("line-9-again"), "8")).unwrap();
+        results.event(&seen(None, "9")).unwrap();
+        drop(results);
+        let text = String::from_utf8(text).unwrap();
+        assert!(
+            text.ends_with("2,event: late order,7,,m\n9,event: late order,8,,m\n,event: late order,9,,m\n"),
+            "{text}"
+        );
     }
 }

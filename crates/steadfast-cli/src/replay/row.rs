@@ -11,6 +11,9 @@ pub(crate) const COLUMNS: [&str; 8] =
 /// What stands in for a wrong cell while the others are looked at.
 const HARMLESS: [&str; 8] = ["EQT_X_EQ_NSE", "1", "buy", "market", "delivery", "day", "", ""];
 
+/// More characters than any instrument, number or code has.
+const LONGEST: usize = 200;
+
 /// Reads the rows of an order file (RFC 4180), one at a time.
 pub(crate) struct Rows {
     reader: csv::Reader<Cursor<Bytes>>,
@@ -58,6 +61,8 @@ pub(crate) enum RowErrorReason {
     Order(InvalidOrder),
     /// The instrument has none of the three shapes of §2.
     Shape,
+    /// A field is longer than any value of its kind: a quote is missing, or the file is another one.
+    Length { field: &'static str, characters: usize },
     /// A field is not UTF-8.
     Encoding(&'static str),
     /// There are more or fewer fields than columns, and perhaps further lines in one of them.
@@ -70,8 +75,16 @@ pub(crate) enum RowErrorReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
     Missing(&'static str),
-    Unknown { column: usize, name: String },
-    Repeated { column: usize, name: String },
+    Unknown {
+        column: usize,
+        name: String,
+    },
+    Repeated {
+        column: usize,
+        name: String,
+    },
+    /// The names are there, with another character than a comma between them.
+    Separator(char),
     Unreadable(String),
 }
 
@@ -81,7 +94,8 @@ impl Rows {
         let lines = Lines { file: file.clone(), counted: 0, line: 1 };
         let mut reader = ReaderBuilder::new().flexible(true).trim(Trim::All).from_reader(Cursor::new(file));
         let header = reader.byte_headers().map_err(|error| HeaderError::Unreadable(error.to_string()))?;
-        let places = places(header)?;
+        let places =
+            places(header).map_err(|error| separator_of(header).map_or(error, HeaderError::Separator))?;
         Ok(Self { reader, lines, places, record: ByteRecord::new() })
     }
 
@@ -99,6 +113,14 @@ impl Rows {
             match std::str::from_utf8(&self.record[self.places[name]]) {
                 Ok(text) => *cell = text,
                 Err(_) => errors.push(self.error(line, name, RowErrorReason::Encoding(COLUMNS[name]))),
+            }
+        }
+        for (name, cell) in cells.iter_mut().enumerate() {
+            let characters = cell.chars().count();
+            if characters > LONGEST {
+                *cell = HARMLESS[name];
+                let field = COLUMNS[name];
+                errors.push(self.error(line, name, RowErrorReason::Length { field, characters }));
             }
         }
         // The order names its first wrong field only, so that one is put right and the rest looked at again.
@@ -152,6 +174,17 @@ fn places(header: &ByteRecord) -> Result<[usize; 8], HeaderError> {
         *place = found.ok_or(HeaderError::Missing(name))?;
     }
     Ok(places)
+}
+
+/// The character that stands between the columns' names, if it is none that this reader splits at.
+fn separator_of(header: &ByteRecord) -> Option<char> {
+    let whole = header.iter().collect::<Vec<_>>().join(&b","[..]);
+    let whole = String::from_utf8(whole).ok()?;
+    [';', '\t', '|'].into_iter().find(|separator| {
+        let mut names =
+            whole.trim_start_matches('\u{feff}').split(*separator).map(|name| name.trim().trim_matches('"'));
+        whole.contains(*separator) && names.all(|name| COLUMNS.contains(&name))
+    })
 }
 
 impl Lines {
@@ -214,6 +247,9 @@ impl fmt::Display for RowErrorReason {
         match self {
             Self::Order(error) => error.fmt(f),
             Self::Shape => f.write_str("symId has none of the shapes EQT_…, FUT_…, OPT_…"),
+            Self::Length { field, characters } => {
+                write!(f, "{field} has {characters} characters, and no {field} has more than {LONGEST}")
+            }
             Self::Encoding(name) => write!(f, "{name} is not utf-8"),
             Self::FieldCount { fields, columns, ends_on } => {
                 let s = if *fields == 1 { "" } else { "s" };
@@ -238,6 +274,12 @@ impl fmt::Display for HeaderError {
                 write!(f, ", column {column}: {name:?} is none of {}", COLUMNS.join(", "))
             }
             Self::Repeated { column, name } => write!(f, ", column {column}: {name} is there twice"),
+            Self::Separator(separator) => {
+                write!(
+                    f,
+                    ": columns are separated by {separator:?} instead of a comma; save the file with commas"
+                )
+            }
             Self::Unreadable(error) => write!(f, ": header cannot be read: {error}"),
         }
     }
@@ -269,6 +311,10 @@ mod tests {
         for (row, named) in [
             ("INFY,1,buy,market,intraday,day,,", "line 2, column 1: symId has none of the shapes"),
             (",1,buy,market,intraday,day,,", "line 2, column 1: symId is required"),
+            (
+                &*format!("EQT_{}_EQ_NSE,1,buy,market,intraday,day,,", "X".repeat(70_000)),
+                "line 2, column 1: symId has 70011 characters",
+            ),
             ("EQT_INFY_EQ_NSE,ten,buy,market,intraday,day,,", "line 2, column 2: qty is not a decimal"),
             ("EQT_INFY_EQ_NSE,0,buy,market,intraday,day,,", "line 2, column 2: qty"),
             ("EQT_INFY_EQ_NSE,-5,buy,market,intraday,day,,", "line 2, column 2: qty"),
@@ -325,6 +371,8 @@ mod tests {
             ("symId,qty", "line 1: header lacks the column side"),
             ("symId,Qty", "line 1, column 2: \"Qty\" is none of"),
             ("symId,symId", "line 1, column 2: symId is there twice"),
+            ("symId;qty;side", "line 1: columns are separated by ';' instead of a comma"),
+            ("\u{feff}symId\tqty", "line 1: columns are separated by '\\t' instead of a comma"),
         ] {
             let Err(error) = Rows::new(header.as_bytes()) else { panic!("{header}") };
             assert!(error.to_string().starts_with(named), "{error}");

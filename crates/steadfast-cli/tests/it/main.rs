@@ -4,14 +4,24 @@
 
 mod account;
 mod command;
+mod credentials;
 mod demo;
+mod docs;
+mod events;
+mod files;
 mod interruption;
 mod leaks;
 mod lock_out;
 mod login;
+mod own_gateway;
+mod reaching;
+mod readable;
 mod readme;
 mod replay;
+mod results;
 mod resume;
+mod rows;
 mod sandbox;
+mod target;
 #[cfg(target_os = "linux")]
 mod terminal;

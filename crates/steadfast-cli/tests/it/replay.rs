@@ -51,7 +51,8 @@ async fn a_bad_row_is_named_and_the_rest_goes_on() {
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("line 3, column 3: side is not one of buy, sell\n"), "{stderr}");
     assert!(stderr.contains("line 3, column 7: limitPrice is required when type is limit\n"), "{stderr}");
-    assert_eq!(stderr.lines().last(), Some("placed 2 refused 1 unresolved 0"));
+    assert!(stderr.contains("\nbad rows, which are no orders: 1\n"), "{stderr}");
+    assert_eq!(stderr.lines().last(), Some("placed 2 refused 0 unresolved 0"));
     let mut lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(lines.remove(0), "line,status,orderId,resolution,msg");
     lines.sort_unstable();
@@ -110,12 +111,12 @@ async fn any_base_url_takes_the_orders_with_credentials_from_the_environment() {
 async fn what_cannot_be_read_or_used_ends_with_the_code_for_usage() {
     let header = file("header.csv", "");
     std::fs::write(&header, "symId,quantity\n").unwrap();
-    let empty = file("empty.csv", "");
+    let one = file("one.csv", "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n");
     for (args, named) in [
         (&["replay", "no-such-file.csv"][..], "no-such-file.csv"),
         (&["replay", &header], "line 1, column 2: \"quantity\" is none of symId, qty"),
-        (&["replay", &empty, "--base-url", "https://api.example"], "base url does not end in /v2"),
-        (&["replay", &empty, "--base-url", "http://127.0.0.1:1/v2"], "STEADFAST_API_KEY is not set"),
+        (&["replay", &one, "--base-url", "https://api.example"], "base url does not end in /v2"),
+        (&["replay", &one, "--base-url", "http://127.0.0.1:1/v2"], "STEADFAST_API_KEY is not set"),
         (&["demo", "--orders", "10"], "10 is not in 60..=3000"),
     ] {
         let mut command = steadfast(args);

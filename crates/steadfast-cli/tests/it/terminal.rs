@@ -9,7 +9,11 @@ use tokio::{
     time::timeout,
 };
 
-use crate::account::User;
+use crate::{
+    account::User,
+    files::orders,
+    own_gateway::{OwnGateway, placed},
+};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -63,4 +67,30 @@ async fn whoever_waits_for_another_login_is_told_so_and_may_leave() {
         assert_eq!(timeout(SOON, process.wait()).await.unwrap().unwrap().code(), Some(130), "{args:?}");
     }
     assert_eq!(user.logins().await, (0, 0));
+}
+
+/// Real orders at a terminal: the run asks, and only a yes places them.
+#[tokio::test]
+async fn c01_at_a_terminal_a_real_run_asks_and_no_is_the_default() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await;
+    let file = orders(2);
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    for (named, answer, code, placed) in [
+        ("", "\n", 1, 0),
+        (&*format!("--base-url {}", gateway.base_url), "n\n", 1, 0),
+        ("", "\x03", 130, 0),
+        ("", "y\n", 0, 2),
+    ] {
+        let shell = format!("trap : INT; {program} replay {} {named}; echo ended with $?", file.path());
+        let mut command = gateway.terminal(&shell);
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let (mut keys, mut screen) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let asked = read_until(&mut screen, "place them? [y/N] ").await;
+        assert!(asked.contains(&format!("placing 2 orders at {}", gateway.base_url)), "{asked}");
+        assert_eq!(gateway.orders().len(), 0, "an order left before the answer");
+        keys.write_all(answer.as_bytes()).await.unwrap();
+        read_until(&mut screen, &format!("ended with {code}")).await;
+        assert_eq!(gateway.orders().len(), placed, "{named:?} {answer:?}");
+    }
 }

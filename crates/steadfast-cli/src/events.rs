@@ -1,0 +1,281 @@
+//! What becomes of orders after their callers were told something else: shown as it happens, counted, and kept beside the
+//! journal for `steadfast orders unresolved`.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use steadfast::dedup::OrderEvent;
+
+use crate::{
+    login::{seconds, wall},
+    readable::readable,
+};
+
+/// How many events of each kind there were. Each of them wants a person to look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct EventCounts {
+    pub(crate) late_orders: usize,
+    pub(crate) conflicts: usize,
+    pub(crate) refused_but_placed: usize,
+    pub(crate) excess: usize,
+    pub(crate) ack_not_listed: usize,
+    /// Events that this version has no word for, and those that came faster than they were taken.
+    pub(crate) other: usize,
+}
+
+/// An event, and what it says of which order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    /// Seconds since the Unix epoch.
+    pub(crate) at: u64,
+    /// The kind: `late_order`, `conflict`, `refused_but_placed`, `excess`, `ack_not_listed`, or the name that the library
+    /// gives one without a word here.
+    pub(crate) event: String,
+    /// The caller's name of the order, if the event says it.
+    pub(crate) name: Option<String>,
+    /// The order's number in the process that placed it.
+    pub(crate) intent: Option<u64>,
+    #[serde(rename = "orderId")]
+    pub(crate) order_id: Option<String>,
+    /// What happened, in words.
+    pub(crate) msg: String,
+}
+
+/// What to do about an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// It stands until somebody has looked.
+    Stands(Seen),
+    /// It is worth a line.
+    Note(String),
+    /// The order's own result says it.
+    Elsewhere,
+}
+
+impl Told {
+    pub(crate) fn of(event: &OrderEvent) -> Self {
+        let seen = |event: &str, intent: Option<u64>, order_id: &str, msg: String| {
+            let (order_id, msg) = (Some(readable(order_id).into_owned()), readable(&msg).into_owned());
+            Seen { at: seconds(wall()), event: event.to_owned(), name: None, intent, order_id, msg }
+        };
+        match event {
+            OrderEvent::Recovered { .. } | OrderEvent::Unresolved { .. } | OrderEvent::Absent { .. } => {
+                Self::Elsewhere
+            }
+            OrderEvent::LateDuplicate { intent, name, order_id, kept } => {
+                let kept = kept.as_ref().map_or_else(
+                    || "told to be unresolved or not there".to_owned(),
+                    |kept| format!("told to be order {kept}"),
+                );
+                let msg = format!("order {order_id} appeared late: its row was {kept}; look at both");
+                let name = name.as_ref().map(|name| name.as_str().to_owned());
+                Self::Stands(Seen { name, ..seen("late_order", Some(intent.0), order_id, msg) })
+            }
+            OrderEvent::Excess { intent, order_id } => {
+                let msg =
+                    format!("order {order_id} is there, and nobody asked for it: one more than was sent");
+                Self::Stands(seen("excess", Some(intent.0), order_id, msg))
+            }
+            OrderEvent::Conflict { intent, order_id } => {
+                let msg = format!(
+                    "the service contradicts itself about order {order_id}: one identifier for two orders, or listed \
+                     before it was sent"
+                );
+                Self::Stands(seen("conflict", Some(intent.0), order_id, msg))
+            }
+            OrderEvent::ListNotMonotone { order_id } => Self::Note(format!(
+                "the order list no longer holds order {order_id}, which it has shown: an order that it lacks proves nothing \
+                 now"
+            )),
+            OrderEvent::Uncalibrated { order_id } => Self::Note(format!(
+                "the order list shows order {order_id} in another form than it was sent in: orders in doubt are hard to \
+                 recognise"
+            )),
+            other => Self::unknown(&format!("{other:?}")),
+        }
+    }
+
+    /// An event of a kind that this version has no words for, by how the library writes it down.
+    fn unknown(written: &str) -> Self {
+        let kind: String = written.chars().take_while(char::is_ascii_alphanumeric).collect();
+        let msg = match kind.as_str() {
+            "RefusedButPlaced" => format!("an order that was refused is placed all the same: {written}"),
+            "AckNotListed" => format!("an order that was acknowledged is in no list: {written}"),
+            _ => written.to_owned(),
+        };
+        let order_id = field(written, "order_id").map(|id| readable(id).into_owned());
+        let name = field(written, "name").map(str::to_owned);
+        let msg = readable(&msg).into_owned();
+        Self::Stands(Seen { at: seconds(wall()), event: snake(&kind), name, intent: None, order_id, msg })
+    }
+
+    /// Events that nobody has seen.
+    pub(crate) fn missed(count: u64) -> Self {
+        let msg =
+            format!("{count} events came faster than they were taken: compare the order list with the rows");
+        let event = "missed".to_owned();
+        Self::Stands(Seen { at: seconds(wall()), event, name: None, intent: None, order_id: None, msg })
+    }
+}
+
+/// The text of a field in what `Debug` writes of an event: the first quoted one behind the field's name.
+fn field<'a>(written: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = written.split_once(&format!(" {name}: "))?;
+    let value = rest.split(", ").next()?;
+    value.split('"').nth(1)
+}
+
+/// `RefusedButPlaced` as `refused_but_placed`.
+fn snake(kind: &str) -> String {
+    let mut text = String::new();
+    for c in kind.chars() {
+        if c.is_ascii_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(c.to_ascii_lowercase());
+    }
+    text
+}
+
+impl EventCounts {
+    pub(crate) fn add(&mut self, seen: &Seen) {
+        let count = match seen.event.as_str() {
+            "late_order" => &mut self.late_orders,
+            "conflict" => &mut self.conflicts,
+            "refused_but_placed" => &mut self.refused_but_placed,
+            "excess" => &mut self.excess,
+            "ack_not_listed" => &mut self.ack_not_listed,
+            _ => &mut self.other,
+        };
+        *count += 1;
+    }
+
+    /// How many there were of all kinds.
+    pub(crate) fn sum(&self) -> usize {
+        let Self { late_orders, conflicts, refused_but_placed, excess, ack_not_listed, other } = *self;
+        late_orders + conflicts + refused_but_placed + excess + ack_not_listed + other
+    }
+}
+
+/// Events that outlive the process: one JSON object a line, beside the journal.
+pub(crate) struct Kept(PathBuf);
+
+impl Kept {
+    /// The file that belongs to a journal.
+    pub(crate) fn beside(journal: &Path) -> Self {
+        let mut name = journal.as_os_str().to_owned();
+        name.push(".events");
+        Self(name.into())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes one down, on the disk before this returns.
+    pub(crate) fn keep(&self, seen: &Seen) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&self.0)?;
+        let mut line = serde_json::to_vec(seen)?;
+        line.push(b'\n');
+        file.write_all(&line)?;
+        file.sync_all()
+    }
+
+    /// All that were written down. A last line that a crash has cut is left out.
+    pub(crate) fn read(&self) -> io::Result<Vec<Seen>> {
+        let file = match File::open(&self.0) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let lines: Vec<String> = BufReader::new(file).lines().collect::<io::Result<_>>()?;
+        let mut events = Vec::with_capacity(lines.len());
+        for (number, line) in lines.iter().enumerate() {
+            match serde_json::from_str(line) {
+                Ok(seen) => events.push(seen),
+                Err(_) if number + 1 == lines.len() => {}
+                Err(error) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!("line {}: {error}", number + 1),
+                    ));
+                }
+            }
+        }
+        Ok(events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast::{dedup::IntentNo, ext::IntentId};
+
+    use super::*;
+
+    fn stands(told: Told) -> Seen {
+        match told {
+            Told::Stands(seen) => seen,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn c03_every_event_that_costs_money_stands_and_is_counted() {
+        let (intent, order_id) = (IntentNo(7), "26".to_owned());
+        let late = OrderEvent::LateDuplicate {
+            intent,
+            name: Some(IntentId::new("line-3")),
+            order_id: order_id.clone(),
+            kept: None,
+        };
+        let late = stands(Told::of(&late));
+        assert_eq!((late.event.as_str(), late.name.as_deref()), ("late_order", Some("line-3")));
+        let mut counts = EventCounts::default();
+        counts.add(&late);
+        counts.add(&stands(Told::of(&OrderEvent::Excess { intent, order_id: order_id.clone() })));
+        counts.add(&stands(Told::of(&OrderEvent::Conflict { intent, order_id: order_id.clone() })));
+        counts.add(&stands(Told::missed(3)));
+        assert_eq!((counts.late_orders, counts.excess, counts.conflicts, counts.other), (1, 1, 1, 1));
+        assert_eq!(counts.sum(), 4);
+        let absent = OrderEvent::Absent { intent, name: None };
+        assert_eq!(Told::of(&absent), Told::Elsewhere);
+        assert!(matches!(Told::of(&OrderEvent::ListNotMonotone { order_id }), Told::Note(_)));
+    }
+
+    #[test]
+    fn c03_an_event_of_a_later_version_is_shown_too() {
+        let written =
+            "RefusedButPlaced { intent: IntentNo(4), name: Some(IntentId(\"line-9\")), order_id: \"77\" }";
+        let seen = stands(Told::unknown(written));
+        assert_eq!(seen.event, "refused_but_placed");
+        assert_eq!((seen.name.as_deref(), seen.order_id.as_deref()), (Some("line-9"), Some("77")));
+        assert!(seen.msg.starts_with("an order that was refused is placed all the same"));
+        let seen = stands(Told::unknown("SomethingNew { intent: IntentNo(1) }"));
+        assert_eq!((seen.event.as_str(), seen.order_id), ("something_new", None));
+        let mut counts = EventCounts::default();
+        counts.add(&stands(Told::unknown(written)));
+        counts.add(&stands(Told::unknown("SomethingNew")));
+        assert_eq!((counts.refused_but_placed, counts.other), (1, 1));
+    }
+
+    #[test]
+    fn c03_what_was_kept_is_read_again_but_for_a_torn_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::beside(&folder.path().join("j"));
+        assert!(kept.read().unwrap().is_empty());
+        let seen = stands(Told::missed(1));
+        kept.keep(&seen).unwrap();
+        kept.keep(&seen).unwrap();
+        let mut file = OpenOptions::new().append(true).open(kept.path()).unwrap();
+        file.write_all(b"{\"at\":").unwrap();
+        assert_eq!(kept.read().unwrap(), [seen.clone(), seen]);
+    }
+}

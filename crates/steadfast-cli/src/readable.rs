@@ -1,0 +1,213 @@
+//! What may reach a terminal, a file or a log: texts of other people's are made readable first.
+//!
+//! The service's texts may quote a token back, move a terminal's cursor, or begin like a spreadsheet's formula. Whatever
+//! this command writes passes [`readable`]; cells of a result file pass [`cell`] as well.
+
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    fmt::{self, Write as _},
+    io,
+};
+
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret, SecretString};
+use steadfast::auth::TokenSource;
+
+/// So many characters of a secret in a row give it away; the rest of it may be cut off.
+const PIECE: usize = 8;
+/// What stands in the place of a secret.
+const MASK: &str = "***";
+
+/// The secrets that this process has read.
+static SECRETS: Mutex<Vec<SecretString>> = Mutex::new(Vec::new());
+/// Where its tokens come from: they change while it runs.
+static SOURCES: Mutex<Vec<TokenSource>> = Mutex::new(Vec::new());
+
+/// Keeps a secret out of everything that is written from now on.
+pub(crate) fn hide(secret: &SecretString) {
+    let mut secrets = SECRETS.lock();
+    let text = secret.expose_secret();
+    if !text.is_empty() && !secrets.iter().any(|known| known.expose_secret() == text) {
+        secrets.push(secret.clone());
+    }
+}
+
+/// Keeps the tokens of a source out of everything that is written from now on.
+pub(crate) fn hide_tokens_of(source: &TokenSource) {
+    SOURCES.lock().push(source.clone());
+}
+
+/// A text without secrets, without passwords of addresses, and without characters that a terminal obeys.
+pub(crate) fn readable(text: &str) -> Cow<'_, str> {
+    if steadfast_spec::Planted::ServiceTextRaw.is_on() {
+        return text.into();
+    }
+    let masked = without_passwords(without_secrets(text.into()));
+    if SOURCES.lock().iter().any(|source| source.is_quoted_in(&masked)) {
+        return "(withheld, because it quotes a credential)".into();
+    }
+    if masked.chars().all(|c| c == '\n' || !is_obeyed(c)) {
+        return masked;
+    }
+    let mut shown = String::with_capacity(masked.len());
+    for c in masked.chars() {
+        match c {
+            '\n' => shown.push('\n'),
+            '\t' => shown.push(' '),
+            c if is_obeyed(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown.into()
+}
+
+/// A text of the service's as a cell of a table: readable, on one line, and no formula to any spreadsheet.
+pub(crate) fn cell(text: &str) -> Cow<'_, str> {
+    let text = match readable(text) {
+        text if text.contains('\n') => text.replace('\n', " ").into(),
+        text => text,
+    };
+    if steadfast_spec::Planted::ServiceTextRaw.is_on() || !text.trim_start().starts_with(['=', '+', '-', '@'])
+    {
+        return text;
+    }
+    format!("'{text}").into()
+}
+
+/// Characters that change how what follows is shown: control characters, and those that turn the direction of writing.
+fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
+    let secrets = SECRETS.lock();
+    let mut hidden = vec![false; text.len()];
+    for secret in secrets.iter().map(ExposeSecret::expose_secret) {
+        hide_in(&text, secret, &mut hidden);
+    }
+    if hidden.iter().all(|hidden| !hidden) { text } else { masked(&text, |at| hidden[at]).into() }
+}
+
+/// Marks the bytes of `text` that are pieces of `secret`.
+fn hide_in(text: &str, secret: &str, hidden: &mut [bool]) {
+    let (text, secret) = (text.as_bytes(), secret.as_bytes());
+    if secret.len() < PIECE {
+        // Short texts are parts of everything: such a secret counts where it is a word of its own.
+        let is_word = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
+        for at in 0..(text.len() + 1).saturating_sub(secret.len()) {
+            let end = at + secret.len();
+            let alone = !is_word(at.checked_sub(1).and_then(|at| text.get(at))) && !is_word(text.get(end));
+            if &text[at..end] == secret && alone {
+                hidden[at..end].fill(true);
+            }
+        }
+        return;
+    }
+    let pieces: HashSet<&[u8]> = secret.windows(PIECE).collect();
+    for (at, piece) in text.windows(PIECE).enumerate() {
+        if pieces.contains(piece) {
+            hidden[at..at + PIECE].fill(true);
+        }
+    }
+}
+
+/// Masks what stands between `://` and the `@` of an address: a user and a password.
+fn without_passwords(text: Cow<'_, str>) -> Cow<'_, str> {
+    let mut spans = Vec::new();
+    for (found, _) in text.match_indices("://") {
+        let from = found + 3;
+        let ends_authority =
+            |c: char| matches!(c, '/' | '?' | '#' | '\'' | '"' | '<' | '>') || c.is_whitespace();
+        let end = text[from..].find(ends_authority).map_or(text.len(), |at| from + at);
+        // A password may hold a slash that nobody has escaped: up to the last `@` before the next blank.
+        let word = text[from..].find(char::is_whitespace).map_or(text.len(), |at| from + at);
+        let at = text[from..end]
+            .rfind('@')
+            .or_else(|| text[from..word].rfind('@').filter(|_| text[from..end].contains(':')));
+        if let Some(at) = at {
+            spans.push(from..from + at);
+        }
+    }
+    if spans.is_empty() {
+        return text;
+    }
+    masked(&text, |at| spans.iter().any(|span| span.contains(&at))).into()
+}
+
+/// `text` with one mask for each run of hidden bytes.
+fn masked(text: &str, is_hidden: impl Fn(usize) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut inside = false;
+    for (at, c) in text.char_indices() {
+        let hidden = is_hidden(at);
+        if hidden && !inside {
+            shown.push_str(MASK);
+        } else if !hidden {
+            shown.push(c);
+        }
+        inside = hidden;
+    }
+    shown
+}
+
+/// Anything that can be shown, made readable.
+pub(crate) struct Readable<T>(pub(crate) T);
+
+impl<T: fmt::Display> fmt::Display for Readable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        write!(text, "{}", self.0)?;
+        f.write_str(&readable(&text))
+    }
+}
+
+/// Standard error for the log: each event arrives in one piece.
+pub(crate) struct Log;
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        // The log's own colours are obeyed, and what others say in it was escaped by whoever wrote it.
+        let shown = without_passwords(without_secrets(text));
+        io::stderr().write_all(shown.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x01_what_a_terminal_obeys_is_spelled_out() {
+        assert_eq!(readable("a\x1b[2Jb\u{202e}c\td"), "a\\u{1b}[2Jb\\u{202e}c d");
+        assert_eq!(readable("two\nlines"), "two\nlines");
+        assert_eq!(cell("two\nlines\r"), "two lines\\u{d}");
+    }
+
+    #[test]
+    fn x01_a_formula_is_quoted_and_a_text_is_not() {
+        for formula in ["=1+1", "+cmd", "-2", "@sum", "  =x", "\t=x"] {
+            assert!(cell(formula).starts_with('\''), "{formula:?}: {}", cell(formula));
+        }
+        assert_eq!(cell("Order placed"), "Order placed");
+        assert_eq!(cell("260000000001"), "260000000001");
+    }
+
+    #[test]
+    fn x01_a_piece_of_a_secret_is_masked_and_so_is_a_password() {
+        hide(&SecretString::from("a-secret-of-some-length"));
+        hide(&SecretString::from("pin7"));
+        assert_eq!(readable("<a-secret-of-some-length>, <t-of-some-len>"), "<***>, <***>");
+        assert_eq!(readable("pin7, pin77, spin7"), "***, pin77, spin7");
+        assert_eq!(readable("see https://user:pa/ss@host/v2 there"), "see https://***@host/v2 there");
+        assert_eq!(readable("'http://u:p@h'"), "'http://***@h'");
+        assert_eq!(readable("https://host/v2?to=a@b"), "https://host/v2?to=a@b");
+    }
+}

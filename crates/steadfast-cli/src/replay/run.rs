@@ -1,0 +1,288 @@
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use indicatif::ProgressBar;
+use steadfast::{Client, dedup::OrderEvent};
+use tokio::sync::broadcast::{Receiver, error::RecvError, error::TryRecvError};
+
+use super::{
+    known,
+    result::Results,
+    row::{Row, Rows},
+};
+use crate::{
+    events::{EventCounts, Kept, Seen, Told},
+    exit::print_note,
+    placement::{Placement, Tell, place},
+    signal::Signals,
+};
+
+/// How many orders wait or are on their way at once: enough to use the quota while some are looked for.
+const IN_FLIGHT: usize = 64;
+
+const STOPPED: &str =
+    "interrupted: nothing more is sent; waiting for the orders on their way; interrupt again to leave them";
+
+/// One run over a file.
+pub(super) struct Replay {
+    pub(super) client: Client,
+    pub(super) tell: Tell,
+    pub(super) results: Results<Box<dyn Write>>,
+    /// The names under which orders were asked for.
+    pub(super) sent: Vec<String>,
+    /// Orders of an earlier run that are in doubt and have no row.
+    pub(super) leftovers: usize,
+    pub(super) events: EventCounts,
+    /// Where events are written down.
+    pub(super) kept: Option<Kept>,
+    /// Why results or events cannot be written any more.
+    pub(super) unwritten: Option<io::Error>,
+    pub(super) bar: ProgressBar,
+    /// The rows whose orders are on their way.
+    pub(super) open: BTreeSet<u64>,
+    pub(super) stop: Stop,
+}
+
+/// Who has asked for the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stop {
+    Nobody,
+    /// Nothing more leaves, and what is on the wire is followed to its end.
+    Halted,
+    /// Nothing is waited for any more.
+    Left,
+}
+
+/// Which rows are asked for once more when their order was looked for and is not there.
+pub(super) struct Again {
+    /// Every one of them.
+    pub(super) all: bool,
+    /// Those whose second order an earlier run has sent: this one attaches to it, and sends nothing.
+    pub(super) sent: BTreeSet<u64>,
+}
+
+impl Again {
+    fn concerns(&self, row: &Row) -> bool {
+        self.all || self.sent.contains(&row.line)
+    }
+}
+
+impl Replay {
+    /// Places the rows in their order; what follows a bad row goes on. Each row is in the results in the end.
+    ///
+    /// The first signal halts: no order leaves after it, what is on the wire is resolved, and the rows that were not sent are
+    /// named. The second leaves at once.
+    pub(super) async fn place(&mut self, mut rows: Rows, again: &Again, signals: &mut Signals) {
+        let mut events = self.client.ledger().events();
+        let mut absent = Vec::new();
+        let mut first = |replay: &mut Self| replay.next_row(&mut rows).map(|row| (name_of(row.line), row));
+        self.drive(&mut first, IN_FLIGHT, &mut events, signals, |row| {
+            again.concerns(row).then(|| absent.push(row.clone())).is_some()
+        })
+        .await;
+        let mut seconds = absent.into_iter();
+        let mut second = |_: &mut Self| seconds.next().map(|row| (known::name_of_second(row.line), row));
+        self.drive(&mut second, 1, &mut events, signals, |_| false).await;
+        // The second order of a row was not asked for any more: what is known is of the first.
+        for row in seconds {
+            self.ended(row.line, &Placement::NotObserved);
+        }
+        self.shut_down(&mut events, signals).await;
+        self.take_waiting(&mut events);
+        for line in std::mem::take(&mut self.open) {
+            self.ended(line, &Placement::Unresolved { reason: "interrupted" });
+        }
+        if self.stop != Stop::Nobody {
+            while let Some(row) = self.next_row(&mut rows) {
+                self.ended(row.line, &Placement::NotSent);
+            }
+        }
+        self.report_leftovers();
+    }
+
+    /// Asks for the orders that `next` gives, `most` at a time, until there are no more or somebody asks for the end.
+    ///
+    /// `keep` takes a row whose order is not there: it has no result yet.
+    async fn drive(
+        &mut self,
+        next: &mut dyn FnMut(&mut Self) -> Option<(String, Row)>,
+        most: usize,
+        events: &mut Receiver<OrderEvent>,
+        signals: &mut Signals,
+        mut keep: impl FnMut(&Row) -> bool,
+    ) {
+        let (client, tell) = (self.client.clone(), self.tell);
+        let order = |name: String, row: Row| {
+            let client = client.clone();
+            async move {
+                let placement = place(&client, &name, &row.order, tell).await;
+                (name, row, placement)
+            }
+        };
+        let mut on_their_way = FuturesUnordered::new();
+        loop {
+            while self.stop == Stop::Nobody && on_their_way.len() < most {
+                let Some((name, row)) = next(self) else { break };
+                self.open.insert(row.line);
+                self.sent.push(name.clone());
+                on_their_way.push(order(name, row));
+            }
+            if on_their_way.is_empty() || self.stop == Stop::Left {
+                return;
+            }
+            tokio::select! {
+                // Whoever asks for the end is heard before anything else is sent.
+                biased;
+                () = signals.next() => self.interrupt(),
+                event = events.recv() => self.take(event),
+                Some((name, row, placement)) = on_their_way.next() => {
+                    self.open.remove(&row.line);
+                    if placement == Placement::NotSent {
+                        self.sent.retain(|sent| *sent != name);
+                    }
+                    if !(placement == Placement::NotObserved && self.stop == Stop::Nobody && keep(&row)) {
+                        self.ended(row.line, &placement);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until no order is in doubt; a signal meanwhile is one like any other.
+    async fn shut_down(&mut self, events: &mut Receiver<OrderEvent>, signals: &mut Signals) {
+        let client = self.client.clone();
+        let mut ended = std::pin::pin!(client.shutdown());
+        while self.stop != Stop::Left {
+            tokio::select! {
+                biased;
+                () = signals.next() => self.interrupt(),
+                event = events.recv() => self.take(event),
+                () = &mut ended => return,
+            }
+        }
+    }
+
+    fn interrupt(&mut self) {
+        if self.stop == Stop::Nobody {
+            if !steadfast_spec::Planted::InterruptWithoutHalt.is_on() {
+                self.client.halt();
+            }
+            self.note(STOPPED);
+            self.stop = Stop::Halted;
+        } else {
+            self.stop = Stop::Left;
+        }
+    }
+
+    /// The next row that is an order; those before it that are none get their results.
+    fn next_row(&mut self, rows: &mut Rows) -> Option<Row> {
+        loop {
+            match rows.next()? {
+                Err(bad) => {
+                    for error in &bad.errors {
+                        self.note(error);
+                    }
+                    let written = self.results.bad(&bad);
+                    self.note_unwritten(written);
+                }
+                Ok(row) => {
+                    if row.order.is_eos_outside_bse() {
+                        self.note(format_args!("line {}: validity eos is for BSE only", row.line));
+                    }
+                    return Some(row);
+                }
+            }
+        }
+    }
+
+    /// The events that nobody has waited for.
+    fn take_waiting(&mut self, events: &mut Receiver<OrderEvent>) {
+        loop {
+            match events.try_recv() {
+                Ok(event) => self.take(Ok(event)),
+                Err(TryRecvError::Lagged(missed)) => self.take(Err(RecvError::Lagged(missed))),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+
+    fn take(&mut self, event: Result<OrderEvent, RecvError>) {
+        if steadfast_spec::Planted::EventsUnread.is_on() {
+            return;
+        }
+        let told = match event {
+            Ok(event) => Told::of(&event),
+            Err(RecvError::Lagged(missed)) => Told::missed(missed),
+            // The client that it would come from is held by this run.
+            Err(RecvError::Closed) => return,
+        };
+        match told {
+            Told::Stands(seen) => self.stands(&seen),
+            Told::Note(note) => self.note(note),
+            Told::Elsewhere => {}
+        }
+    }
+
+    /// Shows an event, counts it, and writes it down twice: with the results, and beside the journal.
+    fn stands(&mut self, seen: &Seen) {
+        self.note(format_args!("{}: {}", seen.event.replace('_', " "), seen.msg));
+        self.events.add(seen);
+        let written = self.results.event(seen);
+        self.note_unwritten(written);
+        if let Some(kept) = &self.kept {
+            let written = kept
+                .keep(seen)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", kept.path().display())));
+            self.note_unwritten(written);
+        }
+    }
+
+    /// What an earlier run left in doubt and no row of this file stands for: nobody else will speak of it.
+    fn report_leftovers(&mut self) {
+        let recovered = self.client.recovered();
+        let rows: BTreeSet<&str> = self.sent.iter().map(String::as_str).collect();
+        let mut notes = Vec::new();
+        for order in known::unknown(&recovered) {
+            let name = order.name.as_ref().map_or("an order without a name", |name| name.as_str());
+            if !rows.contains(name.trim_end_matches("-again")) {
+                notes.push(format!("{name} of an earlier run is not resolved: see `steadfast orders`"));
+            }
+        }
+        self.leftovers += notes.len();
+        notes.iter().for_each(|note| self.note(note));
+    }
+
+    fn ended(&mut self, line: u64, placement: &Placement) {
+        self.bar.inc(1);
+        let written = self.results.ended(line, placement);
+        self.note_unwritten(written);
+    }
+
+    /// What nobody would be told of is not placed: the end of the output is one of the run.
+    fn note_unwritten(&mut self, written: io::Result<()>) {
+        if let Err(error) = written
+            && self.unwritten.is_none()
+        {
+            self.unwritten = Some(error);
+            self.client.halt();
+            self.stop = self.stop.max(Stop::Halted);
+        }
+    }
+
+    fn note(&self, text: impl std::fmt::Display) {
+        say(&self.bar, text);
+    }
+}
+
+/// The name that a row's order has in the journal, and at a sandbox.
+fn name_of(line: u64) -> String {
+    format!("line-{line}")
+}
+
+/// Prints a line for a person above the bar.
+pub(super) fn say(bar: &ProgressBar, text: impl std::fmt::Display) {
+    bar.suspend(|| print_note(text));
+}

@@ -1,0 +1,102 @@
+use std::io::{self, IsTerminal, Write};
+
+use steadfast::BaseUrl;
+
+use crate::{
+    exit::{Failed, print_note},
+    secret::variable_of,
+};
+
+/// Where the orders go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A sandbox of the command's own: nothing real is placed.
+    Sandbox,
+    /// A service, whose orders are real as far as this command can know.
+    Service { base: BaseUrl, named: Named },
+}
+
+/// Who has named a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// `--base-url` on this command line: this run is meant.
+    Here,
+    /// The environment: it may have been set for another verb, or yesterday.
+    Environment,
+}
+
+impl Target {
+    /// The service on the command line, else that of the environment; a sandbox if there is neither, or if one is asked for.
+    pub(super) fn choose(base_url: Option<&BaseUrl>, sandbox: bool) -> Result<Self, Failed> {
+        if sandbox {
+            return Ok(Self::Sandbox);
+        }
+        if let Some(base) = base_url {
+            return Ok(Self::Service { base: base.clone(), named: Named::Here });
+        }
+        if steadfast_spec::Planted::EnvironmentTargetIgnored.is_on() {
+            return Ok(Self::Sandbox);
+        }
+        match variable_of("STEADFAST_BASE_URL")? {
+            None => Ok(Self::Sandbox),
+            Some(text) => {
+                let base = text
+                    .parse()
+                    .map_err(|error| Failed::usage(format_args!("STEADFAST_BASE_URL: {error}")))?;
+                Ok(Self::Service { base, named: Named::Environment })
+            }
+        }
+    }
+
+    /// As `--json` names it.
+    pub(super) fn word(&self) -> String {
+        match self {
+            Self::Sandbox => "sandbox".to_owned(),
+            Self::Service { base, .. } => base.to_string(),
+        }
+    }
+
+    /// The first line of every run: whether this is real.
+    pub(super) fn announce(&self, orders: usize, user: Option<&str>) {
+        let s = if orders == 1 { "" } else { "s" };
+        match self {
+            Self::Sandbox => print_note("REHEARSAL: own sandbox, nothing real is placed"),
+            Self::Service { base, .. } => {
+                let account = user.map_or_else(|| "of the token".to_owned(), str::to_owned);
+                print_note(format_args!("placing {orders} order{s} at {base} (account {account})"));
+            }
+        }
+    }
+}
+
+/// Makes sure that somebody wants real orders placed by this run.
+///
+/// A person at a terminal is asked. Without one, the command line itself must say so: by `--yes`, or by naming the service.
+pub(super) async fn consent(named: Named, yes: bool) -> Result<(), Failed> {
+    if yes || steadfast_spec::Planted::RealRunUnasked.is_on() {
+        return Ok(());
+    }
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return match named {
+            Named::Here => Ok(()),
+            Named::Environment => Err(Failed::usage(
+                "nothing was placed: the service is named by STEADFAST_BASE_URL alone, and nobody is at a terminal to be \
+                 asked; give --yes or --base-url to place real orders, or --sandbox to rehearse",
+            )),
+        };
+    }
+    let answer = tokio::task::spawn_blocking(|| {
+        let mut stderr = io::stderr();
+        // A question that cannot be shown is not answered with yes.
+        write!(stderr, "place them? [y/N] ")?;
+        stderr.flush()?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok::<_, io::Error>(answer)
+    });
+    let answer = answer.await.map_err(Failed::error)?.map_err(Failed::error)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failed::error("nothing was placed")),
+    }
+}

@@ -1,0 +1,61 @@
+//! C5: one login serves every verb.
+
+use serde_json::Value;
+
+use crate::{
+    account::{User, code, stderr, stdout},
+    command::steadfast,
+    files::orders,
+};
+
+#[tokio::test]
+async fn c05_what_login_keeps_serves_replay_orders_and_auth_token() {
+    let (user, file) = (User::new().await, orders(2));
+    // Nobody has logged in yet: nothing is sent, and the way is named.
+    for args in [&["replay", file.path(), "--yes"][..], &["auth", "token"]] {
+        let output = user.command(args).output().await.unwrap();
+        assert_eq!(code(&output), 3, "{args:?}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("`steadfast login` fetches one for all verbs"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    assert_eq!(code(&user.totp(&["login"]).output().await.unwrap()), 0);
+    let logins = user.logins().await;
+
+    // Neither the authenticator's secret nor a token is in the environment.
+    let output = user.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let journal = file.beside("orders.csv.journal");
+    let output = user.command(&["orders", "verify", "--journal", &journal]).output().await.unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+
+    let kept: Value = serde_json::from_slice(&std::fs::read(user.store()).unwrap()).unwrap();
+    let kept = kept["token"]["access_token"].as_str().unwrap();
+    let output = user.command(&["auth", "token"]).output().await.unwrap();
+    assert_eq!((code(&output), stdout(&output)), (0, format!("{kept}\n")), "{}", stderr(&output));
+    let output = user.command(&["auth", "token", "--json"]).output().await.unwrap();
+    let given: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(given["access_token"], kept);
+    assert!(given["expires_at"].is_u64(), "{given}");
+    assert_eq!(user.logins().await, logins, "nobody else has logged in");
+
+    // With the secret, a replay uses the same token instead of opening a session of its own.
+    let more = orders(2);
+    let output = user.totp(&["replay", more.path(), "--yes"]).output().await.unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(user.logins().await, logins, "a token was there");
+}
+
+#[tokio::test]
+async fn c05_secrets_come_from_files_and_commands_for_replay_as_for_login() {
+    let (user, file) = (User::new().await, orders(1));
+    let token = user.file("token");
+    std::fs::write(&token, format!("{}\n", user.sandbox.fact("access_token"))).unwrap();
+    let mut command = steadfast(&["replay", file.path(), "--base-url", user.sandbox.fact("base_url")]);
+    command.env_remove("STEADFAST_BASE_URL").env("STEADFAST_ACCESS_TOKEN_FILE", &token);
+    command.env("STEADFAST_API_KEY_COMMAND", format!("echo {}", user.sandbox.fact("api_key")));
+    let output = command.output().await.unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}

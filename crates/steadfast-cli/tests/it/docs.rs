@@ -1,0 +1,197 @@
+//! C9: `docs/cli.md` is what the command says of itself: its help, and the shapes of what `--json` prints.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use serde_json::Value;
+
+use crate::{
+    account::User,
+    command::{RunningSandbox, output, steadfast},
+    files::{HEADER, file, orders, said},
+    own_gateway::{OwnGateway, placed},
+};
+
+const HEAD: &str = "\
+# The `steadfast` command
+
+Written by the code: `STEADFAST_WRITE_DOCS=1 cargo test -p steadfast-cli --test it c09_` writes this page anew, and without the
+variable the same test fails if it is out of date.
+
+Data goes to standard output, everything else to standard error. `--json` prints one object or array; fields may be added, and
+`schema_version` grows when one changes its meaning or goes. No secret is printed but by `auth token` and, of its own users, by
+`sandbox`.
+";
+
+/// The verbs below `words`, as their help lists them.
+async fn verbs_of(words: &[String]) -> (String, Vec<Vec<String>>) {
+    let args: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+    let help = said(&output(&args).await).0;
+    let lines =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let verbs = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let verbs = verbs.filter(|verb| !verb.is_empty() && *verb != "help");
+    let verbs = verbs.map(|verb| [words, &[verb.to_owned()]].concat()).collect();
+    (help, verbs)
+}
+
+/// The types of a value's parts, in the order in which they were printed.
+#[derive(Clone, Debug, Default)]
+struct Shape {
+    words: Vec<&'static str>,
+    fields: Vec<(String, Shape)>,
+    item: Option<Box<Shape>>,
+}
+
+impl Shape {
+    fn of(text: &str) -> Self {
+        let mut shape = Self::default();
+        shape.add(&serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}")), text);
+        shape
+    }
+
+    fn add(&mut self, value: &Value, text: &str) {
+        let word = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "true or false",
+            Value::Number(_) => "number",
+            Value::String(_) => "text",
+            Value::Array(items) => {
+                let item = self.item.get_or_insert_default();
+                items.iter().for_each(|each| item.add(each, text));
+                return;
+            }
+            Value::Object(fields) => {
+                let mut fields: Vec<_> = fields.iter().collect();
+                fields.sort_by_key(|(name, _)| text.find(&format!("\"{name}\":")));
+                for (name, value) in fields {
+                    let known = self.fields.iter().position(|(its, _)| its == name);
+                    let at = known.unwrap_or_else(|| {
+                        self.fields.push((name.clone(), Self::default()));
+                        self.fields.len() - 1
+                    });
+                    self.fields[at].1.add(value, text);
+                }
+                return;
+            }
+        };
+        if !self.words.contains(&word) {
+            self.words.push(word);
+            self.words.sort_unstable_by_key(|word| *word == "null");
+        }
+    }
+
+    fn write(&self, out: &mut String, indent: usize) {
+        let mut parts: Vec<String> = Vec::new();
+        if !self.fields.is_empty() {
+            let mut inner = "{\n".to_owned();
+            for (number, (name, shape)) in self.fields.iter().enumerate() {
+                write!(inner, "{:1$}\"{name}\": ", "", indent + 2).unwrap();
+                shape.write(&mut inner, indent + 2);
+                inner.push_str(if number + 1 < self.fields.len() { ",\n" } else { "\n" });
+            }
+            write!(inner, "{:1$}}}", "", indent).unwrap();
+            parts.push(inner);
+        }
+        if let Some(item) = &self.item {
+            let mut inner = String::new();
+            item.write(&mut inner, indent);
+            parts.push(format!("[{}]", if inner.is_empty() { "text" } else { &inner }));
+        }
+        parts.extend(self.words.iter().map(|word| (*word).to_owned()));
+        out.push_str(&parts.join(" or "));
+    }
+}
+
+/// What every verb prints with `--json`, by the verb. Several runs show what may be `null`.
+async fn samples() -> BTreeMap<&'static str, Vec<String>> {
+    let mut samples: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    let (user, file, twice) = (User::new().await, orders(2), orders(2));
+    for (verb, args) in [
+        ("auth status", &["auth", "status", "--json"][..]),
+        ("login", &["login", "--json"]),
+        ("auth status", &["auth", "status", "--json"]),
+        ("auth token", &["auth", "token", "--json"]),
+        ("doctor", &["doctor", "--json"]),
+        ("replay", &["replay", file.path(), "--sandbox", "--json"]),
+        ("replay", &["replay", file.path(), "--check", "--json"]),
+        ("auth reset", &["auth", "reset", "--json"]),
+        ("auth logout", &["auth", "logout", "--json"]),
+    ] {
+        samples.entry(verb).or_default().push(said(&user.totp(args).output().await.unwrap()).0);
+    }
+    let mut command = user.totp(&["auth", "token", "--json"]);
+    let given = command.env("STEADFAST_ACCESS_TOKEN", "given").output().await.unwrap();
+    samples.entry("auth token").or_default().push(said(&given).0);
+
+    // One identifier for two orders is an event; a process that was killed leaves an order in doubt.
+    let gateway = OwnGateway::serve(|_| placed("26", "Order placed")).await;
+    gateway.command(&["replay", twice.path(), "--yes"]).output().await.unwrap();
+    let journal = twice.beside("orders.csv.journal");
+    let stuck = OwnGateway::serve(|_| (504, String::new())).await;
+    let lost = orders(1);
+    let mut child = stuck.command(&["replay", lost.path(), "--yes"]).spawn().unwrap();
+    while stuck.orders().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    child.kill().await.unwrap();
+    for journal in [lost.beside("orders.csv.journal"), journal] {
+        let args = ["orders", "unresolved", "--json", "--journal", &journal];
+        samples
+            .entry("orders unresolved")
+            .or_default()
+            .push(said(&steadfast(&args).output().await.unwrap()).0);
+    }
+    samples.entry("demo").or_default().push(include_str!("../../src/demo/sample.json").to_owned());
+    let sandbox = RunningSandbox::start(&[]).await;
+    samples.entry("sandbox").or_default().push(sandbox.facts.to_string());
+    samples
+}
+
+async fn page() -> String {
+    let mut page = HEAD.to_owned();
+    let mut waiting = vec![Vec::new()];
+    while let Some(words) = waiting.pop() {
+        let (help, verbs) = verbs_of(&words).await;
+        let title = [&["steadfast".to_owned()], &*words].concat().join(" ");
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        write!(page, "\n## `{title}`\n\n```text\n{}\n```\n", help.join("\n").trim_end()).unwrap();
+        waiting.extend(verbs.into_iter().rev());
+    }
+    page.push_str("\n## What `--json` prints\n\n`orders verify` prints what `orders unresolved` does.\n");
+    for (verb, texts) in samples().await {
+        let mut shape = Shape::of(&texts[0]);
+        for text in &texts[1..] {
+            shape.add(&serde_json::from_str(text).unwrap(), text);
+        }
+        let mut written = String::new();
+        shape.write(&mut written, 0);
+        write!(page, "\n### `steadfast {verb} --json`\n\n```text\n{written}\n```\n").unwrap();
+    }
+    let results = file(HEADER);
+    let columns = said(&output(&["replay", results.path(), "--sandbox"]).await).0;
+    write!(
+        page,
+        "\n## The results of `replay`\n\nCSV with the columns `{}`; `status` is `placed`, `refused`, `not sent`, `not observed`, \
+         `unresolved` or `bad`.\nA line whose status begins with `event: ` says what was learned of an order beyond its row's \
+         result.\nThe last line on standard error is `placed N refused N unresolved N`; what it has no word for stands on lines \
+         before it.\n",
+        columns.trim_end()
+    )
+    .unwrap();
+    page
+}
+
+#[tokio::test]
+async fn c09_the_page_is_what_the_command_says_of_itself() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+    let page = page().await;
+    if std::env::var_os("STEADFAST_WRITE_DOCS").is_some() {
+        std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).unwrap();
+        std::fs::write(path, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(path).unwrap();
+    for (number, (kept, said)) in kept.lines().zip(page.lines()).enumerate() {
+        assert_eq!(kept, said, "line {} of docs/cli.md; its head says how it is written anew", number + 1);
+    }
+    assert_eq!(kept.lines().count(), page.lines().count(), "docs/cli.md is shorter or longer");
+}

@@ -1,0 +1,48 @@
+//! C3: what becomes of an order after its caller was told is shown, kept, counted, and in the exit code.
+
+use serde_json::Value;
+
+use crate::{
+    files::{orders, said},
+    own_gateway::{OwnGateway, placed},
+};
+
+#[tokio::test]
+async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
+    let gateway = OwnGateway::serve(|_| placed("260000000001", "Order placed")).await;
+    let file = orders(2);
+    let results = file.beside("results.csv");
+    let args = ["replay", file.path(), "--yes", "--json", "--out", &results];
+    let output = gateway.command(&args).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(6), "{stderr}");
+    let counts: Value = serde_json::from_str(&stdout).unwrap();
+    assert!(counts["events"]["conflicts"].as_u64().unwrap() >= 1, "{stdout}");
+    assert!(stderr.contains("conflict: the service contradicts itself about order 260000000001"), "{stderr}");
+    let rows = std::fs::read_to_string(&results).unwrap();
+    assert!(rows.contains(",event: conflict,260000000001,,\"the service contradicts itself"), "{rows}");
+
+    let journal = file.beside("orders.csv.journal");
+    for json in [false, true] {
+        let mut args = vec!["orders", "unresolved", "--journal", &journal];
+        args.extend(json.then_some("--json"));
+        let output = gateway.command(&args).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(6), "{stderr}");
+        assert!(stdout.contains("conflict") && stdout.contains("260000000001"), "{stdout}");
+        assert!(stderr.contains("orders.csv.journal.events"), "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn c03_a_refused_order_is_no_order_in_doubt_afterwards() {
+    let refusal = r#"{"s":"error","msg":"Bad request"}"#;
+    let gateway = OwnGateway::serve(move |_| (400, refusal.to_owned())).await;
+    let file = orders(1);
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    let journal = file.beside("orders.csv.journal");
+    let output = gateway.command(&["orders", "unresolved", "--journal", &journal]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{:?}", said(&output));
+}

@@ -1,0 +1,134 @@
+//! A service of the test's own: whatever a request is answered with, is what the test says.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    process::Command,
+};
+
+use crate::command::steadfast;
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) authorization: String,
+}
+
+impl Asked {
+    pub(crate) fn is_order(&self) -> bool {
+        self.method == "POST" && self.path.ends_with("/place-order")
+    }
+}
+
+pub(crate) struct OwnGateway {
+    pub(crate) base_url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// The API key and the token that [`OwnGateway::command`] gives.
+pub(crate) const KEY: &str = "key-0123456789abcdef";
+pub(crate) const TOKEN: &str = "token-fedcba9876543210";
+
+impl OwnGateway {
+    /// Serves on a free port. `answer` gives the status and the body to the request with this number, from 0, among those
+    /// for orders; the order list is empty.
+    pub(crate) async fn serve(answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}/v2", listener.local_addr().unwrap());
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let (answer, seen) = (Arc::new(answer), asked.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (answer, seen) = (answer.clone(), seen.clone());
+                tokio::spawn(async move { converse(stream, &*answer, &seen).await });
+            }
+        });
+        Self { base_url, asked }
+    }
+
+    /// Requests for orders, in the order of their arrival.
+    pub(crate) fn orders(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().iter().filter(|asked| asked.is_order()).cloned().collect()
+    }
+
+    /// The command at this service, with a token in its environment and nothing else of this process's.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = steadfast(args);
+        self.environment(&mut command);
+        command
+    }
+
+    /// A shell's command at a terminal of its own, in the same environment.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn terminal(&self, shell: &str) -> Command {
+        let mut command = Command::new("script");
+        command.args(["-qec", shell, "/dev/null"]);
+        self.environment(&mut command);
+        command
+    }
+
+    fn environment(&self, command: &mut Command) {
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        if let Some(planted) = std::env::var_os("STEADFAST_PLANTED") {
+            command.env("STEADFAST_PLANTED", planted);
+        }
+        command.env("STEADFAST_BASE_URL", &self.base_url);
+        command.env("STEADFAST_API_KEY", KEY).env("STEADFAST_ACCESS_TOKEN", TOKEN);
+    }
+}
+
+async fn converse(
+    mut stream: TcpStream,
+    answer: &(dyn Fn(usize) -> (u16, String) + Send + Sync),
+    seen: &Mutex<Vec<Asked>>,
+) {
+    let mut bytes = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                return;
+            }
+        };
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let header = |name: &str| {
+            let lines = head.lines().filter_map(|line| line.split_once(": "));
+            lines.filter(|(its, _)| its.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
+        };
+        let length: usize = header("content-length").map_or(0, |length| length.parse().unwrap());
+        while bytes.len() < end + length {
+            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        bytes.drain(..end + length);
+        let mut words = head.split(' ').map(str::to_owned);
+        let (method, path) = (words.next().unwrap(), words.next().unwrap());
+        let asked = Asked { method, path, authorization: header("authorization").unwrap_or_default() };
+        let number = {
+            let mut seen = seen.lock().unwrap();
+            seen.push(asked.clone());
+            seen.iter().filter(|asked| asked.is_order()).count()
+        };
+        let (status, body) =
+            if asked.is_order() { answer(number - 1) } else { (200, r#"{"s":"ok","d":[]}"#.to_owned()) };
+        let head = format!(
+            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        if stream.write_all((head + &body).as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// An answer that places an order.
+pub(crate) fn placed(order_id: &str, msg: &str) -> (u16, String) {
+    (200, serde_json::json!({"s": "ok", "d": {"msg": msg, "orderId": order_id}}).to_string())
+}

@@ -1,0 +1,59 @@
+//! C7: a service that cannot be reached is named with its address and the cause, at once.
+
+use std::time::Duration;
+
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    net::TcpListener,
+    time::{Instant, timeout},
+};
+
+use crate::{command::steadfast, files::orders};
+
+/// The first line that a replay at `base` says of the connection, and how long it took.
+async fn first_word(base: &str) -> (String, Duration) {
+    let file = orders(1);
+    let mut command = steadfast(&["replay", file.path(), "--base-url", base]);
+    command.env("STEADFAST_API_KEY", "key").env("STEADFAST_ACCESS_TOKEN", "token");
+    let began = Instant::now();
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    loop {
+        let line = timeout(Duration::from_secs(20), lines.next_line()).await.unwrap().unwrap().unwrap();
+        if !line.starts_with("placing ") {
+            return (line, began.elapsed());
+        }
+    }
+}
+
+#[tokio::test]
+async fn c07_a_refused_port_is_told_at_once_with_its_address() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (line, took) = first_word(&format!("http://{free}/v2")).await;
+    let expected = format!(
+        "steadfast: service cannot be reached at {free}: the connection is refused: nothing listens there; trying again in 1 s"
+    );
+    assert_eq!(line, expected);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[tokio::test]
+async fn c07_a_name_tls_and_a_stall_are_told_apart() {
+    // Speaks no TLS, and answers nothing but this.
+    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = plain.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = plain.accept().await {
+            drop(tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").await);
+        }
+    });
+    let (line, _) = first_word(&format!("https://{address}/v2")).await;
+    assert!(line.contains(&format!("at {address}: TLS failed: ")), "{line}");
+    // Accepts, and says nothing.
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = mute.local_addr().unwrap();
+    let (line, _) = first_word(&format!("https://{address}/v2")).await;
+    assert!(line.contains(&format!("at {address}: it does not answer: no connection within 3s")), "{line}");
+    let (line, _) = first_word("https://no-such-host.invalid/v2").await;
+    assert!(line.contains("at no-such-host.invalid:443: its name cannot be looked up: "), "{line}");
+}

@@ -1,0 +1,74 @@
+//! X1: what the service says reaches no terminal, file or log as it is.
+
+use crate::{
+    command::steadfast,
+    files::{orders, said},
+    own_gateway::{KEY, OwnGateway, TOKEN, placed},
+};
+
+/// What a service could say to whoever opens the results.
+fn vile() -> String {
+    format!("@SUM(1) \u{1b}]0;title\u{7}\u{1b}[2J \u{202e}{TOKEN} and {KEY}, cut: {}", &TOKEN[..12])
+}
+
+#[tokio::test]
+async fn x01_a_vile_answer_reaches_no_output_file_or_journal() {
+    let ids = ["=cmd|'/c calc'!A1", "\u{1b}[31m26", "+1"];
+    let gateway = OwnGateway::serve(move |number| placed(ids[number], &vile())).await;
+    let file = orders(3);
+    let results = file.beside("results.csv");
+    let to_file = ["replay", file.path(), "--yes", "--out", &results];
+    let mut command = gateway.command(&to_file);
+    let output = command.env("STEADFAST_LOG", "trace").output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(gateway.orders().len(), 3, "{stderr}");
+    assert!(gateway.orders()[0].authorization.contains(TOKEN), "the token was used");
+    let rows = std::fs::read_to_string(&results).unwrap();
+    assert_eq!(rows.lines().count(), 4, "{rows}");
+    for row in rows.lines().skip(1) {
+        let cells: Vec<&str> = row.splitn(5, ',').collect();
+        for cell in [cells[2], cells[4]] {
+            let cell = cell.trim_start_matches('"');
+            assert!(!cell.starts_with(['=', '+', '-', '@', '\t']), "a formula: {row}");
+        }
+    }
+    let again = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (shown, more) = said(&again);
+    let mut sinks = vec![("results", rows), ("stdout", stdout), ("stdout again", shown), ("stderr", more)];
+    for name in ["orders.csv.journal", "orders.csv.journal.limits"] {
+        let kept = std::fs::read(file.beside(name)).unwrap();
+        sinks.push((name, String::from_utf8_lossy(&kept).into_owned()));
+    }
+    for (sink, text) in &sinks {
+        for piece in [&TOKEN[..8], &TOKEN[4..12], &KEY[..8]] {
+            assert!(!text.contains(piece), "{piece} is in {sink}: {text}");
+        }
+    }
+    for (sink, text) in &sinks[..4] {
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{sink} moves a cursor: {text:?}");
+    }
+    // The log has colours of its own.
+    assert!(stderr.contains("TRACE") && !stderr.contains(TOKEN) && !stderr.contains(KEY), "the log");
+}
+
+#[tokio::test]
+async fn x01_what_is_wrong_with_the_command_line_quotes_no_password() {
+    let url = "https://trader:hunter2-and-more@api.example/v2";
+    for args in [
+        &["replay", "orders.csv", "--base-url", url][..],
+        &["doctor", "--base-url", url],
+        &["login", "--base-url", url],
+        &["orders", "verify", "--base-url", url],
+        &["auth", "status", TOKEN],
+        &["replay", "orders.csv", "--help"],
+        &["login", "--help"],
+    ] {
+        let mut command = steadfast(args);
+        command.env("STEADFAST_BASE_URL", url).env("STEADFAST_ACCESS_TOKEN", TOKEN);
+        let output = command.output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        for secret in ["hunter2", "trader", TOKEN] {
+            assert!(!stdout.contains(secret) && !stderr.contains(secret), "{args:?}: {stdout}{stderr}");
+        }
+    }
+}

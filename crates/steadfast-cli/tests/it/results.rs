@@ -1,0 +1,48 @@
+//! C4: a file of results takes nobody's place before it is whole.
+
+use crate::{
+    files::{file, orders, said},
+    own_gateway::{OwnGateway, placed},
+};
+
+async fn gateway() -> OwnGateway {
+    OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await
+}
+
+#[tokio::test]
+async fn c04_results_of_yesterday_stay_when_nothing_comes_of_a_run() {
+    let (gateway, orders) = (gateway().await, orders(1));
+    let (results, bad) = (orders.beside("results.csv"), file("symId;qty\n"));
+    std::fs::write(&results, "yesterday").unwrap();
+    for args in [
+        &["replay", bad.path(), "--yes", "--out", &results][..],
+        &["replay", orders.path(), "--out", &results],
+        &["replay", orders.path(), "--yes", "--journal", bad.path(), "--out", &results],
+    ] {
+        let output = gateway.command(args).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output).1);
+        assert_eq!(std::fs::read_to_string(&results).unwrap(), "yesterday", "{args:?}");
+    }
+    assert_eq!(gateway.orders().len(), 0);
+    let output =
+        gateway.command(&["replay", orders.path(), "--yes", "--out", &results]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output).1);
+    assert!(std::fs::read_to_string(&results).unwrap().contains("\n2,placed,260,,Order placed\n"));
+}
+
+#[tokio::test]
+async fn c04_results_are_not_written_over_the_orders_or_their_journal() {
+    let (gateway, orders) = (gateway().await, orders(1));
+    let before = std::fs::read_to_string(orders.path()).unwrap();
+    let link = orders.beside("link");
+    std::fs::hard_link(orders.path(), &link).unwrap();
+    for out in [orders.path().to_owned(), link, orders.beside("orders.csv.journal")] {
+        let output =
+            gateway.command(&["replay", orders.path(), "--yes", "--out", &out]).output().await.unwrap();
+        let (_, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{out}: {stderr}");
+        assert!(stderr.contains("would overwrite"), "{stderr}");
+    }
+    assert_eq!(std::fs::read_to_string(orders.path()).unwrap(), before);
+    assert_eq!(gateway.orders().len(), 0);
+}

@@ -1,0 +1,80 @@
+//! C1: nobody takes a rehearsal for trading, or trading for a rehearsal.
+
+use serde_json::Value;
+
+use crate::{
+    files::{orders, said},
+    own_gateway::{OwnGateway, placed},
+};
+
+async fn gateway() -> OwnGateway {
+    OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await
+}
+
+#[tokio::test]
+async fn c01_a_service_of_the_environment_counts_and_is_named_first() {
+    let (gateway, file) = (gateway().await, orders(3));
+    let mut command = gateway.command(&["replay", file.path(), "--yes", "--json"]);
+    let output = command.env("STEADFAST_CLIENT_ID", "SB0001").output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let first = format!("placing 3 orders at {} (account SB0001)", gateway.base_url);
+    assert_eq!(stderr.lines().next(), Some(&*first));
+    let counts: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&counts["target"], &counts["placed"]), (&gateway.base_url.clone().into(), &3.into()));
+    assert_eq!((&counts["not_sent"], &counts["events"]["conflicts"]), (&0.into(), &0.into()));
+    assert_eq!(gateway.orders().len(), 3);
+    assert!(!stderr.contains("REHEARSAL"), "{stderr}");
+}
+
+/// A variable that was exported for another verb once must not turn a script's rehearsal into trading.
+#[tokio::test]
+async fn c01_without_a_terminal_the_environment_alone_places_nothing() {
+    let (gateway, file) = (gateway().await, orders(3));
+    let output = gateway.command(&["replay", file.path()]).output().await.unwrap();
+    let (_, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("give --yes or --base-url to place real orders, or --sandbox"), "{stderr}");
+    assert_eq!(gateway.orders().len(), 0);
+    // Named on the command line, it is meant.
+    let args = ["replay", file.path(), "--base-url", &gateway.base_url];
+    let output = gateway.command(&args).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output).1);
+    assert_eq!(gateway.orders().len(), 3);
+}
+
+#[tokio::test]
+async fn c01_a_rehearsal_says_so_first_last_and_in_every_row() {
+    let (gateway, file) = (gateway().await, orders(2));
+    let mut without = gateway.command(&["replay", file.path(), "--quiet"]);
+    without.env_remove("STEADFAST_BASE_URL");
+    for mut command in [without, gateway.command(&["replay", file.path(), "--sandbox", "--quiet"])] {
+        let output = command.output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        let lines: Vec<&str> = stderr.lines().collect();
+        assert_eq!(lines[0], "REHEARSAL: own sandbox, nothing real is placed");
+        assert_eq!(lines[lines.len() - 2], "REHEARSAL: nothing real was placed");
+        assert!(stdout.lines().skip(1).all(|row| row.contains(",REHEARSAL: ")), "{stdout}");
+    }
+    assert_eq!(gateway.orders().len(), 0);
+    let mut command = gateway.command(&["replay", file.path(), "--sandbox", "--json"]);
+    let counts: Value = serde_json::from_slice(&command.output().await.unwrap().stdout).unwrap();
+    assert_eq!(counts["target"], "sandbox");
+}
+
+#[tokio::test]
+async fn c01_a_check_names_what_is_wrong_and_places_nothing() {
+    let (gateway, file) = (gateway().await, orders(2));
+    for (row, code) in [("", 0), ("EQT_INFY_EQ_NSE,1,BUY,market,intraday,day,,\n", 1)] {
+        file.append(row);
+        let args = ["replay", file.path(), "--check", "--base-url", &gateway.base_url];
+        let output = gateway.command(&args).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!((output.status.code(), stdout.as_str()), (Some(code), ""), "{stderr}");
+        assert_eq!(stderr.lines().next(), Some("CHECK: nothing is placed"));
+        assert_eq!(stderr.contains("line 4, column 3: side is not one of buy, sell"), code == 1, "{stderr}");
+    }
+    assert_eq!(gateway.orders().len(), 0);
+    assert!(!std::path::Path::new(&format!("{}.journal", file.path())).exists(), "a check keeps nothing");
+}
