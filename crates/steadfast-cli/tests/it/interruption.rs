@@ -98,8 +98,8 @@ async fn sends_to(sandbox: &RunningSandbox) -> usize {
 async fn c02_nothing_leaves_after_the_first_ctrl_c_and_every_row_is_told() {
     let sandbox = sandbox("interrupted-40").await;
     let replay = Replay::begun("orders.csv", &sandbox).await.interrupted().await;
-    // What had left by then has arrived by now.
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    // What had left by then has arrived by now; without a halt, fifty more would follow for five seconds.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let sent = sends_to(&sandbox).await;
     let Ended { code, results, said } = replay.ended().await;
     assert_eq!(code, Some(130), "{said}");
