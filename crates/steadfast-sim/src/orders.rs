@@ -11,6 +11,7 @@
 mod campaign;
 mod canary;
 pub mod catalogue;
+mod clocks;
 mod cohort;
 mod counts;
 mod crash;

@@ -360,7 +360,8 @@ impl Shared {
             state.sessions.push(token.to_owned());
             state.sessions.len() - 1
         });
-        state.exchanges.push(Exchange { of, session, sent: Instant::now(), ended: None });
+        let (sent, sent_at_gateway) = (Instant::now(), self.sandbox.now());
+        state.exchanges.push(Exchange { of, session, sent, sent_at_gateway, ended: None });
         state.exchanges.len() - 1
     }
 

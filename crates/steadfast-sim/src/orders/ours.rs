@@ -1,6 +1,6 @@
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use steadfast::{
 };
 use steadfast_sandbox::Sandbox;
 use steadfast_testkit::invariants::Answer as Answered;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tower::{Service, ServiceExt, util::BoxCloneSyncService};
 
 use crate::{
@@ -72,12 +72,6 @@ pub enum Medium {
     Direct,
     /// A real HTTP client and server, with a pipe of bytes between them.
     Pipe,
-}
-
-/// The wall clock of every simulation begins at noon in the zone of the trading day.
-pub(crate) fn wall_clock() -> WallClock {
-    let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
-    WallClock::new(move || noon + start.elapsed())
 }
 
 impl Ours {
@@ -180,6 +174,11 @@ impl Ours {
         told.collect()
     }
 
+    /// True if the order is asked for by a name.
+    pub(crate) fn names(&self, wanted: &Wanted) -> bool {
+        wanted.named || self.names_all
+    }
+
     /// What callers were told of orders in doubt.
     pub(crate) fn answers(&self) -> Vec<Answered> {
         self.told().clone()
@@ -204,7 +203,7 @@ impl Ours {
         let intent = wanted.intent();
         request.headers_mut().insert(header::CONTENT_TYPE, Form::CONTENT_TYPE);
         request.headers_mut().insert(INTENT, HeaderValue::from_str(&intent)?);
-        if wanted.named || self.names_all {
+        if self.names(wanted) {
             request.extensions_mut().insert(IntentId::new(intent));
         }
         let (head, body) = self.call(request).await?.into_parts();

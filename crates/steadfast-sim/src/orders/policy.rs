@@ -30,6 +30,8 @@ const PERMIT: Duration = Duration::from_secs(60);
 const FEW_LOST: usize = 7;
 /// An order is sent so often after a 401: once in each of two rounds, and once because the session is another one.
 const MOST_REPLAYS: u32 = 3;
+/// The greatest age of what is sent again after a doubt, by a clock that no suspended machine stops.
+const OLDEST_RESEND: Duration = Duration::from_secs(60);
 /// So many lists must lack an order before it is sent again.
 const NEGATIVES: usize = 2;
 
@@ -142,6 +144,10 @@ fn judge_order(sends: &[&Exchange], lists: &[&Exchange], settings: &Settings, br
                     loop_of = Loop::default();
                     let proved = is_proved_absent(previous, send, lists, settings);
                     broken.add("resent_unproved", !proved || doubts > 1);
+                    let ends = |send: &Exchange| after_order(send.ended.map(|(_, ended)| ended));
+                    let lost = sends.iter().find(|send| ends(send) == Then::Verify).unwrap_or(&previous);
+                    let age = send.sent_at_gateway.saturating_sub(lost.sent_at_gateway);
+                    broken.add("resent_too_old", age > OLDEST_RESEND);
                 }
                 // In the session of another token the order is looked at anew, and so is the schedule.
                 Then::Replay | Then::Repeat if then == Then::Replay || previous.session != send.session => {
@@ -253,6 +259,7 @@ mod tests {
             of: call.clone(),
             session: 0,
             sent: at(millis),
+            sent_at_gateway: Duration::from_millis(millis),
             ended: ended.map(|ended| (at(millis + 100), ended)),
         };
         all.iter().map(exchange).collect()
@@ -303,6 +310,12 @@ mod tests {
         assert_eq!(again(None, 15_300, &[600, 15_100]), unproved, "the gateway may still be at work");
         assert!(again(None, 45_200, &[600, 45_000]).is_empty());
         assert_eq!(again(answered(400), 99_000, &[600, 45_000]), ["repeated_after_the_end"]);
+        // A machine that was suspended did not see the time go by.
+        let mut all = sends(&order, start, &[(0, Some(INTERNAL)), (15_300, answered(200))]);
+        all.extend(sends(&Call::Verification, start, &[(600, answered(200)), (15_100, answered(200))]));
+        assert!(found(&all).is_empty());
+        all[1].sent_at_gateway += Duration::from_secs(10_800);
+        assert_eq!(found(&all), ["resent_too_old"]);
         // A resend that did not leave.
         let thrice = |between: &[u64]| {
             let refused = Some(Ended::NotSent);

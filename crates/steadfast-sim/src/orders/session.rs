@@ -23,12 +23,13 @@ use crate::{
     chooser::{Chooser, Site},
     orders::{
         canary::{Canary, Planted},
+        clocks::Clocks,
         counts::Counts,
         crash::{self, Crash, MemoryJournal},
         foreign,
         invariants::{self, Violation},
         oracle::Expected,
-        ours::{Choices, Medium, Ours, wall_clock},
+        ours::{Choices, Medium, Ours},
         reading::Reading,
         rivals::{Policy, Rival},
         trader::{Told, Trader},
@@ -153,14 +154,15 @@ async fn trade(
     if world.plain {
         weather.spare_what_could_be_resolved();
     }
-    let clock = wall_clock();
+    let clocks = Clocks::of(chooser, world.axes);
+    let clock = clocks.wall.clone();
     let scope = scope(chooser, world.expected, logs_in);
     let strict = world.is_strict() || client != Client::Ours;
     let reading = if strict { Reading::default() } else { Reading::of(chooser, weather.list_lag) };
     if reading.axes.order_ids != OrderIds::default() {
         weather.list_ids_as_they_are();
     }
-    let sandbox = sandbox(chooser, &weather, scope, reading, &clock, world.axes)?;
+    let sandbox = sandbox(chooser, &weather, scope, reading, &clocks.gateway, world.axes)?;
     let wire = Wire::new(sandbox.clone(), chooser.clone(), weather);
     let mut session = match client {
         Client::Rival(policy) => {
@@ -208,6 +210,7 @@ async fn trade(
             let events = Arc::new(Mutex::new(Vec::new()));
             let mut listeners = JoinSet::new();
             listeners.spawn(listen(ours.ledger().events(), events.clone()));
+            let suspended = tokio::spawn(clocks.clone().suspend(sandbox.clone()));
             let death = workload.token_dies.map(|at| tokio::spawn(kill_tokens(sandbox.clone(), at)));
             let (start, told, mut crash) = (Instant::now(), Answers::of(workload), None);
             let others = world.meets_others().then(|| foreign.place(chooser, &sandbox, workload, start));
@@ -240,7 +243,11 @@ async fn trade(
             if let Some(crash) = &mut crash {
                 (_, crash.sent_again) = wire.sends();
             }
+            if world.axes.has(Axis::WallClock) && clocks.is_first_day() {
+                ask_again(&*ours, workload, &told).await;
+            }
             let (begun, told) = told.take();
+            suspended.abort();
             if let Some(death) = death {
                 death.abort();
             }
@@ -425,6 +432,16 @@ pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start:
         });
     }
     while callers.join_next().await.is_some() {}
+}
+
+/// Asks once more for every order that has a name and was placed: on the same day nothing may be sent for it.
+async fn ask_again(trader: &Ours, workload: &Workload, answers: &Answers) {
+    let asked = answers.lock().clone();
+    for (wanted, asked) in workload.wanted.iter().zip(asked) {
+        if trader.names(wanted) && matches!(asked.told, Some(Told::Placed(_))) {
+            drop(timeout(LONGEST_CALL, trader.place(wanted)).await);
+        }
+    }
 }
 
 async fn kill_tokens(sandbox: Sandbox, at: Duration) {

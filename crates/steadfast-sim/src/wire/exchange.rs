@@ -14,6 +14,8 @@ pub(crate) struct Exchange {
     /// The number of the token that it was sent with.
     pub(crate) session: usize,
     pub(crate) sent: Instant,
+    /// The gateway's clock then, which runs on while the client's machine is suspended.
+    pub(crate) sent_at_gateway: Duration,
     /// When the client learned how it ended, if it waited so long.
     pub(crate) ended: Option<(Instant, Ended)>,
 }

@@ -17,9 +17,10 @@ use tokio::{
 use crate::{
     chooser::Chooser,
     orders::{
+        clocks::wall_clock,
         counts::Counts,
         oracle::Judgement,
-        ours::{Choices, Medium, Ours, wall_clock},
+        ours::{Choices, Medium, Ours},
         session::{Answers, LONGEST_DOUBT, Session, World, drive, flagged, listen},
         workload::{Shape, Workload},
     },
