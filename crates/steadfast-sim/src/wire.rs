@@ -309,6 +309,9 @@ impl Shared {
         if !fault.hides_orders {
             return fault;
         }
+        if self.weather.lists_are_whole {
+            return Fault::NONE;
+        }
         // An incomplete list breaks an assumption of every proof. It is injected only where the client can notice.
         let session = text(parts, header::AUTHORIZATION);
         let state = self.state();

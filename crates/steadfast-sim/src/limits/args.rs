@@ -5,7 +5,7 @@ use super::{
     matrix,
     row::Row,
 };
-use crate::network::S;
+use crate::{axes::Axes, network::S};
 
 /// What the command line of `sim limits` takes.
 #[derive(Debug, clap::Args)]
@@ -34,6 +34,9 @@ pub struct Args {
     /// Plays only the rows whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
+    /// What gateways do beside what they always did: `quotas`, `all` or `none`.
+    #[arg(long, value_name = "NAMES", default_value_t = Axes::DEFAULT)]
+    pub axes: Axes,
     /// Writes plots of the figures into this folder.
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
@@ -52,7 +55,7 @@ impl Args {
         let chosen = |row: &Row| self.only.as_ref().is_none_or(|text| row.to_string().contains(text));
         let cores = || thread::available_parallelism().map_or(1, usize::from);
         Campaign {
-            rows: matrix::rows().into_iter().filter(chosen).collect(),
+            rows: matrix::rows_with(self.axes).into_iter().filter(chosen).collect(),
             seed: self.seed,
             session: if self.quick { 180 * S } else { 600 * S },
             until: self.until(),

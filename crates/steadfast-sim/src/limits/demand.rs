@@ -2,7 +2,7 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use steadfast::limit::Lane;
 use steadfast_spec::Zone;
 
-use super::load::{BETWEEN_CANCELS, Load, Memory, Storm};
+use super::load::{BETWEEN_CANCELS, LOWERED_AT, Load, Memory, Storm};
 use crate::network::{MS, Nanos, S, law::below};
 
 /// What happens at an instant of its own, neither an answer nor an alarm.
@@ -16,6 +16,8 @@ pub(super) enum Happening {
     Started { remembers: bool },
     /// Another program on the same token sends so many requests.
     Foreign { count: u32 },
+    /// The gateway becomes stricter.
+    Lowered,
 }
 
 /// What a session asks for and when, drawn from its seed.
@@ -42,6 +44,7 @@ impl Demand {
         let mut demand = Self { load, lane, rng, next: None, foreign };
         demand.next = match load {
             Load::Thirty => Some((0, Happening::Asked { lane, count: 30 })),
+            Load::Lowered => Some((LOWERED_AT, Happening::Lowered)),
             _ => demand.after(0),
         };
         demand
@@ -51,7 +54,9 @@ impl Demand {
     pub(super) fn endless(&self) -> Vec<(Lane, u32)> {
         match self.load {
             Load::Bursty | Load::IdleBurst | Load::Thirty => Vec::new(),
-            Load::Saturated | Load::Restart(_) | Load::Late(_) => vec![(self.lane, 1)],
+            Load::Saturated | Load::Restart(_) | Load::Late(_) | Load::AfterAnswer | Load::Lowered => {
+                vec![(self.lane, 1)]
+            }
             Load::Cancels(Storm::None) => vec![(Lane::Bulk, 16)],
             Load::Cancels(_) | Load::CancelBursts => vec![(Lane::Bulk, 16), (Lane::Verification, 4)],
         }
@@ -83,7 +88,7 @@ impl Demand {
     fn after(&mut self, at: Nanos) -> Option<(Nanos, Happening)> {
         let asked = |lane, count| Happening::Asked { lane, count };
         match self.load {
-            Load::Saturated | Load::Late(_) | Load::Thirty => None,
+            Load::Saturated | Load::Late(_) | Load::AfterAnswer | Load::Lowered | Load::Thirty => None,
             Load::Bursty => {
                 let gap = self.between((50, 2_000));
                 Some((at + gap, asked(self.lane, 1 + self.below(16))))

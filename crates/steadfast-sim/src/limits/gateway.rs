@@ -11,6 +11,10 @@ use crate::network::{Nanos, S, law::below};
 #[derive(Debug)]
 pub(super) struct Gateway {
     windows: Vec<Enforcer>,
+    /// The windows that it enforces instead, once its limits were lowered.
+    lowered: Option<Vec<Enforcer>>,
+    kind: Kind,
+    clock: GatewayClock,
     clock_ppm: i16,
     /// When admitted requests were counted.
     admitted: Vec<Nanos>,
@@ -45,23 +49,34 @@ impl Gateway {
             .filter_map(|(limit, period)| Window::new(limit, period).ok())
             .map(|window| Enforcer::new(kind, window).clock(clock))
             .collect();
-        Self { windows, clock_ppm, admitted: Vec::new() }
+        Self { windows, lowered: None, kind, clock, clock_ppm, admitted: Vec::new() }
     }
 
     /// Whether a request that arrives at `now` is admitted; a refused one is counted by those who count such.
     pub(super) fn admits(&mut self, now: Nanos) -> bool {
         let at = Duration::from_nanos(now);
-        let admitted = self.windows.iter().all(|window| window.admits(at));
+        let windows = self.lowered.as_mut().unwrap_or(&mut self.windows);
+        let admitted = windows.iter().all(|window| window.admits(at));
         if !admitted {
-            self.windows.iter_mut().for_each(|window| window.reject(at));
+            windows.iter_mut().for_each(|window| window.reject(at));
         }
         admitted
+    }
+
+    /// From now on one request a second is the limit, wherever it counts seconds.
+    pub(super) fn lower(&mut self) {
+        let lowered = self.windows.iter().map(Enforcer::window).filter_map(|window| {
+            let is_second = window.period() <= Duration::from_secs(1);
+            Window::new(if is_second { 1 } else { window.limit() }, window.period()).ok()
+        });
+        self.lowered =
+            Some(lowered.map(|window| Enforcer::new(self.kind, window).clock(self.clock)).collect());
     }
 
     /// Counts an admitted request.
     pub(super) fn count(&mut self, now: Nanos) {
         let at = Duration::from_nanos(now);
-        self.windows.iter_mut().for_each(|window| window.commit(at));
+        self.lowered.as_mut().unwrap_or(&mut self.windows).iter_mut().for_each(|window| window.commit(at));
         self.admitted.push(now);
     }
 

@@ -17,6 +17,10 @@ pub(super) enum Load {
     Restart(Memory),
     /// Saturated, and the gateway counts requests up to [`LAG`] after they came.
     Late(Settle),
+    /// Saturated, and the gateway counts requests up to [`AFTER_ANSWER`] after they were answered.
+    AfterAnswer,
+    /// Saturated, and after a minute the gateway admits one request a second.
+    Lowered,
     /// Polls that never pause and a cancel every five seconds on average.
     Cancels(Storm),
     /// Polls and verifications that never pause, and up to 20 cancels at once every minute or so.
@@ -57,6 +61,12 @@ pub(super) enum Storm {
 /// How late a gateway counts at most in [`Load::Late`].
 pub(super) const LAG: Nanos = 250 * MS;
 
+/// How long after its answer a gateway counts a request at most in [`Load::AfterAnswer`].
+pub(super) const AFTER_ANSWER: Nanos = 100 * MS;
+
+/// When limits are lowered in [`Load::Lowered`].
+pub(super) const LOWERED_AT: Nanos = 60 * S;
+
 /// The average time between two cancels: 12 a minute.
 pub(super) const BETWEEN_CANCELS: Nanos = 5 * S;
 
@@ -74,6 +84,8 @@ impl Load {
             Self::Cancels(Storm::None | Storm::Verification) | Self::CancelBursts => network != Network::Bad,
             Self::Restart(Memory::Lost)
             | Self::Late(Settle::Unset)
+            | Self::AfterAnswer
+            | Self::Lowered
             | Self::Cancels(Storm::Freeze | Storm::Resets) => false,
         }
     }
@@ -90,6 +102,8 @@ impl fmt::Display for Load {
             Self::Restart(Memory::Lost) => "restart, stamps lost",
             Self::Late(Settle::Set) => "counted late, settle set",
             Self::Late(Settle::Unset) => "counted late",
+            Self::AfterAnswer => "counted after the answer",
+            Self::Lowered => "limits lowered",
             Self::Cancels(Storm::None) => "polls, cancels",
             Self::Cancels(Storm::Verification) => "polls, storm, cancels",
             Self::Cancels(Storm::Freeze) => "polls, storm, 429s, cancels",

@@ -8,7 +8,10 @@ use super::{
     load::{Load, Memory, Settle, Storm},
     row::Row,
 };
-use crate::network::Network;
+use crate::{
+    axes::{Axes, Axis},
+    network::Network,
+};
 
 /// The zones of the matrix: one window that orders burst in, and two windows at once.
 pub(super) const ZONES: [Zone; 2] = [Zone::PLACE_ORDER, Zone::GENERAL];
@@ -37,6 +40,20 @@ pub(super) const DISCIPLINES: [Contender; 6] = [
     Contender::GovernorPaced,
     Contender::Tower,
 ];
+
+/// The rows of a world with these axes.
+pub(super) fn rows_with(axes: Axes) -> Vec<Row> {
+    let mut rows = rows();
+    if axes.has(Axis::Quotas) {
+        for zone in ZONES {
+            for contender in OURS {
+                let loads = [Load::AfterAnswer, Load::Lowered];
+                add(&mut rows, zone, contender, &GATEWAYS, &Network::ALL, &loads);
+            }
+        }
+    }
+    rows
+}
 
 /// Every row, those that are read together next to each other.
 pub(super) fn rows() -> Vec<Row> {
@@ -97,6 +114,14 @@ mod tests {
         let rows = rows();
         let names: HashSet<String> = rows.iter().map(Row::to_string).collect();
         assert_eq!(names.len(), rows.len());
+    }
+
+    #[test]
+    fn axes_only_add_rows_and_each_has_a_name_of_its_own() {
+        assert_eq!(rows_with(Axes::NONE), rows());
+        let all = rows_with(Axes::ALL);
+        let names: HashSet<String> = all.iter().map(Row::to_string).collect();
+        assert!(names.len() == all.len() && all.starts_with(&rows()) && all.len() > rows().len());
     }
 
     #[test]

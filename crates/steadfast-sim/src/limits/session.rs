@@ -7,7 +7,7 @@ use super::{
     client::{Client, Ending, RequestId},
     demand::{Demand, Happening},
     gateway::Gateway,
-    load::{LAG, Load, Storm},
+    load::{AFTER_ANSWER, LAG, Load, Storm},
     restless::Restless,
     row::Row,
     seeds,
@@ -52,6 +52,8 @@ struct Request {
     sent: Nanos,
     end: End,
     refused: bool,
+    /// When its answer is there; of one that has none, when it left.
+    answered: Nanos,
     process: u32,
     /// Which of the session's bursts of cancels it belongs to.
     burst: Option<u32>,
@@ -192,6 +194,7 @@ impl Session {
                 client.start(remembers, now);
                 self.start(client, now);
             }
+            Happening::Lowered => self.gateway.lower(),
             Happening::Foreign { count } => {
                 for _ in 0..count {
                     if self.gateway.admits(now) {
@@ -211,6 +214,9 @@ impl Session {
                 if admitted && matches!(self.row.load, Load::Late(_)) {
                     let lag = below(&mut self.line, LAG + 1);
                     self.schedule(now + lag, Event::Counted);
+                } else if admitted && self.row.load == Load::AfterAnswer {
+                    let lag = below(&mut self.line, AFTER_ANSWER + 1);
+                    self.schedule(self.requests[id].answered.max(now) + lag, Event::Counted);
                 } else if admitted {
                     self.gateway.count(now);
                 }
@@ -236,6 +242,7 @@ impl Session {
             sent: now,
             end: End::Answered,
             refused: false,
+            answered: now,
             process: self.process,
             burst,
             events: 0,
@@ -265,6 +272,7 @@ impl Session {
         }
         let request = &mut self.requests[id];
         (request.sent, request.end) = (now, journey.end);
+        request.answered = if journey.end == End::Answered { journey.at } else { now };
         self.tally.left(request.lane, now - request.asked, now);
         if let Some(burst) = request.burst.and_then(|burst| self.tally.bursts.get_mut(burst as usize)) {
             burst.left += 1;

@@ -31,6 +31,7 @@ pub(crate) struct Clocks {
     /// How long the machine was suspended so far, in milliseconds.
     suspended: Arc<AtomicU64>,
     naps: Vec<Nap>,
+    is_wrong: bool,
 }
 
 /// The machine is suspended at an instant of its monotonic clock, which stands still meanwhile.
@@ -67,7 +68,7 @@ impl Clocks {
         let (day_left, changes) =
             if axes.has(Axis::WallClock) { wrong(chooser) } else { (DAY_LEFT, Vec::new()) };
         let naps = if axes.has(Axis::Suspend) { naps(chooser) } else { Vec::new() };
-        let start = Instant::now();
+        let (start, is_wrong) = (Instant::now(), !changes.is_empty());
         let suspended = Arc::new(AtomicU64::new(0));
         let epoch = UNIX_EPOCH + BEGIN + DAY_LEFT - day_left;
         let (slept, passed) = (suspended.clone(), move || start.elapsed());
@@ -85,7 +86,13 @@ impl Clocks {
             day_left,
             suspended,
             naps,
+            is_wrong,
         }
+    }
+
+    /// True if something happens to the client's wall clock, at midnight or otherwise.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.is_wrong
     }
 
     /// True as long as the gateway's day is that of the session's start.
@@ -118,7 +125,7 @@ fn wrong(chooser: &Chooser) -> (Duration, Vec<Change>) {
     let little = Duration::from_millis(more % STEP.unsigned_abs());
     let later = at + Duration::from_millis(1 + more);
     let steps = |at, by| (at, What::Steps(by));
-    match chooser.weigh(Site::new("clock.kind"), &[10, 18, 12, 20, 20, 10, 10]) {
+    match chooser.weigh(Site::new("clock.kind"), &[10, 16, 12, 18, 18, 10, 8, 8]) {
         // Set back over midnight, which then comes a second time.
         1 => (at, vec![steps(at + little, -STEP)]),
         // Set forward over midnight, and back.
@@ -137,6 +144,8 @@ fn wrong(chooser: &Chooser) -> (Duration, Vec<Change>) {
             let goes_on = [(later, What::Drifts(1_000)), steps(later, lost)];
             (at + little, [(at, What::Drifts(-1_000))].into_iter().chain(goes_on).collect())
         }
+        // Midnight, and a clock that is right: a step of nothing.
+        7 => (at, vec![steps(at, 0)]),
         _ => (DAY_LEFT, Vec::new()),
     }
 }

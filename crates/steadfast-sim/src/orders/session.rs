@@ -156,6 +156,9 @@ async fn trade(
     }
     let clocks = Clocks::of(chooser, world.axes);
     let clock = clocks.wall.clone();
+    if clocks.is_wrong() {
+        weather.list_all_orders();
+    }
     let scope = scope(chooser, world.expected, logs_in);
     let strict = world.is_strict() || client != Client::Ours;
     let reading = if strict { Reading::default() } else { Reading::of(chooser, weather.list_lag) };

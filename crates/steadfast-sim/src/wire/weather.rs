@@ -27,6 +27,8 @@ pub(crate) struct Weather {
     day: Day,
     /// Whether only the first send of an order meets a fault, and only one that a list tells the end of.
     mild: bool,
+    /// Whether every list holds all that it should.
+    pub(crate) lists_are_whole: bool,
     /// How long a client waits for an answer.
     patience: Duration,
     pub(crate) lateness: Lateness,
@@ -106,10 +108,16 @@ impl Weather {
             latest: chooser.weigh(Site::new("late.latest"), &[60, 40]) == 1,
             day: Day::of(chooser),
             mild: false,
+            lists_are_whole: false,
             patience,
             lateness,
             list_lag: Duration::from_millis(u64::from(list_lag)),
         }
+    }
+
+    /// Takes out lists that lack orders: whoever begins a new day has nothing left by which to notice it.
+    pub(crate) fn list_all_orders(&mut self) {
+        self.lists_are_whole = true;
     }
 
     /// Takes out the one way of listing orders in which an order is not recognised, only suspected.
