@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use steadfast_spec::{BoxError, Failure, Fate};
+use steadfast_spec::{BoxError, Failure, Fate, ext};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{AttemptTimedOut, BodyStalled, PEEK_LIMIT, collect::weight};
@@ -17,14 +17,39 @@ use crate::{AttemptTimedOut, BodyStalled, PEEK_LIMIT, collect::weight};
 /// The part that decides the outcome of the send must come before the send's own time is over; the rest must
 /// not pause for longer than the idle timeout. The clock of a pause starts when a reader finds nothing to read,
 /// so a reader that takes its time is not mistaken for a server that does.
+///
+/// If the part that decides is cut, late, or dropped unread, the connection is [aborted](ext::SendStamp::abort): what the
+/// send came to is in doubt, and then nothing more of it may arrive.
 pub struct TimedBody<B> {
     /// `None` once the body has failed by the clock: what it still holds is of no use to anybody.
     inner: Option<B>,
     attempt: Option<AttemptClock>,
+    /// The send, until enough of its answer is there to know what it came to.
+    open: Option<OpenSend>,
     idle: Option<Duration>,
     /// Made when a reader first has to wait, so that a body that comes at once costs no timer.
     sleep: Option<Pin<Box<Sleep>>>,
     armed: bool,
+}
+
+/// A send that nobody knows yet what it came to; dropped, it ends its connection.
+#[derive(Debug)]
+struct OpenSend(Option<ext::SendStamp>);
+
+impl OpenSend {
+    /// What it came to is known, so its connection may be used again.
+    fn close(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for OpenSend {
+    fn drop(&mut self) {
+        if let Some(send) = &self.0 {
+            // Whoever needs to know when that was asks the answer's stamp.
+            let _ = send.abort();
+        }
+    }
 }
 
 /// What is left of the time of one send.
@@ -38,12 +63,17 @@ struct AttemptClock {
 
 impl<B> TimedBody<B> {
     pub(crate) fn new(inner: B, idle: Option<Duration>) -> Self {
-        Self { inner: Some(inner), attempt: None, idle, sleep: None, armed: false }
+        Self { inner: Some(inner), attempt: None, open: None, idle, sleep: None, armed: false }
     }
 
-    /// Holds the part of the body that decides the outcome to the end of the attempt.
-    pub(crate) fn within(mut self, until: Instant, after: Duration) -> Self {
+    /// Holds the part of the body that decides the outcome to the end of the attempt, whose send this is.
+    pub(crate) fn within(mut self, until: Instant, after: Duration, send: ext::SendStamp) -> Self
+    where
+        B: Body,
+    {
         self.attempt = Some(AttemptClock { until, after, covers: PEEK_LIMIT });
+        let is_whole = self.inner.as_ref().is_none_or(Body::is_end_stream);
+        self.open = (!is_whole).then(|| OpenSend(Some(send)));
         self
     }
 
@@ -84,7 +114,7 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
         let Some(inner) = &mut this.inner else { return Poll::Ready(None) };
-        if let Poll::Ready(frame) = Pin::new(inner).poll_frame(cx) {
+        if let Poll::Ready(frame) = Pin::new(&mut *inner).poll_frame(cx) {
             this.armed = false;
             if let (Some(Ok(frame)), Some(attempt)) = (&frame, &mut this.attempt) {
                 match attempt.covers.checked_sub(weight(frame)) {
@@ -92,10 +122,23 @@ where
                     None => this.attempt = None,
                 }
             }
+            let is_known = match &frame {
+                Some(Err(_)) => {
+                    this.open = None;
+                    false
+                }
+                None => true,
+                // The rest decides nothing and is for its reader to read, or there is none.
+                Some(Ok(_)) => this.attempt.is_none() || inner.is_end_stream(),
+            };
+            if is_known && let Some(open) = this.open.take() {
+                open.close();
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         let error = ready!(this.poll_clock(cx));
         this.inner = None;
+        this.open = None;
         Poll::Ready(Some(Err(Failure::new(Fate::Answered, error).into())))
     }
 

@@ -4,6 +4,7 @@
 
 mod buffer;
 mod classify;
+mod ending;
 mod oracle;
 mod retry;
 mod span;
