@@ -15,10 +15,12 @@ use crate::process;
 /// system-tools = ["strace"]
 /// ```
 const KNOWN: &[Tool] = &[
+    Tool { program: "ip", package: "iproute2" },
     Tool { program: "kill", package: "procps" },
     Tool { program: "script", package: "bsdutils" },
     Tool { program: "strace", package: "strace" },
     Tool { program: "stty", package: "coreutils" },
+    Tool { program: "unshare", package: "util-linux" },
     Tool { program: "valgrind", package: "valgrind" },
 ];
 

@@ -138,6 +138,12 @@ planted! {
     TimeoutIsNotSent = "timeout-is-not-sent",
     /// Every 5xx to an order is taken for the gateway's own word, whoever said it.
     AnyServerErrorIsTheGateways = "any-5xx-is-the-gateways",
+    /// A connection that is given up is closed in an orderly way: the kernel goes on to deliver what it was given.
+    OrderlyClose = "orderly-close",
+    /// A connection that ends at a proxy is taken for one that ends at the service.
+    ProxyEndsWithUs = "proxy-ends-with-us",
+    /// The connection of a send that is given up is left to whoever closes it in time.
+    GivenUpStaysOpen = "given-up-stays-open",
     // Retry.
     /// An order in doubt is repeated like any other request.
     DoubtRepeated = "doubt-repeated",
@@ -310,6 +316,10 @@ planted! {
     RefusedPortSilent = "refused-port-silent",
     /// An expiry that is written with hyphens is none.
     HyphenedExpiryRefused = "hyphened-expiry-refused",
+    /// Clear-text http goes through a proxy, which reads the token.
+    ClearTextThroughProxy = "clear-text-through-proxy",
+    /// `localhost` is wherever a resolver says.
+    LocalhostResolved = "localhost-resolved",
 }
 
 impl Planted {

@@ -10,13 +10,22 @@
 //!
 //! # Cancellation
 //!
-//! Dropping the future closes or abandons its connection; the request's [`ext::SendStamp`] still tells whether any of
-//! it may have left.
+//! Dropping the future before the answer's head is there ends its connection; the request's [`ext::SendStamp`] still
+//! tells whether any of it may have left, and since when nothing more of it can arrive.
+//!
+//! # The end of a send
+//!
+//! 1. Each request's [`ext::SendStamp`] is told of the connection that the request goes over: [`ext::SendStamp::abort`]
+//!    ends that connection. Of a finished exchange it ends it too, and with it whatever goes over it by then.
+//! 2. A send that fails, is dropped, or is answered with an ambiguous length is ended so, and [`Fate::Lost`] says when.
+//! 3. What is given up before hyper has taken its body never leaves.
+//! 4. Only connections of a [`Transport`](crate::Transport) can be ended so, and not
+//!    [through a proxy](crate::Transport#lost-answers); over any other connector `ended` is `None`.
 //!
 //! # Answers that are not believed
 //!
 //! An answer with both `Content-Length` and `Transfer-Encoding` is an error, as if it had been lost: whether anything was
-//! executed is unknown. A hyper client sends nothing more over that connection.
+//! executed is unknown. Nothing more is sent over that connection.
 //!
 //! # HTTP/2
 //!
@@ -33,14 +42,19 @@
 mod reqwest;
 
 use std::{
+    error::Error,
     fmt,
     future::Future,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
-use http::{Request, Response, header};
+use http::{Extensions, Request, Response, header};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{
@@ -50,13 +64,14 @@ use hyper_util::client::legacy::{
 use pin_project_lite::pin_project;
 use steadfast_spec::{
     BoxError, Failure, Fate,
-    ext::{self, Stamp},
+    ext::{self, Connection as _, Stamp},
 };
 use tokio::time::Instant;
 use tower_service::Service;
 
 #[cfg(feature = "reqwest")]
 pub use self::reqwest::{ReqwestFuture, ReqwestLeaf};
+use crate::transport::Cutter;
 
 /// Sends requests over a hyper client.
 ///
@@ -122,36 +137,81 @@ where
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
         // Whoever is further out and wants to know shares the stamp; without one, the leaf keeps its own.
-        let shared = || ext::SendStamp::of(request.extensions()).cloned().unwrap_or_default();
-        let stamp = (!request.body().is_end_stream()).then(shared);
-        let mut request = request.map(|body| StampedBody { body, stamp: stamp.clone() });
-        let connection = capture_connection(&mut request);
-        let evidence = Evidence { stamp, connection };
-        ResponseFuture { future: self.client.request(request), evidence }
+        let shared = ext::SendStamp::of(request.extensions()).cloned();
+        let is_polled = !request.body().is_end_stream();
+        let stamp = if is_polled { Some(shared.unwrap_or_default()) } else { shared };
+        let mut request = request.map(|body| (body, is_polled.then(|| stamp.clone()).flatten()));
+        let exchange = Arc::new(Exchange {
+            connection: capture_connection(&mut request),
+            given_up: AtomicBool::new(false),
+        });
+        if let Some(stamp) = &stamp {
+            stamp.set_connection(exchange.clone());
+        }
+        let request =
+            request.map(|(body, stamp)| StampedBody { body, stamp, exchange: Some(exchange.clone()) });
+        let send = Sending { stamp: stamp.filter(|_| is_polled), exchange, is_open: true };
+        ResponseFuture { send, future: self.client.request(request) }
     }
 }
 
-/// What proves that nothing of a request has left.
+/// A request and the connection that it goes over, whichever that is by now: hyper takes another one if the first was
+/// closed before anything was sent.
 #[derive(Debug)]
-struct Evidence {
+struct Exchange {
+    connection: CaptureConnection,
+    given_up: AtomicBool,
+}
+
+impl Exchange {
+    fn is_connected(&self) -> bool {
+        self.connection.connection_metadata().is_some()
+    }
+}
+
+#[expect(clippy::disallowed_types, reason = "the trait has the standard library's; this reads no clock")]
+impl ext::Connection for Exchange {
+    fn abort(&self) -> Option<std::time::Instant> {
+        // First, so that a body is either seen by hyper on the connection that is ended below, or by nobody.
+        self.given_up.store(true, Ordering::SeqCst);
+        let mut extras = Extensions::new();
+        {
+            let connection = self.connection.connection_metadata();
+            let connected = connection.as_ref()?;
+            connected.poison();
+            connected.get_extras(&mut extras);
+        }
+        Some(extras.get::<Cutter>()?.cut()?.into_std())
+    }
+}
+
+/// A send until its answer's head is there; dropped before that, it ends its connection.
+#[derive(Debug)]
+struct Sending {
     /// `None` for a body without content: it is never polled, so there the connection is the evidence.
     stamp: Option<ext::SendStamp>,
-    connection: CaptureConnection,
+    exchange: Arc<Exchange>,
+    is_open: bool,
 }
 
-impl Evidence {
-    fn fate(&self) -> Fate {
+impl Sending {
+    /// Ends the connection, and says how far the request got.
+    fn fail(&mut self) -> Fate {
+        self.is_open = false;
+        let ended = self.exchange.abort();
+        // Ended first: the other way round, the body could still be taken between.
         let left = match &self.stamp {
             Some(stamp) => stamp.get().is_some(),
-            None => self.connection.connection_metadata().is_some(),
+            None => self.exchange.is_connected(),
         };
-        if left { Fate::Lost { ended: None } } else { Fate::NeverLeft }
+        if left { Fate::Lost { ended } } else { Fate::NeverLeft }
     }
+}
 
-    /// Lets nothing else be sent over the connection.
-    fn discard_connection(&self) {
-        if let Some(connected) = self.connection.connection_metadata().as_ref() {
-            connected.poison();
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.exchange.abort();
         }
     }
 }
@@ -171,9 +231,10 @@ pin_project! {
     /// Response future of [`Leaf`].
     #[derive(Debug)]
     pub struct ResponseFuture {
+        // Dropped first: hyper hears of it when the connection has ended, and gives it to nobody else.
+        send: Sending,
         #[pin]
         future: legacy::ResponseFuture,
-        evidence: Evidence,
     }
 }
 
@@ -184,10 +245,17 @@ impl Future for ResponseFuture {
         let this = self.project();
         Poll::Ready(match ready!(this.future.poll(cx)) {
             Ok(response) if has_ambiguous_length(&response) => {
-                this.evidence.discard_connection();
-                Err(Failure::new(Fate::Lost { ended: None }, AMBIGUOUS_LENGTH).into())
+                // It came from somewhere, so something has left.
+                let ended = match this.send.fail() {
+                    Fate::Lost { ended } => ended,
+                    _ => None,
+                };
+                Err(Failure::new(Fate::Lost { ended }, AMBIGUOUS_LENGTH).into())
             }
-            Ok(response) => Ok(response),
+            Ok(response) => {
+                this.send.is_open = false;
+                Ok(response)
+            }
             Err(error)
                 if steadfast_spec::Planted::IncompleteIsNotSent.is_on()
                     && steadfast_spec::find_cause(&error)
@@ -195,7 +263,7 @@ impl Future for ResponseFuture {
             {
                 Err(Failure::new(Fate::NeverLeft, error).into())
             }
-            Err(error) => Err(Failure::new(this.evidence.fate(), error).into()),
+            Err(error) => Err(Failure::new(this.send.fail(), error).into()),
         })
     }
 }
@@ -208,6 +276,8 @@ pin_project! {
         body: B,
         // None without content: such a body is never polled.
         stamp: Option<ext::SendStamp>,
+        // None over other clients than hyper's.
+        exchange: Option<Arc<Exchange>>,
     }
 }
 
@@ -215,7 +285,7 @@ impl<B> StampedBody<B> {
     /// A body with a stamp of its own.
     #[must_use]
     pub fn new(body: B) -> Self {
-        Self { body, stamp: Some(ext::SendStamp::new()) }
+        Self { body, stamp: Some(ext::SendStamp::new()), exchange: None }
     }
 }
 
@@ -226,9 +296,13 @@ impl<B> fmt::Debug for StampedBody<B> {
     }
 }
 
-impl<B: http_body::Body> http_body::Body for StampedBody<B> {
+impl<B> http_body::Body for StampedBody<B>
+where
+    B: http_body::Body,
+    B::Error: Into<BoxError>,
+{
     type Data = B::Data;
-    type Error = B::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
@@ -238,7 +312,11 @@ impl<B: http_body::Body> http_body::Body for StampedBody<B> {
         if let Some(stamp) = this.stamp {
             stamp.stamp(Instant::now().into_std());
         }
-        this.body.poll_frame(cx)
+        // Looked at after the stamp is written: whoever gives up and finds it blank knows that this will fail.
+        if this.exchange.as_ref().is_some_and(|exchange| exchange.given_up.load(Ordering::SeqCst)) {
+            return Poll::Ready(Some(Err(GivenUp.into())));
+        }
+        this.body.poll_frame(cx).map_err(Into::into)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -249,3 +327,15 @@ impl<B: http_body::Body> http_body::Body for StampedBody<B> {
         self.body.size_hint()
     }
 }
+
+/// A body that was to be sent after its request was given up.
+#[derive(Debug)]
+struct GivenUp;
+
+impl fmt::Display for GivenUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("request was given up before it was sent")
+    }
+}
+
+impl Error for GivenUp {}

@@ -123,7 +123,7 @@ pub use crate::{
     gate::{LimiterGate, LoginPermit},
     stack::{BoxedStack, RequestBody, ResponseBody, Stack},
     transport::{
-        Connecting, Connector, InvalidCertificates, InvalidProxy, Proxy, TlsUnavailable, Transport,
+        Connecting, Connector, InvalidCertificates, InvalidProxy, Line, Proxy, TlsUnavailable, Transport,
         Unreachable,
     },
 };

@@ -214,6 +214,9 @@ impl Stack {
 
     /// The stack around `transport`.
     ///
+    /// Orders whose answers are lost can be sent again only over a [`Transport`](crate::Transport), which alone says when a
+    /// connection [ended](crate::Transport#lost-answers). Over anything else they are looked for and never sent again.
+    ///
     /// # Clone
     ///
     /// Clones of the service, and services made from clones of this stack, share limits, tokens and what is known of

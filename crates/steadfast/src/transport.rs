@@ -1,7 +1,9 @@
 mod connector;
 mod describe;
+mod line;
 mod proxy;
 mod reach;
+mod resolver;
 mod tcp;
 
 use std::{error::Error, fmt, net::IpAddr, sync::Arc, time::Duration};
@@ -16,20 +18,41 @@ use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject},
 };
+use steadfast_spec::BoxError;
 
-pub(crate) use self::reach::{authority_of, why_not_connected};
-use self::tcp::Tcp;
 pub use self::{
     connector::{Connecting, Connector},
+    line::Line,
     proxy::{InvalidProxy, Proxy},
     reach::Unreachable,
 };
+pub(crate) use self::{
+    line::Cutter,
+    reach::{authority_of, why_not_connected},
+};
+use self::{resolver::Resolver, tcp::Tcp};
 use crate::leaf::Leaf;
+
+/// How long a connection is kept whose other end acknowledges nothing: as long as the gateway itself takes at most.
+const UNHEARD: Duration = Duration::from_secs(30);
 
 /// How connections to the service are made.
 ///
 /// HTTP/1.1 over rustls with the public certificate authorities that Mozilla trusts; redirects are never followed.
 /// HTTP/2 is not offered, because what holds for orders does not hold there: see [`leaf`](crate::leaf#http2).
+///
+/// # Lost answers
+///
+/// A send that is given up, by a timeout, by an error or by dropping its future, ends its connection at once and abortively: the socket is
+/// closed without lingering, so that the kernel throws away what it had still to send, and TLS writes nothing more. So
+/// nothing of the request arrives later, when a network that was out is back; and the same holds for a process that is
+/// killed. [`Fate::Lost`](crate::spec::Fate::Lost) says when that was, and an order is sent again only because of it.
+///
+/// This cannot be promised, and `ended` is `None`, where somebody else on our side ends the connection and has one of his
+/// own with the service: a [`proxy`](Self::proxy), but also a service mesh or a sidecar, **which no program can
+/// see**. Whoever has one of those must set [`ResendPolicy::Never`](crate::dedup::ResendPolicy::Never).
+///
+/// As a second belt a connection whose other end acknowledges nothing for 30 s is given up by the kernel.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Transport {
@@ -78,6 +101,9 @@ impl Transport {
     }
 
     /// Tunnels every connection through an HTTP proxy; none by default, and no environment variable is read.
+    ///
+    /// Only `https` goes through it. An order whose answer is lost on the way is looked for, and never sent again: see
+    /// [above](Self#lost-answers).
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
         self
@@ -103,6 +129,11 @@ impl Transport {
         Ok(self)
     }
 
+    /// True if connections go through a proxy.
+    pub(crate) fn has_proxy(&self) -> bool {
+        self.proxy.is_some()
+    }
+
     /// The address that requests leave from, if one is set.
     #[must_use]
     pub fn source(&self) -> Option<IpAddr> {
@@ -123,6 +154,7 @@ impl Transport {
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Data: Send,
+        B::Error: Into<BoxError>,
     {
         let connector = self.connector()?;
         let client = Client::builder(TokioExecutor::new())
@@ -136,9 +168,15 @@ impl Transport {
     }
 
     fn connector(&self) -> Result<Connector, TlsUnavailable> {
-        let mut tcp = HttpConnector::new();
+        let mut tcp = HttpConnector::new_with_resolver(Resolver::default());
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
+        // A second belt for those who set no end of their own: a connection that is not heard of is given up.
+        tcp.set_keepalive(Some(UNHEARD / 2));
+        tcp.set_keepalive_interval(Some(UNHEARD / 6));
+        tcp.set_keepalive_retries(Some(3));
+        #[cfg(any(target_os = "android", target_os = "linux"))]
+        tcp.set_tcp_user_timeout(Some(UNHEARD));
         tcp.set_connect_timeout(Some(self.connect_timeout));
         tcp.set_local_address(self.local_address);
         let tcp = match &self.proxy {

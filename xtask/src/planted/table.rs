@@ -55,6 +55,12 @@ const fn retry(names: &'static [&'static str]) -> Detector {
 
 const fn sandbox(names: &'static [&'static str]) -> Detector {
     tests("steadfast-sandbox", "gateway", names)
+const fn steadfast(names: &'static [&'static str]) -> Detector {
+    tests("steadfast", "it", names)
+}
+
+const fn outage(names: &'static [&'static str]) -> Detector {
+    tests("steadfast", "outage", names)
 }
 
 const fn traps(names: &'static [&'static str]) -> Detector {
@@ -135,6 +141,9 @@ pub(super) const TABLE: &[Bug] = &[
     bug("incomplete-is-not-sent", &[PIPE]),
     bug("timeout-is-not-sent", &[retry(&["timeout::"])]),
     bug("any-5xx-is-the-gateways", &[retry(&["o02_"]), dedup(&["o02_"])]),
+    bug("orderly-close", &[outage(&["o01_"])]),
+    bug("proxy-ends-with-us", &[steadfast(&["o01_"])]),
+    bug("given-up-stays-open", &[outage(&["o01_"])]),
     // Retry.
     bug("doubt-repeated", &[POLICY]),
     bug("refusal-repeated", &[POLICY]),
@@ -243,4 +252,6 @@ pub(super) const TABLE: &[Bug] = &[
     bug("error-hides-cause", &[tests("steadfast", "it", &["c06_"])]),
     bug("refused-port-silent", &[cli(&["c07_"])]),
     bug("hyphened-expiry-refused", &[cli(&["c08_"])]),
+    bug("clear-text-through-proxy", &[steadfast(&["x02_"])]),
+    bug("localhost-resolved", &[tests("steadfast", "lib", &["x02_"])]),
 ];

@@ -189,6 +189,10 @@ impl ClientBuilder {
 
     /// The client over a transport of the caller's own; logins still make connections of their own.
     ///
+    /// What such a transport gives up may still be on its way: nobody says when its connection ended
+    /// ([`Fate::Lost`](crate::spec::Fate::Lost) with `ended: None`), so an order whose answer it loses is looked for and never
+    /// sent again. A [`Leaf`](crate::leaf::Leaf) that [`Transport::leaf`] made does say it, also under layers of the caller's own.
+    ///
     /// # Errors
     ///
     /// [`InvalidClient`] naming what contradicts itself.
@@ -217,6 +221,12 @@ impl ClientBuilder {
     {
         if self.base.is_clear_text() && !self.base.is_loopback() {
             return Err(InvalidClient::ClearText);
+        }
+        if self.base.is_clear_text()
+            && self.transport.has_proxy()
+            && !steadfast_spec::Planted::ClearTextThroughProxy.is_on()
+        {
+            return Err(InvalidClient::ClearTextThroughProxy);
         }
         if let Some(name) = OWN_HEADERS.into_iter().find(|name| self.headers.contains_key(name)) {
             return Err(InvalidClient::OwnHeader(name));

@@ -33,6 +33,12 @@ use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length};
 /// # }
 /// ```
 ///
+/// # Lost answers
+///
+/// `reqwest` tells nobody when a connection ends, so [`Fate::Lost`] says `ended: None`: an order whose answer is lost is
+/// looked for and never sent again. It goes through the proxies that the environment names, unless it is told
+/// `no_proxy()`; one for `http` addresses reads the token.
+///
 /// # Order
 ///
 /// Innermost. `reqwest`'s own redirects and repeats are switched off: a request that is sent again below the stack
@@ -44,7 +50,7 @@ use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length};
 ///
 /// # Cancellation
 ///
-/// As [`Leaf`](super::Leaf).
+/// Dropping the future abandons its connection, which may still deliver what it was given.
 #[derive(Clone, Debug)]
 pub struct ReqwestLeaf {
     client: Client,
@@ -80,7 +86,7 @@ where
         let stamp = (!request.body().is_end_stream()).then(shared);
         let request = request.map(|body| match &stamp {
             None => reqwest::Body::default(),
-            Some(_) => reqwest::Body::wrap(StampedBody { body, stamp: stamp.clone() }),
+            Some(_) => reqwest::Body::wrap(StampedBody { body, stamp: stamp.clone(), exchange: None }),
         });
         match reqwest::Request::try_from(request) {
             Ok(request) => {

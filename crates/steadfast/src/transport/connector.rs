@@ -8,17 +8,13 @@ use std::{
     time::Duration,
 };
 
-use http::Uri;
-use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::rt::TokioIo;
+use http::{Uri, uri::Scheme};
+use hyper_rustls::HttpsConnector;
 use steadfast_spec::BoxError;
-use tokio::{
-    net::TcpStream,
-    time::{Sleep, sleep},
-};
+use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use super::{Proxy, tcp::Tcp};
+use super::{Line, Proxy, tcp::Tcp};
 
 /// How much longer it may take where a name has to be looked up: the first of the nameservers may be down, and the second
 /// one is asked after five seconds.
@@ -28,6 +24,8 @@ const LOOKUP: Duration = Duration::from_secs(10);
 ///
 /// The connect timeout covers TCP, a proxy's tunnel and TLS. Whoever accepts a connection and then says nothing would
 /// otherwise hold a request, and its permit, for as long as a send may take. A name is looked up in ten seconds more.
+///
+/// Through a [`Proxy`] it makes connections to `https` addresses only.
 #[derive(Clone)]
 pub struct Connector {
     inner: HttpsConnector<Tcp>,
@@ -49,7 +47,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = Line;
     type Error = BoxError;
     type Future = Connecting;
 
@@ -59,7 +57,12 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, target: Uri) -> Connecting {
         let limit = self.limit(&target);
-        Connecting { future: self.inner.call(target), sleep: Box::pin(sleep(limit)), limit }
+        // A tunnel for clear text: the proxy would read the token.
+        let is_readable = self.proxy.is_some()
+            && target.scheme() != Some(&Scheme::HTTPS)
+            && !steadfast_spec::Planted::ClearTextThroughProxy.is_on();
+        let future = (!is_readable).then(|| self.inner.call(target));
+        Connecting { future, sleep: Box::pin(sleep(limit)), limit, is_direct: self.proxy.is_none() }
     }
 }
 
@@ -71,19 +74,22 @@ impl fmt::Debug for Connector {
 
 /// Connection future of a [`Connector`].
 pub struct Connecting {
-    future: <HttpsConnector<Tcp> as Service<Uri>>::Future,
+    /// `None`: refused.
+    future: Option<<HttpsConnector<Tcp> as Service<Uri>>::Future>,
     // Boxed, because hyper wants a future that can be moved.
     sleep: Pin<Box<Sleep>>,
     limit: Duration,
+    is_direct: bool,
 }
 
 impl Future for Connecting {
-    type Output = Result<MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
+    type Output = Result<Line, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if let Poll::Ready(connection) = Pin::new(&mut this.future).poll(cx) {
-            return Poll::Ready(connection);
+        let Some(future) = &mut this.future else { return Poll::Ready(Err(ClearText.into())) };
+        if let Poll::Ready(connection) = Pin::new(future).poll(cx) {
+            return Poll::Ready(connection.map(|stream| Line::new(stream, this.is_direct)));
         }
         ready!(this.sleep.as_mut().poll(cx));
         Poll::Ready(Err(NotConnected(this.limit).into()))
@@ -107,6 +113,18 @@ impl fmt::Display for NotConnected {
 }
 
 impl Error for NotConnected {}
+
+/// A request that would have gone through a proxy in clear text.
+#[derive(Debug)]
+struct ClearText;
+
+impl fmt::Display for ClearText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("clear-text http does not go through a proxy")
+    }
+}
+
+impl Error for ClearText {}
 
 #[cfg(test)]
 mod tests {

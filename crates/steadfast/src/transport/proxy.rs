@@ -5,9 +5,15 @@ use http::{HeaderValue, Uri, uri::Scheme};
 use hyper_util::client::legacy::connect::{HttpConnector, proxy::Tunnel};
 use steadfast_spec::BaseUrl;
 
+use super::resolver::Resolver;
+
 /// An HTTP proxy that connections are tunnelled through with `CONNECT`, so that it sees nothing of what is sent.
 ///
-/// Written `http://host:port`, or `http://user:password@host:port`.
+/// Written `http://host:port`, or `http://user:password@host:port`. Only requests to an `https` address go through it:
+/// it would see a token that travels in clear text.
+///
+/// A proxy ends the connection with us and has one of its own with the service, and nobody can say how long it goes on
+/// to deliver what it has taken: see [`Transport`](super::Transport#lost-answers).
 ///
 /// # Example
 ///
@@ -35,7 +41,7 @@ impl Proxy {
         &self.address
     }
 
-    pub(super) fn around(&self, connector: HttpConnector) -> Tunnel<HttpConnector> {
+    pub(super) fn around(&self, connector: HttpConnector<Resolver>) -> Tunnel<HttpConnector<Resolver>> {
         let tunnel = Tunnel::new(self.address.clone(), connector);
         match &self.authorization {
             Some(authorization) => tunnel.with_auth(authorization.clone()),
@@ -113,7 +119,10 @@ mod tests {
         assert_eq!(proxy.address, "http://10.0.0.1:3128/");
         assert_eq!(proxy.authorization.as_ref().unwrap(), &format!("Basic {}", BASE64.encode(b"us@er:p:w")));
         assert!(!format!("{proxy:?}").contains("er"));
-        assert!(!format!("{:?}", proxy.around(HttpConnector::new())).contains("Basic"));
+        assert!(
+            !format!("{:?}", proxy.around(HttpConnector::new_with_resolver(Resolver::default())))
+                .contains("Basic")
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::{
     future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use http::Uri;
@@ -14,22 +14,24 @@ use steadfast_spec::BoxError;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-/// Makes the connections below TLS: to the service itself, or to a proxy that tunnels to it.
+use super::resolver::Resolver;
+
+/// Makes the connections below TLS: to the service itself, or to a proxy that tunnels to it. Their end is always abortive.
 #[derive(Clone, Debug)]
 pub(super) struct Tcp(Way);
 
 #[derive(Clone, Debug)]
 enum Way {
-    Direct(HttpConnector),
-    Tunnel(Tunnel<HttpConnector>),
+    Direct(HttpConnector<Resolver>),
+    Tunnel(Tunnel<HttpConnector<Resolver>>),
 }
 
 impl Tcp {
-    pub(super) fn direct(connector: HttpConnector) -> Self {
+    pub(super) fn direct(connector: HttpConnector<Resolver>) -> Self {
         Self(Way::Direct(connector))
     }
 
-    pub(super) fn tunnel(tunnel: Tunnel<HttpConnector>) -> Self {
+    pub(super) fn tunnel(tunnel: Tunnel<HttpConnector<Resolver>>) -> Self {
         Self(Way::Tunnel(tunnel))
     }
 }
@@ -58,8 +60,8 @@ pin_project! {
     /// Connection future of [`Tcp`].
     #[project = Project]
     pub(super) enum Dialing {
-        Direct { #[pin] future: <HttpConnector as Service<Uri>>::Future },
-        Tunnel { #[pin] future: <Tunnel<HttpConnector> as Service<Uri>>::Future },
+        Direct { #[pin] future: <HttpConnector<Resolver> as Service<Uri>>::Future },
+        Tunnel { #[pin] future: <Tunnel<HttpConnector<Resolver>> as Service<Uri>>::Future },
     }
 }
 
@@ -73,9 +75,16 @@ impl Future for Dialing {
     type Output = Result<TokioIo<TcpStream>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project() {
-            Project::Direct { future } => future.poll(cx).map_err(Into::into),
-            Project::Tunnel { future } => future.poll(cx).map_err(Into::into),
+        let stream: TokioIo<TcpStream> = match self.project() {
+            Project::Direct { future } => ready!(future.poll(cx)).map_err(Into::<BoxError>::into)?,
+            Project::Tunnel { future } => ready!(future.poll(cx)).map_err(Into::<BoxError>::into)?,
+        };
+        // For as long as it lives, because a process that is killed closes it too: what it had still to send must not
+        // be sent by the kernel when nobody waits for it any more. A socket that refuses is used all the same, and
+        // nothing is promised of its end.
+        if !steadfast_spec::Planted::OrderlyClose.is_on() {
+            let _ = stream.inner().set_zero_linger();
         }
+        Poll::Ready(Ok(stream))
     }
 }

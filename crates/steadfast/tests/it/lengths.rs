@@ -73,7 +73,8 @@ where
 }
 
 fn assert_unknown(error: &BoxError) {
-    assert_eq!(Failure::find(&**error).map(Failure::fate), Some(Fate::Lost { ended: None }), "{error}");
+    let fate = Failure::find(&**error).map(Failure::fate);
+    assert!(matches!(fate, Some(Fate::Lost { .. })), "{error}: {fate:?}");
     assert_eq!(Failure::outcome_of(&**error), Outcome::Unknown { resend: Resend::AfterAbsence });
 }
 

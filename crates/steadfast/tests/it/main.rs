@@ -13,6 +13,7 @@ mod deadlines;
 mod defaults;
 mod describe;
 mod dropping;
+mod ended;
 mod errors;
 mod kept_limits;
 mod lengths;

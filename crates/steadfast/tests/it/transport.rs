@@ -1,15 +1,17 @@
 //! How connections are made: through a proxy, with an authority of one's own, over another client.
 
 use steadfast::{
-    Access, Client, ErrorKind, InvalidCertificates, Outcome, Transport,
+    Access, Client, ErrorKind, InvalidCertificates, InvalidClient, Outcome, Transport,
     leaf::ReqwestLeaf,
     retry::{RetryPolicy, Schedule},
+    spec::Failure,
 };
 use steadfast_sandbox::Sandbox;
 use tokio::net::TcpListener;
+use tower::ServiceExt as _;
 
 use crate::{
-    connecting::{proxy, serve_tls},
+    connecting::{answering, proxy, serve_tls},
     served::serve,
     world::{order, script},
 };
@@ -21,17 +23,40 @@ pub(crate) fn once() -> RetryPolicy {
 
 #[tokio::test]
 async fn connections_are_tunnelled_through_a_proxy() {
-    let served = serve(Sandbox::builder().build().unwrap()).await;
+    let sandbox = Sandbox::builder().build().unwrap();
+    let (base, pem) = serve_tls(&sandbox).await;
     let (address, asked) = proxy().await;
-    let facts = served.facts.clone();
+    let facts = sandbox.credentials();
     let access = Access::token(facts.api_key, facts.access_token.clone()).unwrap();
-    let transport = Transport::new().proxy(format!("http://desk:s3cret@{address}").parse().unwrap());
-    let client = served.builder(access).transport(transport).build().unwrap();
+    let transport = Transport::new()
+        .root_certificates(pem.as_bytes())
+        .unwrap()
+        .proxy(format!("http://desk:s3cret@{address}").parse().unwrap());
+    let client = Client::builder(base.parse().unwrap(), access).transport(transport).build().unwrap();
     client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
     let head = asked.await.unwrap().to_lowercase();
-    assert!(head.starts_with("connect 127.0.0.1:"), "{head}");
+    assert!(head.starts_with("connect localhost:"), "{head}");
     assert!(head.contains("proxy-authorization: basic zgvzazpzm2nyzxq="), "{head}");
     assert!(!head.contains(&facts.access_token.to_lowercase()), "the proxy sees nothing of what is sent");
+}
+
+// The token travelled in clear text through the proxy.
+#[tokio::test]
+async fn x02_clear_text_does_not_go_through_a_proxy() {
+    let (address, heard) = answering("HTTP/1.1 200 OK\r\n\r\n").await;
+    let transport = Transport::new().proxy(format!("http://{address}").parse().unwrap());
+    for base in ["http://127.0.0.1:9/v2", "http://localhost:9/v2", "http://[::1]:9/v2"] {
+        let access = Access::token("key", "token").unwrap();
+        let client = Client::builder(base.parse().unwrap(), access).transport(transport.clone()).build();
+        assert!(matches!(client, Err(InvalidClient::ClearTextThroughProxy)), "{base}: {client:?}");
+        // Nor in a stack that is made by hand.
+        let request = http::Request::get(format!("{base}/api/oms/orders"))
+            .header("authorization", "the-access-token")
+            .body(http_body_util::Full::<bytes::Bytes>::default());
+        let error = transport.leaf().unwrap().oneshot(request.unwrap()).await.map(drop).unwrap_err();
+        assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent, "{base}: {error:?}");
+    }
+    assert_eq!(heard.lock().unwrap().len(), 0, "the proxy is told nothing");
 }
 
 #[tokio::test]

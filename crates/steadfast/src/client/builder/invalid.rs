@@ -13,6 +13,8 @@ use crate::{error::chain_of, transport::TlsUnavailable};
 pub enum InvalidClient {
     /// The base address is clear-text http to another machine: the token would travel in the open.
     ClearText,
+    /// The base address is clear-text http, and a proxy is set: it would read the token.
+    ClearTextThroughProxy,
     /// A header for all requests is one that the layers write themselves.
     OwnHeader(HeaderName),
     /// The base address cannot hold the login's path.
@@ -31,6 +33,7 @@ impl fmt::Display for InvalidClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ClearText => f.write_str("base url is clear-text http to another machine"),
+            Self::ClearTextThroughProxy => f.write_str("base url is clear-text http, and a proxy is set"),
             Self::OwnHeader(name) => write!(f, "header {name} is not for the caller to set"),
             Self::BaseUrl(error) => error.fmt(f),
             Self::Path(error) => error.fmt(f),
@@ -49,7 +52,12 @@ impl StdError for InvalidClient {
         match self {
             Self::Journal(error) => error.source(),
             Self::Tls(error) => error.source(),
-            Self::ClearText | Self::OwnHeader(_) | Self::BaseUrl(_) | Self::Path(_) | Self::Limits(_) => None,
+            Self::ClearText
+            | Self::ClearTextThroughProxy
+            | Self::OwnHeader(_)
+            | Self::BaseUrl(_)
+            | Self::Path(_)
+            | Self::Limits(_) => None,
         }
     }
 }

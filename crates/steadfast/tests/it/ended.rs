@@ -1,0 +1,171 @@
+//! Who says when the connection of a lost send ended, and what is not sent any more by then.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use steadfast::{
+    BoxError, Transport,
+    ext::{SendStamp, Stamp},
+    leaf::{Leaf, ReqwestLeaf},
+    spec::{Failure, Fate},
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::TcpListener,
+    time::{Instant, sleep},
+};
+use tokio_rustls::{TlsAcceptor, rustls};
+use tower::ServiceExt;
+
+use crate::connecting::proxy;
+
+/// Ends every connection at its first request, a `GET` after an answer.
+async fn end_at_once(mut stream: impl AsyncRead + AsyncWrite + Unpin, heard: &Mutex<Vec<u8>>) {
+    let mut piece = [0; 4096];
+    while let Ok(read @ 1..) = stream.read(&mut piece).await {
+        heard.lock().unwrap().extend_from_slice(&piece[..read]);
+        if !piece.starts_with(b"GET") {
+            return;
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await.unwrap();
+        stream.flush().await.unwrap();
+    }
+}
+
+struct Server {
+    port: u16,
+    pem: String,
+    heard: Arc<Mutex<Vec<u8>>>,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Server {
+    /// A server behind TLS or not; its handshakes take this long.
+    async fn start(tls: bool, handshake: Duration) -> Self {
+        let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![signed.cert.der().clone()], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (heard, connections) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::<AtomicUsize>::default());
+        let (noted, counted) = (heard.clone(), connections.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let (acceptor, noted) = (acceptor.clone(), noted.clone());
+                tokio::spawn(async move {
+                    if !tls {
+                        return end_at_once(stream, &noted).await;
+                    }
+                    sleep(handshake).await;
+                    if let Ok(stream) = acceptor.accept(stream).await {
+                        end_at_once(stream, &noted).await;
+                    }
+                });
+            }
+        });
+        Self { port, pem: signed.cert.pem(), heard, connections }
+    }
+
+    fn order(&self, scheme: &str) -> Request<Full<Bytes>> {
+        let address = format!("{scheme}://localhost:{}/v2/api/oms/place-order", self.port);
+        Request::post(address).body(Full::from("symId=EQT_INFY_EQ_NSE")).unwrap()
+    }
+
+    fn list(&self) -> Request<Full<Bytes>> {
+        let address = format!("http://localhost:{}/v2/api/oms/orders", self.port);
+        Request::get(address).body(Full::default()).unwrap()
+    }
+
+    fn transport(&self) -> Transport {
+        Transport::new().root_certificates(self.pem.as_bytes()).unwrap()
+    }
+}
+
+fn fate(error: &BoxError) -> Fate {
+    Failure::find(&**error).map(Failure::fate).unwrap()
+}
+
+#[tokio::test]
+async fn o01_a_transport_says_when_a_lost_send_ended() {
+    for (tls, scheme) in [(false, "http"), (true, "https")] {
+        let server = Server::start(tls, Duration::ZERO).await;
+        let begun = Instant::now();
+        let sent = server.transport().leaf().unwrap().oneshot(server.order(scheme)).await;
+        let Fate::Lost { ended: Some(ended) } = fate(&sent.map(drop).unwrap_err()) else {
+            panic!("{scheme}")
+        };
+        assert!(begun.into_std() < ended && ended <= Instant::now().into_std(), "{scheme}");
+    }
+}
+
+#[tokio::test]
+async fn o01_nobody_says_so_who_cannot_know() {
+    let tls = Server::start(true, Duration::ZERO).await;
+    let (address, _) = proxy().await;
+    let proxied = tls.transport().proxy(format!("http://{address}").parse().unwrap());
+    let sent = proxied.leaf().unwrap().oneshot(tls.order("https")).await;
+    assert_eq!(fate(&sent.map(drop).unwrap_err()), Fate::Lost { ended: None }, "through a proxy");
+
+    let plain = Server::start(false, Duration::ZERO).await;
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let own = Leaf::new(hyper_util::client::legacy::Client::builder(executor).build_http());
+    let sent = own.oneshot(plain.order("http")).await;
+    assert_eq!(fate(&sent.map(drop).unwrap_err()), Fate::Lost { ended: None }, "a client of one's own");
+    let reqwest = ReqwestLeaf::new(reqwest::Client::builder().no_proxy()).unwrap();
+    let sent = reqwest.oneshot(plain.order("http")).await;
+    assert_eq!(fate(&sent.map(drop).unwrap_err()), Fate::Lost { ended: None }, "reqwest");
+}
+
+#[tokio::test]
+async fn o01_a_finished_exchange_keeps_its_connection() {
+    let server = Server::start(false, Duration::ZERO).await;
+    let leaf = server.transport().leaf().unwrap();
+    let mut stamps = Vec::new();
+    for _ in 0..3 {
+        let (mut request, stamp) = (server.list(), SendStamp::new());
+        stamp.clone().put(request.extensions_mut());
+        stamps.push(stamp);
+        let answer = leaf.clone().oneshot(request).await.unwrap();
+        answer.into_body().collect().await.unwrap();
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+    // Until somebody who is in doubt about one of them ends it: they all went over the same.
+    let ended = stamps[0].abort();
+    assert!(ended.is_some());
+    assert_eq!(stamps[2].abort(), ended);
+    leaf.oneshot(server.list()).await.unwrap();
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+}
+
+// A layer between may hand the send to a task that goes on for a while.
+#[tokio::test]
+async fn o01_a_send_that_is_given_up_before_it_began_never_begins() {
+    let server = Server::start(true, Duration::from_millis(300)).await;
+    let (mut order, stamp) = (server.order("https"), SendStamp::new());
+    stamp.clone().put(order.extensions_mut());
+    let leaf = server.transport().leaf().unwrap();
+    let send = tokio::spawn(leaf.oneshot(order));
+    sleep(Duration::from_millis(50)).await;
+    assert_eq!((stamp.get(), stamp.abort()), (None, None));
+    send.await.unwrap().map(drop).unwrap_err();
+    sleep(Duration::from_millis(100)).await;
+    let heard = server.heard.lock().unwrap();
+    assert!(!String::from_utf8_lossy(&heard).contains("symId"), "{heard:?}");
+}
