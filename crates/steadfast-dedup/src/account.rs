@@ -278,7 +278,8 @@ impl Account {
         }
         self.until(|registry| registry.in_doubt() == 0 && registry.in_flight() == 0).await;
         self.step(Event::LastLook);
-        self.until(|registry| !registry.awaits_last_look()).await;
+        // What that look contradicts is looked for, too.
+        self.until(|registry| !registry.awaits_last_look() && registry.in_doubt() == 0).await;
     }
 
     /// The ledger's last owner is gone: its poller ends when nothing is in doubt.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_spec::{OrderRecord, OrderRequest};
+use steadfast_spec::{Code, OrderRecord, OrderRequest, OrderStatus};
 
 use crate::{
     key::Key,
@@ -24,6 +24,10 @@ pub(crate) struct Book {
     /// Identifiers that today's answers gave to orders that were sent before the day began, however they are spelled.
     /// Today's lists may hold those orders, or others of the same identifiers.
     overnight: BTreeSet<Box<str>>,
+    /// Acknowledged orders that no list has shown yet, since when, and in which session.
+    unlisted: BTreeSet<(Duration, Arc<str>, Session)>,
+    /// A list has shown an order that had ended.
+    ended: bool,
     /// Orders that could still be somebody's, by key.
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not say which key is theirs.
@@ -42,6 +46,16 @@ struct Entry {
     compared: bool,
     /// Which of its legs were listed, one bit for each; none if only its identifier is known.
     legs: u16,
+    /// Some list has shown it, of an earlier run perhaps.
+    shown: bool,
+    /// Answers have given it to more than one intent, or to one that no list shows it for: no answer is believed that
+    /// names it.
+    contested: bool,
+    /// Lists that should have shown it and did not, since it was acknowledged.
+    missed: u8,
+    /// As of [`Fresh`], which may be forgotten meanwhile.
+    flagged: bool,
+    late: bool,
 }
 
 impl Entry {
@@ -53,6 +67,11 @@ impl Entry {
             acknowledged: None,
             compared: false,
             legs: 0,
+            shown: false,
+            contested: false,
+            missed: 0,
+            flagged: false,
+            late: false,
         }
     }
 
@@ -136,7 +155,7 @@ pub(crate) enum Canary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claimed {
     Clean,
-    /// Another intent owns it, or it was there before the intent was sent.
+    /// Another intent owns it, it was there before the intent was sent, or nobody believes answers that name it.
     Conflict,
 }
 
@@ -173,6 +192,12 @@ impl Book {
             if source.own {
                 entry.list(source.session, seen);
             }
+            if !std::mem::replace(&mut entry.shown, true)
+                && let Some((session, at)) = entry.acknowledged
+            {
+                self.unlisted.remove(&(at, order_id.clone(), session));
+            }
+            self.ended |= matches!(record.status, Some(Code::Known(status)) if status != OrderStatus::Open);
             if new {
                 news.seen.push(order_id.clone());
             }
@@ -187,14 +212,14 @@ impl Book {
             }
             let key = Key::of_record(&record);
             if keep(key.as_ref()) {
-                let first_seen = entry.first_seen;
+                let (first_seen, flagged, late) = (entry.first_seen, entry.flagged, entry.late);
                 let fresh = Fresh {
                     order_id,
                     first_seen,
                     record: Arc::new(record),
                     session: source.session,
-                    flagged: false,
-                    late: false,
+                    flagged,
+                    late,
                 };
                 match key {
                     Some(key) => self.fresh.entry(key).or_default().push(fresh),
@@ -208,6 +233,7 @@ impl Book {
     /// An order that a list had shown, in an earlier run of the process.
     pub(crate) fn know(&mut self, source: Source, seen: Seq, order_id: Arc<str>) {
         let entry = self.entries.entry(order_id).or_insert_with(|| Entry::first_seen(seen));
+        entry.shown = true;
         if source.own {
             entry.list(source.session, seen);
         }
@@ -323,24 +349,95 @@ impl Book {
         seen: Seq,
         at: Duration,
     ) -> Claimed {
-        self.take_fresh(order_id);
-        self.name(order_id);
         let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::first_seen(seen));
-        entry.acknowledged.get_or_insert((session, at));
-        if entry.owner.is_some_and(|other| other != owner) || entry.first_seen < sent {
+        let others = entry.owner.is_some_and(|other| other != owner);
+        if others || entry.contested || entry.first_seen < sent {
             return Claimed::Conflict;
         }
         entry.owner = Some(owner);
+        let (session, at) = *entry.acknowledged.get_or_insert((session, at));
+        if !entry.shown {
+            self.unlisted.insert((at, order_id.clone(), session));
+        }
+        self.take_fresh(order_id);
+        self.name(order_id);
         Claimed::Clean
+    }
+
+    /// No answer is believed any more that names this order; says whose it was by one.
+    ///
+    /// The next list that shows it shows it to everybody. Who has found it in a list since then keeps it.
+    pub(crate) fn contest(&mut self, order_id: &str) -> Option<IntentNo> {
+        let entry = self.entries.get_mut(order_id)?;
+        if std::mem::replace(&mut entry.contested, true) {
+            return None;
+        }
+        let owner = entry.owner.take();
+        if owner.is_some() {
+            (entry.compared, entry.legs) = (false, 0);
+        }
+        self.stop_awaiting(order_id);
+        owner
+    }
+
+    /// Nobody expects any more that lists show this order because it was acknowledged.
+    pub(crate) fn stop_awaiting(&mut self, order_id: &str) {
+        if let Some((order_id, entry)) = self.entries.get_key_value(order_id)
+            && let Some((session, at)) = entry.acknowledged
+        {
+            self.unlisted.remove(&(at, order_id.clone(), session));
+        }
+        if let Some(entry) = self.entries.get_mut(order_id) {
+            entry.acknowledged = None;
+        }
+    }
+
+    /// Acknowledged orders that no list has shown, from before `end`: since when, which, and in which session.
+    pub(crate) fn unlisted_before(&self, end: Duration) -> Vec<(Duration, Arc<str>, Session)> {
+        self.unlisted.iter().take_while(|(at, ..)| *at < end).cloned().collect()
+    }
+
+    /// Since when the oldest acknowledged order is awaited that no list has shown.
+    pub(crate) fn unlisted_since(&self) -> Option<Duration> {
+        self.unlisted.first().map(|(at, ..)| *at)
+    }
+
+    /// One more list lacks an order that it should have shown; how many did.
+    pub(crate) fn miss(&mut self, order_id: &str) -> u8 {
+        let Some(entry) = self.entries.get_mut(order_id) else { return 0 };
+        entry.missed = entry.missed.saturating_add(1);
+        entry.missed
+    }
+
+    /// True if a list has shown an order that had ended.
+    pub(crate) fn shows_ended(&self) -> bool {
+        self.ended
     }
 
     pub(crate) fn flag(&mut self, order_id: &str) {
         self.mark(order_id, |fresh| fresh.flagged = true);
+        if let Some(entry) = self.entries.get_mut(order_id) {
+            entry.flagged = true;
+        }
     }
 
     /// Reported as what is left of a send that was taken for dead.
     pub(crate) fn flag_late(&mut self, order_id: &str) {
         self.mark(order_id, |fresh| (fresh.flagged, fresh.late) = (true, true));
+        if let Some(entry) = self.entries.get_mut(order_id) {
+            (entry.flagged, entry.late) = (true, true);
+        }
+    }
+
+    /// The next list shows records anew that nobody owned and nobody needed: somebody does.
+    pub(crate) fn show_again(&mut self) {
+        let held: BTreeSet<Arc<str>> =
+            self.fresh.values().flatten().chain(&self.vague).map(|fresh| fresh.order_id.clone()).collect();
+        for (_, entry) in
+            self.entries.iter_mut().filter(|(id, entry)| entry.owner.is_none() && !held.contains(*id))
+        {
+            entry.legs = 0;
+        }
     }
 
     fn mark(&mut self, order_id: &str, set: impl Fn(&mut Fresh)) {

@@ -1,6 +1,6 @@
 use crate::{
     Settings,
-    policy::{AccountMode, Baseline, KeyPolicy, OrdersScope, ResendPolicy, VerifyOn},
+    policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
 };
 
 impl Settings {
@@ -21,6 +21,10 @@ impl Settings {
         let scope = match self.orders_scope {
             OrdersScope::Session => "the session's orders",
             OrdersScope::Account => "the account's orders",
+        };
+        let shown = match self.list_shows {
+            ListShows::Everything => "orders of every status",
+            ListShows::SomeStatuses => "orders of some statuses only",
         };
         let verified = match self.verify_on {
             VerifyOn::Default => "every unknown outcome",
@@ -50,6 +54,7 @@ impl Settings {
             ),
             ("account", mode.to_owned()),
             ("the list holds", scope.to_owned()),
+            ("the list shows", shown.to_owned()),
             ("the list is known", list),
             ("absence is shown by", absent.to_owned()),
             ("reads", format!("at most one in {:?}, up to {} bytes", self.read_spacing, self.list_body_cap)),

@@ -118,6 +118,8 @@ pub enum Event {
         /// Its status, as far as shown.
         status: Option<String>,
     },
+    /// Replayed: an earlier run found that the answer which named the intent's order proves nothing.
+    Disbelieved(IntentNo),
     /// Everything that an earlier run wrote down has been replayed.
     ///
     /// What is not answered is in doubt from here on, with the whole time to settle, and is never sent again.
@@ -213,10 +215,33 @@ pub enum OrderEvent {
         order_id: String,
     },
     /// The service contradicts itself: one identifier for two orders, or one that was listed before it was sent.
+    ///
+    /// An answer may have reached the wrong order. Neither order is taken for placed any more, also if its caller was told
+    /// so: both are looked for, and neither is sent again. [`Recovered`](Self::Recovered) or
+    /// [`Unresolved`](Self::Unresolved) tells how each of them ends.
     Conflict {
         /// The order that the identifier was just given to.
         intent: IntentNo,
+        /// The order that had it before.
+        other: Option<IntentNo>,
         /// The identifier.
+        order_id: String,
+    },
+    /// The identifier that an answer gave to an order is in no list, longer after it than any order is late: its answer
+    /// may have been another one's.
+    ///
+    /// Its caller was told that it is placed. It is looked for from now on and never sent again;
+    /// [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) tells how it ends. While acknowledged orders are
+    /// in no list yet, the list is looked at for them every 30 s, in the slowest lane, and by
+    /// [`Ledger::shutdown`](crate::Ledger::shutdown). It is not told where lists lose orders that they have shown, where
+    /// the [settings](crate::Settings::list_shows) say that they hide some, and of orders that may have ended at once
+    /// (market, ioc) where no list has shown an order that has ended.
+    AckNotListed {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// The identifier that its answer gave it.
         order_id: String,
     },
     /// The list no longer holds an order that it has shown; absence proves nothing in this session.

@@ -71,6 +71,7 @@ mod book;
 mod claim;
 mod deciding;
 mod described;
+mod disbelief;
 mod error;
 mod event;
 mod future;
@@ -122,7 +123,7 @@ pub use crate::{
     lag::LagHistogram,
     layer::DedupLayer,
     ledger::{Ledger, WeakLedger},
-    policy::{AccountMode, Baseline, KeyPolicy, OrdersScope, ResendPolicy, VerifyOn},
+    policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
     recovery::{Recover, RecoveredOrder, unresolved},
     registry::{Purpose, Registry, Wake},
     resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},

@@ -32,6 +32,18 @@ pub enum OrdersScope {
     Account,
 }
 
+/// Which orders the list shows, of those that it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ListShows {
+    /// All of them, whatever has become of them, as the specification words it (§4.5).
+    #[default]
+    Everything,
+    /// Not those of some statuses, of which a list has shown nothing so far: rejected ones, say. Then an acknowledged
+    /// order that is not listed contradicts nothing ([`OrderEvent::AckNotListed`](crate::OrderEvent::AckNotListed)).
+    SomeStatuses,
+}
+
 /// How orders that share account, instrument and side are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -220,7 +220,8 @@ impl Registry {
     /// True for a look that nobody waits for.
     pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
         let awaited = self.awaits_baseline() || self.doubts().next().is_some();
-        purpose == Purpose::Watch && (!awaited || steadfast_spec::Planted::SlowLookFirst.is_on())
+        matches!(purpose, Purpose::Watch | Purpose::Audit)
+            && (!awaited || steadfast_spec::Planted::SlowLookFirst.is_on())
     }
 
     /// True if a read could wait when it was begun: it goes in the slowest lane.
@@ -246,7 +247,8 @@ impl Registry {
         let Pace { shared, failed, .. } = self.pace;
         let watches = self.watches.values().map(|&since| schedule::next_watch(since, shared, failed));
         let watch = watches.chain(self.day_end()).map(|due| (due, Purpose::Watch));
-        let read = urgent.into_iter().chain(last).chain(verify).chain(watch).min();
+        let audit = self.awaits_audit().map(|since| (schedule::next_audit(since, shared), Purpose::Audit));
+        let read = urgent.into_iter().chain(last).chain(verify).chain(watch).chain(audit).min();
         let spaced = read.map(|(due, purpose)| {
             let spacing = self.settings.read_spacing;
             let earliest = self.pace.spaced.map_or(due, |last| last.saturating_add(spacing));

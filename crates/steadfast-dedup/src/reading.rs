@@ -148,6 +148,10 @@ impl Registry {
         if first && complete || !order_ids.is_empty() {
             out.push(Effect::Seen { session, order_ids, complete });
         }
+        if let Some(start) = started {
+            let is_whole = self.book.session(session).is_none_or(|book| !book.not_monotone);
+            self.audit(start, session, is_whole, out);
+        }
         for key in self.open_keys() {
             self.resolve(&key, out);
         }

@@ -49,6 +49,8 @@ pub struct Recover;
 #[must_use]
 pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
     let mut open: BTreeMap<(ext::Account, IntentNo), RecoveredOrder> = BTreeMap::new();
+    // Ended by an answer or a list that may be contradicted yet.
+    let mut ended: BTreeMap<(ext::Account, IntentNo), RecoveredOrder> = BTreeMap::new();
     for Entry { account, record } in entries {
         let of = |intent: IntentNo| (account.clone(), intent);
         match record {
@@ -58,12 +60,14 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
                 open.insert(of(intent), RecoveredOrder { account, intent, name, order, verdict });
             }
             Record::Closed { attempt, outcome: Outcome::Accepted { order_id: Some(_) }, .. } => {
-                open.remove(&of(attempt.intent));
+                ended.extend(open.remove_entry(&of(attempt.intent)));
             }
-            Record::Found { intent, .. } | Record::Ruled { intent, .. } => {
+            Record::Found { intent, .. } => ended.extend(open.remove_entry(&of(*intent))),
+            Record::Ruled { intent, .. } => {
                 open.remove(&of(*intent));
             }
             Record::Unresolved { intent, reason } => {
+                open.extend(ended.remove_entry(&of(*intent)));
                 let reason = Reason::ALL.into_iter().find(|known| known.as_str() == reason);
                 if let (Some(order), Some(reason)) = (open.get_mut(&of(*intent)), reason) {
                     order.verdict = Verdict::Unresolved(Unresolved::new(reason, Vec::new()));
@@ -101,6 +105,8 @@ impl Replay {
         let mut indices: BTreeMap<AttemptNo, usize> = BTreeMap::new();
         let mut counts: BTreeMap<IntentNo, usize> = BTreeMap::new();
         let mut others: BTreeMap<IntentNo, Overdue> = BTreeMap::new();
+        // Those of them whose end may be contradicted yet.
+        let mut ended: BTreeMap<IntentNo, Overdue> = BTreeMap::new();
         for entry in entries {
             let events = &mut replay.events;
             match entry.record.clone() {
@@ -133,14 +139,21 @@ impl Replay {
                         events.push(Event::Closed { attempt, outcome, answer });
                     } else if others.get_mut(&attempt.intent).is_some_and(|it| it.is_over(attempt, &outcome))
                     {
-                        others.remove(&attempt.intent);
+                        ended.extend(others.remove_entry(&attempt.intent));
                     }
                 }
                 Record::Found { intent, order_id, status } => {
                     if replay.orders.contains_key(&intent) {
                         events.push(Event::Found { intent, order_id, status });
                     }
-                    others.remove(&intent);
+                    ended.extend(others.remove_entry(&intent));
+                }
+                // It says so of an order that an answer had named, too, if that is not believed any more.
+                Record::Unresolved { intent, .. } => {
+                    if replay.orders.contains_key(&intent) {
+                        events.push(Event::Disbelieved(intent));
+                    }
+                    others.extend(ended.remove_entry(&intent));
                 }
                 // By the word of whoever looked, which is as good as the list.
                 Record::Ruled { intent, order_id } => {
@@ -152,7 +165,7 @@ impl Replay {
                 Record::Seen { session, day, order_ids, complete } if day == today => {
                     events.push(Event::Known { session, order_ids, complete });
                 }
-                Record::Seen { .. } | Record::Unresolved { .. } => {}
+                Record::Seen { .. } => {}
             }
         }
         replay.events.push(Event::Restarted);

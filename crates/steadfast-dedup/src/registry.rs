@@ -148,6 +148,8 @@ pub enum Purpose {
     Watch,
     /// To find an order in doubt in the list of the session that it was sent in, which is over.
     OwnSession,
+    /// To see whether acknowledged orders are listed.
+    Audit,
 }
 
 /// What to do next without being told anything.
@@ -214,8 +216,11 @@ impl Registry {
             Event::Found { intent, order_id, status } => {
                 self.find(intent, order_id.into(), status, &mut out);
             }
+            Event::Disbelieved(intent) => self.disbelieve_again(intent),
             Event::Restarted => self.restart(),
-            Event::LastLook => self.last_look = !self.watches.is_empty(),
+            Event::LastLook => {
+                self.last_look = !self.watches.is_empty() || self.awaits_audit().is_some();
+            }
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
             Event::SessionMet(session) => self.meet(session),
             Event::SessionKept(session) => drop(self.readable.insert(self.scoped(session))),

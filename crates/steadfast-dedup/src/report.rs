@@ -18,8 +18,12 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
         OrderEvent::Excess { intent, order_id } => {
             tracing::error!(account, intent = intent.0, order_id, "more orders than were asked for");
         }
-        OrderEvent::Conflict { intent, order_id } => {
-            tracing::error!(account, intent = intent.0, order_id, "order id contradicts the books");
+        OrderEvent::Conflict { intent, other, order_id } => {
+            let other = other.map(|other| other.0);
+            tracing::error!(account, intent = intent.0, other, order_id, "order id contradicts the books");
+        }
+        OrderEvent::AckNotListed { intent, order_id, .. } => {
+            tracing::error!(account, intent = intent.0, order_id, "acknowledged order is in no list");
         }
         OrderEvent::ListNotMonotone { order_id } => {
             tracing::warn!(account, order_id, "order list lost an order: no resends in this session");

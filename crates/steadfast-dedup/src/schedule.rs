@@ -25,6 +25,9 @@ const WATCH_EVERY: Duration = Duration::from_secs(1_800);
 /// How long after a look that showed no list the next one follows.
 const WATCH_AGAIN: Duration = Duration::from_secs(30);
 
+/// How long after the last look the list is looked at for acknowledged orders that it has not shown.
+const AUDIT_EVERY: Duration = Duration::from_secs(30);
+
 /// How long before the trading day ends the list is read for the last time.
 pub(crate) const BEFORE_DAY_END: Duration = Duration::from_secs(60);
 
@@ -39,6 +42,12 @@ pub(crate) fn next_watch(since: Duration, last: Option<Duration>, failed: bool) 
     let next = next(since, last, &WATCH, WATCH_EVERY);
     let again = last.filter(|&last| failed && last >= since);
     again.map_or(next, |last| next.min(last.saturating_add(WATCH_AGAIN)))
+}
+
+/// When the list is looked at for an order that was acknowledged at `since` and is in no list, if the last look was at
+/// `last`.
+pub(crate) fn next_audit(since: Duration, last: Option<Duration>) -> Duration {
+    last.map_or(since, |last| last.max(since)).saturating_add(AUDIT_EVERY)
 }
 
 /// The first instant of the schedule that no read has served yet.

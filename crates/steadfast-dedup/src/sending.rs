@@ -7,7 +7,7 @@ use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
 use crate::{
     attempt::{Attempt, AttemptState, Never, Sent},
     book::Claimed,
-    event::{Answer, Effect, OrderEvent},
+    event::{Answer, Effect},
     intent::{Doubt, Evidence, Finding, Intent, Phase},
     policy::VerifyOn,
     registry::{Registry, Snapshot},
@@ -191,9 +191,8 @@ impl Registry {
             self.book.acknowledge_overnight(&order_id);
             Claimed::Clean
         };
-        if claimed == Claimed::Conflict {
-            let conflict = OrderEvent::Conflict { intent: attempt.intent, order_id: order_id.to_string() };
-            out.push(Effect::Report(conflict));
+        if claimed == Claimed::Conflict && !steadfast_spec::Planted::ConflictBelieved.is_on() {
+            return self.contradict(attempt.intent, &order_id, out);
         }
         self.finish(attempt.intent, Finding::Acknowledged { order_id }, out);
         self.resolve(&key, out);

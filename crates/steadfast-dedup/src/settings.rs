@@ -3,7 +3,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use steadfast_spec::{FieldNames, OrderType, WallClock};
 
 use crate::{
-    policy::{AccountMode, Baseline, KeyPolicy, OrdersScope, ResendPolicy, VerifyOn},
+    policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
     stamp::Epoch,
 };
 
@@ -32,6 +32,7 @@ pub struct Settings {
     pub(crate) twin_hold: Duration,
     pub(crate) account_mode: AccountMode,
     pub(crate) orders_scope: OrdersScope,
+    pub(crate) list_shows: ListShows,
     pub(crate) key_policy: KeyPolicy,
     pub(crate) verify_on: VerifyOn,
     pub(crate) baseline: Baseline,
@@ -57,6 +58,7 @@ impl Default for Settings {
             twin_hold: LONGEST_TWIN_HOLD,
             account_mode: AccountMode::Exclusive,
             orders_scope: OrdersScope::Session,
+            list_shows: ListShows::Everything,
             key_policy: KeyPolicy::Concurrent,
             verify_on: VerifyOn::Default,
             baseline: Baseline::Cold,
@@ -162,6 +164,13 @@ impl Settings {
     #[must_use]
     pub fn orders_scope(mut self, scope: OrdersScope) -> Self {
         self.orders_scope = scope;
+        self
+    }
+
+    /// Sets which orders the list shows, of those that it holds; all by default.
+    #[must_use]
+    pub fn list_shows(mut self, shows: ListShows) -> Self {
+        self.list_shows = shows;
         self
     }
 

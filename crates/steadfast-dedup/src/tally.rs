@@ -28,6 +28,8 @@ pub struct Tally {
     pub excess: u64,
     /// Answers that contradicted the books.
     pub conflict: u64,
+    /// Acknowledged orders that no list showed.
+    pub not_listed: u64,
     /// Lists that lacked an order which they should have held.
     pub canary_fail: u64,
     /// Acknowledged orders that were listed in a form that does not match them.
@@ -176,6 +178,7 @@ impl Tally {
         self.late_duplicate += other.late_duplicate;
         self.excess += other.excess;
         self.conflict += other.conflict;
+        self.not_listed += other.not_listed;
         self.canary_fail += other.canary_fail;
         self.uncalibrated += other.uncalibrated;
     }
@@ -200,6 +203,7 @@ impl Tally {
                 OrderEvent::LateDuplicate { .. } => self.late_duplicate += 1,
                 OrderEvent::Excess { .. } => self.excess += 1,
                 OrderEvent::Conflict { .. } => self.conflict += 1,
+                OrderEvent::AckNotListed { .. } => self.not_listed += 1,
                 OrderEvent::Uncalibrated { .. } => self.uncalibrated += 1,
                 OrderEvent::Recovered { .. }
                 | OrderEvent::Absent { .. }
@@ -257,6 +261,7 @@ mod tests {
                 late_duplicate: 2 * n,
                 excess: 3 * n,
                 conflict: 4 * n,
+                not_listed: 7 * n,
                 canary_fail: 5 * n,
                 uncalibrated: 6 * n,
                 ..Tally::default()

@@ -62,6 +62,10 @@ planted! {
     EndlessConnectionEnds = "endless-connection-ends",
     /// An undocumented 5xx settles when it arrives, although the gateway behind its sender may still be at work.
     ForeignErrorSettles = "foreign-error-settles",
+    /// Of two orders with one identifier both are taken for placed.
+    ConflictBelieved = "conflict-believed",
+    /// An acknowledged order is taken for placed though no list ever shows it.
+    UnlistedAcksBelieved = "unlisted-acks-believed",
     // Orders: what a list proves.
     /// An empty list proves an absence, whatever the list before it held.
     NoDataIsAbsence = "no-data-is-absence",

@@ -55,6 +55,8 @@ const fn retry(names: &'static [&'static str]) -> Detector {
 
 const fn sandbox(names: &'static [&'static str]) -> Detector {
     tests("steadfast-sandbox", "gateway", names)
+}
+
 const fn steadfast(names: &'static [&'static str]) -> Detector {
     tests("steadfast", "it", names)
 }
@@ -98,6 +100,8 @@ pub(super) const TABLE: &[Bug] = &[
     bug("poller-stays-dead", &[dedup(&["panics::"])]),
     bug("slow-look-first", &[dedup(&["reads::"])]),
     bug("read-left-open", &[dedup(&["panics::"])]),
+    bug("conflict-believed", &[dedup(&["o06_"])]),
+    bug("unlisted-acks-believed", &[dedup(&["o06_"])]),
     bug("late-orders-unreported", &[LATE]),
     bug("endless-connection-ends", &[dedup(&["o01_"])]),
     bug("foreign-error-settles", &[dedup(&["o02_"])]),

@@ -94,6 +94,12 @@ impl Fold {
                 let intent = *intent;
                 let Some(trail) = self.intents.get_mut(&(account.clone(), intent)) else { return };
                 // Only the latest is of interest.
+                if std::mem::take(&mut trail.decided)
+                    && let Some(first) = trail.entries.first()
+                {
+                    // Its answer, or a list, had said otherwise before.
+                    self.named.remove(&(*first, account.clone(), intent));
+                }
                 let kept = &mut self.kept;
                 trail.entries.retain(|at| {
                     let old = matches!(kept.get(at), Some(Entry { record: Record::Unresolved { .. }, .. }));

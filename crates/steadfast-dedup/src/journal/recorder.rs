@@ -9,6 +9,7 @@ use super::{Durable, Entry, Journal, Record};
 use crate::{
     event::{Effect, Event, OrderEvent},
     registry::Registry,
+    resolution::Reason,
     ruling::Ruling,
     stamp::{AttemptNo, Epoch, Session},
 };
@@ -77,6 +78,17 @@ impl Recorder {
             Effect::Report(OrderEvent::Unresolved { intent, unresolved, .. }) => {
                 let reason = unresolved.reason.as_str().to_owned();
                 self.journal.append(self.entry(Record::Unresolved { intent: *intent, reason }));
+            }
+            // Its answer is written down as one that placed it. The reason is that of any success without an identifier.
+            Effect::Report(OrderEvent::Conflict { intent, .. } | OrderEvent::AckNotListed { intent, .. }) => {
+                let other = match effect {
+                    Effect::Report(OrderEvent::Conflict { other, .. }) => *other,
+                    _ => None,
+                };
+                for intent in [Some(*intent), other].into_iter().flatten() {
+                    let reason = Reason::AcceptedUnknownId.as_str().to_owned();
+                    self.journal.append(self.entry(Record::Unresolved { intent, reason }));
+                }
             }
             Effect::Report(report) => {
                 if let Some((intent, order_id)) = registry.found_late(report) {

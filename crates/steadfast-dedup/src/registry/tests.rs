@@ -178,12 +178,14 @@ fn an_identifier_that_is_anothers_or_older_than_its_order_is_a_conflict() {
     books.send(0, order("5"));
     books.send(1, order("5"));
     assert_eq!(books.acknowledge(0, 0, "o1"), []);
-    let conflict =
-        |intent, id: &str| [OrderEvent::Conflict { intent: IntentNo(intent), order_id: id.into() }];
-    assert_eq!(books.acknowledge(1, 0, "o1"), conflict(1, "o1"));
-    books.list(&[("o1", ""), ("o2", "")]);
+    let conflict = |intent, other: Option<u64>, id: &str| {
+        let (intent, other) = (IntentNo(intent), other.map(IntentNo));
+        [OrderEvent::Conflict { intent, other, order_id: id.into() }]
+    };
+    assert_eq!(books.acknowledge(1, 0, "o1"), conflict(1, Some(0), "o1"));
+    books.list(&[("o1", ""), ("o2", ""), ("o3", "")]);
     books.send(2, order("5"));
-    assert_eq!(books.acknowledge(2, 0, "o2"), conflict(2, "o2"), "it was listed before");
+    assert_eq!(books.acknowledge(2, 0, "o3"), conflict(2, None, "o3"), "it was listed before");
     assert_eq!(books.registry.tally.conflict, 2);
 }
 

@@ -18,7 +18,8 @@ use parking_lot::Mutex;
 use steadfast_dedup::{
     AccountMode, Dedup, DedupLayer, GuardedBody, Ledger, OrderEvent, OrderRefused, Recover, RecoveredOrder,
     ResendPolicy, SendGuard, SendGuardLayer, Settings, Verdict,
-    journal::{Disk, Durable, Entry, FileSystem, Journal, JournalError, Log, Record},
+    journal::{Disk, Durable, Entry, FileJournal, FileSystem, Journal, JournalError, Log, Record},
+    unresolved,
 };
 use steadfast_spec::{BoxError, Failure, Outcome, WallClock, ext, find_cause};
 use tempfile::TempDir;
@@ -29,7 +30,7 @@ use tokio::{
 use tower::{Layer, Service, ServiceExt};
 
 use crate::{
-    gateway::{Body, Gateway, Reply, ack, gw504},
+    gateway::{Body, Gateway, Place, Reply, ack, gw504},
     rig::{ORDER, Told, order, tell},
 };
 
@@ -599,6 +600,34 @@ async fn every_send_is_written_down_before_it_leaves() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn o06_a_contradicted_answer_is_no_end_for_the_next_process() {
+    // Two orders with one identifier, and one with an identifier that no list shows.
+    let world = World::new();
+    let stray = |id| Place { apply: None, ..ack().reply(Reply::AckId(id)) };
+    world.gateway.will([ack(), stray("o1"), stray("ghost")]);
+    let process = world.start();
+    assert_eq!(process.place_as("a", ORDER).await, Told::Placed("o1".into()));
+    process.start_placing("b", &order(3));
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(process.place_as("c", &ORDER.replace("buy", "sell")).await, Told::Placed("ghost".into()));
+    process.kill();
+    // It had only just been contradicted.
+    let entries: Vec<_> = FileJournal::read(world.path()).unwrap().unwrap();
+    let open: Vec<_> = unresolved(&entries).into_iter().filter_map(|order| order.name).collect();
+    assert_eq!(open.iter().map(ext::IntentId::as_str).collect::<Vec<_>>(), ["a", "b"]);
+    let process = world.start();
+    is(&process.recover().await, &[("a", "o1"), ("b", "accepted_unknown_id")]);
+    sleep(s(120)).await;
+    process.kill();
+    // By now it is contradicted what the third one was told, too.
+    let process = world.start();
+    assert_eq!(process.ledger.recovered().len(), 2);
+    let told: Vec<_> = process.recover().await.into_iter().filter_map(|order| order.name).collect();
+    assert_eq!(told.iter().map(ext::IntentId::as_str).collect::<Vec<_>>(), ["b", "c"]);
+    assert_eq!(world.gateway.posts(), 3, "nothing is sent again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_that_is_written_holds_the_token() {
     let world = World { token: "Bearer key:CANARY-c0ffee", ..World::new() };
     world.gateway.will([ack().reply(Reply::Hang)]);
@@ -620,5 +649,7 @@ async fn a_ledger_that_is_dropped_lets_its_journal_go() {
     let Process { ledger, service, journal, .. } = process;
     assert_eq!(Arc::strong_count(&journal.0), 2, "the ledger's and the test's");
     drop((ledger, service));
+    // Who sleeps until the next look at the list wakes, and ends.
+    tokio::task::yield_now().await;
     assert_eq!(Arc::strong_count(&journal.0), 1, "what holds the way to the list does not hold the ledger");
 }

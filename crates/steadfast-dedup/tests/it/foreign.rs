@@ -6,7 +6,7 @@ use steadfast_dedup::{AccountMode, OrderEvent, Settings};
 use tokio::time::sleep;
 
 use crate::{
-    gateway::{Place, Reply, ack, gw504},
+    gateway::{Place, ack, gw504},
     rig::{ORDER, Rig, Told, order},
 };
 
@@ -72,17 +72,4 @@ async fn s88_gateway_double_forward() {
     assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o3".into()));
     assert_eq!(rig.flagged(), ["o2"]);
     rig.audit();
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_id_for_two_orders_is_a_conflict_and_no_panic() {
-    let rig = Rig::new();
-    rig.gateway.will([ack(), ack().reply(Reply::AckId("o1"))]);
-    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
-    assert_eq!(rig.place("b", &order(3)).await, Told::Placed("o1".into()), "the answer is the service's");
-    assert!(
-        rig.events()
-            .iter()
-            .any(|event| matches!(event, OrderEvent::Conflict { order_id, .. } if order_id == "o1"))
-    );
 }

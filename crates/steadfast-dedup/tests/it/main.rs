@@ -13,6 +13,7 @@ mod chaos;
 mod classification;
 mod combined;
 mod concurrency;
+mod contradicted;
 mod crash;
 mod ends;
 mod figures;

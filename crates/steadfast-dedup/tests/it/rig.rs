@@ -240,7 +240,7 @@ impl Rig {
 }
 
 impl Rig {
-    fn check(&self) {
+    pub(crate) fn check(&self) {
         let violations = violations(&self.run());
         assert!(violations.is_empty(), "{violations:#?}");
     }

@@ -245,6 +245,16 @@ impl<'a> History<'a> {
         owners
     }
 
+    /// Where it turned out that an answer, or a claim, that had ended an intent is not to be believed.
+    pub(crate) fn contradictions(&self, intent: IntentNo) -> impl Iterator<Item = usize> {
+        let contradicted = self.reports.iter().filter(move |(_, event)| match event {
+            OrderEvent::Conflict { intent: given, other, .. } => *given == intent || *other == Some(intent),
+            OrderEvent::AckNotListed { intent: given, .. } => *given == intent,
+            _ => false,
+        });
+        contradicted.map(|(at, _)| *at)
+    }
+
     /// Where the day of a step began.
     pub(crate) fn day_of(&self, at: usize) -> usize {
         self.days.get(at).or(self.days.last()).copied().unwrap_or(0)

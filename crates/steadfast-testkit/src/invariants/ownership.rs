@@ -95,7 +95,7 @@ pub(crate) fn i07_a_claim_is_strict_oldest_and_undisputed(run: &Run) -> Result<(
     Ok(())
 }
 
-/// I8: after a claim nothing else happens to the intent.
+/// I8: after a claim nothing else happens to the intent, unless an answer contradicts it.
 pub(crate) fn i08_a_claim_is_never_revoked(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         for (at, event) in history.reports.iter().copied() {
@@ -108,7 +108,8 @@ pub(crate) fn i08_a_claim_is_never_revoked(run: &Run) -> Result<(), String> {
                         | OrderEvent::Unresolved { intent: other, .. } if other == intent)
             });
             let sent = history.attempts_of(*intent).any(|attempt| attempt.sent.is_some_and(|sent| sent > at));
-            if sent || after.is_some() {
+            let contradicted = history.contradictions(*intent).any(|later| later > at);
+            if sent || after.is_some() && !contradicted {
                 return Err(format!("{intent:?} was found and then {after:?}, sent: {sent}"));
             }
         }

@@ -117,17 +117,20 @@ pub(crate) fn i15_a_restart_sends_nothing(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// I20: every intent that was sent ends once, within the budget.
+/// I20: every intent that was sent ends once, within the budget; once more for each time that its end was contradicted.
 pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         let mut intents: Vec<_> = history.attempts.iter().map(|attempt| attempt.no.intent).collect();
         intents.dedup();
         for intent in intents {
             let standing = history.attempts_of(intent).any(|attempt| !attempt.is_void(usize::MAX));
-            match ends(&history, intent) {
-                0 if run.quiet && standing => return Err(format!("{intent:?} never ended")),
-                2.. => return Err(format!("{intent:?} ended more than once")),
-                _ => {}
+            let ends = ends(&history, intent);
+            let allowed = 1 + history.contradictions(intent).count();
+            if ends < allowed && run.quiet && standing {
+                return Err(format!("{intent:?} never ended"));
+            }
+            if ends > allowed {
+                return Err(format!("{intent:?} ended more than once"));
             }
             let lost =
                 history.attempts_of(intent).filter_map(|attempt| attempt.lost()).map(|(at, _)| at).max();
@@ -165,7 +168,8 @@ fn ends(history: &History<'_>, intent: IntentNo) -> usize {
 }
 
 fn end_of(history: &History<'_>, intent: IntentNo) -> Option<usize> {
-    history.reports.iter().find(|(_, event)| is_end(event, intent)).map(|(at, _)| *at)
+    let from = history.contradictions(intent).max().unwrap_or(0);
+    history.reports.iter().find(|(at, event)| *at >= from && is_end(event, intent)).map(|(at, _)| *at)
 }
 
 fn is_end(event: &OrderEvent, intent: IntentNo) -> bool {

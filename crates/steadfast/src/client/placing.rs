@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
-use steadfast_dedup::Resolution;
+use steadfast_dedup::{Resolution, Unresolved};
 use steadfast_spec::{Operation, OrderRequest, PlacedOrder, ext};
 
 use super::Client;
@@ -57,7 +57,10 @@ impl Client {
         let (parts, body) = self.answer(request).await?;
         let resolution = parts.extensions.get().cloned();
         match PlacedOrder::parse(&body) {
-            Ok(placed) if parts.status == StatusCode::OK => {
+            // One that is contradicted, or could be, is not an answer to this order.
+            Ok(placed)
+                if parts.status == StatusCode::OK && parts.extensions.get::<Unresolved>().is_none() =>
+            {
                 Ok(Placed { order_id: placed.order_id, msg: placed.msg, resolution })
             }
             _ => Err(Error::of_answer(&parts, self.text_of(&body))),

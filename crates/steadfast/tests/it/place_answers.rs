@@ -117,3 +117,21 @@ async fn whichever_answers_are_lost_a_cancel_is_in_doubt_unless_the_list_says_mo
         assert_eq!(gateway.count("/cancel-order"), 5, "{status}");
     }
 }
+
+/// A gateway that places nothing and answers every order with one identifier had each of them reported placed.
+#[tokio::test(start_paused = true)]
+async fn o06_an_order_with_the_id_of_another_one_is_not_told_as_placed() {
+    let gateway = Answers::with(|arrival, _| match arrival.method {
+        Method::POST => reply(200, placed("7")),
+        _ => reply(200, NO_DATA),
+    });
+    let client = gateway.client();
+    client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap();
+    for instrument in ["EQT_TCS_EQ_NSE", "EQT_SBIN_EQ_NSE"] {
+        let error = client.place_order(&order(instrument)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InDoubt, "{error:?}");
+        assert!(error.unresolved().is_some() && error.outcome().is_unknown(), "{error:?}");
+    }
+    client.shutdown().await;
+    assert_eq!(gateway.orders_sent(), 3, "none is sent again");
+}

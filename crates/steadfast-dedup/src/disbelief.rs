@@ -1,0 +1,144 @@
+//! Answers that named an order and are not believed any more.
+//!
+//! On a connection that is out of step an order gets the answer of another one. Then two orders have one identifier, or one
+//! has an identifier that no list ever shows. Nothing can be done about a wrong identifier before anything contradicts it;
+//! from then on its order is in doubt, is looked for, and is never sent again: by the service's word it was taken.
+
+use std::{sync::Arc, time::Duration};
+
+use steadfast_spec::{OrderType, Validity};
+
+use crate::{
+    attempt::{AttemptState, Never},
+    event::{Answer, Effect, OrderEvent},
+    intent::{Finding, Intent},
+    policy::ListShows,
+    registry::{ReadStart, Registry},
+    stamp::{AttemptNo, IntentNo, Session},
+};
+
+/// How many lists must lack an acknowledged order.
+const MISSED: u8 = 2;
+
+impl Registry {
+    /// Looks for the order of an intent whose answer, or whose claim, is contradicted; it is never sent again.
+    pub(crate) fn disbelieve(&mut self, number: IntentNo) {
+        let (now, lateness, works) = (self.now, self.settings.lateness, self.settings.gateway_timeout);
+        let today = self.epoch;
+        let Some(intent) = self.intents.get_mut(&number).filter(|intent| intent.epoch == today) else {
+            return;
+        };
+        if intent.is_open() {
+            return;
+        }
+        let mut doubted = Vec::new();
+        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
+            match &mut attempt.state {
+                AttemptState::Acknowledged(sent) => {
+                    // Its own answer may be still to come, as if there had been none.
+                    let base = now.max(sent.at.saturating_add(works));
+                    doubted.push((base.saturating_add(lateness), AttemptNo { intent: number, index }));
+                    let never = Some(Never::Success);
+                    attempt.state = AttemptState::Doubt { sent: *sent, settled: None, never };
+                }
+                AttemptState::Doubt { never, .. } => *never = Some(Never::Success),
+                AttemptState::Open | AttemptState::InFlight(_) | AttemptState::Void => {}
+            }
+        }
+        let key = self.keys.entry(intent.key.clone()).or_default();
+        key.unsettled += doubted.len();
+        if !key.live.contains(&number) {
+            key.live.push(number);
+        }
+        key.finished.remove(&number);
+        key.dead.remove(&number);
+        self.unsettled.extend(doubted);
+        self.finished.retain(|&other| other != number);
+        self.watches.remove(&number);
+        self.book.show_again();
+        self.tally.lose(Answer::Status(200));
+        self.search(number, now);
+    }
+
+    /// An earlier run of the process has found that its answer proves nothing.
+    pub(crate) fn disbelieve_again(&mut self, number: IntentNo) {
+        let finding = self.intents.get(&number).and_then(Intent::finding);
+        if let Some(Finding::Acknowledged { order_id }) = finding {
+            let order_id = order_id.clone();
+            self.book.contest(&order_id);
+            self.disbelieve(number);
+        }
+    }
+
+    /// An identifier was given to one intent and was another's, or was there before: nobody can tell whose it is.
+    pub(crate) fn contradict(&mut self, number: IntentNo, order_id: &Arc<str>, out: &mut Vec<Effect>) {
+        let other = self.book.contest(order_id).filter(|&other| other != number);
+        let conflict = OrderEvent::Conflict { intent: number, other, order_id: order_id.to_string() };
+        out.push(Effect::Report(conflict));
+        for number in [Some(number), other].into_iter().flatten() {
+            self.disbelieve(number);
+        }
+        let keys = [Some(number), other].into_iter().flatten();
+        let keys: Vec<_> = keys.filter_map(|number| Some(self.intents.get(&number)?.key.clone())).collect();
+        for key in keys {
+            self.resolve(&key, out);
+        }
+    }
+
+    /// Looks whether a list shows what was acknowledged long before it was asked for.
+    ///
+    /// `is_whole`: it lacks nothing that lists of its session have shown.
+    pub(crate) fn audit(
+        &mut self,
+        start: ReadStart,
+        session: Session,
+        is_whole: bool,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.awaits_audit().is_none() {
+            return;
+        }
+        let old = |after: Duration| start.at.checked_sub(after).unwrap_or_default();
+        let beyond = old(self.settings.lateness);
+        // After this not even an order whose answer got lost could still appear.
+        let settled = old(self.settings.gateway_timeout.saturating_add(self.settings.lateness));
+        let mut keys = Vec::new();
+        for (at, order_id, told_in) in self.book.unlisted_before(beyond) {
+            let owner = self.book.owner(&order_id);
+            let shows_it = told_in == session && is_whole;
+            let missed = if shows_it { self.book.miss(&order_id) } else { 0 };
+            if at >= settled || (shows_it && missed < MISSED) {
+                continue;
+            }
+            // Either way nothing more will be learnt of it.
+            self.book.stop_awaiting(&order_id);
+            let Some(number) = owner.filter(|_| shows_it) else { continue };
+            let Some(intent) = self.intents.get(&number).filter(|intent| self.must_be_listed(intent)) else {
+                continue;
+            };
+            let (name, key) = (intent.name.clone(), intent.key.clone());
+            self.book.contest(&order_id);
+            let order_id = order_id.to_string();
+            out.push(Effect::Report(OrderEvent::AckNotListed { intent: number, name, order_id }));
+            self.disbelieve(number);
+            keys.push(key);
+        }
+        for key in keys {
+            self.resolve(&key, out);
+        }
+    }
+
+    /// False for an order that may have ended at once, where no list has shown an order that has ended.
+    fn must_be_listed(&self, intent: &Intent) -> bool {
+        let order = &intent.order;
+        let rests = order.order_type() != OrderType::Market && order.validity() != Validity::Ioc;
+        rests || self.book.shows_ended()
+    }
+
+    /// True while the list has to be looked at for acknowledged orders that it has not shown.
+    pub(crate) fn awaits_audit(&self) -> Option<Duration> {
+        let audited = self.settings.list_shows == ListShows::Everything
+            && !steadfast_spec::Planted::UnlistedAcksBelieved.is_on();
+        self.book.unlisted_since().filter(|_| audited)
+    }
+}

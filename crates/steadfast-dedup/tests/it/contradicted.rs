@@ -1,0 +1,224 @@
+//! Answers that name an order and turn out to be another one's.
+
+use std::time::Duration;
+
+use steadfast_dedup::{ListShows, OrderEvent, Reason, Settings};
+use tokio::time::sleep;
+
+use crate::{
+    gateway::{Place, ReadReply, Reply, ack, gw504, read},
+    rig::{ORDER, Rig, Told, market, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// The answer of another order, whatever became of this one.
+fn stray(id: &'static str) -> Place {
+    ack().reply(Reply::AckId(id))
+}
+
+fn stray_and_not_placed(id: &'static str) -> Place {
+    Place { apply: None, ..stray(id) }
+}
+
+/// The identifiers whose owners were contradicted, and of whom nobody knows now what became of their orders.
+fn contradicted(rig: &Rig) -> Vec<String> {
+    let ids = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::Conflict { order_id, .. } | OrderEvent::AckNotListed { order_id, .. } => Some(order_id),
+        _ => None,
+    });
+    ids.collect()
+}
+
+/// Orders that ended without certainty, by the numbers of their intents.
+fn in_the_dark(rig: &Rig) -> Vec<u64> {
+    let ended = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::Unresolved { intent, unresolved, .. } => {
+            assert_eq!(unresolved.reason, Reason::AcceptedUnknownId);
+            Some(intent.0)
+        }
+        _ => None,
+    });
+    let mut ended: Vec<_> = ended.collect();
+    ended.sort_unstable();
+    ended
+}
+
+/// Both orders were reported placed under one identifier.
+#[tokio::test(start_paused = true)]
+async fn o06_an_id_for_two_orders_puts_both_in_doubt() {
+    let rig = Rig::new();
+    rig.gateway.will([ack(), stray("o1")]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o2".into()), "the list tells them apart");
+    assert_eq!(contradicted(&rig), ["o1"]);
+    let found = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::Recovered { order_id, .. } => Some(order_id),
+        _ => None,
+    });
+    let mut found = found.collect::<Vec<_>>();
+    found.sort();
+    assert_eq!(found, ["o1", "o2"], "the first one is looked for again, too");
+    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_of_two_orders_with_one_id_the_list_says_whose_it_is() {
+    let rig = Rig::new();
+    // The first one got the answer of the second, and was not placed.
+    rig.gateway.will([stray_and_not_placed("o1").answered_after(s(1)), ack().answered_after(s(2))]);
+    let (a, b) = (rig.start("a", ORDER), rig.start("b", &order(3)));
+    assert_eq!(a.await.unwrap(), Told::Placed("o1".into()), "nothing contradicts it yet");
+    assert_eq!(b.await.unwrap(), Told::Recovered("o1".into()));
+    rig.ledger.shutdown().await;
+    assert_eq!((in_the_dark(&rig), rig.gateway.posts()), (vec![0], 2), "never sent again");
+}
+
+/// 32 of 40 orders were reported placed under one identifier by a gateway that had placed none.
+#[tokio::test(start_paused = true)]
+async fn o06_one_id_for_forty_orders_places_none_of_them() {
+    for at_once in [true, false] {
+        let rig = Rig::new();
+        rig.gateway.will((0..40).map(|n| if n % 5 == 4 { gw504() } else { stray_and_not_placed("x") }));
+        let mut told = Vec::new();
+        let mut calls = Vec::new();
+        for n in 0..40 {
+            let call = rig.start(&format!("i{n}"), &order(n + 1));
+            if at_once { calls.push(call) } else { told.push(call.await.unwrap()) }
+        }
+        for call in calls {
+            told.push(call.await.unwrap());
+        }
+        let placed = told.iter().filter(|told| matches!(told, Told::Placed(id) if id == "x")).count();
+        assert_eq!(placed, 1, "the first one, before anything contradicted it: {told:?}");
+        rig.ledger.shutdown().await;
+        let ended = rig.events().into_iter().filter(|event| matches!(event, OrderEvent::Unresolved { .. }));
+        assert!(ended.count() >= 32, "at once: {at_once}");
+        let sent = rig.gateway.0.lock().posts.clone();
+        for n in (0..40).filter(|n| n % 5 != 4) {
+            let sends = sent.iter().filter(|(_, owner)| *owner == format!("i{n}")).count();
+            assert_eq!(sends, 1, "i{n}, at once: {at_once}");
+        }
+        assert_eq!(rig.ledger.in_doubt(), 0);
+    }
+}
+
+/// A caller who was told of an order that does not exist was never told otherwise.
+#[tokio::test(start_paused = true)]
+async fn o06_an_ack_that_no_list_shows_is_told() {
+    let rig = Rig::new();
+    rig.gateway.will([ack(), stray_and_not_placed("ghost")]);
+    assert_eq!(rig.place("a", &order(3)).await, Told::Placed("o1".into()));
+    assert_eq!(rig.place("b", ORDER).await, Told::Placed("ghost".into()));
+    sleep(s(59)).await;
+    assert_eq!(contradicted(&rig), [""; 0], "it may be late yet");
+    assert_eq!(rig.gateway.gets(), 2, "the baseline, and one look");
+    sleep(s(10)).await;
+    assert_eq!((contradicted(&rig), rig.ledger.in_doubt()), (vec!["ghost".into()], 1), "it is looked for");
+    sleep(s(30)).await;
+    assert_eq!(in_the_dark(&rig), [1]);
+    assert_eq!((rig.gateway.posts(), rig.ledger.tally().not_listed), (2, 1));
+    rig.check();
+    // Nothing is concluded of the next one like it, and other orders are as safe as ever.
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("c", &order(5)).await, Told::Unresolved("not_observed", vec![], 504));
+    rig.gateway.will([gw504()]);
+    let sell = ORDER.replace("buy", "sell");
+    assert_eq!(rig.place("d", &sell).await, Told::Resent("o2".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_a_stray_answer_does_not_hide_the_order_that_was_placed() {
+    let rig = Rig::new();
+    rig.gateway.will([stray("ghost")]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("ghost".into()));
+    sleep(s(70)).await;
+    assert_eq!(contradicted(&rig), ["ghost"]);
+    let found = rig
+        .events()
+        .into_iter()
+        .any(|event| matches!(event, OrderEvent::Recovered { order_id, .. } if order_id == "o1"));
+    assert!(found, "{:?}", rig.events());
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_a_list_that_catches_up_contradicts_nothing() {
+    let rig = Rig::new();
+    rig.gateway.will([Place { lag: s(40), ..ack() }]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    sleep(s(3_600)).await;
+    assert_eq!((contradicted(&rig), rig.gateway.gets()), (vec![], 3), "a look every 30 s until it is there");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_looks_for_acknowledged_orders_are_few_while_orders_flow() {
+    let rig = Rig::new();
+    for n in 0..600 {
+        assert!(matches!(rig.place(&format!("i{n}"), &order(n % 7 + 1)).await, Told::Placed(_)));
+        sleep(Duration::from_millis(450)).await;
+    }
+    // 600 orders in five minutes.
+    assert!((10..=12).contains(&rig.gateway.gets()), "{}", rig.gateway.gets());
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_a_shutdown_looks_once_for_what_was_acknowledged() {
+    let rig = Rig::new();
+    rig.place("a", ORDER).await;
+    rig.ledger.shutdown().await;
+    assert_eq!(rig.gateway.gets(), 2, "the baseline, and this look");
+    rig.ledger.shutdown().await;
+    assert_eq!(rig.gateway.gets(), 2, "it is listed");
+    // What that look contradicts is looked for before the shutdown is over.
+    rig.gateway.will([stray_and_not_placed("ghost")]);
+    assert_eq!(rig.place("b", &order(3)).await, Told::Placed("ghost".into()));
+    sleep(s(50)).await;
+    rig.ledger.shutdown().await;
+    assert_eq!((contradicted(&rig), rig.ledger.in_doubt()), (vec!["ghost".into()], 0));
+    assert_eq!(in_the_dark(&rig).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_nothing_is_contradicted_by_lists_that_lose_or_hide_orders() {
+    // Lists that lose what they have shown.
+    let rig = Rig::new();
+    rig.place("a", &order(3)).await;
+    sleep(s(40)).await;
+    rig.gateway.will([stray("ghost")]);
+    rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
+    rig.place("b", ORDER).await;
+    sleep(s(600)).await;
+    assert_eq!(contradicted(&rig), [""; 0]);
+    // Lists that hide some, by the settings: nobody even looks.
+    let rig = Rig::with(Settings::default().list_shows(ListShows::SomeStatuses));
+    rig.gateway.will([stray("ghost")]);
+    rig.place("a", ORDER).await;
+    sleep(s(600)).await;
+    assert_eq!((contradicted(&rig), rig.gateway.gets()), (vec![], 1));
+    // Lists that may hide what has ended, and an order that may have ended at once.
+    let rig = Rig::new();
+    rig.gateway.will([ack().edit(|record| drop(record.insert("status".into(), "completed".into())))]);
+    rig.gateway.always(read(ReadReply::OnlyOpen));
+    rig.place("a", &market()).await;
+    sleep(s(600)).await;
+    assert_eq!((contradicted(&rig), rig.gateway.gets()), (vec![], 3), "two looks, and no more");
+}
+
+/// Where a list shows orders that have ended, an order that may have ended at once must be there, too.
+#[tokio::test(start_paused = true)]
+async fn o06_a_market_order_is_missed_where_ended_orders_are_listed() {
+    let rig = Rig::new();
+    rig.gateway.will([
+        ack().edit(|record| drop(record.insert("status".into(), "completed".into()))),
+        stray_and_not_placed("ghost"),
+    ]);
+    rig.place("a", &order(3)).await;
+    rig.place("b", &market()).await;
+    sleep(s(100)).await;
+    assert_eq!(contradicted(&rig), ["ghost"]);
+}
