@@ -19,6 +19,7 @@ use crate::{
     sync::Mutex,
 };
 
+mod checking;
 mod inquiry;
 mod joined;
 mod reads;
@@ -26,6 +27,7 @@ mod recording;
 mod tokens;
 
 pub(crate) use self::{
+    checking::Checked,
     joined::{Joined, Refused},
     tokens::{OwnToken, Tokens},
 };
@@ -103,7 +105,11 @@ impl Account {
             effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
             if let Some((number, earlier)) = name.as_ref().and_then(|name| state.registry.named(name)) {
                 let same = earlier == order;
-                return if same {
+                return if same && state.registry.is_refused(number) {
+                    // A caller's repeat is sent no sooner than one of ours: when a list agrees with the refusal.
+                    effects.extend(state.registry.step(now, Event::Reopened(number)));
+                    Ok(Opening::New(number))
+                } else if same {
                     Ok(Opening::Attached(number, state.joined.join(number)))
                 } else {
                     Err(OrderRefused::IntentMismatch)

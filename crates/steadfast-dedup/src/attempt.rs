@@ -18,6 +18,8 @@ pub(crate) enum AttemptState {
     InFlight(Sent),
     /// Proved to have placed nothing: never sent, not executed, or refused.
     Void,
+    /// Refused without having been executed, by the service's own word, which a list may refute.
+    Refused(Sent),
     /// Answered with an order id.
     Acknowledged(Sent),
     /// Nobody knows.
@@ -53,10 +55,18 @@ impl Attempt {
     /// When it left, if an order of it may exist.
     pub(crate) fn standing(&self) -> Option<Sent> {
         match self.state {
-            AttemptState::Open | AttemptState::Void => None,
+            AttemptState::Open | AttemptState::Void | AttemptState::Refused(_) => None,
             AttemptState::InFlight(sent)
             | AttemptState::Acknowledged(sent)
             | AttemptState::Doubt { sent, .. } => Some(sent),
+        }
+    }
+
+    /// When it left, if it was refused without having been executed.
+    pub(crate) fn refused(&self) -> Option<Sent> {
+        match self.state {
+            AttemptState::Refused(sent) => Some(sent),
+            _ => None,
         }
     }
 

@@ -25,6 +25,7 @@ use crate::{
 impl Registry {
     /// Draws every conclusion that the evidence on a key allows.
     pub(crate) fn resolve(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        self.refute(key, out);
         // Each claim may take away what kept another intent in doubt.
         while let Some((number, claim)) = self.next_claim(key) {
             match claim {
@@ -180,7 +181,7 @@ impl Registry {
     }
 
     /// True if another attempt in flight was sent before the order was seen: its answer may name it.
-    fn may_be_answered_yet(&self, key: &Key, claimant: IntentNo, first_seen: Seq) -> bool {
+    pub(crate) fn may_be_answered_yet(&self, key: &Key, claimant: IntentNo, first_seen: Seq) -> bool {
         self.live_of(key).any(|(number, intent)| {
             number != claimant
                 && intent.attempts.iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
@@ -212,7 +213,7 @@ impl Registry {
     }
 
     pub(crate) fn live_sends(&self, key: &Key) -> impl Iterator<Item = Seq> {
-        self.live_of(key).filter_map(|(_, intent)| intent.first_sent().map(|sent| sent.seq))
+        self.live_of(key).filter_map(|(_, intent)| intent.first_left().map(|sent| sent.seq))
     }
 
     pub(crate) fn live_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {

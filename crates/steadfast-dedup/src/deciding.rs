@@ -23,6 +23,10 @@ impl Registry {
         for number in self.open_numbers() {
             self.finish_unresolved(number, Reason::EpochChanged, out);
         }
+        // A list of today confirms no refusal of yesterday.
+        for number in self.refused.clone() {
+            self.doubt_refused(number, out);
+        }
         let intents = &self.intents;
         self.names.retain(|_, number| intents.get(number).is_some_and(|intent| intent.finding().is_none()));
         self.book = Book::default();
@@ -55,11 +59,11 @@ impl Registry {
         let name = intent.name.clone();
         // What was taken for absent, or given up, may still appear.
         let watched = match &finding {
-            Finding::Unresolved(_) => true,
+            Finding::Unresolved(_) | Finding::Refused => true,
             Finding::Acknowledged { .. } | Finding::Recovered { .. } => intent.resends() > 0,
         };
         match &finding {
-            Finding::Acknowledged { .. } => {}
+            Finding::Acknowledged { .. } | Finding::Refused => {}
             Finding::Recovered { order_id, .. } => {
                 let order_id = order_id.to_string();
                 out.push(Effect::Report(OrderEvent::Recovered { intent: number, name, order_id }));
@@ -83,6 +87,7 @@ impl Registry {
         self.retire(&key, number);
         self.leave_line(number, out);
         self.searches.remove(&number);
+        self.refused.remove(&number);
         let ended = self.tick();
         let book = self.keys.entry(key).or_default();
         book.finished.insert(number);

@@ -42,7 +42,10 @@ impl Registry {
                     attempt.state = AttemptState::Doubt { sent: *sent, settled: None, never };
                 }
                 AttemptState::Doubt { never, .. } => *never = Some(Never::Success),
-                AttemptState::Open | AttemptState::InFlight(_) | AttemptState::Void => {}
+                AttemptState::Open
+                | AttemptState::InFlight(_)
+                | AttemptState::Refused(_)
+                | AttemptState::Void => {}
             }
         }
         let key = self.keys.entry(intent.key.clone()).or_default();

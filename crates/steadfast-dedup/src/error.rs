@@ -69,6 +69,9 @@ pub enum OrderRefused {
     Halted,
     /// It would have left in a login session whose list is not known yet.
     NewSession,
+    /// The service refused it without having executed it, and the list that confirms that was not there in time. It may
+    /// be sent later.
+    RefusalUnchecked,
     /// The journal could not write down that it is sent.
     JournalFailed(JournalError),
     /// The journal took too long to write down that it is sent. It may be sent later.
@@ -92,6 +95,7 @@ impl fmt::Display for OrderRefused {
             Self::KeyBusy => "orders of the same instrument and side took until the deadline",
             Self::Halted => "orders are halted",
             Self::NewSession => "order list of the new session is not known yet",
+            Self::RefusalUnchecked => "order list was not read in time after a refusal",
             Self::JournalFailed(_) => "order cannot be written down before it is sent",
             Self::JournalSlow => "order was not written down in time",
         })

@@ -27,6 +27,8 @@ pub enum Event {
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
     },
+    /// A caller wants an order once more that was refused without having been executed, by the same name.
+    Reopened(IntentNo),
     /// A send of it is about to go down the stack. Recorded before it does.
     Begun {
         /// Its new number.
@@ -205,6 +207,20 @@ pub enum OrderEvent {
         order_id: String,
         /// The order that the caller was told of; `None` if he was told that it is not resolved. It is the order that
         /// appeared from now on, unless others of ours or of somebody else's could own that as well.
+        kept: Option<String>,
+    },
+    /// An order that the service said it had not executed (401, 429) is in the list.
+    ///
+    /// It is looked for as after a [`LateDuplicate`](Self::LateDuplicate): until the end of the trading day if its caller was
+    /// told of the refusal, otherwise in whatever list is read.
+    RefusedButPlaced {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// The identifier that appeared.
+        order_id: String,
+        /// The order that the caller was told of, if one was placed after the refusal.
         kept: Option<String>,
     },
     /// There are more orders like this one than were asked for.

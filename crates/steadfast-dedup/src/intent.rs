@@ -40,16 +40,36 @@ pub(crate) enum Phase {
     Doubt,
     /// Found absent; may be sent again, if it still is when the body is polled.
     Granted,
+    /// A send of it was refused without having been executed (401, 429): nothing is sent until a list agrees.
+    Refused(Check),
+    /// A list agreed; may be sent again, if no list has shown it until the body is polled.
+    Cleared,
     /// Decided for good.
     Finished(Finding),
+}
+
+/// A refusal that no list has confirmed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    /// When it came.
+    pub(crate) since: Duration,
+    /// The same as a position: only reads that start later can confirm it.
+    pub(crate) from: Seq,
 }
 
 /// How the resolution of an intent ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    Acknowledged { order_id: Arc<str> },
-    Recovered { order_id: Arc<str>, status: Option<String> },
+    Acknowledged {
+        order_id: Arc<str>,
+    },
+    Recovered {
+        order_id: Arc<str>,
+        status: Option<String>,
+    },
     Unresolved(Unresolved),
+    /// The service refused it without having executed it, and its caller was told so.
+    Refused,
 }
 
 /// The search for an order whose outcome was lost.
@@ -118,6 +138,11 @@ impl Intent {
         self.attempts.iter().find_map(Attempt::standing)
     }
 
+    /// Its first send that may have placed an order, were its refusal untrue.
+    pub(crate) fn first_left(&self) -> Option<Sent> {
+        self.attempts.iter().find_map(|attempt| attempt.standing().or(attempt.refused()))
+    }
+
     /// The session of its first send that may have placed an order.
     pub(crate) fn session(&self) -> Option<Session> {
         self.attempts.iter().find(|attempt| attempt.standing().is_some()).map(|attempt| attempt.session)
@@ -130,7 +155,7 @@ impl Intent {
 
     /// True if an order with this position in the list's history could be one of its own.
     pub(crate) fn could_own(&self, first_seen: Seq) -> bool {
-        self.first_sent().is_some_and(|sent| sent.seq < first_seen)
+        self.first_left().is_some_and(|sent| sent.seq < first_seen)
     }
 
     /// True if a send of it is taken for dead, and an order of that may still appear.
@@ -167,7 +192,7 @@ impl Intent {
     pub(crate) fn order_id(&self) -> Option<&Arc<str>> {
         match self.finding()? {
             Finding::Acknowledged { order_id } | Finding::Recovered { order_id, .. } => Some(order_id),
-            Finding::Unresolved(_) => None,
+            Finding::Unresolved(_) | Finding::Refused => None,
         }
     }
 

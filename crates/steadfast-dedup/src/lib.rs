@@ -95,6 +95,7 @@ mod poller;
 mod query;
 mod reading;
 mod recovery;
+mod refusal;
 mod registry;
 mod report;
 mod resolution;

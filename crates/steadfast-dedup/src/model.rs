@@ -15,6 +15,8 @@ mod safety;
 mod state;
 mod world;
 
+use std::time::Duration;
+
 use crate::{policy::KeyPolicy, rules::Rules};
 
 /// How large the model is, and what may go wrong in it.
@@ -27,6 +29,8 @@ struct Model {
     /// Whether orders appear before their attempt settles.
     bounded: bool,
     refusals: bool,
+    /// Whether the service also says of what it placed that it did not.
+    refuted: bool,
     crashes: u32,
     /// Whether a crash may lose what was written after the last send was begun.
     lossy: bool,
@@ -59,6 +63,7 @@ const SMALL: Model = Model {
     reads: 1,
     bounded: true,
     refusals: false,
+    refuted: false,
     crashes: 0,
     lossy: false,
     key_policy: KeyPolicy::Concurrent,
@@ -66,7 +71,7 @@ const SMALL: Model = Model {
     own: false,
     mixed: false,
     nevers: false,
-    rules: Rules { negatives: 1, ..Rules::PROTOCOL },
+    rules: Rules { negatives: 1, refusal_lag: Duration::ZERO, ..Rules::PROTOCOL },
 };
 
 /// What the service did with one attempt.

@@ -218,6 +218,36 @@ impl Monitor {
     {
         Wait { monitor: self, about, look, place: None }
     }
+
+    /// Looks, and if there is nothing to find leaves the waker at `place`, for a wait about this.
+    pub(crate) fn poll_wait<T>(
+        &self,
+        about: About,
+        place: &mut Option<u64>,
+        cx: &Context<'_>,
+        look: impl FnOnce(&mut State) -> Option<T>,
+    ) -> Poll<T> {
+        let mut state = self.state.lock();
+        if let Some(found) = look(&mut state) {
+            return Poll::Ready(found);
+        }
+        let place = *place.get_or_insert_with(|| {
+            state.next_place += 1;
+            state.next_place
+        });
+        let waker = state.waiting.entry((about, place)).or_insert_with(|| cx.waker().clone());
+        waker.clone_from(cx.waker());
+        Poll::Pending
+    }
+
+    /// Ends a wait, whose waker is at `place` if it left one.
+    pub(crate) fn stop_waiting(&self, about: About, place: Option<u64>) {
+        if let Some(place) = place {
+            let kept = self.state.lock().waiting.remove(&(about, place));
+            // Without the lock: a waker may be the last that keeps a task.
+            drop(kept);
+        }
+    }
 }
 
 impl State {
@@ -233,6 +263,7 @@ impl State {
         let wanted = self.owned
             || registry.in_doubt() > 0
             || registry.awaits_baseline()
+            || registry.awaits_checks()
             || registry.awaits_last_look();
         if wanted { registry.next_wake() } else { None }
     }
@@ -278,26 +309,12 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let this = &mut *self;
-        let mut state = this.monitor.state.lock();
-        if let Some(found) = (this.look)(&mut state) {
-            return Poll::Ready(found);
-        }
-        let place = *this.place.get_or_insert_with(|| {
-            state.next_place += 1;
-            state.next_place
-        });
-        let waker = state.waiting.entry((this.about, place)).or_insert_with(|| cx.waker().clone());
-        waker.clone_from(cx.waker());
-        Poll::Pending
+        this.monitor.poll_wait(this.about, &mut this.place, cx, &mut this.look)
     }
 }
 
 impl<F> Drop for Wait<'_, F> {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
-            let kept = self.monitor.state.lock().waiting.remove(&(self.about, place));
-            // Without the lock: a waker may be the last that keeps a task.
-            drop(kept);
-        }
+        self.monitor.stop_waiting(self.about, self.place);
     }
 }

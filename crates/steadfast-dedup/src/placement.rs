@@ -123,6 +123,7 @@ impl<S> Sender<'_, S> {
             return Err(Failure::refused(OrderRefused::KeyBusy).into());
         }
         account.baseline().await;
+        self.checked(deadline).await;
         let spare = Spare::of(&request);
         let mut answer = self.send(request, Sending::First).await;
         // The token was renewed on the way: the new session's list is read before the order leaves in it.
@@ -130,6 +131,7 @@ impl<S> Sender<'_, S> {
             && matches!(find_cause(&**error), Some(OrderRefused::NewSession))
         {
             account.baseline().await;
+            self.checked(deadline).await;
             answer = self.send(spare.clone().with(B::default()), Sending::InNewSession).await;
         }
         // What nearly every order comes to; anything else is looked into.
@@ -183,6 +185,13 @@ impl<S> Sender<'_, S> {
                     });
                 }
             };
+        }
+    }
+
+    /// Waits, without a permit, for the list that confirms a refusal; who sends too early is held back below.
+    async fn checked(&mut self, deadline: Option<Instant>) {
+        if let Some(checked) = self.ticket.account.check(self.intent) {
+            within(deadline, checked).await;
         }
     }
 

@@ -22,7 +22,7 @@ impl Registry {
     pub fn next_attempt(&self, intent: IntentNo, session: Session) -> Option<AttemptNo> {
         let found = self.intents.get(&intent)?;
         let allowed = match found.phase {
-            Phase::Idle => self.has_turn(intent),
+            Phase::Idle | Phase::Cleared => self.has_turn(intent),
             Phase::Granted => found.session() == Some(self.scoped(session)) && found.epoch == self.epoch,
             _ => false,
         };
@@ -44,6 +44,7 @@ impl Registry {
         open && intent.caller_waits
             && match intent.phase {
                 Phase::Idle => true,
+                Phase::Cleared => self.stays_refused(intent),
                 // The verdict may be old: between it and this poll lie queues, in which evidence can arrive.
                 Phase::Granted
                     if steadfast_spec::Planted::UnresolvedResent.is_on()
@@ -90,7 +91,8 @@ impl Registry {
     /// be another's ends no doubt.
     pub(crate) fn found_late<'a>(&self, report: &'a OrderEvent) -> Option<(IntentNo, &'a str)> {
         let (OrderEvent::Recovered { intent, order_id, .. }
-        | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. }) = report
+        | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. }
+        | OrderEvent::RefusedButPlaced { intent, order_id, kept: None, .. }) = report
         else {
             return None;
         };
@@ -104,7 +106,9 @@ impl Registry {
     pub fn verdict(&self, intent: IntentNo) -> Verdict {
         let Some(intent) = self.intents.get(&intent) else { return Verdict::NotPlaced };
         match &intent.phase {
-            Phase::Idle | Phase::Sending | Phase::Doubt => Verdict::Pending,
+            Phase::Idle | Phase::Sending | Phase::Doubt | Phase::Refused(_) | Phase::Cleared => {
+                Verdict::Pending
+            }
             Phase::Granted => Verdict::Resend,
             Phase::Finished(Finding::Acknowledged { order_id }) => {
                 Verdict::Acknowledged { order_id: order_id.to_string() }
@@ -112,8 +116,16 @@ impl Registry {
             Phase::Finished(Finding::Recovered { order_id, status }) => {
                 Verdict::Recovered { order_id: order_id.to_string(), status: status.clone() }
             }
+            Phase::Finished(Finding::Refused) => Verdict::NotPlaced,
             Phase::Finished(Finding::Unresolved(unresolved)) => Verdict::Unresolved(unresolved.clone()),
         }
+    }
+
+    /// True if an intent was refused without having been executed, and its caller was told so.
+    #[must_use]
+    pub fn is_refused(&self, intent: IntentNo) -> bool {
+        let finding = self.intents.get(&intent).and_then(|intent| intent.finding());
+        finding == Some(&Finding::Refused)
     }
 
     /// True if the answer to a send of this intent said which order it placed.
@@ -219,7 +231,7 @@ impl Registry {
 
     /// True for a look that nobody waits for.
     pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
-        let awaited = self.awaits_baseline() || self.doubts().next().is_some();
+        let awaited = self.awaits_baseline() || self.doubts().next().is_some() || self.awaits_checks();
         matches!(purpose, Purpose::Watch | Purpose::Audit)
             && (!awaited || steadfast_spec::Planted::SlowLookFirst.is_on())
     }
@@ -244,11 +256,12 @@ impl Registry {
             let due = schedule::next_verification(doubt.since, self.pace.last, self.settings.lateness);
             (due, Purpose::Verification)
         });
+        let check = self.next_check().map(|due| (due, Purpose::Verification));
         let Pace { shared, failed, .. } = self.pace;
         let watches = self.watches.values().map(|&since| schedule::next_watch(since, shared, failed));
         let watch = watches.chain(self.day_end()).map(|due| (due, Purpose::Watch));
         let audit = self.awaits_audit().map(|since| (schedule::next_audit(since, shared), Purpose::Audit));
-        let read = urgent.into_iter().chain(last).chain(verify).chain(watch).chain(audit).min();
+        let read = urgent.into_iter().chain(last).chain(verify).chain(check).chain(watch).chain(audit).min();
         let spaced = read.map(|(due, purpose)| {
             let spacing = self.settings.read_spacing;
             let earliest = self.pace.spaced.map_or(due, |last| last.saturating_add(spacing));

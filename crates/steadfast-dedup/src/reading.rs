@@ -91,14 +91,19 @@ impl Registry {
             registry.note_fault(fault);
             false
         };
+        let mut valid = false;
         let looked = match list {
             Ok(_) if stale => failed(self, Fault::Failed),
-            Ok(records) => self.take_list(started, records, out),
+            Ok(records) => self.take_list(started, records, &mut valid, out),
             Err(ReadFault::Failed) => failed(self, Fault::Failed),
             Err(ReadFault::Forbidden | ReadFault::TooLong | ReadFault::Unreadable) => {
                 failed(self, Fault::Unusable)
             }
         };
+        // The list of a session that is over may lack what was placed since.
+        if read.is_some_and(|read| read.purpose != Purpose::OwnSession) {
+            self.check_refusals(started, valid, out);
+        }
         match started {
             // A read in the session before says nothing of the list of this one, nor one that started too early.
             Some(start) if Some(start.session) == self.session => self.tried = self.tried.max(start.seq),
@@ -122,11 +127,12 @@ impl Registry {
         }
     }
 
-    /// Takes in what a list holds; false if it may be older than the read.
+    /// Takes in what a list holds; false if it may be older than the read. Sets `valid` if what it lacks counts.
     fn take_list(
         &mut self,
         started: Option<ReadStart>,
         records: Vec<OrderRecord>,
+        valid: &mut bool,
         out: &mut Vec<Effect>,
     ) -> bool {
         let completed = self.tick();
@@ -145,6 +151,7 @@ impl Registry {
                 false
             }
         };
+        *valid = complete;
         if first && complete || !order_ids.is_empty() {
             out.push(Effect::Seen { session, order_ids, complete });
         }

@@ -39,6 +39,8 @@ pub struct Registry {
     pub(crate) keys: BTreeMap<Key, KeyBook>,
     /// Intents whose order is being looked for, or will be if their resend is not answered well.
     pub(crate) searches: BTreeSet<IntentNo>,
+    /// Intents of which a send was refused without having been executed, and that are not decided.
+    pub(crate) refused: BTreeSet<IntentNo>,
     pub(crate) book: Book,
     /// Attempts in doubt that are not settled, by the instant at which they will be.
     pub(crate) unsettled: BTreeSet<(Duration, AttemptNo)>,
@@ -176,6 +178,7 @@ impl Registry {
             names: BTreeMap::new(),
             keys: BTreeMap::new(),
             searches: BTreeSet::new(),
+            refused: BTreeSet::new(),
             book: Book::default(),
             unsettled: BTreeSet::new(),
             reads: BTreeMap::new(),
@@ -207,6 +210,7 @@ impl Registry {
             Event::Sent(attempt) => self.send(attempt),
             Event::Withheld(attempt) => self.withhold(attempt, &mut out),
             Event::Closed { attempt, outcome, answer } => self.close(attempt, outcome, answer, &mut out),
+            Event::Reopened(intent) => self.reopen_refused(intent),
             Event::Concluded(intent) => self.conclude(intent, &mut out),
             Event::Abandoned(intent) => self.abandon(intent, &mut out),
             Event::BaselineWanted => self.snapshot = Snapshot::Wanted(self.tick()),

@@ -15,6 +15,15 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
         OrderEvent::LateDuplicate { intent, order_id, kept, .. } => {
             tracing::error!(account, intent = intent.0, order_id, ?kept, "order appeared late");
         }
+        OrderEvent::RefusedButPlaced { intent, order_id, kept, .. } => {
+            tracing::error!(
+                account,
+                intent = intent.0,
+                order_id,
+                ?kept,
+                "order refused and placed all the same"
+            );
+        }
         OrderEvent::Excess { intent, order_id } => {
             tracing::error!(account, intent = intent.0, order_id, "more orders than were asked for");
         }

@@ -59,9 +59,20 @@ impl Registry {
             let void = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void);
             intent.finding().is_none() && intent.attempts.iter().all(void)
         });
+        // Nor of what was refused; but it is still watched for.
+        let refused = self.intents.iter().filter(|(_, intent)| {
+            let over = |attempt: &Attempt| {
+                attempt.standing().is_none() && !matches!(attempt.state, AttemptState::Open)
+            };
+            intent.finding().is_none() && intent.was_refused() && intent.attempts.iter().all(over)
+        });
+        let refused: Vec<_> = refused.map(|(&number, _)| number).collect();
         let idle: Vec<_> = idle.map(|(&number, _)| number).collect();
         for number in idle {
             self.forget(number, &mut Vec::new());
+        }
+        for number in refused {
+            self.end_refused(number, &mut Vec::new());
         }
         let numbers: Vec<_> = self.intents.keys().copied().collect();
         for number in numbers {
@@ -83,7 +94,7 @@ impl Registry {
                 AttemptState::Open => (Sent { seq: attempt.begun, at: now }, Never::Restart),
                 AttemptState::InFlight(sent) => (sent, Never::Restart),
                 AttemptState::Doubt { sent, never, .. } => (sent, never.unwrap_or(Never::Restart)),
-                AttemptState::Void | AttemptState::Acknowledged(_) => continue,
+                AttemptState::Void | AttemptState::Refused(_) | AttemptState::Acknowledged(_) => continue,
             };
             attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(never) };
             self.unsettled.insert((settles, AttemptNo { intent: number, index }));

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use steadfast_spec::Planted;
 
 /// The rules of the protocol that can be taken out, one by one, to show that each is needed.
@@ -14,6 +16,9 @@ pub(crate) struct Rules {
     pub(crate) session_first: bool,
     pub(crate) told_apart: bool,
     pub(crate) negatives: u8,
+    pub(crate) refusals_checked: bool,
+    /// How long after a refusal a list must be read that confirms it: lists lag.
+    pub(crate) refusal_lag: Duration,
     /// How many decided intents are remembered within an epoch.
     pub(crate) remembered: usize,
 }
@@ -29,6 +34,8 @@ impl Rules {
         session_first: true,
         told_apart: true,
         negatives: 2,
+        refusals_checked: true,
+        refusal_lag: Duration::from_secs(1),
         remembered: 100_000,
     };
 
@@ -42,6 +49,12 @@ impl Rules {
             evidence_at_start: self.evidence_at_start && !Planted::EvidenceAtReadEnd.is_on(),
             session_first: self.session_first && !Planted::SessionsShareLists.is_on(),
             told_apart: self.told_apart && !Planted::LookAlikesTaken.is_on(),
+            refusals_checked: self.refusals_checked && !Planted::RefusalBelieved.is_on(),
+            refusal_lag: if Planted::RefusalCheckedAtOnce.is_on() {
+                Duration::ZERO
+            } else {
+                self.refusal_lag
+            },
             ..self
         }
     }

@@ -20,7 +20,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    account::Account,
+    account::{Account, Checked},
     error::OrderRefused,
     event::Answer,
     guard_body::{GuardedBody, Seal, SealedChange, SealedOrder},
@@ -33,6 +33,10 @@ use crate::{
 
 /// How long an order that may go out waits to be written down.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long an order that was refused and is sent again waits, with its permit, for the list that confirms the refusal. A
+/// renewed token comes at once, and the list is read a second after the refusal.
+const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Accounts for every physical send of an order and of the reads that look for it.
 ///
@@ -48,8 +52,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// 5. If the ledger has a [journal](crate::journal), an order goes down when its attempt is durable. A journal that
 ///    fails refuses the order; one that takes longer than a second leaves it unsent, to be tried again from further
 ///    out with a new permit.
-/// 6. While orders are [halted](Ledger::halt), the first poll refuses orders and changes of orders.
-/// 7. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
+/// 6. An order that was answered by 401 or 429 is sent again only when a valid list, read a second after that, does not
+///    show it: until then the repeat waits here, for two seconds at most, after which it is left unsent as in 5. If the
+///    list shows it, or cannot be had, the order is in doubt, and the repeat is refused.
+/// 7. While orders are [halted](Ledger::halt), the first poll refuses orders and changes of orders.
+/// 8. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
 ///
 /// # Example
 ///
@@ -149,6 +156,26 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::SendGuard.pass(request.extensions_mut());
+        match awaited_check(&request) {
+            None => self.send(request),
+            Some(checked) => {
+                let clone = self.clone();
+                let guard = mem::replace(self, clone);
+                let ready = Some((guard, request));
+                SendGuardFuture::new(State::Checking { checked: timeout(CHECK_PATIENCE, checked), ready })
+            }
+        }
+    }
+}
+
+impl<S> SendGuard<S> {
+    /// Sends what nothing has to be waited for any more.
+    fn send<B, RB>(&mut self, mut request: Request<B>) -> SendGuardFuture<S, B>
+    where
+        S: Service<Request<GuardedBody<B>>, Response = Response<RB>> + Clone,
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
         let (own, kind) = (Ticket::of(request.extensions()).is_some(), Kind::of(&request));
         // What has nothing to poll, and need not be let go, has no stamp: it would stay blank, and prove nothing.
         let polled = own || !request.body().is_end_stream() || kind == Kind::Change;
@@ -189,6 +216,12 @@ where
         };
         SendGuardFuture { state, open, read, session }
     }
+}
+
+/// The wait for the list that confirms the refusal of an order that is sent again, if that is not there yet.
+fn awaited_check<B>(request: &Request<B>) -> Option<Checked> {
+    let ticket = Ticket::of(request.extensions())?;
+    ticket.account.check(ticket.intent()?)
 }
 
 /// What is known of a request before it goes down.
@@ -254,7 +287,7 @@ pin_project! {
         S: Service<Request<GuardedBody<B>>>,
     {
         #[pin]
-        state: State<S, GuardedBody<B>, S::Future>,
+        state: State<S, B, S::Future>,
         open: Option<OpenAttempt>,
         read: Option<OpenRead>,
         // What a caller's own list is told to be of.
@@ -266,8 +299,10 @@ pin_project! {
     #[project = StateProj]
     enum State<S, B, F> {
         Refused { refusal: Option<OrderRefused> },
+        // What was refused is sent again, and the list that confirms the refusal is not there yet.
+        Checking { #[pin] checked: Timeout<Checked>, ready: Option<(SendGuard<S>, Request<B>)> },
         // What is about to be sent is not durable yet.
-        Writing { #[pin] durable: Timeout<Durable>, ready: Option<(S, Request<B>)> },
+        Writing { #[pin] durable: Timeout<Durable>, ready: Option<(S, Request<GuardedBody<B>>)> },
         Sending { #[pin] response: F },
     }
 }
@@ -276,15 +311,17 @@ impl<S, B> SendGuardFuture<S, B>
 where
     S: Service<Request<GuardedBody<B>>>,
 {
-    fn new(state: State<S, GuardedBody<B>, S::Future>) -> Self {
+    fn new(state: State<S, B, S::Future>) -> Self {
         Self { state, open: None, read: None, session: None }
     }
 }
 
 impl<S, B, RB> Future for SendGuardFuture<S, B>
 where
-    S: Service<Request<GuardedBody<B>>, Response = Response<RB>>,
+    S: Service<Request<GuardedBody<B>>, Response = Response<RB>> + Clone,
     S::Error: Into<BoxError>,
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
 {
     type Output = Result<Response<RB>, BoxError>;
 
@@ -295,6 +332,17 @@ where
                 StateProj::Refused { refusal } => {
                     let refusal = refusal.take().unwrap_or(OrderRefused::NotWanted);
                     return Poll::Ready(Err(Failure::refused(refusal).into()));
+                }
+                StateProj::Checking { checked, ready } => {
+                    let checked = ready!(checked.poll(cx));
+                    let Some((mut guard, request)) = ready.take().filter(|_| checked.is_ok()) else {
+                        // The permit goes back, and another is asked for.
+                        let late = Failure::new(Fate::NeverLeft, OrderRefused::RefusalUnchecked);
+                        return Poll::Ready(Err(late.into()));
+                    };
+                    let SendGuardFuture { state, open, read, session } = guard.send(request);
+                    (*this.open, *this.read, *this.session) = (open, read, session);
+                    this.state.set(state);
                 }
                 StateProj::Writing { durable, ready } => {
                     let written = ready!(durable.poll(cx));

@@ -62,6 +62,7 @@ impl Registry {
             self.tally.resent += 1;
         }
         intent.phase = Phase::Sending;
+        self.refused.remove(&attempt.intent);
         let key = self.keys.entry(intent.key.clone()).or_default();
         let sample = key.sample.get_or_insert_with(|| intent.order.clone());
         key.mixed |= !Arc::ptr_eq(sample, &intent.order) && **sample != *intent.order;
@@ -78,8 +79,10 @@ impl Registry {
             // A transport may poll a body long after its answer was given up; that changes nothing.
             _ => return,
         }
-        if intent.phase == Phase::Granted {
-            intent.phase = Phase::Doubt;
+        if matches!(intent.phase, Phase::Granted | Phase::Cleared) {
+            if intent.phase == Phase::Granted {
+                intent.phase = Phase::Doubt;
+            }
             let key = intent.key.clone();
             self.resolve(&key, out);
         }
@@ -101,11 +104,19 @@ impl Registry {
             AttemptState::InFlight(sent) => Some(sent),
             AttemptState::Open => None,
             // Closed once is closed.
-            AttemptState::Void | AttemptState::Acknowledged(_) | AttemptState::Doubt { .. } => return,
+            AttemptState::Void
+            | AttemptState::Refused(_)
+            | AttemptState::Acknowledged(_)
+            | AttemptState::Doubt { .. } => return,
         };
         // An answer to a body that nobody saw leave: whoever buffered it below, it left after it was begun.
         let assumed = Sent { seq: found.begun, at: self.now };
         match outcome {
+            Outcome::NotExecuted if self.rules.refusals_checked => match sent {
+                Some(sent) => self.refuse(attempt, sent, out),
+                // Refused by its head alone: nothing of the order has left.
+                None => self.void(attempt, sent, Voided::Unexecuted, out),
+            },
             Outcome::NotSent | Outcome::NotExecuted => self.void(attempt, sent, Voided::Unexecuted, out),
             Outcome::Rejected => self.void(attempt, sent, Voided::Refused, out),
             Outcome::Accepted { order_id: Some(order_id) } => {
@@ -264,6 +275,7 @@ impl Registry {
         match intent.phase {
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
+            Phase::Refused(_) | Phase::Cleared => self.end_refused(number, out),
             Phase::Sending | Phase::Doubt | Phase::Finished(_) => {}
         }
     }
@@ -275,12 +287,14 @@ impl Registry {
         match intent.phase {
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
+            Phase::Refused(_) | Phase::Cleared => self.end_refused(number, out),
             Phase::Sending | Phase::Doubt | Phase::Finished(_) => {}
         }
     }
 
     pub(crate) fn forget(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         self.leave_line(number, out);
+        self.refused.remove(&number);
         if let Some(intent) = self.intents.remove(&number)
             && let Some(name) = &intent.name
             && self.names.get(name) == Some(&number)

@@ -57,7 +57,11 @@ impl Registry {
                     && matcher::strict(&fresh.record, &intent.order)
             });
         let (number, _) = eligible
-            .min_by_key(|(number, intent)| (intent.order_id().is_some(), intent.resends() == 0, *number))?;
+            // Whose caller knows of a doubt comes before whose caller was told of a refusal.
+            .min_by_key(|(number, intent)| {
+                let told = intent.order_id().is_some();
+                (told, intent.finding() == Some(&Finding::Refused), intent.resends() == 0, *number)
+            })?;
         Some(number)
     }
 
@@ -67,16 +71,16 @@ impl Registry {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
         let order_id = fresh.order_id.to_string();
+        let refused = intent.finding() == Some(&Finding::Refused);
+        let appeared = |order_id| match refused {
+            true => OrderEvent::RefusedButPlaced { intent: number, name: name.clone(), order_id, kept: None },
+            false => OrderEvent::LateDuplicate { intent: number, name: name.clone(), order_id, kept: None },
+        };
         match (kept, intent.resends(), self.settings.account_mode) {
             // Its caller was told that it is not resolved, and this does not resolve it.
             (None, ..) if !certain => {
                 self.book.flag(&fresh.order_id);
-                out.push(Effect::Report(OrderEvent::LateDuplicate {
-                    intent: number,
-                    name,
-                    order_id,
-                    kept: None,
-                }));
+                out.push(Effect::Report(appeared(order_id)));
             }
             // Its caller was told that it is not resolved; now it is, and the order has its owner.
             (None, ..) => {
@@ -85,12 +89,7 @@ impl Registry {
                 let status = None;
                 intent.phase =
                     Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
-                out.push(Effect::Report(OrderEvent::LateDuplicate {
-                    intent: number,
-                    name,
-                    order_id,
-                    kept: None,
-                }));
+                out.push(Effect::Report(appeared(order_id)));
                 self.clear_taint(key, number);
             }
             (Some(kept), 1.., _) => {
@@ -99,6 +98,16 @@ impl Registry {
                 self.tally.visibility_lag.observe(lag);
                 let kept = Some(kept.to_string());
                 out.push(Effect::Report(OrderEvent::LateDuplicate { intent: number, name, order_id, kept }));
+            }
+            (Some(kept), 0, AccountMode::Exclusive) if intent.was_refused() => {
+                self.book.flag(&fresh.order_id);
+                let kept = Some(kept.to_string());
+                out.push(Effect::Report(OrderEvent::RefusedButPlaced {
+                    intent: number,
+                    name,
+                    order_id,
+                    kept,
+                }));
             }
             (Some(_), 0, AccountMode::Exclusive) => {
                 self.book.flag(&fresh.order_id);

@@ -24,6 +24,8 @@ pub struct Tally {
     pub resent: u64,
     /// Orders that appeared after they had been taken for absent or given up.
     pub late_duplicate: u64,
+    /// Orders that the service had said it did not execute, and that are in the list.
+    pub refused_but_placed: u64,
     /// Orders that nobody asked for.
     pub excess: u64,
     /// Answers that contradicted the books.
@@ -176,6 +178,7 @@ impl Tally {
         self.visibility_lag.add(visibility_lag);
         self.resent += other.resent;
         self.late_duplicate += other.late_duplicate;
+        self.refused_but_placed += other.refused_but_placed;
         self.excess += other.excess;
         self.conflict += other.conflict;
         self.not_listed += other.not_listed;
@@ -201,6 +204,7 @@ impl Tally {
                     self.unresolved[unresolved.reason as usize] += 1;
                 }
                 OrderEvent::LateDuplicate { .. } => self.late_duplicate += 1,
+                OrderEvent::RefusedButPlaced { .. } => self.refused_but_placed += 1,
                 OrderEvent::Excess { .. } => self.excess += 1,
                 OrderEvent::Conflict { .. } => self.conflict += 1,
                 OrderEvent::AckNotListed { .. } => self.not_listed += 1,

@@ -21,8 +21,8 @@ use tokio::time::Instant;
 use tower::retry::{Policy, budget::Budget};
 
 use crate::{
-    Attempt, AttemptTrail, Backoff, Decision, Jitter, Left, Replay, ResendCount, RetriesEnded, RetryLayer,
-    Rules, Schedule, StopReason,
+    Attempt, AttemptTrail, Backoff, Decision, Ending, Jitter, Left, Replay, ResendCount, RetriesEnded,
+    RetryLayer, Rules, Schedule, StopReason,
     kept::Kept,
     last::{Last, Superseded, replace},
     may_repeat,
@@ -34,7 +34,9 @@ type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 /// Repeats what is certainly safe to repeat; the policy of a [`RetryLayer`].
 ///
 /// 1. What may be repeated follows from the request's [`Class`] and from the [`Outcome`](steadfast_spec::Outcome) of the send:
-///    [`may_repeat`] is the whole table. Where nobody has classified an answer, its status must do.
+///    [`may_repeat`] is the whole table, but for a request whose refusal nothing could refute
+///    ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)): after a 429 it is not repeated. Where nobody has
+///    classified an answer, its status must do.
 /// 2. When follows from [`Rules`]: 1, 2, 4 and 8 s by default, longer if the answer asks for it, and not at all
 ///    if the repeat would come too late for the call's [`Deadline`](ext::Deadline) or
 ///    [`SendBy`](ext::SendBy).
@@ -269,8 +271,11 @@ where
     ) -> Option<Backoff<R>> {
         let route = kept.route();
         let (endpoint, class) = (route.endpoint, route.class);
+        let unverifiable = route.is_unverifiable();
         let last = Last::read(class, result);
-        match self.decide(class, &last, kept) {
+        // The answer may be untrue, and nothing shows whether it is.
+        let believed = last.seen.ending != Ending::Throttled || !unverifiable;
+        match if believed { self.decide(class, &last, kept) } else { Decision::Return } {
             // ## Sent => Returned
             //
             // The result is final, or who stands further out owns what follows.

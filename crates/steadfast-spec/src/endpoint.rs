@@ -64,7 +64,8 @@ pub enum Class {
     VerifyFirst,
     /// It may be repeated with a body made anew, because the old one holds a code that is used up.
     Regenerate,
-    /// It may be repeated only when it was certainly not executed.
+    /// It may be repeated only when it was certainly not executed; where nothing can tell whether a refusal is true, only
+    /// when it was not sent ([`Route::is_unverifiable`](crate::Route::is_unverifiable)).
     OnlyIfNotExecuted,
 }
 

@@ -66,6 +66,12 @@ planted! {
     ConflictBelieved = "conflict-believed",
     /// An acknowledged order is taken for placed though no list ever shows it.
     UnlistedAcksBelieved = "unlisted-acks-believed",
+    /// What was refused with 401 or 429 is sent again without a look at the list.
+    RefusalBelieved = "refusal-believed",
+    /// A look at the list right after a refusal is enough, whatever the list lags behind.
+    RefusalCheckedAtOnce = "refusal-checked-at-once",
+    /// An order that was refused and turns up all the same is reported to nobody.
+    RefusedOrderForgotten = "refused-order-forgotten",
     // Orders: what a list proves.
     /// An empty list proves an absence, whatever the list before it held.
     NoDataIsAbsence = "no-data-is-absence",
@@ -155,6 +161,8 @@ planted! {
     RefusalRepeated = "refusal-repeated",
     /// There is one repeat too many.
     SixthSend = "sixth-send",
+    /// What is not known to be in a list is sent again after a 401 or 429.
+    UnverifiableRefusalRepeated = "unverifiable-refusal-repeated",
     /// Repeats follow at once.
     NoBackoff = "no-backoff",
     /// The answer's `Retry-After` is ignored.

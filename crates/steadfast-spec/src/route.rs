@@ -135,6 +135,19 @@ impl Route {
         }
     }
 
+    /// True if nothing can tell whether a refusal as not executed (401, 429) is true, so that the request is not sent again
+    /// after one: what it does is not known, and no list shows it.
+    ///
+    /// A path that is not in the table may be an order of a kind of its own: a bracket or cover order, a trigger, an exit, a
+    /// conversion. One of §4.1 may be sent again: an order's list is looked at first, a change made twice is the same
+    /// change, and a code that was exchanged is refused.
+    #[must_use]
+    pub fn is_unverifiable(&self) -> bool {
+        self.endpoint.is_none()
+            && self.class == Class::OnlyIfNotExecuted
+            && !crate::Planted::UnverifiableRefusalRepeated.is_on()
+    }
+
     /// The route of a path that is not in the table: the strictest zone, and no repeats unless it only reads.
     #[must_use]
     pub fn unknown(method: &Method) -> Self {

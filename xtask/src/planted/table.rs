@@ -105,6 +105,9 @@ pub(super) const TABLE: &[Bug] = &[
     bug("late-orders-unreported", &[LATE]),
     bug("endless-connection-ends", &[dedup(&["o01_"])]),
     bug("foreign-error-settles", &[dedup(&["o02_"])]),
+    bug("refusal-believed", &[dedup(&["o05_"])]),
+    bug("refusal-checked-at-once", &[dedup(&["o05_"])]),
+    bug("refused-order-forgotten", &[dedup(&["o05_"])]),
     // Orders: what a list proves.
     bug("no-data-is-absence", &[dedup(&["s26_"]), ORDERS]),
     bug("unreadable-list-is-clean", &[dedup(&["s29_", "reads::"])]),
@@ -152,6 +155,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("doubt-repeated", &[POLICY]),
     bug("refusal-repeated", &[POLICY]),
     bug("sixth-send", &[POLICY]),
+    bug("unverifiable-refusal-repeated", &[retry(&["o05_"]), auth(&["o05_"])]),
     bug("no-backoff", &[PIPE, POLICY]),
     bug("retry-after-ignored", &[POLICY]),
     bug("deadline-slept-through", &[POLICY]),

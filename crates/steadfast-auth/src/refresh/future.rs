@@ -59,6 +59,8 @@ struct Call<S, B, ResBody> {
     source: TokenSource,
     request: Held<B>,
     needs_token: bool,
+    // False for what may have been executed whatever the 401 says, and is in no list.
+    replays: bool,
     limit: Option<Instant>,
     // The first 401 while a second send is prepared, and the token that it refused. Boxed, because it is rare and large.
     refused: Option<Box<(Response<ResBody>, TokenGeneration)>>,
@@ -74,12 +76,13 @@ impl<S, B, ResBody> ResponseFuture<S, B, ResBody>
 where
     S: Service<Request<B>, Response = Response<ResBody>>,
 {
-    /// Of a request that needs a token, and may wait for it until `limit`, or of one that needs none.
+    /// Of a request that needs a token, and may wait for it until `limit`, or of one that needs none; and that may be sent
+    /// again after a 401, or not.
     pub(super) fn new(
         inner: S,
         source: TokenSource,
         request: Request<B>,
-        needs_token: bool,
+        (needs_token, replays): (bool, bool),
         limit: Option<Instant>,
     ) -> Self {
         let state = if needs_token { State::Admitting } else { State::Readying };
@@ -88,6 +91,7 @@ where
             source,
             request: Held::Whole(request),
             needs_token,
+            replays,
             limit,
             refused: None,
             resent: false,
@@ -255,6 +259,10 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         };
         let decision = self.source.refused(generation, self.resent);
         self.refused = Some(Box::new((response, generation)));
+        if !self.replays {
+            // Its token is renewed all the same, for whoever comes next.
+            return Err(self.surface(None));
+        }
         match decision {
             Refused::Resend => Ok(self.send_again()),
             Refused::Join(ended) => Ok(self.wait_for(ended)),

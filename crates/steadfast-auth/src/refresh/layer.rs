@@ -18,9 +18,11 @@ use crate::{Refresh, TokenSource};
 ///      Refused then too, a breaker opens: no login, requests fail at once with
 ///      [`Rejected`](crate::AuthErrorKind::Rejected) and ranked causes, and one request in 30 s looks whether
 ///      anything has changed.
-/// 3. A second 401 of the same request goes to the caller, with [`Unrenewed`](crate::Unrenewed) and
+/// 3. A request whose refusal nothing could refute ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)) is
+///    not sent again: its 401 goes to the caller, and what 2 says of the token is done for the others.
+/// 4. A second 401 of the same request goes to the caller, with [`Unrenewed`](crate::Unrenewed) and
 ///    [`DoNotRetry`](steadfast_spec::ext::DoNotRetry) in its extensions.
-/// 4. 403 is never a reason to log in.
+/// 5. 403 is never a reason to log in.
 ///
 /// # Example
 ///

@@ -45,8 +45,9 @@ where
         let own = extensions.beside::<OwnAuthorization>().is_some();
         let route = Routes::or_shown(extensions.stamp(), request.method(), request.uri());
         let needs_token = !own && route.auth == AuthKind::Full;
+        let replays = !route.is_unverifiable();
         let limit = if needs_token { limit(extensions) } else { None };
-        ResponseFuture::new(self.inner.clone(), self.source.clone(), request, needs_token, limit)
+        ResponseFuture::new(self.inner.clone(), self.source.clone(), request, (needs_token, replays), limit)
     }
 }
 

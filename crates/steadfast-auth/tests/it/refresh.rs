@@ -74,6 +74,22 @@ async fn fifty_requests_refused_in_mid_burst_make_one_login_and_all_succeed() {
     assert_eq!(api.count(), 1 + 50 + 50);
 }
 
+/// Nothing shows whether it was executed all the same; its token is renewed for whoever comes next.
+#[tokio::test(start_paused = true)]
+async fn o05_a_401_to_an_unknown_post_is_returned() {
+    let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
+    bench.api.accept(["two"]);
+    let mut unknown = place_order("qty=1");
+    *unknown.uri_mut() = "https://api.example/tradeapi/v2/api/oms/gtt-order".parse().unwrap();
+    let sent = bench.api.count();
+    let response = bench.stack().oneshot(unknown).await.unwrap();
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    assert!(response.extensions().get::<DoNotRetry>().is_some());
+    assert_eq!(bench.api.count(), sent + 1);
+    assert_eq!(bench.stack().oneshot(place_order("qty=1")).await.unwrap().status(), 200);
+    assert_eq!((bench.api.count(), bench.logins.count()), (sent + 2, 2));
+}
+
 /// While the renewal of a refused token is under way, nobody sends with it.
 #[tokio::test(start_paused = true)]
 async fn a_refused_token_is_withdrawn_until_its_renewal_is_there() {

@@ -48,6 +48,15 @@ fn serialized_sends_need_the_stamps_all_the_same() {
     }
 }
 
+/// A service that refuses what it has placed is sent it again.
+#[test]
+fn o05_without_a_look_after_a_refusal_an_order_is_placed_twice() {
+    let rules = Rules { refusals_checked: false, ..SMALL.rules };
+    let found = explore(Model { refusals: true, refuted: true, intents: 1, rules, ..SMALL }, true);
+    assert!(found.duplicates > 0, "{found:?}");
+    println!("{}", found.trace.unwrap_or_default());
+}
+
 /// A list of one session shows first of all that session's orders.
 #[test]
 fn without_the_session_rule_an_order_is_placed_twice() {

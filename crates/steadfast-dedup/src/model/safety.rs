@@ -75,6 +75,17 @@ fn refused_resends_are_no_exception() {
     assert_safe(Model { refusals: true, intents: 1, ..SMALL });
 }
 
+/// A refusal that a list refutes leaves one order, and one that nobody looks after is told when it shows.
+#[test]
+fn o05_refusals_after_placement_place_nothing_twice() {
+    let refuted = Model { refusals: true, refuted: true, ..SMALL };
+    assert_safe(Model { intents: 1, ..refuted });
+    assert_safe_in_depth(Model { attempts: 1, ..refuted });
+    assert_safe_in_depth(refuted);
+    assert_safe_at_length(Model { crashes: 1, lossy: true, intents: 1, ..refuted });
+    assert_safe_at_length(Model { foreign: 1, ..refuted });
+}
+
 #[test]
 fn three_intents_are_never_placed_four_times() {
     assert_safe_in_depth(Model { intents: 3, attempts: 1, ..SMALL });

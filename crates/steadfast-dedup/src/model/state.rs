@@ -26,8 +26,14 @@ impl World {
                 Phase::Doubt => 2,
                 Phase::Granted => 3,
                 Phase::Finished(Finding::Unresolved(_)) => 4,
+                Phase::Refused(_) => 6,
+                Phase::Cleared => 7,
+                Phase::Finished(Finding::Refused) => 8,
                 Phase::Finished(_) => 5,
             });
+            if let Phase::Refused(check) = &intent.phase {
+                stamp(check.from, &mut text);
+            }
             text.push(intent.order_id().map_or(255, |id| id.parse().unwrap()));
             text.push(u8::from(intent.reopened) * 2 + u8::from(intent.caller_waits));
             text.push(self.told[n].map_or(255, |order| u8::try_from(order).unwrap()));
@@ -52,6 +58,10 @@ impl World {
                 match &attempt.state {
                     AttemptState::Open => text.push(0),
                     AttemptState::Void => text.push(1),
+                    AttemptState::Refused(sent) => {
+                        text.push(9);
+                        stamp(sent.seq, &mut text);
+                    }
                     AttemptState::InFlight(sent) => {
                         text.push(2);
                         stamp(sent.seq, &mut text);

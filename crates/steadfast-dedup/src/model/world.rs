@@ -108,7 +108,9 @@ impl World {
                 self.journal.push(Record::Found(intent.0, order_id.parse().unwrap()));
             }
             match report {
-                OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => {
+                OrderEvent::LateDuplicate { order_id, .. }
+                | OrderEvent::RefusedButPlaced { order_id, .. }
+                | OrderEvent::Excess { order_id, .. } => {
                     self.ever_flagged = true;
                     assert!(self.flagged.insert(order_id), "I11: flagged twice");
                 }
@@ -230,7 +232,15 @@ impl World {
             if intent.phase == Phase::Idle && intent.attempts.is_empty() && first && turn {
                 out.push(Move::Send(n));
             }
-            if intent.phase == Phase::Granted {
+            // Who believes a refusal sends again at once.
+            let believed = intent.phase == Phase::Idle && !model.rules.refusals_checked;
+            if believed && (1..3).contains(&intent.attempts.len()) {
+                out.push(Move::Resend(n));
+            }
+            if matches!(intent.phase, Phase::Refused(_)) {
+                out.push(Move::Leave(n));
+            }
+            if matches!(intent.phase, Phase::Granted | Phase::Cleared) {
                 out.push(Move::Leave(n));
                 // Sends refused for rate could go on for ever.
                 if intent.attempts.len() < 3 {
@@ -283,7 +293,12 @@ impl World {
                     }
                 }
                 match served {
-                    Served::Applied(_) => out.push(Move::Acknowledge(n, k)),
+                    Served::Applied(_) => {
+                        out.push(Move::Acknowledge(n, k));
+                        if model.refuted {
+                            out.push(Move::Limit(n, k));
+                        }
+                    }
                     Served::Dropped if model.refusals => out.extend([Move::Refuse(n, k), Move::Limit(n, k)]),
                     _ => {}
                 }

@@ -214,7 +214,7 @@ fn an_order_of_yesterday_still_in_flight_may_own_one_of_today() {
     // A record without a price may be either's.
     books.list(&[("o1", "")]);
     assert_eq!(books.verdict(1), Verdict::Pending);
-    books.answer(0, 0, Outcome::NotExecuted, Answer::Status(429));
+    books.answer(0, 0, Outcome::Rejected, Answer::Status(403));
     assert!(matches!(books.verdict(1), Verdict::Recovered { order_id, .. } if order_id == "o1"));
 }
 

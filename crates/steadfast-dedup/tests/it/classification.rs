@@ -130,7 +130,11 @@ async fn s23_401_on_place() {
     let rig = Rig::new();
     rig.gateway.will([http(401, "Unauthorized")]);
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
-    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (2, 1), "two sends, no verification");
+    assert_eq!(
+        (rig.gateway.posts(), rig.gateway.gets()),
+        (2, 2),
+        "two sends, and one look before the second"
+    );
     rig.audit();
 }
 
@@ -141,7 +145,7 @@ async fn s24_429_on_place() {
     let start = Instant::now();
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
     assert!(start.elapsed() >= Duration::from_secs(3));
-    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (3, 1));
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (3, 3), "a look before each repeat");
     rig.audit();
 }
 

@@ -29,6 +29,7 @@ mod policies;
 mod probes;
 mod race;
 mod reads;
+mod refusals;
 mod refused;
 mod registry;
 mod rulings;

@@ -67,6 +67,7 @@ struct Knobs {
     bulk_queue: Duration,
     bulk_repeats: Option<Duration>,
     careless: bool,
+    silent: bool,
     authorizes: bool,
 }
 
@@ -83,6 +84,11 @@ impl Between {
     /// Repeats what it must not repeat, as a generic retry layer would.
     pub(crate) fn repeats_everything(&self) {
         self.0.lock().careless = true;
+    }
+
+    /// Repeats nothing, as where the repeats are spent or no token can be renewed.
+    pub(crate) fn repeats_nothing(&self) {
+        self.0.lock().silent = true;
     }
 
     pub(crate) fn queue(&self, first: Duration, resend: Duration) {
@@ -190,9 +196,9 @@ impl Rig {
     /// The identifiers that were reported as late or too many.
     pub(crate) fn flagged(&self) -> Vec<String> {
         let flagged = self.events().into_iter().filter_map(|event| match event {
-            OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => {
-                Some(order_id)
-            }
+            OrderEvent::LateDuplicate { order_id, .. }
+            | OrderEvent::RefusedButPlaced { order_id, .. }
+            | OrderEvent::Excess { order_id, .. } => Some(order_id),
             _ => None,
         });
         flagged.collect()
@@ -396,7 +402,7 @@ where
                 let repeat =
                     is_order && !refusal && matches!(outcome, Some(Outcome::NotSent | Outcome::NotExecuted));
                 let repeat = repeat || knobs.careless && is_order && !refusal;
-                match waits.next().filter(|_| repeat) {
+                match waits.next().filter(|_| repeat && !knobs.silent) {
                     Some(wait) => sleep(Duration::from_secs(wait)).await,
                     None => return answer,
                 }

@@ -329,3 +329,33 @@ async fn the_last_answer_keeps_its_body() {
     let response = call(exact(), &script, request(Endpoint::Orders)).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "the end");
 }
+
+/// It may be an order of a kind of its own, which no list shows: a bracket order, a trigger, an exit, a conversion.
+#[tokio::test(start_paused = true)]
+async fn o05_a_429_to_an_unknown_post_is_returned() {
+    for (method, path, sends) in [
+        ("POST", "gtt-order", 1),
+        ("POST", "place-bo-order", 1),
+        ("PUT", "convert-position", 1),
+        ("DELETE", "exit-position", 1),
+        ("GET", "positions", 2),
+        ("POST", "place-order", 2),
+    ] {
+        let unknown = || {
+            let uri = format!("https://host/v2/api/oms/{path}");
+            http::Request::builder().method(method).uri(uri).body(Sent::from("a=1")).unwrap()
+        };
+        let script = Script::new([Reply::Status(429), Reply::Status(200)]);
+        let response = call(exact(), &script, unknown()).await.unwrap();
+        assert_eq!(script.sends(), sends, "{method} {path}");
+        assert_eq!(response.status().as_u16(), if sends == 1 { 429 } else { 200 });
+        // What never left is sent again all the same.
+        let script = Script::new([Reply::NeverLeft, Reply::Status(200)]);
+        call(exact(), &script, unknown()).await.unwrap();
+        assert_eq!(script.sends(), 2, "{method} {path}");
+    }
+    // A change made twice is the same change.
+    let script = Script::new([Reply::Status(429), Reply::Status(200)]);
+    call(exact(), &script, request(Endpoint::ModifyOrder)).await.unwrap();
+    assert_eq!(script.sends(), 2);
+}

@@ -187,7 +187,8 @@ impl<'a> History<'a> {
         }
         for (at, event) in &self.reports {
             if let OrderEvent::Recovered { intent, order_id, .. }
-            | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. } = event
+            | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. }
+            | OrderEvent::RefusedButPlaced { intent, order_id, kept: None, .. } = event
             {
                 self.owners.entry(order_id.clone()).or_default().push((*at, *intent));
             }
@@ -215,6 +216,15 @@ impl<'a> History<'a> {
             .filter(|attempt| !attempt.is_void(by))
             .filter_map(|attempt| attempt.sent)
             .min()
+    }
+
+    /// The first send by then that may have placed an order, were its refusal as not executed untrue.
+    pub(crate) fn first_left(&self, intent: IntentNo, by: usize) -> Option<usize> {
+        let refused = |attempt: &&Attempt| {
+            attempt.closed.as_ref().is_some_and(|(_, outcome, _)| *outcome == Outcome::NotExecuted)
+        };
+        let left = self.attempts_of(intent).filter(|attempt| !attempt.is_void(by) || refused(attempt));
+        left.filter_map(|attempt| attempt.sent).filter(|&sent| sent <= by).min()
     }
 
     /// When an order was first known by then, on that day, and the record that showed it.

@@ -57,7 +57,7 @@ pub(crate) fn i07_a_claim_is_strict_oldest_and_undisputed(run: &Run) -> Result<(
             if matches!(history.steps[at].event, Event::Found { .. }) {
                 continue;
             }
-            let (Some(order), Some(sent)) = (history.order(*intent), history.first_sent(*intent, at)) else {
+            let (Some(order), Some(sent)) = (history.order(*intent), history.first_left(*intent, at)) else {
                 return Err(format!("{order_id} was claimed for {intent:?}, which was not sent"));
             };
             let Some((seen, Some(record))) = history.first_seen(order_id, at) else {
@@ -157,7 +157,9 @@ pub(crate) fn i11_what_is_too_much_is_told_once(run: &Run) -> Result<(), String>
     for history in run.histories().filter(History::is_one_day) {
         let mut told = BTreeSet::new();
         for (_, event) in history.reports.iter().copied() {
-            if let OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } = event
+            if let OrderEvent::LateDuplicate { order_id, .. }
+            | OrderEvent::RefusedButPlaced { order_id, .. }
+            | OrderEvent::Excess { order_id, .. } = event
                 && !told.insert(order_id)
             {
                 return Err(format!("{order_id} was flagged twice"));
@@ -169,9 +171,9 @@ pub(crate) fn i11_what_is_too_much_is_told_once(run: &Run) -> Result<(), String>
 
 fn flags(history: &History<'_>) -> BTreeSet<String> {
     let flags = history.reports.iter().copied().filter_map(|(_, event)| match event {
-        OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => {
-            Some(order_id.clone())
-        }
+        OrderEvent::LateDuplicate { order_id, .. }
+        | OrderEvent::RefusedButPlaced { order_id, .. }
+        | OrderEvent::Excess { order_id, .. } => Some(order_id.clone()),
         _ => None,
     });
     flags.collect()

@@ -1,0 +1,183 @@
+//! Refusals that a list may refute.
+//!
+//! A 401 or a 429 says that the order was not executed. A gateway that answers so after it has placed the order is rare,
+//! and an order that is sent again on its word alone is placed twice. So its word stands only if one valid list, read
+//! [long enough](crate::rules::Rules::refusal_lag) after it, does not show the order. Shown, or not to be had: the order is
+//! in doubt, resolved by what is listed, and never sent again.
+
+use std::time::Duration;
+
+use crate::{
+    attempt::{Attempt, AttemptState, Never, Sent},
+    book::Fresh,
+    event::{Answer, Effect},
+    intent::{Check, Finding, Intent, Phase},
+    key::Key,
+    registry::{ReadStart, Registry},
+    resolution::Reason,
+    stamp::{AttemptNo, IntentNo},
+};
+
+impl Registry {
+    /// The service says that it did not execute what was sent.
+    pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, out: &mut Vec<Effect>) {
+        let check = Check { since: self.now, from: self.tick() };
+        let epoch = self.epoch;
+        let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
+        found.state = AttemptState::Refused(sent);
+        intent.phase = Phase::Refused(check);
+        let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
+        self.refused.insert(attempt.intent);
+        if stale {
+            self.doubt_refused(attempt.intent, out);
+        }
+        self.resolve(&key, out);
+    }
+
+    /// A caller wants an order once more that was refused, by the same name.
+    pub(crate) fn reopen_refused(&mut self, number: IntentNo) {
+        let from = self.tick();
+        let since = self.watches.remove(&number).unwrap_or(self.now);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        if !matches!(intent.phase, Phase::Finished(Finding::Refused)) {
+            return;
+        }
+        intent.phase = Phase::Refused(Check { since, from });
+        (intent.caller_waits, intent.opened) = (true, self.now);
+        let key = intent.key.clone();
+        self.refused.insert(number);
+        self.finished.retain(|other| *other != number);
+        let book = self.keys.entry(key.clone()).or_default();
+        book.finished.remove(&number);
+        if !book.live.contains(&number) {
+            book.live.push(number);
+        }
+        self.join_line(&key, number);
+    }
+
+    /// True if an intent waits for a list that confirms its refusal.
+    #[must_use]
+    pub fn awaits_check(&self, intent: IntentNo) -> bool {
+        self.intents.get(&intent).is_some_and(|intent| matches!(intent.phase, Phase::Refused(_)))
+    }
+
+    /// True if any does.
+    #[must_use]
+    pub fn awaits_checks(&self) -> bool {
+        self.checks().next().is_some()
+    }
+
+    /// When the next list may be read that confirms a refusal.
+    pub(crate) fn next_check(&self) -> Option<Duration> {
+        self.checks().map(|(_, check)| check.since.saturating_add(self.rules.refusal_lag)).min()
+    }
+
+    fn checks(&self) -> impl Iterator<Item = (IntentNo, Check)> {
+        self.refused.iter().filter_map(|&number| match self.intents.get(&number)?.phase {
+            Phase::Refused(check) => Some((number, check)),
+            _ => None,
+        })
+    }
+
+    /// True if no list shows an order that was refused, as far as is known now.
+    pub(crate) fn stays_refused(&self, intent: &Intent) -> bool {
+        intent.epoch == self.epoch && self.shown_as(intent).next().is_none()
+    }
+
+    /// Listed orders that may be one that was refused.
+    fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.intent_strict(intent).chain(self.near(intent))
+    }
+
+    /// Takes back the belief in every refusal on a key that what is listed refutes. Before anything is claimed: the order
+    /// may be the refused one.
+    pub(crate) fn refute(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        if self.refused.is_empty() {
+            return;
+        }
+        let refuted = |number: &IntentNo| {
+            self.intents.get(number).is_some_and(|intent| {
+                // An answer that is awaited may say that it is another's.
+                let its = |fresh: &Fresh| !self.may_be_answered_yet(key, *number, fresh.first_seen);
+                intent.key == *key && self.shown_as(intent).any(its)
+            })
+        };
+        let refuted: Vec<_> = self.refused.iter().copied().filter(refuted).collect();
+        for number in refuted {
+            self.doubt_refused(number, out);
+        }
+    }
+
+    /// A read for the list of today is over, whole and valid or not.
+    pub(crate) fn check_refusals(&mut self, started: Option<ReadStart>, valid: bool, out: &mut Vec<Effect>) {
+        let (at, seq) = started.map_or((self.now, self.seq), |start| (start.at, start.seq));
+        let due =
+            |check: &Check| check.from < seq && at >= check.since.saturating_add(self.rules.refusal_lag);
+        let due: Vec<_> = self.checks().filter(|(_, check)| due(check)).map(|(number, _)| number).collect();
+        for number in due {
+            let Some(intent) = self.intents.get(&number) else { continue };
+            let key = intent.key.clone();
+            if !valid {
+                self.doubt_refused(number, out);
+                self.resolve(&key, out);
+            } else if self.stays_refused(intent) {
+                self.clear_refused(number, out);
+            }
+        }
+    }
+
+    fn clear_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        // Of a resend, the grant stands.
+        if intent.first_sent().is_some() {
+            intent.phase = Phase::Granted;
+            self.refused.remove(&number);
+        } else {
+            intent.phase = Phase::Cleared;
+        }
+        out.push(Effect::Decided(number));
+    }
+
+    /// The refusal may be untrue: its order is looked for, and never sent again.
+    pub(crate) fn doubt_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        if !self.refused.remove(&number) {
+            return;
+        }
+        let settles = self.now.saturating_add(self.settings.lateness);
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let (key, stale) = (intent.key.clone(), intent.epoch != self.epoch);
+        for (index, attempt) in intent.attempts.iter_mut().enumerate() {
+            let Some(sent) = attempt.refused() else { continue };
+            attempt.state = AttemptState::Doubt { sent, settled: None, never: Some(Never::Opaque) };
+            self.unsettled.insert((settles, AttemptNo { intent: number, index }));
+            self.keys.entry(key.clone()).or_default().unsettled += 1;
+        }
+        self.tally.lose(Answer::Status(429));
+        self.search(number, self.now);
+        if stale {
+            self.finish_unresolved(number, Reason::EpochChanged, out);
+        }
+        out.push(Effect::Decided(number));
+    }
+
+    /// The call is over, and its caller is told that the order was refused, or nobody waits for it.
+    pub(crate) fn end_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        if steadfast_spec::Planted::RefusedOrderForgotten.is_on() {
+            return self.forget(number, out);
+        }
+        if self.is_sent(number) {
+            // What is refused is a resend.
+            self.finish_unresolved(number, Reason::NotObserved, out);
+        } else {
+            self.finish(number, Finding::Refused, out);
+        }
+    }
+}
+
+impl Intent {
+    /// True if a send of it was refused without having been executed.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.attempts.iter().any(|attempt: &Attempt| attempt.refused().is_some())
+    }
+}

@@ -1,0 +1,213 @@
+//! Orders that the service says it did not execute (401, 429).
+
+use std::time::Duration;
+
+use steadfast_dedup::{OrderEvent, Settings};
+use steadfast_spec::ext;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    gateway::{Place, ReadReply, ack, gw504, http, read},
+    rig::{ORDER, Rig, Told, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn refusals() -> [Place; 2] {
+    [http(401, "Unauthorized"), http(429, "Too many requests")]
+}
+
+fn contradicted(rig: &Rig) -> Vec<String> {
+    let found = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::RefusedButPlaced { order_id, .. } => Some(order_id),
+        _ => None,
+    });
+    found.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn o05_an_order_placed_and_refused_is_recovered_and_not_repeated() {
+    for refusal in refusals() {
+        // Lists lag by up to a second.
+        for lag in [0, 300, 900, 999] {
+            let rig = Rig::new();
+            rig.gateway.will([refusal.clone().placed_after(ms(lag))]);
+            assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()), "{lag}");
+            assert_eq!(rig.gateway.posts(), 1, "{lag}");
+            rig.audit();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o05_a_repeat_waits_for_a_list_read_a_second_after_the_refusal() {
+    for refusal in refusals() {
+        let rig = Rig::new();
+        assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()), "the list is known");
+        let mut slow = read(ReadReply::List);
+        slow.after = ms(400);
+        rig.gateway.reads([slow]);
+        rig.gateway.will([refusal]);
+        let start = Instant::now();
+        assert_eq!(rig.place("a", ORDER).await, Told::Placed("o2".into()));
+        let book = rig.gateway.0.lock();
+        let refused = start + ms(50);
+        assert_eq!(book.gets.len(), 2);
+        assert!(book.gets[1] >= refused + s(1) && book.gets[1] < refused + ms(1_100));
+        assert!(book.posts[2].0 >= book.gets[1] + ms(400), "the list is in before the repeat leaves");
+    }
+}
+
+/// A list that could not be had, or that proves nothing, confirms no refusal.
+#[tokio::test(start_paused = true)]
+async fn o05_a_failed_look_leaves_a_refused_order_in_doubt() {
+    let failures = [ReadReply::Http(500), ReadReply::Lost, ReadReply::Aged, ReadReply::Raw("<html>".into())];
+    for (refusal, failure) in
+        refusals().into_iter().flat_map(|place| failures.clone().map(|read| (place.clone(), read)))
+    {
+        for placed in [Some(s(3)), None] {
+            let rig = Rig::new();
+            assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+            rig.gateway.reads([read(failure.clone())]);
+            let place = match placed {
+                Some(after) => refusal.clone().placed_after(after),
+                None => refusal.clone(),
+            };
+            rig.gateway.will([place]);
+            let told = rig.place("a", ORDER).await;
+            match placed {
+                Some(_) => assert_eq!(told, Told::Recovered("o2".into()), "{failure:?}"),
+                None => assert_eq!(told, Told::Unresolved("not_observed", vec![], 0), "{failure:?}"),
+            }
+            assert_eq!(rig.gateway.posts(), 2, "{failure:?}");
+            rig.audit();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o05_many_refusals_share_a_look() {
+    let rig = Rig::new();
+    assert_eq!(rig.place("z", &order(99)).await, Told::Placed("o1".into()));
+    rig.gateway.will((0..10).map(|_| http(429, "Too many requests")));
+    let calls: Vec<_> = (0..10).map(|n| rig.start(&format!("i{n}"), &order(n + 1))).collect();
+    for call in calls {
+        assert!(matches!(call.await.unwrap(), Told::Placed(_)));
+    }
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (21, 2));
+    rig.audit();
+}
+
+/// As with a token that nobody can renew, or when the repeats are spent: the caller is told, and the order watched for.
+#[tokio::test(start_paused = true)]
+async fn o05_a_returned_refusal_that_was_placed_is_reported() {
+    for (refusal, status) in refusals().into_iter().zip([401, 429]) {
+        for lag in [0, 20, 100] {
+            let rig = Rig::new();
+            rig.between.repeats_nothing();
+            rig.gateway.will([refusal.clone().placed_after(s(lag))]);
+            let start = Instant::now();
+            assert_eq!(rig.place("a", ORDER).await, Told::Answer(status));
+            assert!(start.elapsed() < s(1), "the caller is told at once");
+            assert_eq!(contradicted(&rig), Vec::<String>::new());
+            sleep(s(130)).await;
+            assert_eq!(contradicted(&rig), ["o1"], "{lag}");
+            assert_eq!(rig.gateway.posts(), 1);
+            rig.audit();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_order_that_shows_later_than_a_second_is_reported() {
+    let rig = Rig::new();
+    rig.gateway.will([http(429, "Too many requests").placed_after(s(10))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o2".into()), "it was not listed in time");
+    // Whatever list is read next.
+    sleep(s(20)).await;
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o3".into()));
+    assert_eq!(contradicted(&rig), ["o1"]);
+    rig.audit();
+}
+
+/// A repeat under the same name is the caller's; it waits for the same look as one of ours.
+#[tokio::test(start_paused = true)]
+async fn o05_a_name_that_was_refused_is_sent_again_when_a_list_agrees() {
+    for (placed, told, posts) in
+        [(true, Told::Recovered("o1".into()), 1), (false, Told::Placed("o1".into()), 2)]
+    {
+        let rig = Rig::new();
+        rig.between.repeats_nothing();
+        let named = || {
+            let mut request = rig.request("a", ORDER);
+            request.extensions_mut().insert(ext::IntentId::new("n"));
+            request
+        };
+        let refusal = http(429, "Too many requests");
+        rig.gateway.will([if placed { refusal.placed_after(ms(900)) } else { refusal }]);
+        assert_eq!(rig.send(named()).await, Told::Answer(429));
+        assert_eq!(rig.send(named()).await, told);
+        assert_eq!(rig.gateway.posts(), posts);
+        assert!(matches!(rig.send(named()).await, Told::Attached(_)), "one name has one outcome");
+        rig.audit();
+    }
+}
+
+/// What a list shows of a twin that is still on its way refutes nothing: its answer may name it.
+#[tokio::test(start_paused = true)]
+async fn o05_a_twin_on_its_way_refutes_no_refusal() {
+    let rig = Rig::new();
+    assert_eq!(rig.place("z", &order(99)).await, Told::Placed("o1".into()));
+    rig.gateway.will([http(429, "Too many requests"), ack().answered_after(s(3))]);
+    let a = rig.start("a", ORDER);
+    sleep(ms(10)).await;
+    let b = rig.start("b", ORDER);
+    assert_eq!(b.await.unwrap(), Told::Placed("o2".into()));
+    assert_eq!(a.await.unwrap(), Told::Placed("o3".into()));
+    rig.audit();
+}
+
+/// Of an order in doubt and a twin that was refused, whatever is listed may be either's.
+#[tokio::test(start_paused = true)]
+async fn o05_nobody_claims_what_may_be_a_refused_twins() {
+    let rig = Rig::new();
+    rig.gateway.will([http(429, "Too many requests").placed_after(ms(200)), gw504().placed_after(s(10))]);
+    let a = rig.start("a", ORDER);
+    sleep(ms(20)).await;
+    let b = rig.start("b", ORDER);
+    let told = [a.await.unwrap(), b.await.unwrap()];
+    assert!(told.iter().all(|told| matches!(told, Told::Recovered(_))), "{told:?}");
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_resend_is_looked_for_too() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504(), http(429, "Too many requests").placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn o05_a_look_that_takes_too_long_gives_the_permit_back() {
+    let rig = Rig::with(Settings::default());
+    assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+    let mut slow = read(ReadReply::List);
+    slow.after = s(6);
+    rig.gateway.reads([slow]);
+    rig.gateway.will([http(429, "Too many requests")]);
+    let start = Instant::now();
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o2".into()));
+    assert!(start.elapsed() >= s(7));
+    assert_eq!(rig.gateway.posts(), 3);
+    rig.audit();
+}
