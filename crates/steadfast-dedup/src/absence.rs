@@ -26,11 +26,13 @@ impl Registry {
             && self.near(intent).next().is_none()
     }
 
-    /// True if the intent is young enough to be sent again at that time.
+    /// True if the intent is young enough to be sent again at that time; a suspended machine's time counts.
     pub(crate) fn is_young(&self, intent: &Intent, at: Duration) -> bool {
         let limit = self.settings.max_age(intent.order.order_type());
         steadfast_spec::Planted::OldOrderResent.is_on()
-            || intent.first_sent().is_some_and(|sent| at.saturating_sub(sent.at) <= limit)
+            || intent
+                .first_sent()
+                .is_some_and(|sent| at.saturating_add(self.slept).saturating_sub(sent.aging) <= limit)
     }
 
     // Looked for long enough and not found: sent again if everything allows it, otherwise reported.
@@ -152,6 +154,7 @@ impl Registry {
             || !intent.caller_waits
             || !self.is_young(intent, self.now)
             || intent.reopened
+            || (intent.at_midnight && !steadfast_spec::Planted::NamesEndAtMidnight.is_on())
             || self.has_changed_session(intent);
         if barred || self.settings.max_resends() == 0 {
             return Err(Reason::NotObserved);

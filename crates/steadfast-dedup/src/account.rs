@@ -24,11 +24,13 @@ mod inquiry;
 mod joined;
 mod reads;
 mod recording;
+mod time;
 mod tokens;
 
 pub(crate) use self::{
     checking::Checked,
     joined::{Joined, Refused},
+    time::Timekeeper,
     tokens::{OwnToken, Tokens},
 };
 
@@ -65,7 +67,8 @@ impl Account {
         halt: Arc<Halt>,
         events: broadcast::Sender<OrderEvent>,
     ) -> Self {
-        let monitor = Monitor::new(Registry::new(settings.clone(), settings.epoch()));
+        let time = Timekeeper::new(&settings);
+        let monitor = Monitor::new(Registry::new(settings.clone(), time.today()), time);
         Self { name, settings, halt, monitor, authorization: Mutex::new(None), events, recorder: None }
     }
 
@@ -100,9 +103,8 @@ impl Account {
         order: &Arc<OrderRequest>,
         name: Option<ext::IntentId>,
     ) -> Result<Opening, OrderRefused> {
-        let epoch = self.settings.epoch();
         self.with(|state, now, effects| {
-            effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
+            state.tell_time(&self.settings, now, effects);
             if let Some((number, earlier)) = name.as_ref().and_then(|name| state.registry.named(name)) {
                 let same = earlier == order;
                 return if same && state.registry.is_refused(number) {
@@ -150,10 +152,9 @@ impl Account {
         in_time: bool,
         run: Run,
     ) -> Result<(), OrderRefused> {
-        let today = Event::EpochBegan(self.settings.epoch());
         self.with(|state, now, effects| {
-            // The day first: what time decides is decided before the question is asked.
-            effects.extend(state.registry.step(now, today));
+            // The time first: what it decides is decided before the question is asked.
+            state.tell_time(&self.settings, now, effects);
             let refusal = match (in_time, state.registry.may_send(attempt)) {
                 (_, false) => Some(OrderRefused::NotWanted),
                 (_, true) if !self.halt.permits(run) => Some(OrderRefused::Halted),

@@ -37,6 +37,8 @@ pub(crate) enum AttemptState {
 pub(crate) struct Sent {
     pub(crate) seq: Seq,
     pub(crate) at: Duration,
+    /// The same on a clock that a suspended machine does not stop, for its age.
+    pub(crate) aging: Duration,
 }
 
 /// Why an attempt in doubt forbids a resend even after a verified absence.

@@ -28,6 +28,8 @@ pub(crate) struct Book {
     unlisted: BTreeSet<(Duration, Arc<str>, Session)>,
     /// A list has shown an order that had ended.
     ended: bool,
+    /// Identifiers that belonged to our orders on the day before, however they are spelled.
+    yesterdays: BTreeSet<Box<str>>,
     /// Orders that could still be somebody's, by key.
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not say which key is theirs.
@@ -160,6 +162,24 @@ pub(crate) enum Claimed {
 }
 
 impl Book {
+    /// The book of the day after: empty, but that it knows which orders were ours.
+    pub(crate) fn next_day(self) -> Self {
+        let owned = self.entries.into_iter().filter(|(_, entry)| entry.owner.is_some());
+        Self { yesterdays: owned.map(|(id, _)| folded(&id).into()).collect(), ..Self::default() }
+    }
+
+    /// True if an identifier belonged to one of our orders on the day before.
+    pub(crate) fn was_owned_yesterday(&self, order_id: &str) -> bool {
+        self.yesterdays.contains(&*folded(order_id))
+    }
+
+    /// A list that may still be yesterday's holds these orders: those that were ours then may be the same ones.
+    pub(crate) fn list_overnight(&mut self, records: &[OrderRecord]) {
+        let listed = records.iter().map(|record| folded(&record.order_id));
+        let ours = listed.filter(|id| self.yesterdays.contains(&**id)).map(|id| id.into());
+        self.overnight.extend(ours);
+    }
+
     pub(crate) fn session(&self, session: Session) -> Option<&SessionBook> {
         self.sessions.get(&session)
     }

@@ -1,7 +1,8 @@
 //! How intents end, and days.
 
+use std::collections::BTreeSet;
+
 use crate::{
-    book::Book,
     event::{Effect, OrderEvent},
     intent::{Finding, Intent, Phase},
     key::Key,
@@ -11,9 +12,11 @@ use crate::{
 };
 
 impl Registry {
-    // Identifiers may be used again and lists start anew: nothing of yesterday proves anything today.
+    // Identifiers may be used again and lists start anew: nothing of yesterday proves anything today. Days never go back:
+    // each ends once.
     pub(crate) fn begin_epoch(&mut self, epoch: Epoch, out: &mut Vec<Effect>) {
-        if epoch == self.epoch {
+        let back = epoch < self.epoch && !steadfast_spec::Planted::DayByWallClock.is_on();
+        if epoch == self.epoch || back {
             return;
         }
         let ended = std::mem::replace(&mut self.epoch, epoch);
@@ -28,10 +31,9 @@ impl Registry {
             self.doubt_refused(number, out);
         }
         let intents = &self.intents;
-        self.names.retain(|_, number| intents.get(number).is_some_and(|intent| intent.finding().is_none()));
-        self.book = Book::default();
-        self.watches.clear();
-        self.unsettled.clear();
+        self.names.retain(|_, number| intents.contains_key(number));
+        self.book = std::mem::take(&mut self.book).next_day();
+        let mut overnight = BTreeSet::new();
         for key in self.keys.values_mut() {
             let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
             // What was lost so shortly before may be listed today.
@@ -40,13 +42,19 @@ impl Registry {
                 intents.get(number).is_some_and(Intent::is_unsettled)
                     && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
             });
+            overnight.extend(tainting.iter().copied());
             // What is in flight may differ from what comes.
             let mixed = !live.is_empty();
-            *key = KeyBook { live, line, mixed, tainting, tainted: key.tainted, ..KeyBook::default() };
+            let (finished, tainted) = (tainting.clone(), key.tainted);
+            *key = KeyBook { live, line, mixed, finished, tainting, tainted, ..KeyBook::default() };
         }
+        self.watches.retain(|number, _| overnight.contains(number));
+        overnight.iter().for_each(|&number| self.block_over_midnight(number));
+        self.keep_unsettled(&overnight);
         self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.tainting.is_empty());
         self.session = None;
         self.snapshot = Snapshot::Unknown;
+        self.baseline_failed = (0, self.now);
         self.day_ends = None;
         // How a service spells instruments does not change overnight.
         if self.calibration != Calibration::Unlike {
@@ -84,10 +92,12 @@ impl Registry {
             _ => false,
         };
         let dead = intent.is_presumed_dead();
+        let epoch_changed = intent.epoch != self.epoch;
         self.retire(&key, number);
         self.leave_line(number, out);
         self.searches.remove(&number);
         self.refused.remove(&number);
+        self.unsent.remove(&number);
         let ended = self.tick();
         let book = self.keys.entry(key).or_default();
         book.finished.insert(number);
@@ -99,6 +109,9 @@ impl Registry {
                 book.tainted = ended;
             }
             book.tainting.insert(number);
+            if epoch_changed {
+                self.block_over_midnight(number);
+            }
         }
         if watched {
             self.watches.insert(number, self.now);

@@ -1,4 +1,4 @@
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, path::PathBuf};
 
 use steadfast_spec::{BoxError, InvalidOrder, MalformedForm};
 
@@ -74,12 +74,18 @@ pub enum OrderRefused {
     RefusalUnchecked,
     /// The journal could not write down that it is sent.
     JournalFailed(JournalError),
+    /// The journal at this path tells of a trading day that the service's clock, by its `Date`, is more than a day behind:
+    /// which of its names and orders are today's cannot be told. Move it aside, or set right what it was written by.
+    JournalAhead(Option<PathBuf>),
     /// The journal took too long to write down that it is sent. It may be sent later.
     JournalSlow,
 }
 
 impl fmt::Display for OrderRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::JournalAhead(Some(path)) = self {
+            return write!(f, "journal is of a day that the service has not reached: {}", path.display());
+        }
         f.write_str(match self {
             Self::UnknownPath => "order path does not say where the order list is",
             Self::UnreadableBody => "order body cannot be read",
@@ -97,6 +103,7 @@ impl fmt::Display for OrderRefused {
             Self::NewSession => "order list of the new session is not known yet",
             Self::RefusalUnchecked => "order list was not read in time after a refusal",
             Self::JournalFailed(_) => "order cannot be written down before it is sent",
+            Self::JournalAhead(_) => "journal is of a day that the service has not reached",
             Self::JournalSlow => "order was not written down in time",
         })
     }

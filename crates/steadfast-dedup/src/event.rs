@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use steadfast_spec::{OrderRecord, OrderRequest, Outcome, ext};
 
@@ -16,8 +16,22 @@ use crate::{
 pub enum Event {
     /// Time has passed.
     Tick,
-    /// A trading day has begun.
+    /// It is this trading day: it has begun, or goes on. Days never go back; an earlier one changes nothing.
     EpochBegan(Epoch),
+    /// The trading day that goes on is this one: it was called by a clock that was wrong from the start.
+    EpochCorrected(Epoch),
+    /// Whether midnight is near by any believable clock, ours or the service's. While it is, yesterday's names and orders
+    /// count as today's as well, and what is sent is never sent again.
+    MidnightNear(bool),
+    /// How long the machine was suspended, all in all, since the registry's start: time that counts for ages alone.
+    Slept(Duration),
+    /// The wall clock was set, and nothing confirms it.
+    ClockStepped {
+        /// By how much.
+        by: Duration,
+        /// Whether it was set forward.
+        forward: bool,
+    },
     /// A caller wants an order.
     Opened {
         /// Its new number.
@@ -269,5 +283,14 @@ pub enum OrderEvent {
     Uncalibrated {
         /// The identifier.
         order_id: String,
+    },
+    /// The machine's wall clock was set by more than ten minutes, or was wrong from the start.
+    ///
+    /// The trading day goes on as if it had not been, until a `Date` of the service confirms it.
+    ClockStepped {
+        /// By how much it is off.
+        by: Duration,
+        /// Whether it is ahead.
+        forward: bool,
     },
 }

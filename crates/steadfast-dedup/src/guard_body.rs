@@ -6,9 +6,13 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::Extensions;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, ext};
+use steadfast_spec::{
+    BoxError, Clocks,
+    ext::{self, Stamped},
+};
 use tokio::time::Instant;
 
 use crate::{
@@ -31,6 +35,7 @@ pin_project! {
 
 /// What is decided at the first poll.
 pub(crate) struct Seal {
+    pub(crate) limits: Limits,
     pub(crate) stamp: Option<ext::SendStamp>,
     pub(crate) order: Option<SealedOrder>,
     pub(crate) change: Option<SealedChange>,
@@ -39,8 +44,42 @@ pub(crate) struct Seal {
 pub(crate) struct SealedOrder {
     pub(crate) account: Arc<Account>,
     pub(crate) attempt: AttemptNo,
-    pub(crate) send_by: Option<Instant>,
     pub(crate) run: Run,
+}
+
+/// Until when a request may leave. A suspended machine's time counts, so that nothing stale leaves when it wakes.
+#[derive(Default)]
+pub(crate) struct Limits {
+    /// When its call began, and the clocks that tell how long that is ago.
+    pub(crate) began: Option<(ext::Began, Clocks)>,
+    pub(crate) send_by: Option<Instant>,
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Limits {
+    /// Those of an order or of a change of one; others are looked at further out.
+    pub(crate) fn of(extensions: &Extensions, clocks: &Clocks) -> Self {
+        let stamped = Stamped::of(extensions);
+        Self {
+            began: stamped.stamp::<ext::Began>().map(|began| (*began, clocks.clone())),
+            send_by: stamped.stamp::<ext::SendBy>().map(|by| Instant::from_std(by.0)),
+            deadline: stamped.stamp::<ext::Deadline>().map(|by| Instant::from_std(by.0)),
+        }
+    }
+
+    fn permit(&self, now: Instant) -> bool {
+        if steadfast_spec::Planted::SendByIgnored.is_on() {
+            return true;
+        }
+        let (aged, late) = match &self.began {
+            Some((ext::Began(began), clocks)) => {
+                let (start, now) = (Instant::from_std(began.monotonic()), clocks.at(now.into_std()));
+                (start + began.aged_at_most(&now), start + began.elapsed_at_most(&now))
+            }
+            None => (now, now),
+        };
+        self.send_by.is_none_or(|by| aged <= by) && self.deadline.is_none_or(|by| late <= by)
+    }
 }
 
 /// A change of an order; all that is decided about it is whether it may leave.
@@ -60,13 +99,15 @@ impl Seal {
     /// Lets the body go, or refuses it with 0 bytes on the wire.
     fn open(self) -> Result<(), OrderRefused> {
         let now = Instant::now();
+        let in_time = self.limits.permit(now);
         if let Some(order) = self.order {
-            let in_time = steadfast_spec::Planted::SendByIgnored.is_on()
-                || order.send_by.is_none_or(|send_by| now <= send_by);
             order.account.send(order.attempt, in_time, order.run)?;
         }
         if self.change.is_some_and(|change| !change.run.is_some_and(|run| change.halt.permits(run))) {
             return Err(OrderRefused::Halted);
+        }
+        if !in_time {
+            return Err(OrderRefused::SendByPassed);
         }
         if let Some(stamp) = self.stamp {
             stamp.stamp(now.into_std());
@@ -121,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_guarded_body_is_as_long_as_what_it_guards() {
-        let seal = Seal { stamp: None, order: None, change: None };
+        let seal = Seal { limits: Limits::default(), stamp: None, order: None, change: None };
         let body = GuardedBody::new(Full::new(Bytes::from("qty=10")), seal);
         assert_eq!(body.size_hint().exact(), Some(6));
     }

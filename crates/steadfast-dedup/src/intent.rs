@@ -16,8 +16,12 @@ pub(crate) struct Intent {
     pub(crate) key: Key,
     pub(crate) name: Option<ext::IntentId>,
     pub(crate) epoch: Epoch,
-    /// When its caller asked for it.
+    /// When its caller asked for it, on the clock of ages.
     pub(crate) opened: Duration,
+    /// Whether it was sent so near midnight that its day is not certain: it may be listed on either day.
+    pub(crate) at_midnight: bool,
+    /// What it takes to lift the block that it is after midnight.
+    pub(crate) block: Option<Block>,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) phase: Phase,
     pub(crate) caller_waits: bool,
@@ -93,6 +97,16 @@ pub(crate) struct Doubt {
     pub(crate) fault: Option<Fault>,
 }
 
+/// What an order that was lost before midnight keeps later ones from: to be reasoned about, until lists show nothing of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    /// From when on a list may count: settled, and the lateness bound once more.
+    pub(crate) from: Duration,
+    /// Lists in a row that showed nothing like it, and their session.
+    pub(crate) clean: u8,
+    pub(crate) session: Session,
+}
+
 /// Reads that could have shown an order: how many, up to what is needed, and where the latest started.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
@@ -123,6 +137,8 @@ impl Intent {
             name,
             epoch,
             opened,
+            at_midnight: false,
+            block: None,
             attempts: Vec::new(),
             phase: Phase::Idle,
             caller_waits: true,

@@ -40,7 +40,7 @@ mod log;
 mod mark;
 mod recorder;
 
-use std::fmt;
+use std::{fmt, path::Path};
 
 pub(crate) use self::recorder::{Recorder, session_of};
 pub use self::{
@@ -67,6 +67,11 @@ pub trait Journal: Send + Sync + fmt::Debug {
 
     /// Says when everything that was added is durable.
     fn flush(&self) -> Durable;
+
+    /// Where it is kept, for whoever is told that something is wrong with it.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
 
     /// What sessions are hashed with: the same for all entries of the journal.
     fn salt(&self) -> [u8; 16];

@@ -89,6 +89,7 @@ mod matcher;
 #[cfg(test)]
 mod model;
 mod monitor;
+mod overnight;
 mod placement;
 mod policy;
 mod poller;
@@ -114,6 +115,7 @@ mod tally;
 mod tee;
 mod ticket;
 mod trace;
+mod trading_day;
 
 pub use crate::{
     body::ResponseBody,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    account::{Joined, Starter, Tokens},
+    account::{Joined, Starter, Timekeeper, Tokens},
     event::{Effect, OrderEvent},
     registry::{Purpose, Registry, Wake},
     stamp::IntentNo,
@@ -40,6 +40,7 @@ pub(crate) struct State {
     /// How the poller is started, once somebody has shown the way to the list.
     pub(crate) starter: Option<Starter>,
     pub(crate) tokens: Tokens,
+    pub(crate) time: Timekeeper,
     pub(crate) joined: Joined,
     poller: Poller,
     /// False when nobody is left who could be told of an order that appears late.
@@ -107,13 +108,14 @@ pub(crate) struct Aftermath {
 }
 
 impl Monitor {
-    pub(crate) fn new(registry: Registry) -> Self {
+    pub(crate) fn new(registry: Registry, time: Timekeeper) -> Self {
         let state = State {
             registry,
             next_intent: 0,
             next_read: 0,
             starter: None,
             tokens: Tokens::default(),
+            time,
             joined: Joined::default(),
             poller: Poller::Absent,
             owned: true,
@@ -161,12 +163,13 @@ impl Monitor {
     }
 
     /// What the poller does next. `day_left` says how much of the trading day is left.
-    pub(crate) fn plan(&self, day_left: impl FnOnce() -> Duration) -> Plan {
+    pub(crate) fn plan(&self, day_left: impl FnOnce(&State) -> Duration) -> Plan {
         let mut state = self.state.lock();
         let now = self.clock.now();
         if state.registry.is_watching() {
             // Asked anew each time: a wall clock may be set.
-            state.registry.end_day_at(now.saturating_add(day_left()));
+            let left = day_left(&state);
+            state.registry.end_day_at(now.saturating_add(left));
         }
         let (poller, plan) = match state.next_wake() {
             // Under the lock: what becomes due from here on starts another one.

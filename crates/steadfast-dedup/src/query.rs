@@ -69,11 +69,16 @@ impl Registry {
         intent.and_then(|intent| intent.attempts.get(attempt.index)).is_some_and(|a| a.in_flight().is_some())
     }
 
-    /// The intent that goes by a caller's name in this epoch, and its order.
+    /// The intent that goes by a caller's name in this epoch, and its order; while midnight is near, also the one of the
+    /// day before.
     #[must_use]
     pub fn named(&self, name: &ext::IntentId) -> Option<(IntentNo, &Arc<OrderRequest>)> {
-        let intent = *self.names.get(name)?;
-        Some((intent, &self.intents.get(&intent)?.order))
+        let number = *self.names.get(name)?;
+        let intent = self.intents.get(&number)?;
+        // Yesterday's is free on the next day, once it is that by every clock.
+        let ended = intent.epoch != self.epoch && intent.finding().is_some();
+        let near = self.midnight && !steadfast_spec::Planted::NamesEndAtMidnight.is_on();
+        (!ended || near).then_some((number, &intent.order))
     }
 
     /// An unnamed intent for this same order that nobody waits for and that is not decided.
@@ -172,14 +177,18 @@ impl Registry {
     /// True if the list must be asked for before an order that its caller asks for now is sent.
     #[must_use]
     pub fn needs_baseline(&self, now: Duration) -> bool {
+        // One that could not be had is asked for again, at growing distances.
+        if self.baseline_again().is_some_and(|at| at <= now) {
+            return true;
+        }
         let Some(session) = self.session.and_then(|session| self.book.session(session)) else {
             return self.snapshot == Snapshot::Unknown;
         };
         if !session.asked && !session.has_baseline {
             return true;
         }
-        // A list that could not be had is asked for again only where the settings want a fresh one.
-        let fresh = session.complete_at.is_some_and(|at| self.settings.is_fresh(at, now));
+        let aging = now.saturating_add(self.slept);
+        let fresh = session.complete_at.is_some_and(|at| self.settings.is_fresh(at, aging));
         self.settings.baseline != Baseline::Cold && !fresh
     }
 
@@ -261,7 +270,11 @@ impl Registry {
         let watches = self.watches.values().map(|&since| schedule::next_watch(since, shared, failed));
         let watch = watches.chain(self.day_end()).map(|due| (due, Purpose::Watch));
         let audit = self.awaits_audit().map(|since| (schedule::next_audit(since, shared), Purpose::Audit));
-        let read = urgent.into_iter().chain(last).chain(verify).chain(check).chain(watch).chain(audit).min();
+        // Orders wait to leave: those that leave after it can be compared with it.
+        let again = self.baseline_again().filter(|_| !self.unsent.is_empty());
+        let again = again.map(|at| (at, Purpose::Baseline));
+        let soon = urgent.into_iter().chain(again).chain(last);
+        let read = soon.chain(verify).chain(check).chain(watch).chain(audit).min();
         let spaced = read.map(|(due, purpose)| {
             let spacing = self.settings.read_spacing;
             let earliest = self.pace.spaced.map_or(due, |last| last.saturating_add(spacing));

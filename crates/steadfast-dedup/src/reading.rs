@@ -37,11 +37,11 @@ impl Registry {
 
     pub(crate) fn start_read(&mut self, number: ReadNo, session: Session) {
         let (seq, session) = (self.tick(), self.scoped(session));
-        let at = self.now;
+        let (at, aging) = (self.now, self.aging());
         // Nobody waits for one that is over, whoever sends it late.
         let Some(read) = self.reads.get_mut(&number) else { return };
         // The answer belongs to the last send.
-        read.started = Some(ReadStart { seq, at, session });
+        read.started = Some(ReadStart { seq, at, aging, session });
         read.on_wire = true;
         let purpose = read.purpose;
         if purpose != Purpose::OwnSession {
@@ -115,6 +115,11 @@ impl Registry {
                 self.pace.spaced = Some(self.now);
             }
         }
+        let known = self.session.and_then(|session| self.book.session(session));
+        match known.is_some_and(|book| book.has_baseline) {
+            true => self.baseline_failed = (0, self.now),
+            false => self.baseline_failed = (self.baseline_failed.0.saturating_add(1), self.now),
+        }
         if let Snapshot::Wanted(since) = self.snapshot
             && self.tried > since
         {
@@ -152,6 +157,9 @@ impl Registry {
             }
         };
         *valid = complete;
+        if let Some(start) = started.filter(|_| complete) {
+            self.unblock(start);
+        }
         if first && complete || !order_ids.is_empty() {
             out.push(Effect::Seen { session, order_ids, complete });
         }
@@ -187,8 +195,12 @@ impl Registry {
         records: Vec<OrderRecord>,
         out: &mut Vec<Effect>,
     ) -> Vec<Arc<str>> {
+        if self.midnight && !steadfast_spec::Planted::NamesEndAtMidnight.is_on() {
+            self.book.list_overnight(&records);
+        }
         let keys = &self.keys;
-        let is_ours = |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty();
+        let is_ours =
+            |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty() || !key.tainting.is_empty();
         let News { seen, owned } = self.book.list(source, seen, records, |key| match key {
             Some(key) => keys.get(key).is_some_and(is_ours),
             None => keys.values().any(is_ours),
@@ -233,7 +245,7 @@ impl Registry {
             return false;
         }
         book.has_baseline = true;
-        book.complete_at = book.complete_at.max(Some(start.at));
+        book.complete_at = book.complete_at.max(Some(start.aging));
         let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
         for number in self.open_numbers() {
             let Some(intent) = self.intents.get_mut(&number) else { continue };

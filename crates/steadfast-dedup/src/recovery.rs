@@ -83,7 +83,9 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) events: Vec<Event>,
-    /// Every order of this day.
+    /// The day that the registry begins with: the one before today, if anything of it is known.
+    pub(crate) first: Epoch,
+    /// Every order of this day and of the one before.
     pub(crate) orders: BTreeMap<IntentNo, (Option<ext::IntentId>, Arc<OrderRequest>)>,
     /// Orders of other days that nobody decided.
     pub(crate) left: Vec<RecoveredOrder>,
@@ -99,8 +101,13 @@ impl Registry {
 
 impl Replay {
     /// Replays one account's entries on the day that it is now.
+    ///
+    /// The day before is replayed as well: its names count while midnight is near, and what it lost may be listed today.
+    /// What was written down on a later day was written by a clock that ran ahead, and is today's.
     pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>, today: Epoch) -> Self {
-        let mut replay = Self::default();
+        let yesterday = Epoch(today.0.saturating_sub(1));
+        let mut replay = Self { first: yesterday, ..Self::default() };
+        let mut turned = false;
         // Sends that placed nothing may have been forgotten: those that are left are numbered anew.
         let mut indices: BTreeMap<AttemptNo, usize> = BTreeMap::new();
         let mut counts: BTreeMap<IntentNo, usize> = BTreeMap::new();
@@ -109,8 +116,12 @@ impl Replay {
         let mut ended: BTreeMap<IntentNo, Overdue> = BTreeMap::new();
         for entry in entries {
             let events = &mut replay.events;
+            if !turned && entry.record.day().is_some_and(|day| day >= today) {
+                turned = true;
+                events.push(Event::EpochBegan(today));
+            }
             match entry.record.clone() {
-                Record::Begun { attempt, day, name, order, .. } if day != today => {
+                Record::Begun { attempt, day, name, order, .. } if day < yesterday => {
                     replay.next_intent = replay.next_intent.max(attempt.intent.0.saturating_add(1));
                     let verdict = Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()));
                     let (account, intent) = (entry.account.clone(), attempt.intent);
@@ -162,12 +173,16 @@ impl Replay {
                     }
                     others.remove(&intent);
                 }
-                Record::Seen { session, day, order_ids, complete } if day == today => {
+                Record::Seen { session, day, order_ids, complete }
+                    if day >= today || (day == yesterday && !turned) =>
+                {
                     events.push(Event::Known { session, order_ids, complete });
                 }
                 Record::Seen { .. } => {}
             }
         }
+        // The day first: what was lost on the one before is in doubt no more.
+        replay.events.extend((!turned).then_some(Event::EpochBegan(today)));
         replay.events.push(Event::Restarted);
         replay.left = others.into_values().map(|overdue| overdue.order).collect();
         replay
@@ -231,7 +246,7 @@ mod tests {
             (&[lost, acknowledged], 0),
         ] {
             let entries = entries(outcomes);
-            assert_eq!(Replay::of(&entries, Epoch(2)).left.len(), left, "{outcomes:?}");
+            assert_eq!(Replay::of(&entries, Epoch(3)).left.len(), left, "{outcomes:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use steadfast_spec::{OrderRequest, ext};
 use crate::{
     attempt::{Attempt, AttemptState},
     book::Book,
-    event::{Effect, Event},
+    event::{Effect, Event, OrderEvent},
     intent::{Doubt, Intent},
     key::Key,
     policy::OrdersScope,
@@ -33,7 +33,11 @@ pub struct Registry {
     pub(crate) rules: Rules,
     pub(crate) seq: Seq,
     pub(crate) now: Duration,
+    /// How long the machine was suspended, all in all.
+    pub(crate) slept: Duration,
     pub(crate) epoch: Epoch,
+    /// Whether midnight is so near that it may be passed or not by the service's clock.
+    pub(crate) midnight: bool,
     pub(crate) intents: BTreeMap<IntentNo, Intent>,
     pub(crate) names: BTreeMap<ext::IntentId, IntentNo>,
     pub(crate) keys: BTreeMap<Key, KeyBook>,
@@ -41,6 +45,8 @@ pub struct Registry {
     pub(crate) searches: BTreeSet<IntentNo>,
     /// Intents of which a send was refused without having been executed, and that are not decided.
     pub(crate) refused: BTreeSet<IntentNo>,
+    /// Intents of which nothing was sent yet.
+    pub(crate) unsent: BTreeSet<IntentNo>,
     pub(crate) book: Book,
     /// Attempts in doubt that are not settled, by the instant at which they will be.
     pub(crate) unsettled: BTreeSet<(Duration, AttemptNo)>,
@@ -52,6 +58,8 @@ pub struct Registry {
     /// Sessions whose lists can be read even when they are over, because their token is kept and accepted.
     pub(crate) readable: BTreeSet<Session>,
     pub(crate) snapshot: Snapshot,
+    /// How many reads in a row have not made the list known that orders are compared with, and when the last one ended.
+    pub(crate) baseline_failed: (u32, Duration),
     /// Where the latest read started that has ended, with or without a list.
     pub(crate) tried: Seq,
     pub(crate) last_look: bool,
@@ -115,6 +123,7 @@ pub(crate) struct Pace {
 pub(crate) struct ReadStart {
     pub(crate) seq: Seq,
     pub(crate) at: Duration,
+    pub(crate) aging: Duration,
     pub(crate) session: Session,
 }
 
@@ -173,12 +182,15 @@ impl Registry {
             rules: Rules::PROTOCOL.but_planted(),
             seq: Seq::default(),
             now: Duration::ZERO,
+            slept: Duration::ZERO,
             epoch,
+            midnight: false,
             intents: BTreeMap::new(),
             names: BTreeMap::new(),
             keys: BTreeMap::new(),
             searches: BTreeSet::new(),
             refused: BTreeSet::new(),
+            unsent: BTreeSet::new(),
             book: Book::default(),
             unsettled: BTreeSet::new(),
             reads: BTreeMap::new(),
@@ -188,6 +200,7 @@ impl Registry {
             session: None,
             readable: BTreeSet::new(),
             snapshot: Snapshot::Unknown,
+            baseline_failed: (0, Duration::ZERO),
             tried: Seq::default(),
             last_look: false,
             calibration: Calibration::Untested,
@@ -205,6 +218,12 @@ impl Registry {
         match event {
             Event::Tick => {}
             Event::EpochBegan(epoch) => self.begin_epoch(epoch, &mut out),
+            Event::EpochCorrected(epoch) => self.correct_epoch(epoch),
+            Event::MidnightNear(near) => self.midnight = near,
+            Event::Slept(slept) => self.slept = self.slept.max(slept),
+            Event::ClockStepped { by, forward } => {
+                out.push(Effect::Report(OrderEvent::ClockStepped { by, forward }));
+            }
             Event::Opened { intent, order, name } => self.open(intent, order, name),
             Event::Begun { attempt, session } => self.begin(attempt, session),
             Event::Sent(attempt) => self.send(attempt),
@@ -221,7 +240,7 @@ impl Registry {
                 self.find(intent, order_id.into(), status, &mut out);
             }
             Event::Disbelieved(intent) => self.disbelieve_again(intent),
-            Event::Restarted => self.restart(),
+            Event::Restarted => self.restart(&mut out),
             Event::LastLook => {
                 self.last_look = !self.watches.is_empty() || self.awaits_audit().is_some();
             }
@@ -259,6 +278,11 @@ impl Registry {
                 self.give_up(number, out);
             }
         }
+    }
+
+    /// What an upper bound is measured on: time that a suspended machine slept counts.
+    pub(crate) fn aging(&self) -> Duration {
+        self.now.saturating_add(self.slept)
     }
 
     /// From here on no order of this attempt can appear, by the lateness bound.

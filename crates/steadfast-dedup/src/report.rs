@@ -40,5 +40,8 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
         OrderEvent::Uncalibrated { order_id } => {
             tracing::warn!(account, order_id, "acknowledged order not recognised in the list");
         }
+        OrderEvent::ClockStepped { by, forward } => {
+            tracing::warn!(account, ?by, forward, "wall clock set: the trading day goes on without it");
+        }
     }
 }

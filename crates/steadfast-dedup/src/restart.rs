@@ -12,13 +12,14 @@ use crate::{
     event::Effect,
     intent::{Finding, Phase},
     registry::Registry,
+    resolution::Reason,
     stamp::{AttemptNo, IntentNo, Session},
 };
 
 impl Registry {
     /// An earlier list held these; their records are lost.
     pub(crate) fn know(&mut self, session: Session, order_ids: Vec<String>, complete: bool) {
-        let (seen, session) = (self.tick(), self.scoped(session));
+        let (seen, session, aging) = (self.tick(), self.scoped(session), self.aging());
         for order_id in order_ids {
             self.book.know(Source { session, own: complete }, seen, order_id.into());
         }
@@ -26,7 +27,7 @@ impl Registry {
         if complete {
             let book = self.book.session_mut(session);
             (book.asked, book.has_baseline) = (true, true);
-            book.complete_at = Some(self.now);
+            book.complete_at = Some(aging);
         }
     }
 
@@ -47,7 +48,7 @@ impl Registry {
     }
 
     /// Everything without an answer is in doubt anew, for the whole time, and nobody waits for it.
-    pub(crate) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self, out: &mut Vec<Effect>) {
         self.reads.clear();
         self.unsettled.clear();
         self.session = None;
@@ -69,21 +70,21 @@ impl Registry {
         let refused: Vec<_> = refused.map(|(&number, _)| number).collect();
         let idle: Vec<_> = idle.map(|(&number, _)| number).collect();
         for number in idle {
-            self.forget(number, &mut Vec::new());
+            self.forget(number, out);
         }
         for number in refused {
             self.end_refused(number, &mut Vec::new());
         }
         let numbers: Vec<_> = self.intents.keys().copied().collect();
         for number in numbers {
-            self.doubt_again(number);
+            self.doubt_again(number, out);
         }
     }
 
-    fn doubt_again(&mut self, number: IntentNo) {
+    fn doubt_again(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let settles =
             self.now.saturating_add(self.settings.gateway_timeout).saturating_add(self.settings.lateness);
-        let (now, lateness) = (self.now, self.settings.lateness);
+        let (now, aging, lateness) = (self.now, self.aging(), self.settings.lateness);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.caller_waits = false;
         let finished = intent.finding().is_some();
@@ -91,7 +92,7 @@ impl Registry {
         for (index, attempt) in intent.attempts.iter_mut().enumerate() {
             let (sent, never) = match attempt.state {
                 // It was begun, and nobody is left to say that it did not leave.
-                AttemptState::Open => (Sent { seq: attempt.begun, at: now }, Never::Restart),
+                AttemptState::Open => (Sent { seq: attempt.begun, at: now, aging }, Never::Restart),
                 AttemptState::InFlight(sent) => (sent, Never::Restart),
                 AttemptState::Doubt { sent, never, .. } => (sent, never.unwrap_or(Never::Restart)),
                 AttemptState::Void | AttemptState::Refused(_) | AttemptState::Acknowledged(_) => continue,
@@ -100,6 +101,10 @@ impl Registry {
             self.unsettled.insert((settles, AttemptNo { intent: number, index }));
             doubted += 1;
         }
+        if let Some(block) = &mut intent.block {
+            block.from = settles.saturating_add(lateness);
+        }
+        let stale = intent.epoch != self.epoch;
         let key = self.keys.entry(intent.key.clone()).or_default();
         key.unsettled += doubted;
         if doubted > 0 && finished {
@@ -113,6 +118,10 @@ impl Registry {
         }
         intent.phase = Phase::Doubt;
         self.search(number, settles.saturating_sub(lateness));
+        // It left on a day that is over.
+        if stale {
+            self.finish_unresolved(number, Reason::EpochChanged, out);
+        }
     }
 }
 

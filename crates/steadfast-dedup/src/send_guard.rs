@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_spec::{
-    BoxError, Class, Failure, Fate, Outcome, Resend,
+    BoxError, Class, Clocks, Failure, Fate, Moment, Outcome, Resend,
     ext::{self, Stamp},
     find_cause, outcome_of_status,
 };
@@ -23,7 +23,7 @@ use crate::{
     account::{Account, Checked},
     error::OrderRefused,
     event::Answer,
-    guard_body::{GuardedBody, Seal, SealedChange, SealedOrder},
+    guard_body::{GuardedBody, Limits, Seal, SealedChange, SealedOrder},
     halt::Halt,
     journal::{Durable, JournalError, session_of},
     ledger::Ledger,
@@ -125,7 +125,12 @@ impl<S> Layer<S> for SendGuardLayer {
 
     fn layer(&self, inner: S) -> SendGuard<S> {
         self.ledger.set_guarded();
-        SendGuard { inner, salt: self.ledger.salt(), halt: self.ledger.switch() }
+        SendGuard {
+            inner,
+            salt: self.ledger.salt(),
+            halt: self.ledger.switch(),
+            clocks: self.ledger.settings().clocks.clone(),
+        }
     }
 }
 
@@ -137,6 +142,7 @@ pub struct SendGuard<S> {
     /// lists, and with it this guard.
     salt: Option<[u8; 16]>,
     halt: Arc<Halt>,
+    clocks: Clocks,
 }
 
 impl<S, B, RB> Service<Request<B>> for SendGuard<S>
@@ -205,7 +211,10 @@ impl<S> SendGuard<S> {
         let run = |request: &Request<B>| request.extensions().get().copied().or_else(|| self.halt.run());
         let change =
             (kind == Kind::Change).then(|| SealedChange { halt: self.halt.clone(), run: run(&request) });
-        let request = request.map(|body| GuardedBody::new(body, Seal { stamp, order, change }));
+        let sealed = order.is_some() || change.is_some();
+        let limits = if sealed { Limits::of(request.extensions(), &self.clocks) } else { Limits::default() };
+        let asked = own.then(|| self.clocks.at(Instant::now().into_std()));
+        let request = request.map(|body| GuardedBody::new(body, Seal { limits, stamp, order, change }));
         let state = match durable.filter(|_| !steadfast_spec::Planted::SentBeforeJournal.is_on()) {
             None => State::Sending { response: self.inner.call(request) },
             Some(durable) => {
@@ -214,7 +223,7 @@ impl<S> SendGuard<S> {
                 State::Writing { durable: timeout(PATIENCE, durable), ready: Some((service, request)) }
             }
         };
-        SendGuardFuture { state, open, read, session }
+        SendGuardFuture { state, open, read, session, asked }
     }
 }
 
@@ -272,9 +281,9 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
         TicketFor::Order { intent, run } => {
             // An order is sent only when it has an intent.
             let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
+            ticket.account.check_journal()?;
             let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
-            let send_by = ext::SendBy::of(extensions).map(|send_by| Instant::from_std(send_by.0));
-            let order = Some(SealedOrder { account: ticket.account.clone(), attempt, send_by, run: *run });
+            let order = Some(SealedOrder { account: ticket.account.clone(), attempt, run: *run });
             Ok(Entered { order, durable, read: None })
         }
     }
@@ -292,6 +301,8 @@ pin_project! {
         read: Option<OpenRead>,
         // What a caller's own list is told to be of.
         session: Option<Session>,
+        // When it was asked for, whose answer's `Date` is believed.
+        asked: Option<Moment>,
     }
 }
 
@@ -312,7 +323,7 @@ where
     S: Service<Request<GuardedBody<B>>>,
 {
     fn new(state: State<S, B, S::Future>) -> Self {
-        Self { state, open: None, read: None, session: None }
+        Self { state, open: None, read: None, session: None, asked: None }
     }
 }
 
@@ -340,8 +351,8 @@ where
                         let late = Failure::new(Fate::NeverLeft, OrderRefused::RefusalUnchecked);
                         return Poll::Ready(Err(late.into()));
                     };
-                    let SendGuardFuture { state, open, read, session } = guard.send(request);
-                    (*this.open, *this.read, *this.session) = (open, read, session);
+                    let SendGuardFuture { state, open, read, session, asked } = guard.send(request);
+                    (*this.open, *this.read, *this.session, *this.asked) = (open, read, session, asked);
                     this.state.set(state);
                 }
                 StateProj::Writing { durable, ready } => {
@@ -362,6 +373,15 @@ where
                 StateProj::Sending { response } => break ready!(response.poll(cx)).map_err(Into::into),
             }
         };
+        if let (Some(asked), Ok(response)) = (this.asked.take(), &answer)
+            && response.status().is_success()
+        {
+            let account =
+                this.open.as_ref().map(|it| &it.account).or(this.read.as_ref().map(|it| &it.account));
+            if let Some(account) = account {
+                account.hear_date(&asked, response.headers());
+            }
+        }
         if let Some(mut read) = this.read.take() {
             read.answered = answer.as_ref().is_ok_and(|response| response.status().is_success());
         }
@@ -375,6 +395,7 @@ where
             }
             // A change that was withheld: what a transport makes of that must not be repeated.
             (None, Err(error)) if is_halted(&error) => Err(Failure::refused(OrderRefused::Halted).into()),
+            (None, Err(error)) if is_late(&error) => Err(Failure::refused(OrderRefused::SendByPassed).into()),
             (None, Err(error)) => Err(error),
         })
     }
@@ -473,6 +494,10 @@ impl Drop for OpenAttempt {
             if steadfast_spec::Planted::DroppedSendForgotten.is_on() { Outcome::NotSent } else { unknown };
         self.account.close_failed(self.attempt, unknown, Answer::None);
     }
+}
+
+fn is_late(error: &BoxError) -> bool {
+    matches!(find_cause(&**error), Some(OrderRefused::SendByPassed))
 }
 
 fn is_halted(error: &BoxError) -> bool {

@@ -20,9 +20,10 @@ impl Registry {
         if let Some(name) = &name {
             self.names.insert(name.clone(), number);
         }
-        let intent = Intent::new(order, name, self.epoch, self.now);
+        let intent = Intent::new(order, name, self.epoch, self.aging());
         self.join_line(&intent.key, number);
         self.intents.insert(number, intent);
+        self.unsent.insert(number);
     }
 
     pub(crate) fn begin(&mut self, attempt: AttemptNo, session: Session) {
@@ -41,13 +42,15 @@ impl Registry {
     }
 
     pub(crate) fn send(&mut self, attempt: AttemptNo) {
-        let sent = Sent { seq: self.tick(), at: self.now };
+        let sent = Sent { seq: self.tick(), at: self.now, aging: self.aging() };
         self.mark_sent(attempt, sent);
     }
 
     fn mark_sent(&mut self, attempt: AttemptNo, sent: Sent) {
-        let epoch = self.epoch;
+        let (epoch, midnight) = (self.epoch, self.midnight);
+        self.unsent.remove(&attempt.intent);
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
+        intent.at_midnight |= midnight;
         let first = intent.first_sent().is_none();
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::InFlight(sent);
@@ -110,7 +113,7 @@ impl Registry {
             | AttemptState::Doubt { .. } => return,
         };
         // An answer to a body that nobody saw leave: whoever buffered it below, it left after it was begun.
-        let assumed = Sent { seq: found.begun, at: self.now };
+        let assumed = Sent { seq: found.begun, at: self.now, aging: self.aging() };
         match outcome {
             Outcome::NotExecuted if self.rules.refusals_checked => match sent {
                 Some(sent) => self.refuse(attempt, sent, out),
@@ -295,6 +298,7 @@ impl Registry {
     pub(crate) fn forget(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         self.leave_line(number, out);
         self.refused.remove(&number);
+        self.unsent.remove(&number);
         if let Some(intent) = self.intents.remove(&number)
             && let Some(name) = &intent.name
             && self.names.get(name) == Some(&number)

@@ -8,7 +8,7 @@ use http::{Request, Response, StatusCode, header};
 use http_body::Body;
 use steadfast_spec::{
     BoxError, Failure,
-    ext::{self, Stamped},
+    ext::{self, Stamp, Stamped},
 };
 use tower_service::Service;
 
@@ -69,6 +69,9 @@ where
             return ResponseFuture::order(None, Box::pin(recovery));
         }
         let kind = Kind::of(&request);
+        if matches!(kind, Kind::Order | Kind::Change) {
+            ext::Began(self.ledger.settings().moment()).put(request.extensions_mut());
+        }
         if kind == Kind::Change {
             match self.ledger.run() {
                 Some(run) => drop(request.extensions_mut().insert(run)),

@@ -1,6 +1,6 @@
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use steadfast_spec::{FieldNames, OrderType, WallClock};
+use steadfast_spec::{BootClock, Clocks, FieldNames, OrderType, WallClock};
 
 use crate::{
     policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
@@ -42,7 +42,7 @@ pub struct Settings {
     pub(crate) positive_control: bool,
     pub(crate) list_body_cap: usize,
     pub(crate) field_names: FieldNames,
-    pub(crate) wall_clock: WallClock,
+    pub(crate) clocks: Clocks,
     pub(crate) utc_offset: i32,
 }
 
@@ -68,7 +68,7 @@ impl Default for Settings {
             positive_control: false,
             list_body_cap: 64 * 1024 * 1024,
             field_names: FieldNames::default(),
-            wall_clock: WallClock::system(),
+            clocks: Clocks::default(),
             utc_offset: 5 * 3600 + 1800,
         }
     }
@@ -241,10 +241,28 @@ impl Settings {
 
     /// Sets the clock and the offset from UTC, in seconds, that the trading day follows; the machine's clock at
     /// +05:30 by default.
+    ///
+    /// Days never go back, and one ends only when the wall clock has moved as the boot clock has, or when the `Date` of an
+    /// answer to an order or to a read of the order list confirms it. A clock that is set by more than ten minutes is
+    /// reported ([`OrderEvent::ClockStepped`](crate::OrderEvent::ClockStepped)) and otherwise ignored until then. For ten
+    /// minutes on both sides of midnight an order that is lost is not sent again; for ten minutes after it the names of
+    /// the day before still mean the orders of that day.
     #[must_use]
     pub fn trading_day(mut self, clock: WallClock, utc_offset: i32) -> Self {
-        self.wall_clock = clock;
+        self.clocks = self.clocks.with_wall(clock);
         self.utc_offset = utc_offset;
+        self
+    }
+
+    /// Sets the clock that runs on while the machine is suspended; the machine's by default.
+    ///
+    /// It bounds the age of an order that is sent again and the time until which an order may leave, and it carries the
+    /// trading day on when the wall clock is set. Linux and Android have one. Elsewhere those two bounds go by the wall
+    /// clock as well, so that a clock set forward ages orders; and after a suspension of more than ten minutes the
+    /// trading day goes on until an answer's `Date` confirms the wall clock.
+    #[must_use]
+    pub fn boot_clock(mut self, clock: BootClock) -> Self {
+        self.clocks = self.clocks.with_boot(clock);
         self
     }
 
@@ -307,28 +325,22 @@ impl Settings {
         }
     }
 
-    /// The trading day that it is now.
+    /// The trading day that it is now by the wall clock alone.
+    ///
+    /// A ledger's own day follows more than that clock: see [`trading_day`](Self::trading_day).
     #[must_use]
     pub fn today(&self) -> Epoch {
-        self.epoch()
+        Epoch(self.local_millis(self.clocks.wall().now()).div_euclid(86_400_000))
     }
 
-    pub(crate) fn epoch(&self) -> Epoch {
-        Epoch(self.local_seconds().div_euclid(86_400))
-    }
-
-    /// How long the trading day goes on, to the second.
-    pub(crate) fn epoch_left(&self) -> Duration {
-        let passed = self.local_seconds().rem_euclid(86_400);
-        Duration::from_secs(86_400_u64.saturating_sub(passed.unsigned_abs()))
-    }
-
-    fn local_seconds(&self) -> i64 {
-        let unix = match self.wall_clock.now().duration_since(UNIX_EPOCH) {
-            Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX / 2),
-            Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX / 2),
+    /// Local time since 1970, in milliseconds.
+    pub(crate) fn local_millis(&self, time: SystemTime) -> i64 {
+        let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4);
+        let unix = match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => millis(after),
+            Err(before) => -millis(before.duration()),
         };
-        unix + i64::from(self.utc_offset)
+        unix.clamp(-i64::MAX / 4, i64::MAX / 4) + i64::from(self.utc_offset) * 1_000
     }
 }
 
@@ -340,13 +352,11 @@ mod tests {
     fn the_trading_day_turns_at_local_midnight() {
         let at = |secs: u64| {
             let clock = WallClock::new(move || UNIX_EPOCH + Duration::from_secs(secs));
-            Settings::new().trading_day(clock, 19_800).epoch()
+            Settings::new().trading_day(clock, 19_800).today()
         };
         assert_eq!(at(0), Epoch(0));
         assert_eq!(at(86_400 - 19_800 - 1), Epoch(0));
         assert_eq!(at(86_400 - 19_800), Epoch(1));
-        let clock = WallClock::new(|| UNIX_EPOCH + Duration::from_secs(86_400 - 19_800 - 60));
-        assert_eq!(Settings::new().trading_day(clock, 19_800).epoch_left(), Duration::from_secs(60));
     }
 
     #[test]

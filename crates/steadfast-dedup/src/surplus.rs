@@ -24,10 +24,11 @@ impl Registry {
                 self.report_surplus(key, number, &fresh, out);
             }
         }
-        let firsts: Vec<Seq> = self.live_sends(key).collect();
+        let firsts: Vec<Seq> = self.live_sends(key).chain(self.barring_sends(key)).collect();
         self.book.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
         if self.book.has_vague() {
-            let all: Vec<Seq> = self.keys.keys().flat_map(|key| self.live_sends(key)).collect();
+            let sends = |key| self.live_sends(key).chain(self.barring_sends(key));
+            let all: Vec<Seq> = self.keys.keys().flat_map(sends).collect();
             self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
         }
     }
@@ -50,12 +51,13 @@ impl Registry {
     /// The decided intent that an order without an owner most likely belongs to: one without an order first.
     fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let finished = self.keys.get(key)?.finished.iter().copied();
-        let eligible =
-            finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(|(_, intent)| {
-                intent.epoch == self.epoch
+        let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
+            |(number, intent)| {
+                (intent.epoch == self.epoch || self.may_be_overnight(*number, intent, fresh))
                     && intent.could_own(fresh.first_seen)
                     && matcher::strict(&fresh.record, &intent.order)
-            });
+            },
+        );
         let (number, _) = eligible
             // Whose caller knows of a doubt comes before whose caller was told of a refusal.
             .min_by_key(|(number, intent)| {
@@ -67,7 +69,11 @@ impl Registry {
 
     fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
         let lag = self.lag(number);
-        let certain = self.intents.get(&number).is_some_and(|intent| self.is_certainly(intent, fresh));
+        // What is listed today may have been there yesterday.
+        let certain = self
+            .intents
+            .get(&number)
+            .is_some_and(|intent| intent.epoch == self.epoch && self.is_certainly(intent, fresh));
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
         let order_id = fresh.order_id.to_string();

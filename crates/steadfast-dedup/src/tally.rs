@@ -211,7 +211,8 @@ impl Tally {
                 OrderEvent::Uncalibrated { .. } => self.uncalibrated += 1,
                 OrderEvent::Recovered { .. }
                 | OrderEvent::Absent { .. }
-                | OrderEvent::ListNotMonotone { .. } => {}
+                | OrderEvent::ListNotMonotone { .. }
+                | OrderEvent::ClockStepped { .. } => {}
             }
         }
     }

@@ -39,7 +39,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Somebody who listens to the answer to a request of this account.
     pub(crate) fn new(account: Arc<Account>) -> Box<Self> {
-        let day = account.settings.epoch();
+        let day = account.today();
         Box::new(Self { account, day, session: Session::default(), frames: Vec::new(), held: 0 })
     }
 

@@ -1,7 +1,12 @@
+#![expect(
+    clippy::disallowed_types,
+    reason = "instants are handed in by services, out of tokio's clock; nothing here reads a monotonic clock"
+)]
+
 use std::{
     fmt,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 /// The wall clock, injectable.
@@ -91,6 +96,129 @@ impl fmt::Debug for BootClock {
     }
 }
 
+/// The clocks that outlive a suspended machine, read together with the monotonic one.
+///
+/// What must have lasted *at least* so long (a lateness bound, a pause) is measured with the monotonic clock, which may
+/// stand still; what may have lasted *at most* so long (the age of an order that is sent again, a deadline) with
+/// whichever clock says that more time has passed.
+///
+/// # Clone
+///
+/// Clones read the same sources.
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+/// use steadfast_spec::{BootClock, Clocks, WallClock};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let clocks = Clocks::new(BootClock::system(), WallClock::system());
+/// let now = tokio::time::Instant::now();
+/// let began = clocks.at(now.into_std());
+/// let later = clocks.at((now + Duration::from_secs(2)).into_std());
+/// assert_eq!(began.elapsed_at_least(&later), Duration::from_secs(2));
+/// assert!(began.elapsed_at_most(&later) >= Duration::from_secs(2));
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Clocks {
+    boot: BootClock,
+    wall: WallClock,
+}
+
+impl Clocks {
+    /// These two.
+    #[must_use]
+    pub fn new(boot: BootClock, wall: WallClock) -> Self {
+        Self { boot, wall }
+    }
+
+    /// The same with another wall clock.
+    #[must_use]
+    pub fn with_wall(mut self, wall: WallClock) -> Self {
+        self.wall = wall;
+        self
+    }
+
+    /// The same with another boot clock.
+    #[must_use]
+    pub fn with_boot(mut self, boot: BootClock) -> Self {
+        self.boot = boot;
+        self
+    }
+
+    /// The wall clock.
+    #[must_use]
+    pub fn wall(&self) -> &WallClock {
+        &self.wall
+    }
+
+    /// What all clocks say now, where the monotonic one says `now`.
+    #[must_use]
+    pub fn at(&self, now: Instant) -> Moment {
+        Moment { monotonic: now, boot: self.boot.now(), wall: self.wall.now() }
+    }
+}
+
+/// What all clocks said at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    monotonic: Instant,
+    boot: Option<Duration>,
+    wall: SystemTime,
+}
+
+impl Moment {
+    /// The monotonic clock's reading.
+    #[must_use]
+    pub fn monotonic(&self) -> Instant {
+        self.monotonic
+    }
+
+    /// The wall clock's reading.
+    #[must_use]
+    pub fn wall(&self) -> SystemTime {
+        self.wall
+    }
+
+    /// How long it was at least from this moment to `now`: a suspended machine's time does not count.
+    #[must_use]
+    pub fn elapsed_at_least(&self, now: &Self) -> Duration {
+        now.monotonic.saturating_duration_since(self.monotonic)
+    }
+
+    /// How long it was at most from this moment to `now`: a suspended machine's time counts, as far as a boot clock
+    /// tells it.
+    ///
+    /// Never less than [`elapsed_at_least`](Self::elapsed_at_least), and never by the wall clock, which may be set.
+    #[must_use]
+    pub fn elapsed_at_most(&self, now: &Self) -> Duration {
+        let least = self.elapsed_at_least(now);
+        let by_boot = self.elapsed_by_boot(now).filter(|_| !crate::Planted::SuspendNotCounted.is_on());
+        by_boot.map_or(least, |elapsed| least.max(elapsed))
+    }
+
+    /// The same, by the wall clock where no boot clock tells it: for the age of an order, which a clock set forward
+    /// makes older and never younger.
+    #[must_use]
+    pub fn aged_at_most(&self, now: &Self) -> Duration {
+        let most = self.elapsed_at_most(now);
+        match self.elapsed_by_boot(now) {
+            Some(_) => most,
+            // A clock that was set back says nothing.
+            None => most.max(now.wall.duration_since(self.wall).unwrap_or_default()),
+        }
+    }
+
+    /// How long it was from this moment to `now` by the boot clock; `None` where there is none.
+    #[must_use]
+    pub fn elapsed_by_boot(&self, now: &Self) -> Option<Duration> {
+        Some(now.boot?.saturating_sub(self.boot?))
+    }
+}
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn since_boot() -> Option<Duration> {
     rustix::time::clock_gettime(rustix::time::ClockId::Boottime).try_into().ok()
@@ -119,6 +247,46 @@ mod tests {
         let before = BootClock::system().now().unwrap();
         assert!(!before.is_zero() && BootClock::system().now().unwrap() >= before);
         assert_eq!(BootClock::new(|| None).now(), None);
+    }
+
+    /// Clocks that say this of the boot clock and of the wall clock, in seconds, and the instant they start from.
+    fn moments(boot: [Option<u64>; 2], wall: [u64; 2], monotonic: u64) -> [Moment; 2] {
+        let start = Instant::now();
+        [0, 1].map(|n| {
+            let boot = BootClock::new(move || boot[n].map(Duration::from_secs));
+            let wall = WallClock::new(move || UNIX_EPOCH + Duration::from_secs(wall[n]));
+            let passed = Duration::from_secs(if n == 0 { 0 } else { monotonic });
+            Clocks::new(boot, wall).at(start + passed)
+        })
+    }
+
+    #[test]
+    fn a_suspended_machine_counts_at_most_and_not_at_least() {
+        let [began, now] = moments([Some(50), Some(10_860)], [0, 10_810], 5);
+        assert_eq!(began.elapsed_at_least(&now).as_secs(), 5);
+        assert_eq!(began.elapsed_at_most(&now).as_secs(), 10_810);
+        assert_eq!(began.aged_at_most(&now).as_secs(), 10_810);
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_set_ages_nothing_where_there_is_a_boot_clock() {
+        let [began, now] = moments([Some(50), Some(55)], [0, 3_600], 5);
+        assert_eq!(began.elapsed_at_most(&now).as_secs(), 5);
+        assert_eq!(began.aged_at_most(&now).as_secs(), 5);
+    }
+
+    #[test]
+    fn without_a_boot_clock_only_an_age_goes_by_the_wall_clock() {
+        let [began, now] = moments([None, None], [100, 3_700], 5);
+        assert_eq!((began.elapsed_at_most(&now).as_secs(), began.aged_at_most(&now).as_secs()), (5, 3_600));
+        let [began, now] = moments([None, None], [3_700, 100], 5);
+        assert_eq!(began.aged_at_most(&now).as_secs(), 5, "set back, it says nothing");
+    }
+
+    #[test]
+    fn paused_time_that_runs_ahead_of_the_boot_clock_is_the_upper_bound() {
+        let [began, now] = moments([Some(50), Some(50)], [0, 0], 500);
+        assert_eq!(began.elapsed_at_most(&now).as_secs(), 500);
     }
 
     #[test]

@@ -37,6 +37,11 @@ pub struct SendBy(pub Instant);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(pub Instant);
 
+/// When a call with an order or a change of one began, by every clock: a suspended machine's time counts for its
+/// [`SendBy`] and [`Deadline`], whose instants are those of a clock that may have stood still. Set by the dedup layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Began(pub crate::Moment);
+
 /// Which token a request was sent with; grows by one with each renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenGeneration(pub u64);

@@ -84,7 +84,7 @@ pub use crate::planted::Planted;
 pub use crate::{
     base_url::{BaseUrl, InvalidBaseUrl},
     classify::{Peek, outcome_of, outcome_of_status},
-    clock::{BootClock, WallClock},
+    clock::{BootClock, Clocks, Moment, WallClock},
     codes::{LegType, OrderStatus, OrderType, Product, Side, UnknownCode, Validity},
     decimal::{InvalidDecimal, parse_decimal},
     endpoint::{AuthKind, Class, Endpoint},

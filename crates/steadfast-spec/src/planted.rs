@@ -72,6 +72,8 @@ planted! {
     RefusalCheckedAtOnce = "refusal-checked-at-once",
     /// An order that was refused and turns up all the same is reported to nobody.
     RefusedOrderForgotten = "refused-order-forgotten",
+    /// A suspended machine's time does not count: what is old when it wakes is sent all the same.
+    SuspendNotCounted = "suspend-not-counted",
     // Orders: what a list proves.
     /// An empty list proves an absence, whatever the list before it held.
     NoDataIsAbsence = "no-data-is-absence",
@@ -91,6 +93,8 @@ planted! {
     SessionIgnored = "session-ignored",
     /// A list that a cache calls its own counts.
     CacheHitIsClean = "cache-hit-is-clean",
+    /// One first list that could not be had is asked for only once.
+    BaselineTriedOnce = "baseline-tried-once",
     // Orders: whose a listed order is.
     /// An order is claimed while another's answer may still name it.
     NoOwnerWait = "no-owner-wait",
@@ -116,6 +120,12 @@ planted! {
     LooseMatchClaims = "loose-match-claims",
     /// An order that was changed on its way is no reason not to send it again.
     NoLooseVeto = "no-loose-veto",
+    /// The trading day is whatever the wall clock says, and goes back with it.
+    DayByWallClock = "day-by-wall-clock",
+    /// The names of a day are free at the stroke of midnight, whoever's midnight it is.
+    NamesEndAtMidnight = "names-end-at-midnight",
+    /// What was lost just before midnight bars its instrument and side for the whole day that follows.
+    TaintLastsAllDay = "taint-lasts-all-day",
     // The journal.
     /// An order leaves before it is written down.
     SentBeforeJournal = "sent-before-journal",

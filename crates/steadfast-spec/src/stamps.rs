@@ -2,7 +2,7 @@ use http::Extensions;
 
 use crate::{
     Outcome,
-    ext::{Deadline, Route, SendBy, SendStamp, Sends, Ticket, TokenGeneration},
+    ext::{Began, Deadline, Route, SendBy, SendStamp, Sends, Ticket, TokenGeneration},
     place::Passed,
 };
 
@@ -115,6 +115,7 @@ pub struct Stamps {
     route: Option<Route>,
     deadline: Option<Deadline>,
     send_by: Option<SendBy>,
+    began: Option<Began>,
     generation: Option<TokenGeneration>,
     ticket: Option<Ticket>,
     send: Option<SendStamp>,
@@ -160,6 +161,7 @@ fields! {
     route: Route,
     deadline: Deadline,
     send_by: SendBy,
+    began: Began,
     generation: TokenGeneration,
     ticket: Ticket,
     send: SendStamp,

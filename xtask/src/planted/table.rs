@@ -108,6 +108,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("refusal-believed", &[dedup(&["o05_"])]),
     bug("refusal-checked-at-once", &[dedup(&["o05_"])]),
     bug("refused-order-forgotten", &[dedup(&["o05_"])]),
+    bug("suspend-not-counted", &[dedup(&["o04_", "s83_"])]),
     // Orders: what a list proves.
     bug("no-data-is-absence", &[dedup(&["s26_"]), ORDERS]),
     bug("unreadable-list-is-clean", &[dedup(&["s29_", "reads::"])]),
@@ -118,6 +119,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("young-acks-in-canary", &[dedup(&["s30_"])]),
     bug("session-ignored", &[dedup(&["s36_"])]),
     bug("cache-hit-is-clean", &[dedup(&["o12_"])]),
+    bug("baseline-tried-once", &[dedup(&["o10_"])]),
     // Orders: whose a listed order is.
     bug("no-owner-wait", &[dedup(&["s61_", "s65_"]), ORDERS]),
     bug("no-cohort", &[TRACES, dedup(&["s64_"])]),
@@ -131,6 +133,9 @@ pub(super) const TABLE: &[Bug] = &[
     bug("likeness-takes-news", &[dedup_lib(&["registry::"])]),
     bug("loose-match-claims", &[dedup(&["matching::"])]),
     bug("no-loose-veto", &[ORDERS, dedup(&["matching::"])]),
+    bug("day-by-wall-clock", &[dedup_lib(&["trading_day::"]), dedup(&["o03_"])]),
+    bug("names-end-at-midnight", &[dedup(&["o03_"])]),
+    bug("taint-lasts-all-day", &[dedup(&["o13_"])]),
     // The journal.
     bug("sent-before-journal", &[dedup(&["crash::"])]),
     bug("journal-fails-open", &[dedup(&["crash::"])]),

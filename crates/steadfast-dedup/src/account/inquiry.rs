@@ -39,12 +39,12 @@ impl Account {
 
     /// What a caller's own list holds, if the day on which it was asked for goes on.
     pub(crate) fn overhear(self: &Arc<Self>, day: Epoch, session: Session, records: Vec<OrderRecord>) {
-        if day != self.settings.epoch() {
-            return;
-        }
         self.with(|state, now, effects| {
             // Nobody may have placed an order or read a list today.
-            effects.extend(state.registry.step(now, Event::EpochBegan(day)));
+            state.tell_time(&self.settings, now, effects);
+            if day != state.time.today() {
+                return;
+            }
             effects.extend(state.registry.step(now, Event::Overheard { session, records }));
         });
     }

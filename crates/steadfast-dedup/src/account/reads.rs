@@ -32,7 +32,7 @@ impl Account {
 
     /// What the poller does next.
     pub(crate) fn plan(&self) -> Plan {
-        self.monitor.plan(|| self.settings.epoch_left())
+        self.monitor.plan(|state| self.day_left(state))
     }
 
     /// Sleeps until `at`, or until something else is due.
@@ -48,9 +48,8 @@ impl Account {
     /// Opens a read; with the lane that it goes in, and the token that it is to be sent with, if that is not the current
     /// one.
     pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> (ReadNo, Lane, Option<OwnToken>) {
-        let epoch = self.settings.epoch();
         self.with(|state, now, effects| {
-            effects.extend(state.registry.step(now, Event::EpochBegan(epoch)));
+            state.tell_time(&self.settings, now, effects);
             let own = (purpose == Purpose::Verification).then(|| state.own_token()).flatten();
             let purpose = if own.is_some() { Purpose::OwnSession } else { purpose };
             let read = ReadNo(state.next_read);
@@ -95,10 +94,9 @@ impl Account {
             Ok(records) => tracing::debug!(?purpose, records = records.len(), "order list read"),
             Err(fault) => tracing::debug!(?purpose, ?fault, "order list not read"),
         }
-        let today = Event::EpochBegan(self.settings.epoch());
         self.with(|state, now, effects| {
             // A list that was asked for on the day before may be that day's, or start anew: it must be known as such.
-            effects.extend(state.registry.step(now, today));
+            state.tell_time(&self.settings, now, effects);
             effects.extend(state.registry.step(now, Event::ReadEnded { read, list }));
         });
     }

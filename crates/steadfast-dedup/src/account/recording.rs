@@ -26,8 +26,11 @@ impl Account {
         entries: impl IntoIterator<Item = &'a Entry>,
     ) -> (Vec<RecoveredOrder>, Vec<RecoveredOrder>) {
         let now = self.monitor.clock().now();
-        let replay = Replay::of(entries, self.settings.epoch());
+        let entries: Vec<_> = entries.into_iter().collect();
         let state = self.monitor.get_mut();
+        let today = state.time.resume(entries.iter().filter_map(|entry| entry.record.day()).max());
+        let replay = Replay::of(entries, today);
+        state.registry = Registry::new(self.settings.clone(), replay.first);
         state.next_intent = replay.next_intent;
         for event in replay.events {
             // Nobody listens yet, and what they report is written down already.

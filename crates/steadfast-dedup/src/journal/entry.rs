@@ -82,6 +82,16 @@ pub enum Record {
     },
 }
 
+impl Record {
+    /// The trading day on which it was written, where that is told.
+    pub(crate) fn day(&self) -> Option<Epoch> {
+        match self {
+            Self::Begun { day, .. } | Self::Seen { day, .. } => Some(*day),
+            Self::Closed { .. } | Self::Found { .. } | Self::Ruled { .. } | Self::Unresolved { .. } => None,
+        }
+    }
+}
+
 impl Entry {
     pub(super) fn encode(&self) -> Vec<u8> {
         // Only strings and numbers: there is nothing in it that JSON cannot hold.

@@ -1,6 +1,6 @@
 use std::{
     fmt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::mpsc::{self, Receiver, Sender},
     thread::{self, JoinHandle},
 };
@@ -45,6 +45,7 @@ pub struct FileJournal {
     writer: Option<JoinHandle<()>>,
     entries: Mutex<Vec<Entry>>,
     salt: [u8; 16],
+    path: PathBuf,
 }
 
 enum Job {
@@ -83,7 +84,13 @@ impl FileJournal {
         let (queue, jobs) = mpsc::channel();
         let spawned = thread::Builder::new().name("steadfast-journal".into()).spawn(move || run(log, &jobs));
         let writer = spawned.map_err(JournalError::io("start the writer of", path))?;
-        Ok(Self { queue: Some(queue), writer: Some(writer), entries: Mutex::new(entries), salt })
+        Ok(Self {
+            queue: Some(queue),
+            writer: Some(writer),
+            entries: Mutex::new(entries),
+            salt,
+            path: path.to_owned(),
+        })
     }
 
     /// What the journal at `path` holds, without opening it: another process may go on writing it.
@@ -122,6 +129,10 @@ impl Journal for FileJournal {
         let (report, durable) = Durable::pending();
         self.give(Job::Sync(None, report));
         durable
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 
     fn salt(&self) -> [u8; 16] {

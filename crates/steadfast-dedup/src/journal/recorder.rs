@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, header};
@@ -31,6 +31,10 @@ impl Recorder {
 
     pub(crate) fn session_of(&self, headers: &HeaderMap) -> Session {
         session_of(&self.journal.salt(), headers)
+    }
+
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.journal.path()
     }
 
     pub(crate) fn begun(

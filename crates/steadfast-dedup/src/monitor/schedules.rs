@@ -21,6 +21,7 @@ use steadfast_spec::{Form, OrderRecord, OrderRequest, Outcome, Resend, parse_ord
 use self::mistakes::Mistake;
 use super::*;
 use crate::{
+    account::Timekeeper,
     event::{Answer, Event},
     resolution::Verdict,
     settings::Settings,
@@ -57,8 +58,8 @@ const CALLERS: u32 = 2;
 impl World {
     fn new(mistake: Mistake) -> Arc<Self> {
         let settings = Arc::new(Settings::default());
-        let epoch = settings.epoch();
-        let mut monitor = Monitor::new(Registry::new(settings.clone(), epoch));
+        let time = Timekeeper::new(&settings);
+        let mut monitor = Monitor::new(Registry::new(settings.clone(), settings.today()), time);
         // The world starts what is to be started.
         if mistake != Mistake::StartsByHearsay {
             monitor.get_mut().starter = Some(Arc::new(|_| true));
@@ -104,7 +105,7 @@ impl World {
                 self.monitor.poller_gone();
                 return;
             }
-            match self.monitor.plan(|| Duration::from_secs(3_600)) {
+            match self.monitor.plan(|_| Duration::from_secs(3_600)) {
                 Plan::Read(purpose) => self.read(purpose).await,
                 Plan::Tick => self.step(Event::Tick),
                 Plan::SleepUntil(at) if self.mistake == Mistake::SleepsByAnOldPlan => {

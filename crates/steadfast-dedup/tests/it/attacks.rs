@@ -133,8 +133,9 @@ async fn a_read_that_ends_on_the_next_day_proves_nothing() {
 /// Between the verdict and the wire lies a queue, and midnight may lie in it.
 #[tokio::test(start_paused = true)]
 async fn a_resend_that_was_granted_before_midnight_does_not_leave_after_it() {
-    let rig = Rig::with(day_with(s(18)));
-    rig.between.queue(Duration::ZERO, s(4));
+    // It left before midnight was near: what is lost later is not granted at all.
+    let rig = Rig::with(day_with(s(660)).max_resend_age(s(3_600)).verification_budget(s(3_600)));
+    rig.between.queue(Duration::ZERO, s(700));
     rig.gateway.will([gw504()]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("epoch_changed", &[]));
     assert_eq!(rig.gateway.posts(), 1);

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use steadfast_dedup::GuardedBody;
 use steadfast_spec::{
-    BoxError, Endpoint, Envelope, Failure, Fate, Form, Outcome, Peek,
+    BoxError, Endpoint, Envelope, Failure, Fate, Form, Outcome, Peek, WallClock,
     ext::{self, Stamp},
     outcome_of,
 };
@@ -153,6 +153,10 @@ pub(crate) struct Book {
     wires: Vec<Arc<Wire>>,
     /// What every read asked of caches.
     pub(crate) cache_controls: Vec<String>,
+    /// When the service's trading day turns: from then on no older order is listed.
+    pub(crate) midnight: Option<Instant>,
+    /// What answers say of the service's clock.
+    pub(crate) date: Option<WallClock>,
     next: u64,
 }
 
@@ -283,7 +287,8 @@ impl Gateway {
             };
             let shown = book.orders.iter().filter(|order| {
                 let elsewhere = book.by_session && order.token != token;
-                order.at <= Instant::now() && !hidden(order) && !elsewhere
+                let over = book.midnight.is_some_and(|turn| order.at < turn && turn <= Instant::now());
+                order.at <= Instant::now() && !hidden(order) && !elsewhere && !over
             });
             shown.map(|order| Value::Object(order.record.clone())).collect()
         };
@@ -349,6 +354,19 @@ fn token_of<B>(request: &Request<B>) -> String {
     header.map(|header| header.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 
+/// Says what time it is by the service's clock, if it has one.
+async fn dated(
+    gateway: Gateway,
+    answer: impl Future<Output = Result<Response<Body>, BoxError>>,
+) -> Result<Response<Body>, BoxError> {
+    let mut response = answer.await?;
+    if let Some(clock) = &gateway.0.lock().date {
+        let date = httpdate::fmt_http_date(clock.now());
+        response.headers_mut().insert(http::header::DATE, date.parse().unwrap());
+    }
+    Ok(response)
+}
+
 fn respond(endpoint: Option<Endpoint>, status: u16, body: String) -> Response<Body> {
     let status = StatusCode::from_u16(status).unwrap();
     let outcome: Outcome = outcome_of(endpoint, status, Peek::Whole(body.as_bytes()));
@@ -376,14 +394,15 @@ impl Service<Request<GuardedBody<Body>>> for Gateway {
         let gateway = self.clone();
         self.0.lock().methods.push(request.method().clone());
         if request.method() == Method::POST {
-            Box::pin(gateway.place(request))
+            Box::pin(dated(gateway.clone(), gateway.place(request)))
         } else {
             let uri = request.uri().to_string();
             assert!(uri.starts_with("https://gateway.example/v2/api/oms/orders"), "{uri}");
             let asked = request.headers().get(http::header::CACHE_CONTROL);
             let asked = asked.map(|asked| asked.to_str().unwrap().to_owned()).unwrap_or_default();
             self.0.lock().cache_controls.push(asked);
-            Box::pin(gateway.list(token_of(&request)))
+            let token = token_of(&request);
+            Box::pin(dated(gateway.clone(), gateway.list(token)))
         }
     }
 }

@@ -11,6 +11,7 @@ mod callers;
 mod cancellation;
 mod chaos;
 mod classification;
+mod clocks;
 mod combined;
 mod concurrency;
 mod contradicted;

@@ -1,15 +1,15 @@
 //! D. Matching.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use steadfast_dedup::{OrderEvent, Settings};
-use steadfast_spec::WallClock;
 use tokio::time::sleep;
 
 use crate::{
+    clocks::Clockwork,
     gateway::{ReadReply, gw504, read},
+    policies::day_with,
     rig::{ORDER, Rig, Told, market, order},
 };
 
@@ -186,14 +186,12 @@ async fn a_list_that_could_not_be_had_is_not_asked_for_before_each_order() {
 
 #[tokio::test(start_paused = true)]
 async fn s59_id_reused_next_day() {
-    let now = std::sync::Arc::new(Mutex::new(s(1_000_000)));
-    let source = now.clone();
-    let clock = WallClock::new(move || UNIX_EPOCH + *source.lock());
-    let rig = Rig::with(Settings::default().trading_day(clock, 0));
+    let rig = Rig::with(day_with(s(3_600)));
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
     rig.gateway.0.lock().orders.clear();
     rig.gateway.0.lock().renumber(0);
-    *now.lock() += s(86_400);
+    // Past midnight, by every clock.
+    sleep(s(3_600 + 601)).await;
     rig.gateway.will([gw504().placed()]);
     assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o1".into()), "yesterday's o1 hides nothing");
     assert_eq!(rig.gateway.posts(), 2);
@@ -201,33 +199,35 @@ async fn s59_id_reused_next_day() {
 
 #[tokio::test(start_paused = true)]
 async fn a_day_that_ends_leaves_its_doubts_unresolved() {
-    let now = std::sync::Arc::new(Mutex::new(s(1_000_000)));
-    let source = now.clone();
-    let clock = WallClock::new(move || UNIX_EPOCH + *source.lock());
-    let rig = Rig::with(Settings::default().trading_day(clock, 0));
+    let rig = Rig::with(day_with(s(5)));
     rig.gateway.will([gw504()]);
     let a = rig.start("a", ORDER);
-    sleep(s(5)).await;
-    *now.lock() += s(86_400);
     assert_eq!(a.await.unwrap(), Told::Unresolved("epoch_changed", vec![], 504));
     assert_eq!(rig.gateway.posts(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn s83_clock_jumps() {
-    let now = std::sync::Arc::new(Mutex::new(s(1_000_000)));
-    let source = now.clone();
-    let clock = WallClock::new(move || UNIX_EPOCH + *source.lock());
-    let rig = Rig::with(Settings::default().trading_day(clock, 0));
+    let world = Clockwork::at(s(1_000_000));
+    let rig = Rig::with(world.settings());
     rig.gateway.will([gw504()]);
     let start = tokio::time::Instant::now();
     let a = rig.start("a", ORDER);
-    for jump in [s(1_003_600), s(996_400), s(1_000_000)] {
+    for jump in [3_600, -3_600, 0] {
         sleep(s(2)).await;
-        *now.lock() = jump;
+        world.set_wall(jump);
     }
-    assert_eq!(a.await.unwrap(), Told::Resent("o1".into()));
+    assert_eq!(a.await.unwrap(), Told::Resent("o1".into()), "a clock that is set ages nothing");
     assert!(start.elapsed() >= s(15), "no window is shortened");
+
+    // A machine that sleeps shortens none either, and what is old when it wakes is not sent again.
+    rig.gateway.will([gw504()]);
+    let start = tokio::time::Instant::now();
+    let b = rig.start("b", &ORDER.replace("INFY", "TCS"));
+    sleep(s(2)).await;
+    world.suspend(s(3 * 3_600));
+    assert_eq!(b.await.unwrap(), Told::Unresolved("not_observed", vec![], 504));
+    assert!(start.elapsed() >= s(15), "by the clock that stood still");
     rig.audit();
 }
 

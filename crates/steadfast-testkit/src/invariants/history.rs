@@ -294,6 +294,10 @@ fn reports(steps: &[Step]) -> Vec<(usize, &OrderEvent)> {
 fn days(steps: &[Step]) -> Vec<usize> {
     let (mut day, mut began) = (None, 0);
     let days = steps.iter().enumerate().map(|(at, step)| {
+        // It has another name, and goes on.
+        if let Event::EpochCorrected(epoch) = step.event {
+            day = Some(epoch);
+        }
         if let Event::EpochBegan(epoch) = step.event
             && day.replace(epoch).is_some_and(|day| day != epoch)
         {

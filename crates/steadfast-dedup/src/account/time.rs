@@ -1,0 +1,198 @@
+//! What the clocks say, on its way to the registry.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use http::{HeaderMap, header};
+use steadfast_spec::Moment;
+use tokio::time::Instant;
+
+use super::Account;
+use crate::{
+    error::OrderRefused,
+    event::Event,
+    monitor::{Effects, State},
+    poller::is_out_of_a_cache,
+    settings::Settings,
+    stamp::Epoch,
+    trading_day::{Change, Reading, TradingDay, agree},
+};
+
+/// Two clocks that are read one after the other differ by less.
+const NOISE: Duration = Duration::from_millis(50);
+
+/// How often an answer's `Date` is looked at while nothing is wrong.
+const DATED_EVERY: Duration = Duration::from_secs(60);
+
+/// The clocks of an account: which day it is, and how long the machine slept.
+pub(crate) struct Timekeeper {
+    start: Moment,
+    last: Moment,
+    pub(super) day: TradingDay,
+    dated: Option<Moment>,
+    /// By the wall clock, where no boot clock tells it.
+    slept_by_wall: Duration,
+    slept: Duration,
+    near: bool,
+    /// The latest day that an earlier process has written down.
+    written: Option<Epoch>,
+}
+
+impl Timekeeper {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let start = settings.moment();
+        let day = TradingDay::new(settings.reading(&start, &start));
+        Self {
+            start,
+            last: start,
+            day,
+            dated: None,
+            slept_by_wall: Duration::ZERO,
+            slept: Duration::ZERO,
+            near: false,
+            written: None,
+        }
+    }
+
+    /// How long the machine slept since the start.
+    fn slept(&mut self, now: &Moment) -> Duration {
+        let by_wall = self.last.aged_at_most(now).saturating_sub(self.last.elapsed_at_most(now));
+        // Clocks that are read one after the other are never quite together, and one that is slewed drifts.
+        if by_wall >= Duration::from_secs(1) {
+            self.slept_by_wall = self.slept_by_wall.saturating_add(by_wall);
+        }
+        self.last = *now;
+        let by_boot = self.start.elapsed_at_most(now).saturating_sub(self.start.elapsed_at_least(now));
+        by_boot.saturating_add(self.slept_by_wall)
+    }
+
+    /// Goes on with the latest day that an earlier process has written down: days do not go back over a restart either.
+    /// One that is further ahead than a clock that was set back explains is left for the service's clock to judge.
+    pub(super) fn resume(&mut self, written: Option<Epoch>) -> Epoch {
+        self.written = written;
+        let latest = Epoch(self.today().0.saturating_add(1));
+        if let Some(written) = written.filter(|&written| written <= latest) {
+            self.day.at_least(written);
+        }
+        self.today()
+    }
+
+    fn events(&mut self, settings: &Settings, now: &Moment, change: Change) -> impl Iterator<Item = Event> {
+        let slept = self.slept(now);
+        let woke = slept >= self.slept.saturating_add(NOISE);
+        if woke {
+            self.slept = slept;
+        }
+        let near = self.day.is_midnight_near(settings.reading(&self.start, now));
+        let turned = std::mem::replace(&mut self.near, near) != near;
+        let Change { stepped, corrected } = change;
+        let stepped = stepped
+            .map(|by| Event::ClockStepped { by: Duration::from_millis(by.unsigned_abs()), forward: by > 0 });
+        woke.then_some(Event::Slept(slept))
+            .into_iter()
+            .chain(stepped)
+            .chain(turned.then_some(Event::MidnightNear(near)))
+            .chain(corrected.map(Event::EpochCorrected))
+            .chain([Event::EpochBegan(self.day.day())])
+    }
+
+    /// How much of the day is left.
+    fn left(&self, settings: &Settings) -> Duration {
+        self.day.left(settings.reading(&self.start, &settings.moment()))
+    }
+
+    /// The day that it is, without looking at any clock.
+    pub(crate) fn today(&self) -> Epoch {
+        self.day.day()
+    }
+}
+
+impl Settings {
+    pub(crate) fn moment(&self) -> Moment {
+        self.clocks.at(Instant::now().into_std())
+    }
+
+    fn reading(&self, start: &Moment, now: &Moment) -> Reading {
+        let millis = |elapsed: Duration| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX / 4);
+        let wall = self.local_millis(now.wall());
+        let passed = wall - self.local_millis(start.wall());
+        // A test's paused time may run ahead of the machine's clocks, which then agree without it.
+        let by_boot = start.elapsed_by_boot(now).map(millis).filter(|&boot| agree(boot, passed));
+        Reading { wall, carried: by_boot.unwrap_or_else(|| millis(start.elapsed_at_most(now))) }
+    }
+}
+
+impl State {
+    /// Tells the registry what the clocks say now: what time decides is decided before anything else is asked.
+    pub(crate) fn tell_time(&mut self, settings: &Settings, now: Duration, effects: &mut Effects) {
+        let moment = settings.moment();
+        let change = self.time.day.read(settings.reading(&self.time.start, &moment));
+        self.tell_change(settings, &moment, change, now, effects);
+    }
+
+    fn tell_change(
+        &mut self,
+        settings: &Settings,
+        moment: &Moment,
+        change: Change,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        for event in self.time.events(settings, moment, change) {
+            effects.extend(self.registry.step(now, event));
+        }
+    }
+}
+
+impl Account {
+    /// Refuses an order if an earlier process has written down a day that the service's clock is more than a day behind:
+    /// nobody can tell which of its names and identifiers are today's.
+    pub(crate) fn check_journal(&self) -> Result<(), OrderRefused> {
+        let ahead = self.monitor.look(|state| {
+            let time = &state.time;
+            let Some(written) = time.written else { return false };
+            let now = self.settings.reading(&time.start, &self.settings.moment());
+            time.day.is_ahead_of_date(written, now)
+        });
+        if !ahead {
+            return Ok(());
+        }
+        let path = self.recorder.as_ref().and_then(|recorder| recorder.path()).map(Path::to_owned);
+        Err(OrderRefused::JournalAhead(path))
+    }
+
+    /// Takes in the `Date` of an answer to what was asked for at `asked`.
+    pub(crate) fn hear_date(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
+        let now = self.settings.moment();
+        let fresh = self.monitor.look(|state| {
+            let time = &state.time;
+            let known = time.dated.is_some_and(|dated| dated.elapsed_at_most(&now) < DATED_EVERY);
+            known && !time.day.is_doubted()
+        });
+        if fresh || is_out_of_a_cache(headers) {
+            return;
+        }
+        let date = headers.get(header::DATE).and_then(|date| date.to_str().ok());
+        let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else { return };
+        let took = i64::try_from(asked.elapsed_at_most(&now).as_millis()).unwrap_or(i64::MAX / 4);
+        let date = self.settings.local_millis(date);
+        self.with(|state, at, effects| {
+            let reading = self.settings.reading(&state.time.start, &now);
+            let change = state.time.day.date(reading, date, took);
+            state.time.dated = Some(now);
+            state.tell_change(&self.settings, &now, change, at, effects);
+        });
+    }
+
+    /// How much of the trading day is left.
+    pub(super) fn day_left(&self, state: &State) -> Duration {
+        state.time.left(&self.settings)
+    }
+
+    /// The trading day that it is.
+    pub(crate) fn today(self: &Arc<Self>) -> Epoch {
+        self.with(|state, now, effects| {
+            state.tell_time(&self.settings, now, effects);
+            state.time.today()
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! What one trading day leaves to the next.
+//!
+//! Lists start anew and identifiers may be used again, so nothing that was listed yesterday proves anything today. Four
+//! things stay for one day: the names of orders, for a caller who repeats one just after midnight; the identifiers that
+//! belong to them, for a list that is a moment behind; what is in flight, until it is answered; and what was lost so
+//! shortly before midnight that it may be listed today. That last one is watched for, and keeps the orders of its
+//! instrument and side from being reasoned about until lists have shown that nothing of it has appeared.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::{
+    book::Fresh,
+    intent::{Block, Intent},
+    key::Key,
+    matcher,
+    registry::{ReadStart, Registry},
+    stamp::{Epoch, IntentNo, Seq, Session},
+};
+
+impl Registry {
+    /// The day that goes on has another name: nothing of it is over.
+    pub(crate) fn correct_epoch(&mut self, epoch: Epoch) {
+        let wrong = std::mem::replace(&mut self.epoch, epoch);
+        self.intents.values_mut().filter(|intent| intent.epoch == wrong).for_each(|it| it.epoch = epoch);
+        self.reads.values_mut().filter(|read| read.epoch == wrong).for_each(|read| read.epoch = epoch);
+    }
+
+    /// Remembers from when on lists can show that nothing is left of an order that was lost before midnight.
+    pub(crate) fn block_over_midnight(&mut self, number: IntentNo) {
+        let settles = self.unsettled.iter().filter(|(_, attempt)| attempt.intent == number);
+        let settles = settles.map(|(at, _)| *at).max().unwrap_or(self.now);
+        let from = settles.saturating_add(self.settings.lateness);
+        if let Some(intent) = self.intents.get_mut(&number) {
+            intent.block.get_or_insert(Block { from, clean: 0, session: Session::default() });
+        }
+    }
+
+    /// Keeps, of what was to settle, what still bars others.
+    pub(crate) fn keep_unsettled(&mut self, of: &BTreeSet<IntentNo>) {
+        self.unsettled.retain(|(_, attempt)| of.contains(&attempt.intent));
+        for (_, attempt) in &self.unsettled {
+            let key = self.intents.get(&attempt.intent).and_then(|it| self.keys.get_mut(&it.key));
+            if let Some(key) = key {
+                key.unsettled += 1;
+            }
+        }
+    }
+
+    /// Lifts the blocks of yesterday's orders that two valid lists in a row have shown nothing of.
+    pub(crate) fn unblock(&mut self, start: ReadStart) {
+        let barring: Vec<IntentNo> =
+            self.keys.values().flat_map(|key| key.tainting.iter().copied()).collect();
+        for number in barring {
+            let Some(intent) = self.intents.get(&number) else { continue };
+            let shown = self.book.fresh(&intent.key).any(|fresh| {
+                intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, &intent.order)
+            });
+            let Some(intent) = self.intents.get_mut(&number) else { continue };
+            let Some(block) = intent.block.as_mut().filter(|block| block.from <= start.at) else { continue };
+            // Another session's list may lack what this one's shows.
+            if shown || std::mem::replace(&mut block.session, start.session) != start.session {
+                block.clean = 0;
+            }
+            block.clean += u8::from(!shown);
+            let lifted = block.clean >= self.rules.negatives.max(2)
+                && !steadfast_spec::Planted::TaintLastsAllDay.is_on();
+            let key = intent.key.clone();
+            if lifted && let Some(key) = self.keys.get_mut(&key) {
+                key.tainting.remove(&number);
+            }
+        }
+    }
+
+    /// When what bars others on a key was sent: what could be its order is kept in the book.
+    pub(crate) fn barring_sends(&self, key: &Key) -> impl Iterator<Item = Seq> {
+        let barring = self.keys.get(key).into_iter().flat_map(|key| key.tainting.iter());
+        barring
+            .filter_map(|number| self.intents.get(number))
+            .filter(|intent| intent.block.is_some())
+            .filter_map(|intent| intent.first_sent().map(|sent| sent.seq))
+    }
+
+    /// True if an order that appears today may be what is left of one that was lost before midnight.
+    pub(crate) fn may_be_overnight(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
+        intent.block.is_some()
+            && intent.epoch != self.epoch
+            && self.watches.contains_key(&number)
+            && !self.book.was_owned_yesterday(&fresh.order_id)
+    }
+
+    /// When a list that could not be had is asked for again, for orders that are to be compared with it.
+    pub(crate) fn baseline_again(&self) -> Option<Duration> {
+        let (failed @ 1.., at) = self.baseline_failed else { return None };
+        let known = self.session.and_then(|session| self.book.session(session));
+        let known = known.is_some_and(|book| book.has_baseline);
+        let pause = Duration::from_secs(1 << (failed - 1).min(5));
+        let tried_once = steadfast_spec::Planted::BaselineTriedOnce.is_on();
+        (!known && !tried_once).then(|| at.saturating_add(pause.max(self.settings.read_spacing)))
+    }
+}

@@ -1,0 +1,389 @@
+//! Clocks that are set, and machines that sleep.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use http::Request;
+use steadfast_dedup::{OrderEvent, Settings};
+use steadfast_spec::{
+    BootClock, Endpoint, Route, WallClock,
+    ext::{self, Stamp as _},
+};
+use tokio::time::{Instant, sleep};
+use tower::ServiceExt;
+
+use crate::{
+    gateway::{Body, Gateway, ReadReply, ack, gw504, read},
+    rig::{ORDER, Rig, Told, market, order, tell},
+};
+
+const DAY: u64 = 86_400;
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// The clocks of one machine, which move on with tokio's, and apart from it.
+#[derive(Clone)]
+pub(crate) struct Clockwork {
+    start: Instant,
+    since: Duration,
+    slept: Arc<AtomicU64>,
+    set: Arc<AtomicI64>,
+}
+
+impl Clockwork {
+    /// The wall clock says now that it is so long since 1970.
+    pub(crate) fn at(since: Duration) -> Self {
+        Self { start: Instant::now(), since, slept: Arc::default(), set: Arc::default() }
+    }
+
+    /// So long before midnight.
+    pub(crate) fn before_midnight(left: Duration) -> Self {
+        Self::at(s(100 * DAY) - left)
+    }
+
+    /// The machine sleeps for so long: tokio's clock stands still.
+    pub(crate) fn suspend(&self, length: Duration) {
+        self.slept.fetch_add(length.as_secs(), Ordering::SeqCst);
+    }
+
+    /// The wall clock is set so many seconds ahead of the true time.
+    pub(crate) fn set_wall(&self, ahead: i64) {
+        self.set.store(ahead, Ordering::SeqCst);
+    }
+
+    fn passed(&self) -> Duration {
+        self.start.elapsed() + s(self.slept.load(Ordering::SeqCst))
+    }
+
+    /// The true time.
+    pub(crate) fn truth(&self) -> SystemTime {
+        UNIX_EPOCH + self.since + self.passed()
+    }
+
+    pub(crate) fn wall(&self) -> WallClock {
+        let clocks = self.clone();
+        WallClock::new(move || {
+            let set = clocks.set.load(Ordering::SeqCst);
+            let by = s(set.unsigned_abs());
+            if set < 0 { clocks.truth() - by } else { clocks.truth() + by }
+        })
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        let clocks = self.clone();
+        let boot = BootClock::new(move || Some(s(1_000) + clocks.passed()));
+        Settings::default().trading_day(self.wall(), 0).boot_clock(boot)
+    }
+
+    /// A gateway whose answers say what time it truly is, and whose list starts anew at the true midnight.
+    fn gateway(&self) -> Gateway {
+        let (gateway, clocks) = (Gateway::default(), self.clone());
+        gateway.0.lock().date = Some(WallClock::new(move || clocks.truth()));
+        gateway
+    }
+}
+
+fn named(rig: &Rig, name: &str, form: &str) -> Request<Body> {
+    let mut request = rig.request(name, form);
+    request.extensions_mut().insert(ext::IntentId::new(name));
+    request
+}
+
+async fn place_as(rig: &Rig, name: &str, form: &str) -> Told {
+    tell(rig.service.clone().oneshot(named(rig, name, form)).await).await
+}
+
+/// The same name on another day, where it is another order.
+async fn place_anew(rig: &Rig, name: &str, form: &str) -> Told {
+    let mut request = rig.request("anew", form);
+    request.extensions_mut().insert(ext::IntentId::new(name));
+    tell(rig.service.clone().oneshot(request).await).await
+}
+
+fn stepped(rig: &Rig) -> usize {
+    rig.events().iter().filter(|event| matches!(event, OrderEvent::ClockStepped { .. })).count()
+}
+
+/// Each of them once, on each of two days.
+#[tokio::test(start_paused = true)]
+async fn o03_a_clock_a_day_off_and_back_gives_one_order_on_each_day() {
+    for (off, dated) in [(1, false), (1, true), (-1, false), (-1, true)] {
+        let clocks = Clockwork::before_midnight(s(DAY / 2));
+        let gateway = if dated { clocks.gateway() } else { Gateway::default() };
+        let rig = Rig::over(gateway, clocks.settings());
+        assert_eq!(place_as(&rig, "first", &order(3)).await, Told::Placed("o1".into()));
+        sleep(s(60)).await;
+        clocks.set_wall(off * 86_400);
+        assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o2".into()));
+        assert_eq!(stepped(&rig), 1, "it is told once");
+        sleep(s(3_600)).await;
+        clocks.set_wall(0);
+        assert_eq!(place_as(&rig, "n", ORDER).await, Told::Attached("o2".into()), "{off} {dated}");
+        sleep(s(DAY)).await;
+        assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o3".into()), "{off} {dated}");
+        assert_eq!((rig.gateway.posts(), stepped(&rig)), (3, 1));
+    }
+}
+
+/// It is 4 s before or after midnight by the wall clock, and then it is not.
+#[tokio::test(start_paused = true)]
+async fn o03_a_clock_a_moment_off_at_midnight_takes_no_order_for_another() {
+    for off in [4, -4] {
+        let clocks = Clockwork::before_midnight(s(30));
+        let rig = Rig::over(clocks.gateway(), clocks.settings());
+        rig.gateway.0.lock().midnight = Some(Instant::now() + s(30));
+        assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o1".into()));
+        sleep(s(28)).await;
+        clocks.set_wall(off);
+        assert_eq!(place_as(&rig, "n", ORDER).await, Told::Attached("o1".into()));
+        // The same order once more, lost, on whichever day.
+        rig.gateway.will([gw504()]);
+        let lost = rig.start("m", ORDER);
+        sleep(s(1)).await;
+        clocks.set_wall(0);
+        sleep(s(4)).await;
+        assert_eq!(
+            place_as(&rig, "n", ORDER).await,
+            Told::Attached("o1".into()),
+            "no second order of a name"
+        );
+        let told = lost.await.unwrap();
+        assert!(matches!(told, Told::Unresolved(..)), "{off}: {told:?}");
+        assert_eq!(rig.gateway.posts(), 2, "{off}");
+    }
+}
+
+/// Our midnight comes first: what was placed after it is gone from the list when the service's midnight comes.
+#[tokio::test(start_paused = true)]
+async fn o03_what_is_lost_near_midnight_is_never_sent_again() {
+    let clocks = Clockwork::before_midnight(s(30));
+    let rig = Rig::over(clocks.gateway(), clocks.settings());
+    rig.gateway.0.lock().midnight = Some(Instant::now() + s(30));
+    clocks.set_wall(4);
+    sleep(s(27)).await;
+    rig.gateway.will([gw504().placed()]);
+    // The first look after the order, half a second later, is one that failed: only the new day's lists are read.
+    rig.gateway.reads([read(ReadReply::List), read(ReadReply::Http(500)), read(ReadReply::Http(500))]);
+    let told = rig.place("a", ORDER).await;
+    assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
+    assert_eq!(rig.gateway.posts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn o03_a_name_and_its_order_outlive_midnight_by_ten_minutes() {
+    let clocks = Clockwork::before_midnight(s(1));
+    let rig = Rig::with(clocks.settings());
+    assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o1".into()));
+    sleep(s(10)).await;
+    assert_eq!(place_as(&rig, "n", ORDER).await, Told::Attached("o1".into()));
+    // The list is a moment behind, and then shows yesterday's order: it is not today's.
+    rig.gateway.reads([read(ReadReply::Without(vec!["o1"]))]);
+    rig.gateway.will([gw504()]);
+    let told = rig.place("m", ORDER).await;
+    assert!(matches!(told, Told::Unresolved(..)), "{told:?}");
+    sleep(s(600)).await;
+    assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()), "it is another day's");
+}
+
+/// The wall clock was wrong when the process began; the first list says so.
+#[tokio::test(start_paused = true)]
+async fn o03_a_clock_that_was_a_day_ahead_from_the_start_pins_no_day() {
+    let clocks = Clockwork::before_midnight(s(DAY / 2));
+    clocks.set_wall(86_400);
+    let rig = Rig::over(clocks.gateway(), clocks.settings());
+    assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o1".into()));
+    assert_eq!(stepped(&rig), 1);
+    clocks.set_wall(0);
+    sleep(s(DAY)).await;
+    assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()));
+}
+
+/// What was granted, and what waits, does not leave when the machine wakes.
+#[tokio::test(start_paused = true)]
+async fn o04_nothing_is_sent_again_after_three_hours_of_sleep() {
+    for form in [ORDER.to_owned(), market()] {
+        for asleep_at in [s(2), s(16)] {
+            let clocks = Clockwork::at(s(1_000_000));
+            let rig = Rig::with(clocks.settings());
+            // Asleep before the verdict, and between it and the wire.
+            rig.between.queue(Duration::ZERO, s(2));
+            rig.gateway.will([gw504()]);
+            let call = rig.start("a", &form);
+            sleep(asleep_at).await;
+            clocks.suspend(s(3 * 3_600));
+            assert_eq!(call.await.unwrap(), Told::Unresolved("not_observed", vec![], 504), "{asleep_at:?}");
+            assert_eq!(rig.gateway.posts(), 1);
+            rig.audit();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o04_an_order_that_slept_past_its_send_by_or_deadline_does_not_leave() {
+    type Stamp = fn(&mut http::Extensions, Instant);
+    let send_by: Stamp = |extensions, at| ext::SendBy(at.into_std()).put(extensions);
+    let deadline: Stamp = |extensions, at| ext::Deadline(at.into_std()).put(extensions);
+    for (stamp, within) in [(send_by, s(15)), (deadline, s(120))] {
+        let clocks = Clockwork::at(s(1_000_000));
+        let rig = Rig::with(clocks.settings());
+        rig.between.queue(s(5), Duration::ZERO);
+        let mut request = rig.request("a", &market());
+        stamp(request.extensions_mut(), Instant::now() + within);
+        let call = tokio::spawn(rig.service.clone().oneshot(request));
+        sleep(s(2)).await;
+        clocks.suspend(s(3 * 3_600));
+        let told = tell(call.await.unwrap()).await;
+        assert_eq!(told, Told::NotSent("time to send the order has passed".into()));
+        assert_eq!(rig.gateway.posts(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o04_a_change_that_slept_past_its_deadline_does_not_leave() {
+    let clocks = Clockwork::at(s(1_000_000));
+    let rig = Rig::with(clocks.settings());
+    let mut request = rig.request("a", "orderId=o1&qty=5");
+    request.extensions_mut().insert(ext::Route::new(Route::new(Endpoint::ModifyOrder)));
+    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(120)).into_std()));
+    rig.between.queue(s(5), Duration::ZERO);
+    let call = tokio::spawn(rig.service.clone().oneshot(request));
+    sleep(s(2)).await;
+    clocks.suspend(s(3 * 3_600));
+    let told = tell(call.await.unwrap()).await;
+    assert_eq!(told, Told::NotSent("time to send the order has passed".into()));
+    assert_eq!(rig.gateway.posts(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn o04_a_wall_clock_that_is_set_ends_no_call() {
+    let clocks = Clockwork::at(s(1_000_000));
+    let rig = Rig::with(clocks.settings());
+    rig.between.queue(s(5), Duration::ZERO);
+    let mut request = rig.request("a", ORDER);
+    request.extensions_mut().insert(ext::SendBy((Instant::now() + s(15)).into_std()));
+    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(120)).into_std()));
+    let call = tokio::spawn(rig.service.clone().oneshot(request));
+    sleep(s(2)).await;
+    clocks.set_wall(3_600);
+    assert_eq!(tell(call.await.unwrap()).await, Told::Placed("o1".into()));
+}
+
+/// There the wall clock says how old an order is, and never when a call must end.
+#[tokio::test(start_paused = true)]
+async fn o04_without_a_boot_clock_orders_age_by_the_wall_clock() {
+    let clocks = Clockwork::at(s(1_000_000));
+    let none = |settings: Settings| settings.boot_clock(BootClock::new(|| None));
+    let rig = Rig::with(none(clocks.settings()));
+    rig.gateway.will([gw504()]);
+    let call = rig.start("a", ORDER);
+    sleep(s(2)).await;
+    clocks.suspend(s(3 * 3_600));
+    assert_eq!(call.await.unwrap(), Told::Unresolved("not_observed", vec![], 504));
+
+    rig.between.queue(s(5), Duration::ZERO);
+    let mut request = rig.request("b", &ORDER.replace("INFY", "TCS"));
+    request.extensions_mut().insert(ext::Deadline((Instant::now() + s(120)).into_std()));
+    rig.gateway.will([ack()]);
+    let call = tokio::spawn(rig.service.clone().oneshot(request));
+    sleep(s(2)).await;
+    clocks.set_wall(3_600);
+    assert_eq!(
+        tell(call.await.unwrap()).await,
+        Told::Placed("o1".into()),
+        "a deadline is none of its business"
+    );
+}
+
+/// The first list could not be had; the second one can.
+#[tokio::test(start_paused = true)]
+async fn o10_one_failed_first_list_is_not_the_end_of_all_baselines() {
+    let rig = Rig::new();
+    rig.gateway.reads([read(ReadReply::Http(500))]);
+    assert_eq!(rig.place("a", &order(3)).await, Told::Placed("o1".into()));
+    sleep(s(5)).await;
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o2".into()));
+    assert_eq!(rig.gateway.posts(), 2);
+    rig.audit();
+}
+
+/// Those that wait for their permit meanwhile leave with a list to be compared with.
+#[tokio::test(start_paused = true)]
+async fn o10_a_baseline_is_tried_again_while_orders_wait_to_leave() {
+    let rig = Rig::new();
+    rig.between.queue(s(4), Duration::ZERO);
+    rig.gateway.reads([read(ReadReply::Http(500)), read(ReadReply::Http(500))]);
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Recovered("o1".into()));
+    rig.audit();
+}
+
+/// A list that is never to be had is asked for ever more rarely.
+#[tokio::test(start_paused = true)]
+async fn o10_a_list_that_is_never_to_be_had_is_asked_for_rarely() {
+    let rig = Rig::new();
+    rig.gateway.always(read(ReadReply::Http(500)));
+    for n in 0..300 {
+        let told = rig.place(&format!("n{n}"), &order(n + 1)).await;
+        assert!(matches!(told, Told::Placed(_)));
+        sleep(s(1)).await;
+    }
+    assert!((5..=20).contains(&rig.gateway.gets()), "{}", rig.gateway.gets());
+}
+
+/// Lost for good just before midnight: its instrument and side are free again when lists show nothing of it.
+#[tokio::test(start_paused = true)]
+async fn o13_what_was_lost_before_midnight_bars_nobody_for_a_whole_day() {
+    let clocks = Clockwork::before_midnight(s(2));
+    let rig = Rig::over(clocks.gateway(), clocks.settings());
+    rig.gateway.0.lock().midnight = Some(Instant::now() + s(2));
+    sleep(Duration::from_millis(1_500)).await;
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Unresolved("epoch_changed", vec![], 504));
+    // At once, nothing can be told of the next one.
+    rig.gateway.will([gw504().placed()]);
+    let told = rig.place("b", ORDER).await;
+    assert_eq!(told, Told::Unresolved("tainted", vec!["o1".into()], 504));
+    sleep(s(1_200)).await;
+    // Whoever listed that one is known by now: it stays in the way of nobody.
+    rig.gateway.will([gw504().placed()]);
+    let sell = ORDER.replace("INFY", "TCS");
+    assert_eq!(rig.place("c", &sell).await, Told::Recovered("o2".into()));
+
+    let clocks = Clockwork::before_midnight(s(2));
+    let rig = Rig::over(clocks.gateway(), clocks.settings());
+    sleep(Duration::from_millis(1_500)).await;
+    rig.gateway.will([gw504()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Unresolved("epoch_changed", vec![], 504));
+    sleep(s(1_200)).await;
+    rig.gateway.will([gw504().placed()]);
+    assert_eq!(
+        rig.place("b", ORDER).await,
+        Told::Recovered("o1".into()),
+        "two lists have shown nothing of it"
+    );
+    rig.audit();
+}
+
+/// It appears on the next day, too late for anybody: it is told of, and stays in the way.
+#[tokio::test(start_paused = true)]
+async fn o13_an_order_that_appears_after_midnight_is_told_of() {
+    let clocks = Clockwork::before_midnight(s(2));
+    let rig = Rig::over(clocks.gateway(), clocks.settings());
+    sleep(Duration::from_millis(1_500)).await;
+    rig.gateway.will([gw504().placed_after(s(20))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Unresolved("epoch_changed", vec![], 504));
+    sleep(s(1_200)).await;
+    assert_eq!(rig.flagged(), ["o1"]);
+    rig.gateway.will([gw504().placed()]);
+    let told = rig.place("b", ORDER).await;
+    assert!(matches!(told, Told::Unresolved("tainted", ..)), "{told:?}");
+    rig.audit();
+}
