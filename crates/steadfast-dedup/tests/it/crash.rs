@@ -653,3 +653,77 @@ async fn a_ledger_that_is_dropped_lets_its_journal_go() {
     tokio::task::yield_now().await;
     assert_eq!(Arc::strong_count(&journal.0), 1, "what holds the way to the list does not hold the ledger");
 }
+
+/// Restarted just after midnight, a name still means the order that it was; later it is free.
+#[tokio::test(start_paused = true)]
+async fn o03_a_name_outlives_midnight_over_a_restart() {
+    let clocks = crate::clocks::Clockwork::before_midnight(s(5));
+    let world = World { settings: clocks.settings(), ..World::new() };
+    let process = world.start();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+    process.kill();
+    sleep(s(10)).await;
+    let process = world.start();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o1".into()));
+    sleep(s(600)).await;
+    assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o2".into()));
+    assert_eq!(world.gateway.posts(), 2);
+}
+
+/// The machine's clock is set back over midnight while nothing runs.
+#[tokio::test(start_paused = true)]
+async fn o03_a_restart_does_not_go_back_a_day() {
+    let clocks = crate::clocks::Clockwork::before_midnight(s(5));
+    let world = World { settings: clocks.settings(), ..World::new() };
+    sleep(s(1_000)).await;
+    let process = world.start();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+    process.kill();
+    clocks.set_wall(-3_600);
+    let process = world.start();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o1".into()));
+    assert_eq!(world.gateway.posts(), 1);
+}
+
+/// It was written by a clock two days ahead: the service's clock says so, and nothing is sent on its word.
+#[tokio::test(start_paused = true)]
+async fn o03_a_journal_two_days_ahead_is_refused() {
+    let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+    clocks.set_wall(2 * 86_400);
+    let world = World { settings: clocks.settings(), ..World::new() };
+    let process = world.start();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()), "nobody says what day it is");
+    process.kill();
+    clocks.set_wall(0);
+    let truth = clocks.clone();
+    world.gateway.0.lock().date = Some(WallClock::new(move || truth.truth()));
+    let process = world.start();
+    let answer = process.service.clone().oneshot(process.request("m", ORDER)).await;
+    let Err(error) = answer else { panic!("sent on the word of a journal of another day") };
+    assert!(matches!(find_cause(&*error), Some(OrderRefused::JournalAhead(_))), "{error:?}");
+    assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
+    assert_eq!(world.gateway.posts(), 1);
+}
+
+/// What was lost before midnight is watched for by the next process, too.
+#[tokio::test(start_paused = true)]
+async fn o13_what_was_lost_before_midnight_is_watched_over_a_restart() {
+    let clocks = crate::clocks::Clockwork::before_midnight(s(5));
+    let world = World { settings: clocks.settings(), ..World::new() };
+    world.gateway.will([ack().placed_after(s(40)).reply(Reply::Hang)]);
+    let process = world.start();
+    process.start_placing("a", ORDER);
+    sleep(s(2)).await;
+    process.kill();
+    sleep(s(10)).await;
+    let process = world.start();
+    let mut events = process.ledger.events();
+    is(&process.recover().await, &[("a", "epoch_changed")]);
+    sleep(s(1_200)).await;
+    let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+    assert!(
+        told.iter().any(|event| matches!(event, OrderEvent::LateDuplicate { order_id, kept: None, .. } if order_id == "o1")),
+        "{told:?}"
+    );
+    assert_eq!(world.gateway.posts(), 1);
+}
