@@ -74,6 +74,9 @@ where
             if name.is_none() {
                 account.orphaned_twin(&order).await.map_err(Failure::refused)?;
             }
+            if let Some(name) = &name {
+                account.settle_day(name).await;
+            }
             loop {
                 match account.open(&order, name.clone()).map_err(Failure::refused)? {
                     Opening::New(intent) => {

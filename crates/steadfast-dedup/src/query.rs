@@ -81,6 +81,12 @@ impl Registry {
         (!ended || near).then_some((number, &intent.order))
     }
 
+    /// True if a name meant an order on another day.
+    pub(crate) fn was_named_before(&self, name: &ext::IntentId) -> bool {
+        let intent = self.names.get(name).and_then(|number| self.intents.get(number));
+        intent.is_some_and(|intent| intent.epoch != self.epoch)
+    }
+
     /// An unnamed intent for this same order that nobody waits for and that is not decided.
     #[must_use]
     pub fn orphaned_twin(&self, order: &OrderRequest) -> Option<IntentNo> {

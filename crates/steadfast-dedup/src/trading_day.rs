@@ -120,6 +120,11 @@ impl TradingDay {
         self.told.is_some()
     }
 
+    /// True once somebody else than this machine has said what time it is.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.confirmed
+    }
+
     /// How long the day goes on at most, by whichever clock says the least.
     pub(crate) fn left(&self, now: Reading) -> Duration {
         let left = [now.wall, self.believed + now.carried].map(|time| DAY - time.rem_euclid(DAY));

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use http::{HeaderMap, header};
-use steadfast_spec::Moment;
+use steadfast_spec::{Moment, ext};
 use tokio::time::Instant;
 
 use super::Account;
@@ -158,6 +158,17 @@ impl Account {
         }
         let path = self.recorder.as_ref().and_then(|recorder| recorder.path()).map(Path::to_owned);
         Err(OrderRefused::JournalAhead(path))
+    }
+
+    /// Asks the service what day it is, by a read of the list, where a name means yesterday's order or a new one by this
+    /// machine's clock alone: it may have been set while nothing ran.
+    pub(crate) async fn settle_day(self: &Arc<Self>, name: &ext::IntentId) {
+        let in_question = self
+            .monitor
+            .look(|state| !state.time.day.is_confirmed() && state.registry.was_named_before(name));
+        if in_question {
+            self.baseline().await;
+        }
     }
 
     /// Takes in the `Date` of an answer to what was asked for at `asked`.

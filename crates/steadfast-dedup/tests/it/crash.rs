@@ -727,3 +727,23 @@ async fn o13_what_was_lost_before_midnight_is_watched_over_a_restart() {
     );
     assert_eq!(world.gateway.posts(), 1);
 }
+
+/// Restarted with a clock a day ahead, or on the next day: the service says which.
+#[tokio::test(start_paused = true)]
+async fn o03_a_restart_asks_the_service_what_day_it_is() {
+    for (ahead, passed, told) in
+        [(86_400, s(60), Told::Attached("o1".into())), (0, s(86_400), Told::Placed("o2".into()))]
+    {
+        let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+        let world = World { settings: clocks.settings(), ..World::new() };
+        let truth = clocks.clone();
+        world.gateway.0.lock().date = Some(WallClock::new(move || truth.truth()));
+        let process = world.start();
+        assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+        process.kill();
+        sleep(passed).await;
+        clocks.set_wall(ahead);
+        let process = world.start();
+        assert_eq!(process.place_as("n", ORDER).await, told);
+    }
+}
