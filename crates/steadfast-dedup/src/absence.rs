@@ -23,7 +23,7 @@ impl Registry {
         self.has_looked(intent)
             && !self.is_tainted(&intent.key)
             && self.intent_strict(intent).next().is_none()
-            && self.near(intent).next().is_none()
+            && !self.is_vetoed(intent)
     }
 
     /// True if the intent is young enough to be sent again at that time; a suspended machine's time counts.
@@ -48,7 +48,7 @@ impl Registry {
         if self.may_be_told_apart(intent) {
             return;
         }
-        let near = self.near(intent).next().is_some();
+        let near = self.is_vetoed(intent);
         let verdict = if self.has_looked(intent) {
             if near { Err(Reason::NearMatch) } else { self.resend_allowed(intent) }
         } else if self.has_looked_elsewhere(intent) && !self.can_look(intent) {
@@ -130,7 +130,7 @@ impl Registry {
             && doubt.here.reads >= self.rules.negatives
             && is_settled_itself(intent, doubt.here.latest)
             && !self.is_settled(intent, doubt.here.latest)
-            && self.near(intent).next().is_none()
+            && !self.is_vetoed(intent)
     }
 
     /// Whether an order of ours that is listed would be known by what is listed of it.

@@ -1,11 +1,11 @@
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
 };
 
-use steadfast_spec::{Code, OrderRecord, OrderRequest, OrderStatus};
+use steadfast_spec::{Code, OrderRecord, OrderRequest, OrderStatus, SymId};
 
 use crate::{
     key::Key,
@@ -34,6 +34,27 @@ pub(crate) struct Book {
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not say which key is theirs.
     vague: Vec<Fresh>,
+    /// The latest orders without an owner that show an instrument of which none of ours is; one that ours is under
+    /// another name, perhaps.
+    strange: VecDeque<Fresh>,
+    /// When the latest was seen of those that found no room there.
+    strange_before: Seq,
+    /// Instruments, as they are compared, under whose names lists have shown orders of ours.
+    recognised: BTreeSet<SymId>,
+}
+
+/// So many orders of other instruments are kept: they only have to be there, and to be told.
+const STRANGE: usize = 100;
+
+/// What a listed order without an owner is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// It could be one of ours.
+    Ours,
+    /// It could be one of ours if the list spells instruments in a way of its own.
+    Strange,
+    /// It is somebody else's.
+    No,
 }
 
 #[derive(Clone, Debug)]
@@ -188,7 +209,7 @@ impl Book {
         self.sessions.entry(session).or_default()
     }
 
-    /// Takes in a list; `keep` says whether an order without an owner could be anybody's.
+    /// Takes in a list; `keep` says what an order without an owner could be.
     ///
     /// A repeated identifier counts once for each leg of the order.
     pub(crate) fn list(
@@ -196,7 +217,7 @@ impl Book {
         source: Source,
         seen: Seq,
         records: Vec<OrderRecord>,
-        mut keep: impl FnMut(Option<&Key>) -> bool,
+        mut keep: impl FnMut(Option<&Key>) -> Keep,
     ) -> News {
         let mut news = News::default();
         for record in records {
@@ -231,7 +252,8 @@ impl Book {
                 continue;
             }
             let key = Key::of_record(&record);
-            if keep(key.as_ref()) {
+            let kept = keep(key.as_ref());
+            if kept != Keep::No {
                 let (first_seen, flagged, late) = (entry.first_seen, entry.flagged, entry.late);
                 let fresh = Fresh {
                     order_id,
@@ -242,12 +264,41 @@ impl Book {
                     late,
                 };
                 match key {
+                    _ if kept == Keep::Strange => self.add_strange(fresh),
                     Some(key) => self.fresh.entry(key).or_default().push(fresh),
                     None => self.vague.push(fresh),
                 }
             }
         }
         news
+    }
+
+    fn add_strange(&mut self, fresh: Fresh) {
+        if matcher::is_exit_leg(&fresh.record) {
+            return;
+        }
+        if self.strange.len() >= STRANGE
+            && let Some(oldest) = self.strange.pop_front()
+        {
+            self.strange_before = self.strange_before.max(oldest.first_seen);
+        }
+        self.strange.push_back(fresh);
+    }
+
+    /// Orders without an owner that show an instrument of which none of ours is; in the second place, whether there
+    /// were others, seen after `sent`.
+    pub(crate) fn strange(&self, sent: Seq) -> (impl Iterator<Item = &Fresh>, bool) {
+        (self.strange.iter().filter(move |fresh| fresh.first_seen > sent), self.strange_before > sent)
+    }
+
+    /// A list has shown an order of ours under its instrument's name.
+    pub(crate) fn recognise(&mut self, instrument: SymId) {
+        self.recognised.insert(instrument);
+    }
+
+    /// True if lists name this instrument as we do.
+    pub(crate) fn recognises(&self, instrument: &SymId) -> bool {
+        self.recognised.contains(instrument)
     }
 
     /// An order that a list had shown, in an earlier run of the process.
@@ -514,6 +565,7 @@ impl Book {
             });
         }
         self.fresh.retain(|_, list| !list.is_empty());
+        self.strange.retain(|fresh| &*fresh.order_id != order_id);
         taken
     }
 }

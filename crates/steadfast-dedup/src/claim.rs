@@ -63,7 +63,7 @@ impl Registry {
             Some(doubt) if doubt.fault == Some(Fault::NotMonotone) => Reason::ListNotMonotone,
             Some(doubt) if doubt.fault == Some(Fault::Unusable) => Reason::Unverifiable,
             Some(doubt) if doubt.elsewhere.reads > 0 && doubt.here.reads == 0 => Reason::SessionChanged,
-            _ if self.near(intent).next().is_some() => Reason::NearMatch,
+            _ if self.is_vetoed(intent) => Reason::NearMatch,
             _ => Reason::Budget,
         };
         let key = intent.key.clone();
@@ -85,7 +85,7 @@ impl Registry {
 
     pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
         // What is exactly another order of ours is that one's, late or not, and is told of there.
-        let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.near(intent)).collect();
+        let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.likely(intent)).collect();
         eligible.sort_by_key(|fresh| fresh.first_seen);
         eligible.into_iter().map(|fresh| fresh.order_id.to_string()).collect()
     }
@@ -146,6 +146,10 @@ impl Registry {
     fn take(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         let confidence = self.confidence(number, order_id);
         let Some(fresh) = self.book.claim(order_id, number) else { return };
+        // It was taken because it is named as ours is.
+        if let Some(intent) = self.intents.get(&number) {
+            self.book.recognise(intent.order.sym_id().folded());
+        }
         self.tally.recover(confidence, self.lag(number));
         let status = fresh.record.status.as_ref().map(|status| match status {
             Code::Known(status) => status.as_str().to_owned(),

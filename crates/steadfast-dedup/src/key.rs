@@ -15,6 +15,15 @@ impl Key {
         Self { sym_id: order.sym_id().folded(), side: order.side() }
     }
 
+    /// The key of the other side of the same instrument.
+    pub(crate) fn opposite(&self) -> Self {
+        let side = match self.side {
+            Side::Buy => Side::Sell,
+            Side::Sell => Side::Buy,
+        };
+        Self { sym_id: self.sym_id.clone(), side }
+    }
+
     /// The key of a record, or `None` if the record does not say and could belong to any.
     pub(crate) fn of_record(record: &OrderRecord) -> Option<Self> {
         let Some(Code::Known(side)) = record.side else { return None };

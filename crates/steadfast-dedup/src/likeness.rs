@@ -35,6 +35,31 @@ impl Registry {
         })
     }
 
+    /// Orders of other instruments that could be the intent's, if the list spells instruments in a way of its own.
+    ///
+    /// In an exclusive account nobody else has placed them. A list that has shown an order of this instrument under its
+    /// name calls no other one so.
+    fn strangers<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
+        let sent = intent.first_sent().map(|sent| sent.seq);
+        let matters = sent.is_some()
+            && self.settings.account_mode == AccountMode::Exclusive
+            && !self.book.recognises(&intent.order.sym_id().folded())
+            && !steadfast_spec::Planted::SpellingTrusted.is_on();
+        let (strangers, more) = self.book.strange(sent.unwrap_or_default());
+        (strangers.filter(move |_| matters), more && matters)
+    }
+
+    /// True if an order is listed that could be the intent's, changed, not told apart or under another name.
+    pub(crate) fn is_vetoed(&self, intent: &Intent) -> bool {
+        let (mut strangers, more) = self.strangers(intent);
+        self.near(intent).next().is_some() || more || strangers.next().is_some()
+    }
+
+    /// Everything that is listed and could be the intent's, without what is exactly its own.
+    pub(crate) fn likely<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        self.near(intent).chain(self.strangers(intent).0)
+    }
+
     // Of two equal orders of ours, another session's comes first, and may still be satisfied with one of several: what is
     // left is then this intent's, so until that is known the order is near.
     fn is_anothers(&self, intent: &Intent, fresh: &Fresh) -> bool {

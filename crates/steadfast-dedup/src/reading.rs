@@ -5,11 +5,13 @@ use std::sync::Arc;
 use steadfast_spec::OrderRecord;
 
 use crate::{
-    book::{Canary, News, Source},
+    book::{Canary, Keep, News, Source},
     error::ReadFault,
     event::{Effect, OrderEvent},
     intent::{Fault, Finding},
+    key::Key,
     matcher,
+    policy::AccountMode,
     registry::{Calibration, KeyBook, Purpose, Read, ReadStart, Registry, Snapshot},
     stamp::{IntentNo, ReadNo, Seq, Session},
 };
@@ -201,9 +203,14 @@ impl Registry {
         let keys = &self.keys;
         let is_ours =
             |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty() || !key.tainting.is_empty();
+        let is_known = |key: &Key| keys.get(key).is_some_and(is_ours);
+        let mode = self.settings.account_mode;
         let News { seen, owned } = self.book.list(source, seen, records, |key| match key {
-            Some(key) => keys.get(key).is_some_and(is_ours),
-            None => keys.values().any(is_ours),
+            Some(key) if is_known(key) => Keep::Ours,
+            // A way of its own to spell instruments is none that other orders of ours show.
+            Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Keep::Strange,
+            None if keys.values().any(is_ours) => Keep::Ours,
+            _ => Keep::No,
         });
         for (owner, record) in owned {
             self.calibrate(owner, &record, out);
@@ -270,6 +277,9 @@ impl Registry {
     // An order that the service named must look like the one that was sent, or nothing can be recognised.
     fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&owner) else { return };
+        if record.sym_id.is_some() && matcher::may_be_its_instrument(record, &intent.order) {
+            self.book.recognise(intent.order.sym_id().folded());
+        }
         if !matches!(intent.finding(), Some(Finding::Acknowledged { .. })) {
             return;
         }

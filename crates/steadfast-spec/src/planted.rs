@@ -95,6 +95,8 @@ planted! {
     CacheHitIsClean = "cache-hit-is-clean",
     /// One first list that could not be had is asked for only once.
     BaselineTriedOnce = "baseline-tried-once",
+    /// A list is taken to name instruments as we do before it has shown one.
+    SpellingTrusted = "spelling-trusted",
     // Orders: whose a listed order is.
     /// An order is claimed while another's answer may still name it.
     NoOwnerWait = "no-owner-wait",

@@ -110,6 +110,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("refused-order-forgotten", &[dedup(&["o05_"])]),
     bug("suspend-not-counted", &[dedup(&["o04_", "s83_"])]),
     // Orders: what a list proves.
+    bug("spelling-trusted", &[dedup(&["o09_"])]),
     bug("no-data-is-absence", &[dedup(&["s26_"]), ORDERS]),
     bug("unreadable-list-is-clean", &[dedup(&["s29_", "reads::"])]),
     bug("failed-list-is-clean", &[dedup(&["s34_", "reads::"])]),

@@ -34,4 +34,5 @@ mod refusals;
 mod refused;
 mod registry;
 mod rulings;
+mod spelling;
 mod timing;

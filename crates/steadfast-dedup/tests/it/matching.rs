@@ -136,7 +136,7 @@ async fn s56_symid_alias() {
         rig.gateway.will([crate::gateway::ack().edit(alias), gw504().placed().edit(alias)]);
         assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o1".into()));
         let told = rig.place("a", ORDER).await;
-        assert_eq!(told, Told::Unresolved("uncalibrated", vec![], 504), "resends are off");
+        assert_eq!(told, near(&["o2"]), "it may be the order under another name, and resends are off");
         assert!(rig.events().contains(&OrderEvent::Uncalibrated { order_id: "o1".into() }));
         assert_eq!(rig.gateway.posts(), 2);
     }
