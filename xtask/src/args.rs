@@ -21,13 +21,15 @@ usage: cargo xtask <command>
   fuzz [TARGET]    every fuzz target, or one, for `--minutes N` each, 5 if absent
   soak             a client and a gateway as processes, under faults: nothing may grow; `--minutes N`, 2 if absent, `--leak`
                    for the leak that it has to find
+  outage           outages of a real network in the middle of an order, and processes killed in them; `--seconds 20,28`,
+                   `--times N`, 5 if absent
   coverage [CRATE] the lines that the plain tests run, of each crate
   planted          plants every bug that the tree knows and says what found it; `--only NAME`, `--json`
   sim NAME …       simulations: `limits`, `orders`, `scripts`, `catalogue`, `requests`; `sim --help` tells the rest";
 
 /// The commands whose words are told by [`USAGE`] alone.
-const VERBS: [&str; 10] =
-    ["bench", "ci", "coverage", "evidence", "fuzz", "mutants", "planted", "soak", "test", "tidy"];
+const VERBS: [&str; 11] =
+    ["bench", "ci", "coverage", "evidence", "fuzz", "mutants", "outage", "planted", "soak", "test", "tidy"];
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub(crate) enum Verb {
     Fuzz(Vec<String>),
     /// The words after `mutants`.
     Mutants(Vec<String>),
+    /// The words after `outage`.
+    Outage(Vec<String>),
     /// The words after `planted`.
     Planted(Vec<String>),
     /// The words after `sim`, which the simulator understands itself.
@@ -73,6 +77,7 @@ impl Verb {
             ["evidence", ref words @ ..] => Ok(Self::Evidence(rest(words))),
             ["fuzz", ref words @ ..] => Ok(Self::Fuzz(rest(words))),
             ["mutants", ref words @ ..] => Ok(Self::Mutants(rest(words))),
+            ["outage", ref words @ ..] => Ok(Self::Outage(rest(words))),
             ["planted", ref words @ ..] => Ok(Self::Planted(rest(words))),
             ["sim", ref words @ ..] => Ok(Self::Sim(rest(words))),
             ["soak", ref words @ ..] => Ok(Self::Soak(rest(words))),
@@ -130,6 +135,7 @@ mod tests {
         assert_eq!(parse("mutants steadfast-limit"), Ok(Verb::Mutants(vec!["steadfast-limit".into()])));
         assert_eq!(parse("fuzz journal"), Ok(Verb::Fuzz(vec!["journal".into()])));
         assert_eq!(parse("soak --leak"), Ok(Verb::Soak(vec!["--leak".into()])));
+        assert_eq!(parse("outage --times 1"), Ok(Verb::Outage(vec!["--times".into(), "1".into()])));
         assert_eq!(parse("coverage"), Ok(Verb::Coverage(Vec::new())));
         assert_eq!(parse("evidence --json"), Ok(Verb::Evidence(vec!["--json".into()])));
         assert_eq!(parse("planted --json"), Ok(Verb::Planted(vec!["--json".into()])));

@@ -11,6 +11,7 @@
 //! | `cargo xtask mutants` | small changes to our own code, one at a time, that its tests have to notice |
 //! | `cargo xtask fuzz` | inputs that a fuzzer thinks up, for everything that reads what we did not write |
 //! | `cargo xtask soak` | a client and a gateway as processes, under faults, for as long as is asked: nothing may grow |
+//! | `cargo xtask outage` | outages of a real network in the middle of an order: how many orders there are in the end |
 //! | `cargo xtask coverage` | which lines of each crate the plain tests run |
 //! | `cargo xtask evidence` | what stands behind each promise, measured anew |
 //! | `cargo xtask planted` | plants bugs, one after the other, and says what found each |
@@ -32,6 +33,7 @@ mod examples;
 mod fuzz;
 mod metadata;
 mod mutants;
+mod outage;
 mod plain;
 mod planted;
 mod process;
@@ -106,6 +108,7 @@ fn run(verb: Verb) -> Result<Tally> {
         Verb::Coverage(words) => return coverage::run(&workspace, &words),
         Verb::Fuzz(words) => return fuzz::run(&workspace, &words),
         Verb::Mutants(words) => return mutants::run(&workspace, &words),
+        Verb::Outage(words) => return outage::run(&workspace, &words),
         Verb::Soak(words) => return soak::run(&workspace, &words),
     };
     console::say(format_args!("\n{summary}"));

@@ -155,8 +155,9 @@ pub(super) const TABLE: &[Bug] = &[
     bug("timeout-is-not-sent", &[retry(&["timeout::"])]),
     bug("any-5xx-is-the-gateways", &[retry(&["o02_"]), dedup(&["o02_"])]),
     bug("orderly-close", &[outage(&["o01_"])]),
+    bug("orderly-close", &[outage(&["o01_a_"])]),
     bug("proxy-ends-with-us", &[steadfast(&["o01_"])]),
-    bug("given-up-stays-open", &[outage(&["o01_"])]),
+    bug("given-up-stays-open", &[outage(&["o01_a_"])]),
     // Retry.
     bug("doubt-repeated", &[POLICY]),
     bug("refusal-repeated", &[POLICY]),

@@ -39,6 +39,7 @@ struct Shared {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is open for nearly all of its life, behind a pointer")]
 enum State {
     Open {
         stream: Stream,

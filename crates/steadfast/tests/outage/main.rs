@@ -5,6 +5,7 @@
 //! `cargo xtask outage` runs the long campaign: whole clients at their defaults, and outages of 20 s to 90 s.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, reason = "a test that cannot run says why")]
 
 mod campaign;
 mod gateway;
