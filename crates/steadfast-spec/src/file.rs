@@ -130,7 +130,8 @@ impl From<NotOwn> for io::Error {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::{
         os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},

@@ -138,7 +138,7 @@ fn t21_two_wrong_passwords_and_twenty_restarts_each_make_three_logins() {
                 let source = with_password(&clock, &logins, store.clone(), password);
                 let ended = tokio::spawn(async move { source.login().await });
                 let hangs = matches!(answer, Answer::Hang);
-                while !ended.is_finished() && !(hangs && logins.count() > 0) {
+                while !(ended.is_finished() || hangs && logins.count() > 0) {
                     tokio::time::sleep(secs(1)).await;
                 }
                 left += logins.count();
