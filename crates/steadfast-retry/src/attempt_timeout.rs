@@ -41,9 +41,9 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// 5. What it gives up has ended: the send is dropped, its connection [aborted](ext::SendStamp::abort), and the fate
 ///    says when, if the transport can. So has an answer whose body decides the outcome and is cut, too slow, or dropped
 ///    before its end.
-/// 6. Every request has a [`SendStamp`](ext::SendStamp), which the transport tells of its connection, and every answer
-///    the stamp of its request: whoever finds an order in doubt by its answer learns from it
-///    [when](ext::SendStamp::abort) the connection ended.
+/// 6. Every request has a [`SendStamp`](ext::SendStamp), which the transport tells of its connection. Every answer whose
+///    body decides the outcome, or that is no success, has the stamp of its request: whoever finds an order in doubt by
+///    its answer learns from it [when](ext::SendStamp::abort) the connection ended.
 ///
 /// # Example
 ///
@@ -225,8 +225,11 @@ where
             && let Poll::Ready(result) = inner.poll(cx)
         {
             let mut response = result.map_err(Into::into)?;
-            this.stamp.clone().put(response.extensions_mut());
             let decides = decides_by_body(*this.endpoint, response.status());
+            // Any other success leaves nothing in doubt, and an entry of its own would cost it an allocation.
+            if decides || !response.status().is_success() {
+                this.stamp.clone().put(response.extensions_mut());
+            }
             return Poll::Ready(Ok(response.map(|body| {
                 let body = TimedBody::new(body, *this.idle);
                 if decides { body.within(*this.until, *this.after, this.stamp.clone()) } else { body }

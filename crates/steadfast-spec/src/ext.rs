@@ -48,8 +48,8 @@ pub struct TokenGeneration(pub u64);
 
 /// What one physical send leaves behind: when its body was first polled, and how its connection can be ended.
 ///
-/// Until the first poll nothing has left, and after it anything may have. An answer carries the stamp of its request, put
-/// there by the layer that ends sends: whoever finds an order in doubt by its answer ends the connection by it.
+/// Until the first poll nothing has left, and after it anything may have. An answer that may leave a request in doubt
+/// carries its stamp, put there by the layer that ends sends: by it the connection is ended.
 ///
 /// # Clone
 ///

@@ -118,3 +118,21 @@ async fn o01_a_connection_whose_answer_is_whole_stays() {
         assert!(line.0.lock().unwrap().is_none(), "{endpoint:?}, {} bytes", *read.lock().unwrap());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn o01_an_answer_that_leaves_doubt_names_its_connection() {
+    for (status, endpoint, named) in [
+        (502, Endpoint::PlaceOrder, true),
+        (504, Endpoint::PlaceOrder, true),
+        (400, Endpoint::CancelOrder, true),
+        (500, Endpoint::Orders, true),
+        (200, Endpoint::PlaceOrder, true),
+        (200, Endpoint::Orders, false),
+    ] {
+        let inner = service_fn(move |_: Request<Sent>| async move {
+            Ok::<_, BoxError>(Response::builder().status(status).body(Steps::default())?)
+        });
+        let answer = AttemptTimeoutLayer::default().layer(inner).oneshot(request(endpoint)).await.unwrap();
+        assert_eq!(ext::SendStamp::of(answer.extensions()).is_some(), named, "{status} {endpoint:?}");
+    }
+}
