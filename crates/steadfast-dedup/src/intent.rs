@@ -189,7 +189,8 @@ impl Intent {
 
     /// True if a send of it that may have placed an order left in this session.
     pub(crate) fn was_sent_in(&self, session: Session) -> bool {
-        self.attempts.iter().any(|attempt| attempt.standing().is_some() && attempt.session == session)
+        let left = |attempt: &Attempt| attempt.standing().or(attempt.refused()).is_some();
+        self.attempts.iter().any(|attempt| left(attempt) && attempt.session == session)
     }
 
     /// True while its order is being looked for or was found absent and not sent again yet.

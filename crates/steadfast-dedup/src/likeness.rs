@@ -109,7 +109,7 @@ impl Registry {
     }
 
     // What a session's list shows first belongs first to what was sent in that session.
-    fn is_another_sessions(&self, intent: &Intent, fresh: &Fresh) -> bool {
+    pub(crate) fn is_another_sessions(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.settings.orders_scope == OrdersScope::Session
             && self.rules.session_first
             && !intent.was_sent_in(fresh.session)

@@ -85,9 +85,11 @@ impl Registry {
         intent.epoch == self.epoch && self.shown_as(intent).next().is_none()
     }
 
-    /// Listed orders that may be one that was refused.
+    /// Listed orders that may be one that was refused. What a session's list shows belongs first to what was sent in it, and
+    /// a token that was refused is not the one that the list is read with.
     fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        self.intent_strict(intent).chain(self.near(intent))
+        let near = self.near(intent).filter(|fresh| !self.is_another_sessions(intent, fresh));
+        self.intent_strict(intent).chain(near)
     }
 
     /// Takes back the belief in every refusal on a key that what is listed refutes. Before anything is claimed: the order

@@ -74,6 +74,8 @@ planted! {
     RefusedOrderForgotten = "refused-order-forgotten",
     /// A suspended machine's time does not count: what is old when it wakes is sent all the same.
     SuspendNotCounted = "suspend-not-counted",
+    /// An order is changed although an earlier change of it may still be made.
+    LateChangeOverNewer = "late-change-over-newer",
     // Orders: what a list proves.
     /// An empty list proves an absence, whatever the list before it held.
     NoDataIsAbsence = "no-data-is-absence",

@@ -3,6 +3,7 @@ mod builder;
 mod changes;
 mod events;
 mod halting;
+mod late_changes;
 mod lists;
 mod placing;
 mod record;
@@ -56,6 +57,7 @@ pub struct Client {
     /// Whether the deadline is another than that of the layers.
     own_deadline: bool,
     ledger: Ledger,
+    late_changes: Arc<late_changes::LateChanges>,
     limiter: ZoneLimiter,
     tokens: TokenSource,
 }

@@ -167,7 +167,8 @@ impl Error {
                 | OrderRefused::NotWanted
                 | OrderRefused::NewSession
                 | OrderRefused::KeyBusy
-                | OrderRefused::JournalSlow => ErrorKind::Refused,
+                | OrderRefused::JournalSlow
+                | OrderRefused::RefusalUnchecked => ErrorKind::Refused,
                 OrderRefused::Halted => ErrorKind::Halted,
                 OrderRefused::JournalFailed { .. } => ErrorKind::JournalFailed,
                 _ => ErrorKind::InvalidRequest,
@@ -213,6 +214,12 @@ impl Error {
     /// A call of which nobody knows whether it was executed.
     pub(crate) fn in_doubt(mut self) -> Self {
         self.0.kind = ErrorKind::InDoubt;
+        self
+    }
+
+    /// When the same request would not be refused any more.
+    pub(crate) fn ready_from(mut self, at: Instant) -> Self {
+        self.0.ready_at = Some(at);
         self
     }
 

@@ -109,6 +109,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("refusal-checked-at-once", &[dedup(&["o05_"])]),
     bug("refused-order-forgotten", &[dedup(&["o05_"])]),
     bug("suspend-not-counted", &[dedup(&["o04_", "s83_"])]),
+    bug("late-change-over-newer", &[tests("steadfast", "it", &["o01_"])]),
     // Orders: what a list proves.
     bug("spelling-trusted", &[dedup(&["o09_"])]),
     bug("no-data-is-absence", &[dedup(&["s26_"]), ORDERS]),

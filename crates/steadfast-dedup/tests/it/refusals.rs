@@ -211,3 +211,18 @@ async fn o05_a_look_that_takes_too_long_gives_the_permit_back() {
     assert_eq!(rig.gateway.posts(), 3);
     rig.audit();
 }
+
+/// The twin was sent with the new token, and what that session's list shows is the twin's.
+#[tokio::test(start_paused = true)]
+async fn o05_a_renewed_sessions_orders_refute_no_refusal_of_the_old_one() {
+    let rig = Rig::new();
+    assert_eq!(rig.place("z", &order(99)).await, Told::Placed("o1".into()));
+    rig.gateway.will([http(401, "Unauthorized"), gw504().placed()]);
+    let a = rig.start("a", ORDER);
+    sleep(ms(60)).await;
+    rig.between.token(2);
+    let b = rig.start("b", ORDER);
+    assert_eq!(b.await.unwrap(), Told::Recovered("o2".into()));
+    assert_eq!(a.await.unwrap(), Told::Placed("o3".into()));
+    rig.audit();
+}

@@ -306,6 +306,7 @@ impl ClientBuilder {
             deadline: self.deadline,
             own_deadline: false,
             ledger,
+            late_changes: Arc::default(),
             limiter,
             tokens,
         })

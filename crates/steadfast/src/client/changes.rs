@@ -5,7 +5,7 @@ use steadfast_spec::{
     BoxError, Code, LegType, Operation, OrderChange, OrderRecord, OrderStatus, Outcome, Resend,
 };
 
-use super::{Client, Record};
+use super::{Client, Record, late_changes::EarlierChange};
 use crate::error::{Error, ErrorKind, NothingToChange};
 
 /// How many cancels of [`Client::cancel_all`] are under way at once. Each call has a deadline, and a queue an end: of
@@ -97,8 +97,14 @@ impl Client {
     /// Changes an open order (§4.5), once its path is set. A change that may or may not have been made is never sent
     /// again: the order's record in the list decides.
     ///
+    /// As long as a change in doubt may still be made, another change of the same order is refused, because the older one
+    /// would undo it: W after an error that the service documents, T_gw and W after the end of the connection, and 120 s
+    /// longer where no transport can say that it ended. The same change may be made again.
+    ///
     /// # Errors
     ///
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an earlier change of the order may still be made, with the time
+    /// at which it may not any more ([`Error::ready_at`]),
     /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if there is nothing to change, a field is wrong, or
     /// no path is set,
     /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order has ended meanwhile,
@@ -109,13 +115,22 @@ impl Client {
             return Err(Error::invalid(NothingToChange));
         }
         change.check(order_id).map_err(Error::invalid)?;
+        if let Some(until) = self.late_changes.bar(order_id, change) {
+            let refused = Error::new(ErrorKind::Refused, Outcome::NotSent).because(EarlierChange);
+            return Err(refused.ready_from(until));
+        }
         let Err(error) = self.confirmed(&Operation::modify_order(order_id, change)).await else {
             return Ok(());
         };
+        let only_one =
+            error.was_in_doubt() && self.late_changes.note(order_id, change, &error, self.ledger.settings());
         let (error, mut records) = self.records_in_doubt(error, order_id).await?;
         // Of a bracket order's legs only the main one is what is changed.
         records.retain(|order| order.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main)));
         if records.iter().any(|record| change.is_shown_by(record) == Some(true)) {
+            if only_one {
+                self.late_changes.made(order_id);
+            }
             return Ok(());
         }
         match records.first().and_then(|record| record.status.as_ref()) {

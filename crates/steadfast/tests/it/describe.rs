@@ -35,6 +35,7 @@ Dedup
   verification budget: 105s
   verified: every unknown outcome
   resends: at most 1; until 60s after the call, market orders 20s
+  after an undocumented 5xx: not resent
   account: nobody else trades on the account
   the list holds: the session's orders
   the list is known: before the first order

@@ -1,15 +1,16 @@
 //! Every typed call of the client over the in-process gateway: lists, margins, changes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::StreamExt;
 use steadfast::{
     Access, Client, ErrorKind, MissedEvents, OrderChange, Paths,
     dedup::OrderEvent,
     ext::SendBy,
-    spec::{Form, Operation, Zone, msg},
+    spec::{Form, Operation, Outcome, Zone, msg},
 };
 use steadfast_sandbox::{BookEdit, Sandbox, SandboxBuilder};
+use tokio::time::Instant;
 
 use crate::world::{order, script};
 
@@ -132,6 +133,31 @@ async fn a_change_that_the_list_does_not_show_is_in_doubt() {
     let error = client.modify(&id, &change).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InDoubt);
     client.modify(&id, &change).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn o01_a_late_change_does_not_land_over_a_newer_one() {
+    let (client, sandbox) =
+        client(script("[[fault]]\nname = 'connection.reset-before'\nendpoint = 'modify-order'\nnth = 1"));
+    let id = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap().order_id;
+    let other = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap().order_id;
+    let lost = Instant::now();
+    let error = client.modify(&id, &OrderChange::new().qty(7)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InDoubt);
+    let error = client.modify(&id, &OrderChange::new().qty(8)).await.unwrap_err();
+    assert_eq!((error.kind(), error.outcome()), (ErrorKind::Refused, &Outcome::NotSent));
+    let ready = error.ready_at().unwrap();
+    assert!(ready >= lost + Duration::from_secs(45), "{:?}", ready - lost);
+    let state = sandbox.state();
+    assert_eq!(state.arrivals.iter().filter(|arrival| arrival.method == "PUT").count(), 1);
+    // Another order's change is not held up, nor is a cancel.
+    client.modify(&other, &OrderChange::new().qty(8)).await.unwrap();
+    tokio::time::sleep_until(ready).await;
+    // The order may have been filled by now; that is for the service to say.
+    let told = client.modify(&id, &OrderChange::new().qty(8)).await;
+    assert!(told.is_ok() || told.is_err_and(|error| error.kind() == ErrorKind::Rejected));
+    let state = sandbox.state();
+    assert_eq!(state.arrivals.iter().filter(|arrival| arrival.method == "PUT").count(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -45,7 +45,7 @@ struct Done {
 
 const RETURNED: Done = Done { reads: 1, orders: 1, verified: false };
 const REPEATED: Done = Done { reads: 2, orders: 2, verified: false };
-/// Read again; looked for, found absent, and sent again.
+/// Read again; looked for, not found, and sent again.
 const RESENT: Done = Done { reads: 2, orders: 2, verified: true };
 /// Looked for, and never sent again.
 const LOOKED_FOR: Done = Done { reads: 1, orders: 1, verified: true };
@@ -58,8 +58,8 @@ fn table() -> Vec<(&'static str, Signal, Done)> {
     let mut table = vec![
         ("never left", Fails(Fate::NeverLeft), REPEATED),
         ("refused by a layer of our own", Refused, RETURNED),
-        ("429", Says(429, "x"), REPEATED),
-        ("429 of an edge", Body(429, "<html>"), REPEATED),
+        ("429", Says(429, "x"), RESENT),
+        ("429 of an edge", Body(429, "<html>"), RESENT),
         ("401 of a token that nobody renews", Says(401, "x"), RETURNED),
         ("400 bad request", Says(400, msg::BAD_REQUEST), RETURNED),
         ("400 input validation", Says(400, msg::INPUT_VALIDATION), RETURNED),
