@@ -3,6 +3,9 @@
 //! The layer only stamps: every layer that waits honours the stamps and answers with its own typed result. Nothing
 //! is ever dropped because a deadline passed, since an order that was dropped could not be followed.
 //!
+//! The instants are those of a clock that stands still while the machine is suspended, as timers do. An order or a change
+//! of one that would leave after such a pause is judged anew by the clocks that ran on, and does not leave late.
+//!
 //! # Order
 //!
 //! Outside of everything that waits. A debug build panics at a wrong [order](ext::Place).
