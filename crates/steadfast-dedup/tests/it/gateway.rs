@@ -167,6 +167,7 @@ struct Wire {
     ended: OnceLock<Instant>,
 }
 
+#[expect(clippy::disallowed_types, reason = "what layers share knows no runtime")]
 impl ext::Connection for Wire {
     fn abort(&self) -> Option<std::time::Instant> {
         let ended = *self.ended.get_or_init(Instant::now);
