@@ -247,7 +247,7 @@ async fn trade(
                 (_, crash.sent_again) = wire.sends();
             }
             if world.axes.has(Axis::WallClock) && clocks.is_first_day() {
-                ask_again(&*ours, workload, &told).await;
+                ask_again(&ours, workload, &told).await;
             }
             let (begun, told) = told.take();
             suspended.abort();

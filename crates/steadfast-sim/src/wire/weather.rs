@@ -17,6 +17,8 @@ pub(crate) struct Weather {
     cancel: Vec<u32>,
     /// How every list is written.
     form: Fault,
+    /// What answers in the gateway's place when a list is asked for, if something does.
+    cache: Option<Fault>,
     law: u32,
     /// Whether lists take long, so that what is sent meanwhile is in some of them.
     slow_lists: bool,
@@ -102,6 +104,7 @@ impl Weather {
             list: mixture(&[(&list, share("swarm.reads", &READS, &READ_WEIGHTS))]),
             cancel: mixture(&[(&cancel, share("swarm.cancels", &REFUSED, &[40, 20, 18, 16, 6]))]),
             form: FORMS[chooser.weigh(Site::new("list.form"), &[60, 5, 5, 14, 5, 4, 4, 3]) as usize],
+            cache: cache(chooser, axes),
             law: chooser.weigh(Site::new("latency"), &[30, 40, 20, 10]),
             slow_lists: chooser.weigh(Site::new("latency.lists"), &[75, 25]) == 1,
             slow_acks: chooser.weigh(Site::new("latency.acks"), &[75, 25]) == 1,
@@ -163,7 +166,7 @@ impl Weather {
         if self.mild && kind == Kind::Cancel && fault.name.starts_with("wire.") {
             return Fault::NONE;
         }
-        if kind == Kind::List && fault == Fault::NONE { self.form } else { fault }
+        if kind == Kind::List && fault == Fault::NONE { self.cache.unwrap_or(self.form) } else { fault }
     }
 
     pub(crate) fn up(&self, chooser: &Chooser, kind: Kind, of: u64, nth: u64) -> Duration {
@@ -239,6 +242,16 @@ impl Weather {
         };
         Duration::from_millis(u64::from(millis))
     }
+}
+
+/// A cache that stands before the gateway all day.
+fn cache(chooser: &Chooser, axes: Axes) -> Option<Fault> {
+    if !axes.has(Axis::CachedLists) {
+        return None;
+    }
+    let names = ["list.cached-age", "list.cached-hit", "list.cached-unless-asked"];
+    let which = chooser.weigh(Site::new("list.cache"), &[55, 10, 20, 15]).checked_sub(1)?;
+    catalogue(Kind::List).iter().copied().find(|fault| fault.name == names[which as usize])
 }
 
 fn slow(chooser: &Chooser, site: Site) -> Duration {
