@@ -8,14 +8,16 @@ use crate::{Nanos, freeze::Freeze, ladder::Ladder};
 pub(crate) struct Caution {
     pub(crate) freeze: Freeze,
     pub(crate) ladder: Ladder,
+    /// When the lane that can wait longest may have its next slot, where it takes only every second.
+    pub(crate) bulk_opens: Nanos,
     /// Until then the long windows count as spent, for the lanes that can wait.
     pub(crate) full_until: Nanos,
 }
 
 impl Caution {
-    /// True if nothing of it is left at `now` that would have to be remembered.
-    pub(crate) fn is_over(&self, now: Nanos) -> bool {
-        self.freeze.is_over(now) && self.ladder.is_over(now) && self.full_until <= now
+    /// True if nothing of it is left at `now` that would have to be remembered, in a zone that allows `limit`.
+    pub(crate) fn is_over(&self, limit: u32, now: Nanos) -> bool {
+        self.freeze.is_over(now) && self.ladder.is_over(limit, now) && self.full_until <= now
     }
 }
 
@@ -26,13 +28,13 @@ mod tests {
     #[test]
     fn it_lasts_as_long_as_the_longest_of_its_parts() {
         let full = Caution { full_until: 7, ..Caution::default() };
-        assert!(!full.is_over(6));
-        assert!(full.is_over(7));
+        assert!(!full.is_over(10, 6));
+        assert!(full.is_over(10, 7));
         let mut stopped = Caution::default();
         stopped.freeze.refused(0, false, None, 1);
-        assert!(!stopped.is_over(7));
+        assert!(!stopped.is_over(10, 7));
         let mut taught = Caution::default();
-        taught.ladder.mismatch(false, 1);
-        assert!(!taught.is_over(7));
+        taught.ladder.mismatch(false, 10, 1);
+        assert!(!taught.is_over(10, 7));
     }
 }

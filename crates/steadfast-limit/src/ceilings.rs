@@ -59,10 +59,15 @@ impl Ceilings {
         self
     }
 
+    /// True if a window of `limit` is too small to withhold anything from anybody.
+    pub(crate) fn vanish(limit: u32) -> bool {
+        limit < Self::SMALLEST
+    }
+
     /// How many slots of a window of `limit` the requests of `lane` may fill.
     #[must_use]
     pub fn ceiling(&self, lane: Lane, limit: u32) -> u32 {
-        if limit < Self::SMALLEST || steadfast_spec::Planted::NoReserve.is_on() {
+        if Self::vanish(limit) || steadfast_spec::Planted::NoReserve.is_on() {
             return limit;
         }
         limit.saturating_sub(self.reserves[lane as usize].of(limit))

@@ -31,14 +31,26 @@ pub enum Event {
         /// What the limiter's own log holds.
         ours: Vec<WindowUse>,
     },
-    /// An adaptive zone is trusted less after a mismatch, or more after a clean minute.
+    /// A zone is trusted less after a mismatch, or more after a clean minute.
     Stepped {
         /// The zone.
         zone: Zone,
         /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
         key: u64,
-        /// The step it is on now: 0 the log, 1 universal, 2 paced, from 3 on a tenth less each.
+        /// The step it is on now: 0 its own profile, 1 universal, 2 paced.
         step: u8,
+    },
+    /// A zone goes by another limit of its shortest window than before: the gateway refuses what the documented one
+    /// allows, or does so no longer. Cancels keep the documented one.
+    Learned {
+        /// The zone.
+        zone: Zone,
+        /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
+        key: u64,
+        /// The limit that the zone goes by now.
+        limit: u32,
+        /// The documented limit.
+        documented: u32,
     },
     /// A route was refused several times although its zone's limits were kept: it is counted under a stricter zone
     /// for half an hour.
@@ -84,6 +96,9 @@ impl Event {
                 tracing::warn!(%zone, ?ours, "429 although the limits were kept: another counter, or another user");
             }
             Self::Stepped { zone, step, .. } => tracing::info!(%zone, step, "zone moved on its ladder"),
+            Self::Learned { zone, limit, documented, .. } => {
+                tracing::warn!(%zone, limit, documented, "zone goes by another limit, as its gateway does");
+            }
             Self::Demoted { endpoint, from, to } => {
                 tracing::warn!(?endpoint, %from, %to, "route moved to a stricter zone after unexplained 429s");
             }

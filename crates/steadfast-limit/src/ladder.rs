@@ -1,6 +1,6 @@
 use std::num::NonZeroU32;
 
-use crate::{Nanos, Profile, rules::Bound};
+use crate::{Nanos, Profile};
 
 /// How the windows of one key are counted at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,50 +9,80 @@ pub(crate) enum Counting {
     Log,
     /// The interpolated count of every phase.
     Universal,
-    /// A bucket with a small burst, of `tenths` of the limit.
-    Paced { burst: NonZeroU32, tenths: u32 },
+    /// A bucket with a small burst.
+    Paced { burst: NonZeroU32 },
 }
 
-/// Where an adaptive zone stands between trust and caution, for one key.
+/// Where a zone stands between trust and caution, for one key.
+///
+/// One reaction to every refusal that the limiter's own log does not explain, whatever its cause: another way of
+/// counting, a limit that was lowered, somebody else on the same token. The first spreads the requests, which is safe
+/// against every way of counting; whatever is refused after that says that the limit is lower than documented.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ladder {
     step: u8,
     /// How often the gateway has refused what only the log admits.
     strikes: u8,
+    /// The limit of the shortest window as learned, 0 for the documented one.
+    learned: u32,
+    /// The last refusal.
+    struck: Nanos,
+    /// The last change, and the last refusal.
     since: Nanos,
 }
 
+/// What a refusal or an answer has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The zone is on another step.
+    pub(crate) step: bool,
+    /// The zone goes by another limit.
+    pub(crate) limit: bool,
+}
+
 impl Ladder {
-    /// The step at which requests begin to be spread.
+    /// The step at which requests are spread.
     const PACED: u8 = 2;
-    /// The step at which half of the quota is left.
-    const LAST: u8 = 7;
     /// How long a zone must stay without a refusal to be trusted one step more.
     const CLEAN: Nanos = 60_000_000_000;
+    /// How long it must, to be trusted with one request more in its shortest window.
+    const CLEAN_FOR_ONE: Nanos = 15_000_000_000;
     /// How long the log is not tried again after it has failed a second time.
     const AGAIN: Nanos = 10 * Self::CLEAN;
     /// The same after every further time, and how long a failure is remembered.
     const MEMORY: Nanos = 60 * Self::CLEAN;
     /// How many requests may be unanswered when one leaves that only the log admits, that one included.
-    const TRIES: u32 = 5;
+    const TRIES: u32 = 3;
 
-    /// How `profile` counts on this step.
-    pub(crate) fn counting(self, profile: Profile) -> Counting {
-        match profile {
-            Profile::WindowLog => Counting::Log,
-            Profile::Universal => Counting::Universal,
-            Profile::Paced { burst } => Counting::Paced { burst, tenths: 10 },
-            Profile::Adaptive { burst } => match self.step {
-                0 => Counting::Log,
-                1 => Counting::Universal,
-                paced => Counting::Paced { burst, tenths: 10 - u32::from(paced - Self::PACED) },
-            },
+    /// How a window of a zone with `profile` is counted on this step; `spreads` says of the window and of the request that
+    /// the step's spreading is for them.
+    ///
+    /// It is for the shortest window: requests that are spread over a second are spread over a minute, too, and a minute
+    /// that was used well before would otherwise be paid for now. And it is not for cancels: where requests are spread,
+    /// one without an answer holds up all others.
+    pub(crate) fn counting(self, profile: Profile, spreads: bool) -> Counting {
+        match (self.step, profile) {
+            (_, Profile::Paced { burst }) => Counting::Paced { burst },
+            (Self::PACED.., Profile::Adaptive { burst }) if spreads => Counting::Paced { burst },
+            (Self::PACED.., _) if spreads => Counting::Paced { burst: NonZeroU32::MIN },
+            (0, Profile::WindowLog | Profile::Adaptive { .. }) => Counting::Log,
+            _ => Counting::Universal,
         }
+    }
+
+    /// True if requests are spread because of a refusal.
+    pub(crate) fn spreads(self) -> bool {
+        self.step >= Self::PACED
     }
 
     /// The step, 0 for full trust.
     pub(crate) fn step(self) -> u8 {
         self.step
+    }
+
+    /// The limit of the shortest window, if it is another than the documented one.
+    pub(crate) fn learned(self) -> Option<u32> {
+        (self.learned > 0).then_some(self.learned)
     }
 
     /// How many requests may be unanswered when one leaves that the log admits and the universal rule does not.
@@ -64,40 +94,67 @@ impl Ladder {
         if self.strikes == 0 { Self::TRIES } else { 1 }
     }
 
-    /// True if every step down would have been taken back by `now`, had there been answers, and no failure of the
-    /// log need be remembered.
-    pub(crate) fn is_over(self, now: Nanos) -> bool {
-        let memory = if self.strikes > 0 { Self::MEMORY } else { u64::from(self.step) * Self::CLEAN };
+    /// True if everything learned would have been taken back by `now`, had there been answers, of a zone that allows
+    /// `limit`, and no failure of the log need be remembered.
+    pub(crate) fn is_over(self, limit: u32, now: Nanos) -> bool {
+        let raises = self.learned().map_or(0, |learned| limit.saturating_sub(learned));
+        let steps = u64::from(self.step) * Self::CLEAN + u64::from(raises) * Self::CLEAN_FOR_ONE;
+        let memory = if self.strikes > 0 { steps.max(Self::MEMORY) } else { steps };
         memory == 0 || self.since + memory <= now
     }
 
-    /// A refusal that the limiter's own log does not explain; true if the zone is trusted one step less. `tried`
-    /// says that requests which only the log admits were on their way.
-    pub(crate) fn mismatch(&mut self, tried: bool, now: Nanos) -> bool {
-        // ## n => n + 1
-        //
-        // The gateway counts in a way that this step is not safe against, or somebody else spends the quota.
-        let down = self.step < Self::LAST;
-        self.strikes = self.strikes.saturating_add(u8::from(tried && self.step == 0));
-        self.step += u8::from(down);
-        self.since = now;
-        down
+    /// A refusal that the limiter's own log does not explain, in a zone that allows `limit` by its documentation.
+    /// `tried` says that requests which only the log admits were on their way.
+    pub(crate) fn mismatch(&mut self, tried: bool, limit: u32, now: Nanos) -> Change {
+        let before = *self;
+        if self.step < Self::PACED {
+            // ## n => Paced
+            //
+            // The gateway counts in a way that this step is not safe against, or allows less than it says: a step that is
+            // safe against every way of counting tells which.
+            self.strikes = self.strikes.saturating_add(u8::from(tried && self.step == 0));
+            self.step = Self::PACED;
+        } else if self.struck + Self::CLEAN > now && !steadfast_spec::Planted::LimitNotLearned.is_on() {
+            // ## Paced, N => Paced, N / 2
+            //
+            // Requests were spread, and the gateway has refused one all the same.
+            self.learned = (self.learned().unwrap_or(limit) / 2).max(1);
+        }
+        (self.struck, self.since) = (now, now);
+        self.change_from(before)
     }
 
-    /// An answer that is no refusal; true if the zone is trusted one step more.
-    pub(crate) fn clean(&mut self, now: Nanos) -> bool {
-        // ## n => n - 1
-        //
-        // A whole minute without a refusal: the longest window of the service has been seen whole. But a gateway
-        // that has refused what the log admits will do so again; whether it does is asked ever more rarely.
-        let up = self.step > 0 && self.since + self.clean_time() <= now;
-        if up {
-            self.step -= 1;
-            self.since = now;
-        } else if self.step == 0 && self.since + Self::MEMORY <= now {
+    /// An answer that is no refusal, in a zone with `profile` that allows `limit` by its documentation.
+    pub(crate) fn clean(&mut self, profile: Profile, limit: u32, now: Nanos) -> Change {
+        let before = *self;
+        let clean = now.saturating_sub(self.since);
+        if self.learned > 0 {
+            // ## N => N + 1
+            //
+            // Whether the gateway allows more is asked by one request more. The first answers after a refusal say
+            // little, and a limit that was lowered is met again twice a minute.
+            if clean >= Self::CLEAN_FOR_ONE {
+                self.learned = if self.learned + 1 < limit { self.learned + 1 } else { 0 };
+                self.since = now;
+            }
+        } else if self.step > 0 {
+            // ## Paced => Universal => Log, as far as the profile goes
+            //
+            // A whole minute without a refusal: the longest window of the service has been seen whole. But a gateway
+            // that has refused what the log admits will do so again; whether it does is asked ever more rarely.
+            if clean >= self.clean_time() {
+                let goes_by_log = matches!(profile, Profile::WindowLog | Profile::Adaptive { .. });
+                self.step = if goes_by_log { self.step - 1 } else { 0 };
+                self.since = now;
+            }
+        } else if clean >= Self::MEMORY {
             self.strikes = 0;
         }
-        up
+        self.change_from(before)
+    }
+
+    fn change_from(self, before: Self) -> Change {
+        Change { step: self.step != before.step, limit: self.learned != before.learned }
     }
 
     fn clean_time(self) -> Nanos {
@@ -109,77 +166,105 @@ impl Ladder {
     }
 }
 
-impl Bound {
-    /// `tenths` of the limit, but never less than half of it, and enough for a burst of one and a rate.
-    pub(crate) fn tightened(&self, tenths: u32) -> u32 {
-        (u64::from(self.limit) * u64::from(tenths) / 10).max(2) as u32
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MINUTE: Nanos = 60_000_000_000;
+    const SECOND: Nanos = 1_000_000_000;
+    const MINUTE: Nanos = 60 * SECOND;
+    const BURST: NonZeroU32 = NonZeroU32::MIN;
+    const ADAPTIVE: Profile = Profile::Adaptive { burst: BURST };
 
     #[test]
-    fn an_adaptive_zone_steps_down_at_once_and_up_once_a_clean_minute() {
-        let burst = NonZeroU32::MIN;
-        let profile = Profile::Adaptive { burst };
+    fn o11_the_first_refusal_spreads_and_each_further_one_within_a_minute_halves() {
         let mut ladder = Ladder::default();
-        assert_eq!(ladder.counting(profile), Counting::Log);
-        let steps: Vec<_> = (0..9)
-            .map(|now| {
-                ladder.mismatch(false, now);
-                ladder.counting(profile)
+        assert_eq!(ladder.counting(ADAPTIVE, true), Counting::Log);
+        let learned: Vec<_> = (0..6)
+            .map(|n| {
+                ladder.mismatch(false, 10, n * SECOND);
+                assert_eq!(ladder.counting(ADAPTIVE, true), Counting::Paced { burst: BURST });
+                ladder.learned()
             })
             .collect();
-        assert_eq!(steps[0], Counting::Universal);
-        for (step, tenths) in steps[1..].iter().zip([10, 9, 8, 7, 6, 5, 5, 5]) {
-            assert_eq!(*step, Counting::Paced { burst, tenths });
-        }
-        assert!(!ladder.clean(MINUTE - 1));
-        assert!(ladder.clean(8 + MINUTE));
-        assert!(!ladder.clean(9 + MINUTE), "one step per minute");
-        assert_eq!(ladder.step(), 6);
-        assert!(!ladder.is_over(8 + 7 * MINUTE - 1));
-        assert!(ladder.is_over(8 + 7 * MINUTE));
+        assert_eq!(learned, [None, Some(5), Some(2), Some(1), Some(1), Some(1)]);
     }
 
     #[test]
-    fn other_profiles_do_not_learn() {
+    fn o11_a_refusal_after_a_minute_without_one_halves_nothing() {
         let mut ladder = Ladder::default();
-        ladder.mismatch(false, 0);
-        assert_eq!(ladder.counting(Profile::WindowLog), Counting::Log);
-        assert_eq!(ladder.counting(Profile::Universal), Counting::Universal);
+        ladder.mismatch(false, 10, 0);
+        assert_eq!(ladder.mismatch(false, 10, MINUTE), Change::default());
+        assert_eq!((ladder.learned(), ladder.step()), (None, 2));
+        assert_eq!(ladder.mismatch(false, 10, 2 * MINUTE - 1), Change { limit: true, step: false });
+    }
+
+    #[test]
+    fn o11_trust_returns_by_one_request_in_15_seconds_and_then_a_step_a_minute() {
+        let mut ladder = Ladder::default();
+        ladder.mismatch(false, 4, 0);
+        ladder.mismatch(false, 4, 0);
+        assert_eq!(ladder.learned(), Some(2));
+        assert!(!ladder.is_over(4, 150 * SECOND - 1) && ladder.is_over(4, 150 * SECOND));
+        assert_eq!(ladder.clean(ADAPTIVE, 4, 15 * SECOND - 1), Change::default());
+        for (at, learned) in [(15, Some(3)), (29, Some(3)), (30, None)] {
+            ladder.clean(ADAPTIVE, 4, at * SECOND);
+            assert_eq!(ladder.learned(), learned, "after {at} s");
+        }
+        for (at, step) in [(89, 2), (90, 1), (149, 1), (150, 0)] {
+            ladder.clean(ADAPTIVE, 4, at * SECOND);
+            assert_eq!(ladder.step(), step, "after {at} s");
+        }
+    }
+
+    #[test]
+    fn o11_every_profile_is_spread_and_goes_back_to_itself() {
+        let paced = Counting::Paced { burst: BURST };
+        for (profile, own, between) in [
+            (Profile::WindowLog, Counting::Log, Counting::Universal),
+            (ADAPTIVE, Counting::Log, Counting::Universal),
+            (Profile::Universal, Counting::Universal, Counting::Universal),
+            (Profile::Paced { burst: BURST }, paced, paced),
+        ] {
+            let mut ladder = Ladder::default();
+            assert_eq!(ladder.counting(profile, true), own);
+            ladder.mismatch(false, 10, 0);
+            assert_eq!(ladder.counting(profile, true), paced);
+            assert_ne!(ladder.counting(profile, false), Counting::Log);
+            ladder.clean(profile, 10, MINUTE);
+            assert_eq!(ladder.counting(profile, true), between);
+            ladder.clean(profile, 10, 2 * MINUTE);
+            assert_eq!((ladder.counting(profile, true), ladder.step()), (own, 0));
+        }
     }
 
     #[test]
     fn a_log_that_failed_is_tried_again_with_one_request_and_ever_more_rarely() {
         let mut ladder = Ladder::default();
-        assert_eq!(ladder.tries(), 5);
+        assert_eq!(ladder.tries(), 3);
         let mut now = MINUTE;
         for minutes in [1, 10, 60, 60] {
-            ladder.mismatch(true, now);
-            assert_eq!((ladder.step(), ladder.tries()), (1, 1));
-            assert!(!ladder.clean(now + minutes * MINUTE - 1));
-            assert!(!ladder.is_over(now + 60 * MINUTE - 1), "it is remembered while nobody asks");
+            ladder.mismatch(true, 10, now);
+            assert_eq!((ladder.step(), ladder.tries()), (2, 1));
+            now += MINUTE;
+            assert!(ladder.clean(ADAPTIVE, 10, now).step);
+            assert!(!ladder.clean(ADAPTIVE, 10, now + minutes * MINUTE - 1).step);
+            assert!(!ladder.is_over(10, now + 59 * MINUTE - 1), "it is remembered while nobody asks");
             now += minutes * MINUTE;
-            assert!(ladder.clean(now));
+            assert!(ladder.clean(ADAPTIVE, 10, now).step);
             assert_eq!((ladder.step(), ladder.tries()), (0, 1));
         }
-        assert!(!ladder.clean(now + 60 * MINUTE - 1));
+        ladder.clean(ADAPTIVE, 10, now + 60 * MINUTE - 1);
         assert_eq!(ladder.tries(), 1);
-        assert!(!ladder.clean(now + 60 * MINUTE), "there is no step up from the first");
-        assert_eq!(ladder.tries(), 5, "an hour without a failure");
+        assert!(!ladder.clean(ADAPTIVE, 10, now + 60 * MINUTE).step, "there is no step up from the first");
+        assert_eq!(ladder.tries(), 3, "an hour without a failure");
     }
 
     #[test]
     fn a_refusal_that_no_try_explains_is_no_strike() {
         let mut ladder = Ladder::default();
-        ladder.mismatch(false, 0);
-        assert_eq!((ladder.step(), ladder.tries()), (1, 5));
-        ladder.mismatch(true, 1);
-        assert_eq!((ladder.step(), ladder.tries()), (2, 5), "only the first step goes by the log");
+        ladder.mismatch(false, 10, 0);
+        assert_eq!((ladder.step(), ladder.tries()), (2, 3));
+        ladder.mismatch(true, 10, 1);
+        assert_eq!((ladder.step(), ladder.tries()), (2, 3), "only the first step goes by the log");
     }
 }

@@ -109,19 +109,22 @@ impl Ledger {
         now: Nanos,
         scratch: &mut Vec<Nanos>,
     ) -> Option<Nanos> {
-        let counting = self.counting(rules.profile);
         let frozen = self.caution.as_ref().map_or(0, |caution| caution.freeze.opens());
+        let learned = self.ladder().learned();
         let mut windows = |unanswered: &[Nanos], busy: u32| {
             let stamps = Stamps::new(&self.log, rules.unit, unanswered);
-            rules.bounds.iter().try_fold(frozen.max(self.held_back(lane)), |opens, bound| {
-                let ceiling = bound.ceilings[lane as usize];
-                bound_opens(bound, counting, stamps, ceiling, busy, now, scratch).map(|at| opens.max(at))
+            let mut bounds = rules.bounds.iter().enumerate();
+            bounds.try_fold(frozen.max(self.held_back(lane)), |opens, (place, bound)| {
+                let counting = self.counting(rules.profile, place, lane);
+                let allowed = rules.allows(place, lane, learned);
+                bound_opens(bound, counting, stamps, allowed, busy, now, scratch).map(|at| opens.max(at))
             })
         };
         let busy = self.busy(lane, strict).saturating_add(ahead);
         let patient = windows(&self.unanswered_for(lane, strict, Nanos::MAX), busy);
         // A bucket that is filled by an answer yet to come is full until then; it may have room meanwhile.
-        let answered = (matches!(counting, Counting::Paced { .. }) && is_exempt(lane, strict))
+        let is_paced = matches!(self.counting(rules.profile, 0, lane), Counting::Paced { .. });
+        let answered = (is_paced && is_exempt(lane, strict))
             .then(|| windows(self.lost_for(lane, strict), self.in_flight.len().saturating_add(ahead)))
             .flatten();
         patient.into_iter().chain(answered).min()
@@ -138,14 +141,15 @@ impl Ledger {
         scratch: &mut Vec<Nanos>,
     ) -> bool {
         let learns = matches!(rules.profile, Profile::Adaptive { .. });
-        if !learns || self.counting(rules.profile) != Counting::Log {
+        if !learns || self.counting(rules.profile, 0, lane) != Counting::Log {
             return false;
         }
         let unanswered = self.unanswered_for(lane, strict, Nanos::MAX);
         let stamps = Stamps::new(&self.log, rules.unit, &unanswered);
         let busy = self.busy(lane, strict);
         rules.bounds.iter().any(|bound| {
-            bound_opens(bound, Counting::Universal, stamps, bound.limit, busy, now, scratch)
+            let allowed = (bound.limit, bound.limit);
+            bound_opens(bound, Counting::Universal, stamps, allowed, busy, now, scratch)
                 .is_none_or(|opens| opens > now)
         })
     }
@@ -157,8 +161,9 @@ impl Ledger {
         let stamps = Stamps::new(&self.log, rules.unit, &unanswered);
         let busy = self.busy(lane, strict) as usize;
         let frozen = self.frozen_until(now).unwrap_or(0);
-        let windows = rules.bounds.iter().map(|bound| {
-            let ceiling = bound.ceilings[lane as usize];
+        let learned = self.ladder().learned();
+        let windows = rules.bounds.iter().enumerate().map(|(place, bound)| {
+            let (_, ceiling) = rules.allows(place, lane, learned);
             // Whoever has a whole window's worth ahead of it waits a whole window more.
             let (rounds, ahead) = (ahead / ceiling, (ahead % ceiling) as usize);
             let held = stamps.held(now, bound.period);
@@ -180,12 +185,14 @@ impl Ledger {
     /// stricter than the log.
     pub(crate) fn estimate_alone(&self, rules: &Rules, lane: Lane, strict: bool, now: Nanos) -> Nanos {
         let stamps = Stamps::new(&self.log, rules.unit, self.lost_for(lane, strict));
-        let counting = self.ladder().counting(rules.profile);
+        let ladder = self.ladder();
         let mut scratch = Vec::new();
-        let mut opens = |bound: &Bound| {
-            bound_opens(bound, counting, stamps, bound.ceilings[lane as usize], 0, now, &mut scratch)
+        let mut opens = |(place, bound): (usize, &Bound)| {
+            let counting = ladder.counting(rules.profile, place == 0 && lane != Lane::Critical);
+            let allowed = rules.allows(place, lane, ladder.learned());
+            bound_opens(bound, counting, stamps, allowed, 0, now, &mut scratch)
         };
-        rules.bounds.iter().filter_map(&mut opens).fold(now, Nanos::max)
+        rules.bounds.iter().enumerate().filter_map(&mut opens).fold(now, Nanos::max)
     }
 
     /// Charges the pacer for a request of `lane`, if it is paced; false if it comes too early.
@@ -224,7 +231,7 @@ impl Ledger {
     /// Writes down an answer to a request that was granted then.
     pub(crate) fn stamp(&mut self, rules: &Rules, granted: Nanos, now: Nanos) {
         self.in_flight.leave(granted);
-        self.log.expire(now, rules.retention, rules.unit);
+        self.log.expire(now, self.retention(rules), rules.unit);
         self.log.push(now + rules.settle, rules.unit, rules.usual);
     }
 
@@ -238,7 +245,7 @@ impl Ledger {
         now: Nanos,
     ) {
         self.in_flight.leave(granted);
-        self.lost.expire(now, rules.retention);
+        self.lost.expire(now, self.retention(rules));
         if !steadfast_spec::Planted::LostSlotsFreed.is_on() {
             self.lost.push(given_up, counted + rules.settle);
         }
@@ -246,7 +253,7 @@ impl Ledger {
 
     /// The stamps that still matter at `now`, answered and lost ones.
     pub(crate) fn spent<'a>(&'a self, rules: &Rules, now: Nanos) -> impl Iterator<Item = Nanos> + use<'a> {
-        let first = self.log.over(now, rules.retention, rules.unit);
+        let first = self.log.over(now, self.retention(rules), rules.unit);
         self.log.from(first, rules.unit).chain(self.lost.counted().iter().copied())
     }
 
@@ -273,11 +280,16 @@ impl Ledger {
             && (!self.lost.is_empty() || self.in_flight.granted().first().is_some_and(overdue))
     }
 
+    /// How long a stamp matters: a zone that has met a refusal is counted by rules that look back two periods.
+    fn retention(&self, rules: &Rules) -> Nanos {
+        if self.caution.is_some() { rules.retention.max(2 * rules.longest()) } else { rules.retention }
+    }
+
     /// True if nothing of the key is left that would have to be remembered at `now`.
     pub(crate) fn is_idle(&mut self, rules: &Rules, now: Nanos) -> bool {
-        self.log.expire(now, rules.retention, rules.unit);
-        self.lost.expire(now, rules.retention);
-        if self.caution.as_ref().is_some_and(|caution| caution.is_over(now)) {
+        self.log.expire(now, self.retention(rules), rules.unit);
+        self.lost.expire(now, self.retention(rules));
+        if self.caution.as_ref().is_some_and(|caution| caution.is_over(rules.shortest_limit(), now)) {
             self.caution = None;
             self.changed();
         }
@@ -324,14 +336,14 @@ impl Ledger {
         self.ladder().step()
     }
 
-    fn ladder(&self) -> Ladder {
+    pub(crate) fn ladder(&self) -> Ladder {
         self.caution.as_ref().map(|caution| caution.ladder).unwrap_or_default()
     }
 
-    /// How the windows are counted for the next request.
-    fn counting(&self, profile: Profile) -> Counting {
+    /// How the window at `place`, the shortest being the first, is counted for the next request of `lane`.
+    fn counting(&self, profile: Profile, place: usize, lane: Lane) -> Counting {
         let ladder = self.ladder();
-        match ladder.counting(profile) {
+        match ladder.counting(profile, place == 0 && lane != Lane::Critical) {
             // So many would be refused at once if the gateway does not go by the log that no more is risked.
             Counting::Log if profile != Profile::WindowLog && self.in_flight.len() >= ladder.tries() => {
                 Counting::Universal
@@ -367,26 +379,24 @@ impl Ledger {
 
     /// Until when `lane` is held back by more than its windows.
     fn held_back(&self, lane: Lane) -> Nanos {
-        let full =
-            self.caution.as_ref().filter(|_| !must_get_out(lane)).map_or(0, |caution| caution.full_until);
+        let caution = self.caution.as_ref().filter(|_| !must_get_out(lane));
+        let bulk = caution.filter(|_| lane == Lane::Bulk).map_or(0, |caution| caution.bulk_opens);
+        let full = caution.map_or(0, |caution| caution.full_until).max(bulk);
         let paced = self.pacer.as_ref().filter(|_| is_paced(lane)).map_or(0, |pacer| pacer.opens());
         full.max(paced)
     }
 }
 
-/// The same as [`Ledger::opens`], for one window.
+/// The same as [`Ledger::opens`], for one window with that limit and that ceiling.
 fn bound_opens(
     bound: &Bound,
     counting: Counting,
     stamps: Stamps<'_>,
-    mut ceiling: u32,
+    (limit, ceiling): (u32, u32),
     busy: u32,
     now: Nanos,
     scratch: &mut Vec<Nanos>,
 ) -> Option<Nanos> {
-    if let Counting::Paced { tenths, .. } = counting {
-        ceiling = ceiling.min(bound.tightened(tenths));
-    }
     // How many stamps may be younger than the period when the request is granted.
     let room = ceiling.checked_sub(busy.checked_add(1)?)?;
     let log = stamps.kth_latest(room as usize + 1).map_or(0, |stamp| stamp + bound.period);
@@ -398,8 +408,7 @@ fn bound_opens(
             stamps.since(now, 2 * bound.period, scratch);
             Some(universal::earliest(scratch, bound.period, u64::from(room), log.max(now)))
         }
-        Counting::Paced { burst, tenths } => {
-            let limit = bound.tightened(tenths);
+        Counting::Paced { burst } => {
             let burst = burst.get().min(limit / 2).max(1);
             let interval = paced::interval(bound, limit, burst);
             paced::earliest(stamps.iter(), interval, burst.into(), busy.into()).map(|paced| paced.max(log))

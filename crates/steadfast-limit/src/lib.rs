@@ -68,7 +68,8 @@
 //! 8. **A 429 all the same**, from another program on the same token, stops its zone for 1, 2, 4, then 8 seconds, or
 //!    for what `Retry-After` says up to a minute. Then one request tries, the foremost, before all others go on. If
 //!    it is refused too, the windows that are longer than the pause count as spent, except for cancels and
-//!    verifications, which go on trying after each pause.
+//!    verifications, which go on trying after each pause. What it learns from a 429 that its own log does not explain:
+//!    see [`Profile`].
 //!
 //! Why this is safe, with numbers and without formulas, is told in [`explained`].
 //!

@@ -224,10 +224,8 @@ impl Limiter {
                 Answer::Accepted => {
                     if let Some(caution) = &mut ledger.caution {
                         caution.freeze.answered(probe);
-                        if caution.ladder.clean(now) {
-                            let (zone, key, step) = (rules.zone, ledger.key, caution.ladder.step());
-                            self.events.push(Event::Stepped { zone, key, step });
-                        }
+                        let change = caution.ladder.clean(rules.profile, rules.shortest_limit(), now);
+                        self.report_change(id, change);
                     }
                 }
                 Answer::TooManyRequests { retry_after } => {

@@ -3,8 +3,9 @@ use std::num::NonZeroU32;
 use steadfast_spec::{Lane, Scope, Zone};
 
 use crate::{
-    InvalidLimiter, Nanos, Profile, Quota,
+    Ceilings, InvalidLimiter, Nanos, Profile, Quota,
     ceilings::LANES,
+    paced,
     time::{LONGEST, held, nanos},
 };
 
@@ -29,6 +30,8 @@ pub(crate) struct Rules {
     pub(crate) unit: Nanos,
     /// How many stamps a key holds at most while the rule is kept.
     pub(crate) usual: usize,
+    /// What is withheld from which lane.
+    pub(crate) ceilings: Ceilings,
     /// How normal and bulk requests are spread, if they are.
     pub(crate) pace: Option<Pace>,
 }
@@ -81,19 +84,48 @@ impl Rules {
         let settle = nanos(quota.settle).ok_or(InvalidLimiter::TooLarge(zone))?;
         let longest = bounds.last().map_or(0, |bound| bound.period);
         let most = bounds.iter().map(|bound| bound.limit).max().unwrap_or(0);
-        let looks_back = looks_back(quota.profile);
         Ok(Self {
             zone,
             scope: quota.scope,
             profile: quota.profile,
             settle,
-            retention: looks_back * longest,
+            retention: looks_back(quota.profile) * longest,
             // The range of a stamp is four times the longest period, and never finer than a microsecond.
             unit: (4 * longest).saturating_add(settle).div_ceil(u64::from(u32::MAX)).max(1_000),
-            usual: looks_back as usize * most as usize,
+            usual: looks_back(quota.profile) as usize * most as usize,
+            ceilings: quota.ceilings,
             pace: bounds.last().and_then(|bound| bound.pace(bounds[0])),
             bounds,
         })
+    }
+
+    /// The documented limit of the shortest window.
+    pub(crate) fn shortest_limit(&self) -> u32 {
+        self.bounds.first().map_or(0, |bound| bound.limit)
+    }
+
+    /// How much `lane` may fill of the window at `place`, the shortest being the first, where the limit of the shortest
+    /// is `learned`: of the limit, and of its own part. Whoever must get out keeps the documented one.
+    pub(crate) fn allows(&self, place: usize, lane: Lane, learned: Option<u32>) -> (u32, u32) {
+        let bound = &self.bounds[place];
+        match learned.filter(|_| place == 0 && lane != Lane::Critical) {
+            Some(limit) => (limit, self.ceilings.ceiling(lane, limit).max(1)),
+            None => (bound.limit, bound.ceilings[lane as usize]),
+        }
+    }
+
+    /// By how much two requests of `lane` are apart at least where so little is left of the limit that reserves vanish:
+    /// whoever can wait longest takes no more than every second slot.
+    pub(crate) fn every_second(&self, lane: Lane, learned: Option<u32>) -> Nanos {
+        let is_shared = |bound: &Bound| bound.ceilings[lane as usize] < bound.limit;
+        match (learned, self.bounds.first()) {
+            (Some(limit), Some(bound))
+                if lane == Lane::Bulk && is_shared(bound) && Ceilings::vanish(limit) =>
+            {
+                2 * paced::interval(bound, limit, 1)
+            }
+            _ => 0,
+        }
     }
 
     /// How many slots the longest window has.
@@ -159,7 +191,7 @@ impl Bound {
     }
 }
 
-/// How many periods back the rule of `profile` looks.
+/// How many periods back the rule of `profile` looks, if the zone has met no refusal.
 fn looks_back(profile: Profile) -> Nanos {
     if profile == Profile::WindowLog { 1 } else { 2 }
 }

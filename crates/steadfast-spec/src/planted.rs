@@ -253,6 +253,8 @@ planted! {
     GrantKeptForNobody = "grant-kept-for-nobody",
     /// What a kernel sends again after its connection was closed is not waited for.
     OrphansForgotten = "orphans-forgotten",
+    /// A limit that the gateway has lowered is not learned.
+    LimitNotLearned = "limit-not-learned",
     // Tokens and logins.
     /// A request is sent again with the header that was refused.
     OldHeaderAgain = "old-header-again",

@@ -222,6 +222,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("address-per-account", &[limit(&["scopes::"])]),
     bug("grant-kept-for-nobody", &[limit(&["absent::"])]),
     bug("orphans-forgotten", &[limit(&["losses::"])]),
+    bug("limit-not-learned", &[limit(&["lowered::"])]),
     // Tokens and logins.
     bug("old-header-again", &[auth(&["t09_", "refresh::"])]),
     bug("same-token-again", &[auth(&["t08_", "refresh::"])]),

@@ -4,8 +4,9 @@ use steadfast_spec::Lane;
 
 use super::Limiter;
 use crate::{
-    Ask, Decision, Event, Grant, Nanos, Profile, Refusal, WaiterId,
+    Ask, Decision, Event, Grant, Nanos, Refusal, WaiterId,
     decision::LedgerSet,
+    ladder::Change,
     ledger::{Ledger, is_paced},
     queue::{Alarm, Answered, Place},
 };
@@ -44,17 +45,31 @@ impl Limiter {
         if !lenient {
             self.events.push(Event::ModelMismatch { zone, key, ours: ledger.uses(rules, now) });
             let tried = ledger.tried > 0;
-            let learns = matches!(rules.profile, Profile::Adaptive { .. });
-            if learns && ledger.caution().ladder.mismatch(tried, now) {
-                self.events.push(Event::Stepped { zone, key, step: ledger.step() });
-            }
+            let change = ledger.caution().ladder.mismatch(tried, rules.shortest_limit(), now);
+            self.report_change(id, change);
         }
+        let ledger = &self.ledgers[id];
         self.events.push(Event::Frozen { zone, key, pause: Duration::from_nanos(pause), again });
         let doomed: Vec<_> = ledger.queue.iter().flat_map(|queue| queue.places()).map(|p| p.waiter).collect();
         for waiter in doomed {
             if self.waiters[waiter.slot()].deadline.is_some_and(|deadline| deadline < now + pause) {
                 self.refuse_late(waiter, now);
             }
+        }
+    }
+
+    /// What a key has learned, or unlearned.
+    pub(super) fn report_change(&mut self, id: usize, change: Change) {
+        let ledger = &self.ledgers[id];
+        let rules = &self.rules[usize::from(ledger.zone.0)];
+        let (zone, key, ladder) = (rules.zone, ledger.key, ledger.ladder());
+        if change.step {
+            self.events.push(Event::Stepped { zone, key, step: ladder.step() });
+        }
+        if change.limit {
+            let documented = rules.shortest_limit();
+            let limit = ladder.learned().unwrap_or(documented);
+            self.events.push(Event::Learned { zone, key, limit, documented });
         }
     }
 
@@ -226,7 +241,13 @@ impl Limiter {
             ledger.tried += u16::from(tries >> bit & 1);
             let rules = &self.rules[usize::from(ledger.zone.0)];
             lenient |= ledger.is_lenient(rules, lane, self.settings.strict_critical, now);
+            let learned = ledger.ladder().learned();
+            // It goes by the documented limit, and is not spread: a refusal says nothing about those who are.
+            lenient |= lane == Lane::Critical && ledger.ladder().spreads();
             if let Some(caution) = &mut ledger.caution {
+                if lane == Lane::Bulk {
+                    caution.bulk_opens = now + rules.every_second(lane, learned);
+                }
                 probes |= u8::from(caution.freeze.granted(now)) << bit;
             }
         }

@@ -14,15 +14,19 @@ fn a_429_stops_every_lane_and_then_one_tries() {
     let mut core = Core::of(per_second(GENERAL, 10).ceilings(Ceilings::standard()));
     let grant = core.granted(GENERAL, Lane::Bulk);
     core.answer_429(grant);
-    let order = core.queued(GENERAL, Lane::Trading);
+    let (order, other) = (core.queued(GENERAL, Lane::Trading), core.queued(GENERAL, Lane::Critical));
     let cancel = core.queued(GENERAL, Lane::Critical);
-    assert_eq!(core.alarm(cancel), Some(core.now + S));
+    assert_eq!(core.alarm(other), Some(core.now + S));
     core.now += S;
-    let probe = granted(core.poll(cancel));
-    assert_eq!(core.alarm(order), Some(core.now + S), "one tries, the others wait for its answer");
+    let probe = granted(core.poll(other));
+    assert_eq!(core.alarm(cancel), Some(core.now + S), "one tries, the others wait for its answer");
+    assert_eq!(core.alarm(order), None);
     core.now += S / 2;
     core.answer(probe);
-    let _ = granted(core.poll(order));
+    let second = granted(core.poll(cancel));
+    core.answer(second);
+    // Whatever is no cancel is spread from now on.
+    assert!(core.alarm(order).is_some_and(|at| at > core.now && at < core.now + S / 4));
 }
 
 /// An answer that is lost is noticed only after the attempt's timeout, half a minute later.
@@ -38,10 +42,10 @@ fn a_try_without_an_answer_holds_a_cancel_no_longer_than_the_pause_did() {
     core.now += S;
     let probe = granted(core.poll(second));
     core.answer(probe);
-    let poll = core.granted(GENERAL, Lane::Bulk);
+    let third = core.granted(GENERAL, Lane::Critical);
     core.answer_429(lost);
-    core.answer(poll);
-    let behind = core.queued(GENERAL, Lane::Bulk);
+    core.answer(third);
+    let behind = core.queued(GENERAL, Lane::Critical);
     assert_eq!(core.alarm(behind), Some(core.now + S), "a late 429 stops the zone as any other");
 }
 
@@ -53,8 +57,10 @@ fn whoever_is_foremost_tries_if_no_cancel_waits() {
     let poll = core.queued(GENERAL, Lane::Bulk);
     let order = core.queued(GENERAL, Lane::Trading);
     core.now += S;
-    let _ = granted(core.poll(order));
-    assert_eq!(core.alarm(poll), Some(core.now + S));
+    let probe = granted(core.poll(order));
+    assert_eq!(core.alarm(poll), None, "those who are spread wait for its answer");
+    core.answer(probe);
+    assert!(core.alarm(poll).is_some_and(|at| at < core.now + S / 4));
 }
 
 #[test]
@@ -73,7 +79,8 @@ fn a_second_429_takes_the_minute_for_spent_but_cancels_go_on_trying() {
     core.now = refused_again + 2 * S;
     let probe = granted(core.poll(cancel));
     core.answer(probe);
-    let _ = core.granted(GENERAL, Lane::Critical);
+    let last = core.granted(GENERAL, Lane::Critical);
+    core.answer(last);
     assert_eq!(core.alarm(order), Some(refused_again + HELD_MINUTE));
 }
 
@@ -100,12 +107,12 @@ fn a_try_that_is_dropped_or_lost_is_followed_by_the_next() {
     let mut core = Core::of(per_second(GENERAL, 10));
     let grant = core.granted(GENERAL, Lane::Normal);
     core.answer_429(grant);
-    core.now += S;
-    let first = core.granted(GENERAL, Lane::Normal);
-    let waiter = core.queued(GENERAL, Lane::Normal);
+    core.now += 2 * S;
+    let first = core.granted(GENERAL, Lane::Critical);
+    let waiter = core.queued(GENERAL, Lane::Critical);
     core.limiter.refund(first, core.now);
     let second = granted(core.poll(waiter));
-    let waiter = core.queued(GENERAL, Lane::Normal);
+    let waiter = core.queued(GENERAL, Lane::Critical);
     core.lose(second, core.now, steadfast_limit::Loss::Reset);
     let _ = granted(core.poll(waiter));
 }
@@ -117,7 +124,11 @@ fn a_429_that_the_log_does_not_explain_is_reported_with_the_log() {
     let grant = core.granted(GENERAL, Lane::Critical);
     core.answer_429(grant);
     let events = core.limiter.take_events();
-    let [Event::ModelMismatch { zone, ours, .. }, Event::Frozen { pause, again: false, .. }] = &events[..]
+    let [
+        Event::ModelMismatch { zone, ours, .. },
+        Event::Stepped { step: 2, .. },
+        Event::Frozen { pause, again: false, .. },
+    ] = &events[..]
     else {
         panic!("{events:?}");
     };
@@ -147,15 +158,6 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     core.spend(GENERAL, Lane::Normal, 9);
     let grant = core.granted(GENERAL, Lane::Normal);
     core.answer_429(grant);
-    assert_eq!(step(&mut core), 1);
-
-    // On the universal step the eleventh request waits for longer than a window.
-    let waiter = core.queued(GENERAL, Lane::Normal);
-    core.now += S + S / 20;
-    assert!(matches!(core.poll(waiter), Decision::Queued { .. }), "the log alone would have let it go");
-    core.now += S / 10;
-    let probe = granted(core.poll(waiter));
-    core.answer_429(probe);
     assert_eq!(step(&mut core), 2);
 
     // On the paced step one goes at a time.
@@ -164,11 +166,22 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     let waiter = core.queued(GENERAL, Lane::Normal);
     core.cancel(waiter);
     core.answer(grant);
-    for expected in [1, 0] {
-        core.now += 61 * S;
-        core.spend(GENERAL, Lane::Normal, 1);
-        assert_eq!(step(&mut core), expected);
-    }
+    core.now += 51 * S;
+    core.spend(GENERAL, Lane::Normal, 1);
+    assert_eq!(step(&mut core), 1);
+
+    // On the universal step the eleventh request waits for longer than a window.
+    core.now += 10 * S;
+    core.spend(GENERAL, Lane::Normal, 10);
+    let waiter = core.queued(GENERAL, Lane::Normal);
+    core.now += S + S / 20;
+    assert!(matches!(core.poll(waiter), Decision::Queued { .. }), "the log alone would have let it go");
+    core.now += S;
+    let last = granted(core.poll(waiter));
+    core.answer(last);
+    core.now += 61 * S;
+    core.spend(GENERAL, Lane::Normal, 1);
+    assert_eq!(step(&mut core), 0);
     core.now += 10 * S;
     core.spend(GENERAL, Lane::Normal, 10);
 }
@@ -231,11 +244,13 @@ fn spend_both(core: &mut Core, n: usize) {
     }
 }
 
-/// Both zones' steps an answer later and a clean minute after a 429.
-fn a_minute_later(core: &mut Core) -> Vec<u8> {
-    assert_eq!(steps(core), [1, 1]);
-    core.now += 61 * S;
-    spend_both(core, 1);
+/// Both zones' steps two answers later, each a clean minute after the one before.
+fn two_minutes_later(core: &mut Core) -> Vec<u8> {
+    assert_eq!(steps(core), [2, 2]);
+    for _ in 0..2 {
+        core.now += 61 * S;
+        spend_both(core, 1);
+    }
     steps(core)
 }
 
@@ -244,7 +259,7 @@ const TOO_EARLY: u64 = S + S / 20;
 const EARLY_ENOUGH: u64 = S + S / 2;
 
 #[test]
-fn a_429_that_any_count_would_admit_is_forgotten_in_a_minute_however_often() {
+fn a_429_that_any_count_would_admit_is_forgotten_in_two_minutes() {
     let mut core = learning();
     for _ in 0..3 {
         core.now += 10 * S;
@@ -252,7 +267,7 @@ fn a_429_that_any_count_would_admit_is_forgotten_in_a_minute_however_often() {
         core.now += EARLY_ENOUGH;
         let grant = granted(core.ask(&BOTH, Lane::Normal));
         core.answer_429(grant);
-        assert_eq!(a_minute_later(&mut core), [0, 0], "it says nothing against the log");
+        assert_eq!(two_minutes_later(&mut core), [0, 0], "it says nothing against the log");
     }
 }
 
@@ -267,14 +282,14 @@ fn a_429_that_only_the_log_would_admit_is_remembered_the_second_time() {
     let tries = granted(core.ask(&BOTH, Lane::Normal));
     core.answer(plain);
     core.answer_429(tries);
-    assert_eq!(a_minute_later(&mut core), [0, 0]);
+    assert_eq!(two_minutes_later(&mut core), [0, 0]);
 
     core.now += 10 * S;
     spend_both(&mut core, 10);
     core.now += TOO_EARLY;
     let tries = granted(core.ask(&BOTH, Lane::Normal));
     core.answer_429(tries);
-    assert_eq!(a_minute_later(&mut core), [1, 1]);
+    assert_eq!(two_minutes_later(&mut core), [1, 1]);
 }
 
 #[test]
@@ -295,7 +310,7 @@ fn a_try_that_was_answered_lost_or_never_left_explains_no_later_429() {
             core.now += EARLY_ENOUGH;
             let grant = granted(core.ask(&BOTH, Lane::Normal));
             core.answer_429(grant);
-            assert_eq!(a_minute_later(&mut core), [0, 0], "end {end}");
+            assert_eq!(two_minutes_later(&mut core), [0, 0], "end {end}");
         }
     }
 }

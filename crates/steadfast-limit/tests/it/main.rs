@@ -22,6 +22,7 @@ mod invalid;
 mod lanes;
 mod layer;
 mod losses;
+mod lowered;
 mod memory;
 mod permits;
 mod restart;

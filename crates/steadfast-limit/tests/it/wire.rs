@@ -96,6 +96,7 @@ enum Happening {
     Asked,
     Look(WaiterId),
     Counted,
+    CountedLate,
     Ended,
 }
 
@@ -114,6 +115,8 @@ pub(crate) struct Wire {
     pub(crate) zone: ZoneId,
     pub(crate) gateway: Vec<Enforcer>,
     line: Line,
+    /// How long after it has let a request pass the gateway may come to count it.
+    pub(crate) lag: Nanos,
     /// The share of requests of which the connection is reset after the gateway has counted them.
     pub(crate) resets: f64,
     /// When the gateway refuses whatever comes, as if somebody else had used the quota up.
@@ -140,6 +143,7 @@ impl Wire {
             limiter,
             gateway: limits.iter().map(|limit| Enforcer::new(kind, window(limit))).collect(),
             line,
+            lag: 0,
             resets: 0.0,
             outage: 0..0,
             dice: Dice::new(seed),
@@ -182,10 +186,21 @@ impl Wire {
                         self.follow(i, decision, now);
                     }
                 }
-                Happening::Counted => {
+                // What it lets pass goes by what it has counted so far.
+                Happening::Counted if self.lag > 0 => {
+                    let mut seen = self.gateway.clone();
+                    let mut windows: Vec<_> = seen.iter_mut().collect();
+                    self.requests[i].refused = decide(&mut windows, Duration::from_nanos(now)).is_err();
+                    if !self.requests[i].refused {
+                        let late = self.dice.below(self.lag);
+                        self.happen(now + late, Happening::CountedLate, i);
+                    }
+                }
+                Happening::Counted | Happening::CountedLate => {
+                    let is_late = happening == Happening::CountedLate;
                     let mut windows: Vec<_> = self.gateway.iter_mut().collect();
                     let admitted = decide(&mut windows, Duration::from_nanos(now)).is_ok();
-                    self.requests[i].refused = !admitted || self.outage.contains(&now);
+                    self.requests[i].refused |= !is_late && (!admitted || self.outage.contains(&now));
                 }
                 Happening::Ended => self.end(i, now),
             }
