@@ -109,18 +109,15 @@ impl fmt::Debug for BootClock {
 /// # Example
 ///
 /// ```
-/// use std::time::Duration;
+/// use std::time::{Duration, Instant};
 /// use steadfast_spec::{BootClock, Clocks, WallClock};
 ///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
 /// let clocks = Clocks::new(BootClock::system(), WallClock::system());
-/// let now = tokio::time::Instant::now();
-/// let began = clocks.at(now.into_std());
-/// let later = clocks.at((now + Duration::from_secs(2)).into_std());
+/// let now = Instant::now(); // a service passes tokio's instant, as `into_std`
+/// let began = clocks.at(now);
+/// let later = clocks.at(now + Duration::from_secs(2));
 /// assert_eq!(began.elapsed_at_least(&later), Duration::from_secs(2));
 /// assert!(began.elapsed_at_most(&later) >= Duration::from_secs(2));
-/// # }
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
