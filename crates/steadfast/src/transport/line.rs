@@ -19,7 +19,7 @@ type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// A connection that can be ended at once by somebody else than its owner.
 ///
-/// hyper owns it and reads and writes; a [`Cutter`] closes its descriptor. It stands outside of TLS, so that nothing is
+/// hyper owns it and reads and writes; a `Cutter` closes its descriptor. It stands outside of TLS, so that nothing is
 /// written at its end: neither what TLS still holds nor a `close_notify`.
 #[derive(Debug)]
 pub struct Line {
