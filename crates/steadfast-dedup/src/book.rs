@@ -34,6 +34,10 @@ pub(crate) struct Book {
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not say which key is theirs.
     vague: Vec<Fresh>,
+    /// Those that found no room in either, by key: when the first and the last of them were seen.
+    crowds: BTreeMap<Option<Key>, (Seq, Seq)>,
+    /// Acknowledged orders that no list of the session has shown in which they were sent, since when.
+    missing: BTreeSet<(Session, Duration, Arc<str>)>,
     /// The latest orders without an owner that show an instrument of which none of ours is; one that ours is under
     /// another name, perhaps.
     strange: VecDeque<Fresh>,
@@ -46,11 +50,22 @@ pub(crate) struct Book {
 /// So many orders of other instruments are kept: they only have to be there, and to be told.
 const STRANGE: usize = 100;
 
+/// So many orders without an owner are kept that can only veto an absence, of each key and without one.
+const NEAR: usize = 100;
+
+/// So many are kept of each key in all.
+const KEPT: usize = 256;
+
+/// So many identifiers are known in a day. A list with more is no evidence; nobody places half as many orders.
+pub(crate) const IDS: usize = 200_000;
+
 /// What a listed order without an owner is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// It could be one of ours.
+    /// It could be one of ours, as it is.
     Ours,
+    /// It could be one of ours if that was changed.
+    Near,
     /// It could be one of ours if the list spells instruments in a way of its own.
     Strange,
     /// It is somebody else's.
@@ -99,11 +114,18 @@ impl Entry {
     }
 
     /// A list of a session that was read for its own sake held it.
-    fn list(&mut self, session: Session, seen: Seq) {
+    fn list(&mut self, book: &mut SessionBook, session: Session, seen: Seq) {
+        book.count(seen);
         match self.listed.iter_mut().find(|listed| listed.session == session) {
+            // Repeated in the same list.
+            Some(listed) if listed.last == seen => return,
             Some(listed) => listed.last = seen,
-            None => self.listed.push(Listed { session, first: seen, last: seen }),
+            None => {
+                self.listed.push(Listed { session, first: seen, last: seen });
+                book.listed += 1;
+            }
         }
+        book.held += 1;
     }
 
     /// True if no list has shown this leg of the order yet: legs may share an identifier.
@@ -148,6 +170,18 @@ pub(crate) struct SessionBook {
     /// When the latest complete list was asked for.
     pub(crate) complete_at: Option<Duration>,
     pub(crate) not_monotone: bool,
+    /// How many orders its lists have shown, and how many of them the latest did, which was complete then.
+    listed: usize,
+    held: usize,
+    latest: Seq,
+}
+
+impl SessionBook {
+    fn count(&mut self, seen: Seq) {
+        if self.latest != seen {
+            (self.latest, self.held) = (seen, 0);
+        }
+    }
 }
 
 /// A listed order that no intent owns yet.
@@ -217,9 +251,13 @@ impl Book {
         source: Source,
         seen: Seq,
         records: Vec<OrderRecord>,
-        mut keep: impl FnMut(Option<&Key>) -> Keep,
+        mut keep: impl FnMut(Option<&Key>, &OrderRecord) -> Keep,
     ) -> News {
         let mut news = News::default();
+        let mut book = source.own.then(|| self.sessions.remove(&source.session).unwrap_or_default());
+        if let Some(book) = &mut book {
+            book.count(seen);
+        }
         for record in records {
             let order_id: Arc<str> = match self.entries.get_key_value(record.order_id.as_str()) {
                 Some((known, _)) => known.clone(),
@@ -230,8 +268,13 @@ impl Book {
                 new = true;
                 Entry::first_seen(seen)
             });
-            if source.own {
-                entry.list(source.session, seen);
+            if let Some(book) = &mut book {
+                entry.list(book, source.session, seen);
+                if let Some((session, at)) =
+                    entry.acknowledged.filter(|(session, _)| *session == source.session)
+                {
+                    self.missing.remove(&(session, at, order_id.clone()));
+                }
             }
             if !std::mem::replace(&mut entry.shown, true)
                 && let Some((session, at)) = entry.acknowledged
@@ -252,7 +295,23 @@ impl Book {
                 continue;
             }
             let key = Key::of_record(&record);
-            let kept = keep(key.as_ref());
+            let kept = keep(key.as_ref(), &record);
+            if matches!(kept, Keep::Ours | Keep::Near) {
+                let on_shelf =
+                    key.as_ref().map_or(self.vague.len(), |key| self.fresh.get(key).map_or(0, Vec::len));
+                let room = if kept == Keep::Ours && key.is_some() { KEPT } else { NEAR };
+                if on_shelf >= room {
+                    if matcher::is_exit_leg(&record) {
+                        continue;
+                    }
+                    let first_seen = entry.first_seen;
+                    // The next list may find more room.
+                    entry.legs &= !(1 << matcher::leg(&record));
+                    let crowd = self.crowds.entry(key).or_insert((first_seen, first_seen));
+                    *crowd = (crowd.0.min(first_seen), crowd.1.max(first_seen));
+                    continue;
+                }
+            }
             if kept != Keep::No {
                 let (first_seen, flagged, late) = (entry.first_seen, entry.flagged, entry.late);
                 let fresh = Fresh {
@@ -270,7 +329,28 @@ impl Book {
                 }
             }
         }
+        if let Some(book) = book {
+            self.sessions.insert(source.session, book);
+        }
         news
+    }
+
+    /// True unless so many identifiers would be known with these that a list proves nothing.
+    pub(crate) fn has_room_for(&self, records: &[OrderRecord]) -> bool {
+        let known = self.entries.len();
+        known + records.len() <= IDS || {
+            let new = |record: &&OrderRecord| !self.entries.contains_key(record.order_id.as_str());
+            known + records.iter().filter(new).count() <= IDS
+        }
+    }
+
+    /// True if more orders than are kept could be one that was sent then, and were seen before `seen`, if that is known.
+    pub(crate) fn is_crowded(&self, key: &Key, sent: Seq, seen: Option<Seq>) -> bool {
+        let crowds = [self.crowds.get(&Some(key.clone())), self.crowds.get(&None)];
+        crowds
+            .into_iter()
+            .flatten()
+            .any(|(first, last)| *last > sent && seen.is_none_or(|seen| *first < seen))
     }
 
     fn add_strange(&mut self, fresh: Fresh) {
@@ -306,7 +386,7 @@ impl Book {
         let entry = self.entries.entry(order_id).or_insert_with(|| Entry::first_seen(seen));
         entry.shown = true;
         if source.own {
-            entry.list(source.session, seen);
+            entry.list(self.sessions.entry(source.session).or_default(), source.session, seen);
         }
     }
 
@@ -363,7 +443,15 @@ impl Book {
         if steadfast_spec::Planted::NoDataIsAbsence.is_on() && !self.entries.values().any(held) {
             return canary;
         }
-        for (order_id, entry) in &self.entries {
+        // Younger acknowledgements prove nothing: lists lag.
+        let old = |(acknowledged_in, at): (Session, Duration)| {
+            let young = at.saturating_add(lateness) >= started_at;
+            acknowledged_in == session && (!young || steadfast_spec::Planted::YoungAcksInCanary.is_on())
+        };
+        // One that holds all that its session has ever shown lacks nothing; the others are looked through.
+        let whole =
+            self.sessions.get(&session).is_some_and(|book| book.latest == seen && book.held == book.listed);
+        for (order_id, entry) in self.entries.iter().filter(|_| !whole) {
             let listed = entry.listed.iter().find(|listed| listed.session == session);
             if listed.is_some_and(|listed| listed.last >= seen) {
                 continue;
@@ -374,14 +462,14 @@ impl Book {
             {
                 return Canary::Gone(order_id.clone());
             }
-            // Younger acknowledgements prove nothing: lists lag.
-            let old = |(acknowledged_in, at): (Session, Duration)| {
-                let young = at.saturating_add(lateness) >= started_at;
-                acknowledged_in == session && (!young || steadfast_spec::Planted::YoungAcksInCanary.is_on())
-            };
             if entry.acknowledged.is_some_and(old) && !steadfast_spec::Planted::StaleListIsAbsence.is_on() {
                 canary = Canary::Stale;
             }
+        }
+        let first = self.missing.range((session, Duration::ZERO, "".into())..).next();
+        let first = first.map(|(sent_in, at, _)| (*sent_in, *at));
+        if first.is_some_and(old) && !steadfast_spec::Planted::StaleListIsAbsence.is_on() {
+            canary = Canary::Stale;
         }
         canary
     }
@@ -430,6 +518,9 @@ impl Book {
         if !entry.shown {
             self.unlisted.insert((at, order_id.clone(), session));
         }
+        if !entry.listed.iter().any(|listed| listed.session == session) {
+            self.missing.insert((session, at, order_id.clone()));
+        }
         self.take_fresh(order_id);
         self.name(order_id);
         Claimed::Clean
@@ -457,6 +548,7 @@ impl Book {
             && let Some((session, at)) = entry.acknowledged
         {
             self.unlisted.remove(&(at, order_id.clone(), session));
+            self.missing.remove(&(session, at, order_id.clone()));
         }
         if let Some(entry) = self.entries.get_mut(order_id) {
             entry.acknowledged = None;
@@ -483,6 +575,18 @@ impl Book {
     /// True if a list has shown an order that had ended.
     pub(crate) fn shows_ended(&self) -> bool {
         self.ended
+    }
+
+    /// Reported as candidates of somebody.
+    pub(crate) fn flag_all(&mut self, order_ids: &BTreeSet<Arc<str>>) {
+        for fresh in self.fresh.values_mut().flatten().chain(&mut self.vague) {
+            fresh.flagged |= order_ids.contains(&fresh.order_id);
+        }
+        for order_id in order_ids {
+            if let Some(entry) = self.entries.get_mut(order_id) {
+                entry.flagged = true;
+            }
+        }
     }
 
     pub(crate) fn flag(&mut self, order_id: &str) {
@@ -519,10 +623,18 @@ impl Book {
     /// Forgets the records that nobody in flight or in doubt could own any more.
     pub(crate) fn prune(&mut self, key: &Key, needed: impl Fn(&Fresh) -> bool) {
         if let Some(fresh) = self.fresh.get_mut(key) {
-            fresh.retain(needed);
+            fresh.retain(&needed);
             if fresh.is_empty() {
                 self.fresh.remove(key);
             }
+        }
+    }
+
+    /// Forgets that more orders were seen than are kept, where nobody in flight or in doubt could own one of them.
+    pub(crate) fn prune_crowd(&mut self, key: Option<&Key>, needed: impl Fn(Seq) -> bool) {
+        let key = key.cloned();
+        if self.crowds.get(&key).is_some_and(|(_, last)| !needed(*last)) {
+            self.crowds.remove(&key);
         }
     }
 
@@ -554,6 +666,8 @@ impl Book {
 
     fn take_fresh(&mut self, order_id: &str) -> Option<Fresh> {
         let mut taken = None;
+        // What no list has shown is in none of them.
+        self.entries.get(order_id).filter(|entry| entry.legs != 0)?;
         // All of its legs go with it.
         for list in self.fresh.values_mut().chain([&mut self.vague]) {
             list.retain_mut(|fresh| {

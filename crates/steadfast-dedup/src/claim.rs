@@ -4,7 +4,7 @@
 //! while another attempt in flight could own the order; and nothing is absent before *every* attempt in doubt of the
 //! key is settled.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use steadfast_spec::Code;
 
@@ -21,6 +21,9 @@ use crate::{
     stamp::{IntentNo, Seq},
     tally::Confidence,
 };
+
+/// So many candidates are told, the oldest first.
+const CANDIDATES: usize = 100;
 
 impl Registry {
     /// Draws every conclusion that the evidence on a key allows.
@@ -43,9 +46,8 @@ impl Registry {
         let Some(intent) = self.intents.get(&number) else { return };
         let unresolved = Unresolved::of(reason, self, intent);
         // What the caller is told of now is not reported again when it is seen again.
-        for order_id in self.told_of(intent) {
-            self.book.flag(&order_id);
-        }
+        let told = self.told_of(intent);
+        self.book.flag_all(&told);
         self.finish(number, Finding::Unresolved(unresolved), out);
     }
 
@@ -75,7 +77,7 @@ impl Registry {
     ///
     /// What is no more than like it, and exactly what a send was that is taken for dead, tells that send's caller nothing:
     /// that it is late is still to be reported, when nobody waits for it any more.
-    fn told_of(&self, intent: &Intent) -> Vec<Arc<str>> {
+    fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
         let near = self.near(intent).filter(|fresh| {
             !self.is_exactly_a_dead_send(&intent.key, fresh)
                 || steadfast_spec::Planted::LikenessTakesNews.is_on()
@@ -87,7 +89,7 @@ impl Registry {
         // What is exactly another order of ours is that one's, late or not, and is told of there.
         let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.likely(intent)).collect();
         eligible.sort_by_key(|fresh| fresh.first_seen);
-        eligible.into_iter().map(|fresh| fresh.order_id.to_string()).collect()
+        eligible.into_iter().take(CANDIDATES).map(|fresh| fresh.order_id.to_string()).collect()
     }
 
     /// The next claim that can be decided on a key: of whoever is worst off without one first, then oldest intent first.
@@ -196,7 +198,9 @@ impl Registry {
     ///
     /// Then the later one is left to its twins: they cannot own the older one, and would be sent again without this.
     fn may_own_an_older(&self, intent: &Intent, fresh: &Fresh) -> bool {
-        self.near(intent).any(|older| older.first_seen < fresh.first_seen)
+        let sent = intent.first_sent().map(|sent| sent.seq).unwrap_or_default();
+        self.book.is_crowded(&intent.key, sent, Some(fresh.first_seen))
+            || self.near(intent).any(|older| older.first_seen < fresh.first_seen)
     }
 
     /// True if an earlier order of the key ended without anybody knowing whether it exists.

@@ -109,11 +109,19 @@ pub enum Event {
     ReadTurnedAway(ReadNo),
     /// The read, which waits to leave, is given up for one that cannot wait.
     ReadWithdrawn(ReadNo),
+    /// The read has brought its whole list, of which this is a part that is not the last: a long one is taken in a few
+    /// records at a time, for the sake of others.
+    ReadPart {
+        /// The read.
+        read: ReadNo,
+        /// Some of its records.
+        records: Vec<OrderRecord>,
+    },
     /// The read is over.
     ReadEnded {
         /// The read.
         read: ReadNo,
-        /// Every record of the list, or why there is none.
+        /// Every record of the list that is not in its [parts](Self::ReadPart), or why there is none.
         list: Result<Vec<OrderRecord>, ReadFault>,
     },
     /// Replayed: a list of an earlier run had shown these orders by this point.

@@ -3,6 +3,8 @@
 //! What a record shows is not always enough: a list without prices shows two orders of different price alike, and a
 //! list of one login session shows first of all the orders of that session.
 
+use std::collections::BTreeSet;
+
 use crate::{
     attempt::Attempt,
     book::Fresh,
@@ -25,13 +27,17 @@ impl Registry {
 
     /// Orders that could be the intent's, changed or not told apart, and that are nobody else's of ours.
     pub(crate) fn near<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
+        // Whose it could be exactly is looked for only where somebody asked for as much.
+        let asked: BTreeSet<_> =
+            self.standing_of(&intent.key).map(|(_, intent)| intent.order.qty()).collect();
         self.book.fresh(&intent.key).filter(move |fresh| {
             intent.could_own(fresh.first_seen)
                 && !fresh.late
                 && matcher::loose(&fresh.record, &intent.order)
                 && !steadfast_spec::Planted::NoLooseVeto.is_on()
                 && !self.is_strict(intent, fresh)
-                && !self.is_anothers(intent, fresh)
+                && !(fresh.record.qty.is_some_and(|qty| asked.contains(&qty))
+                    && self.is_anothers(intent, fresh))
         })
     }
 
@@ -52,7 +58,9 @@ impl Registry {
     /// True if an order is listed that could be the intent's, changed, not told apart or under another name.
     pub(crate) fn is_vetoed(&self, intent: &Intent) -> bool {
         let (mut strangers, more) = self.strangers(intent);
-        self.near(intent).next().is_some() || more || strangers.next().is_some()
+        let crowded =
+            intent.first_sent().is_some_and(|sent| self.book.is_crowded(&intent.key, sent.seq, None));
+        crowded || self.near(intent).next().is_some() || more || strangers.next().is_some()
     }
 
     /// Everything that is listed and could be the intent's, without what is exactly its own.

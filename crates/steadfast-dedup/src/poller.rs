@@ -5,14 +5,14 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, h
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steadfast_spec::{
-    BoxError, Endpoint, Lane, OrderRecord, Route,
+    BoxError, Endpoint, FieldNames, Lane, OrderListReader, OrderRecord, Route,
     ext::{self, Stamp},
-    parse_order_list,
 };
 use tower_service::Service;
 
 use crate::{
     account::{Account, OwnToken, Starter},
+    book::IDS,
     error::ReadFault,
     monitor::Plan,
     registry::Purpose,
@@ -23,6 +23,8 @@ use crate::{
 
 /// Says what a cache on the way did: `HIT`, `Hit from …`, `TCP_HIT`, `MISS, HIT`.
 const X_CACHE: &str = "x-cache";
+/// So many records of a list are read, or taken in, before others of the thread have their turn: well below a millisecond.
+const SLICE: usize = 256;
 
 /// Reads one account's order list for everybody who needs it, at most once a second.
 ///
@@ -147,7 +149,7 @@ impl<S> Poller<S> {
         // The stack has its own timeouts; this one keeps a stack without any from ending all reads.
         let fetch = account.within(account.settings.gateway_timeout, self.fetch(request, session));
         if lane != Lane::Bulk {
-            return read.end(fetch.await.unwrap_or(Err(ReadFault::Failed)));
+            return read.end(fetch.await.unwrap_or(Err(ReadFault::Failed))).await;
         }
         // It waits in the slowest lane, for a minute's end if need be, and there is one read at a time.
         let (mut fetch, mut overtaken) = (pin!(fetch), pin!(account.overtaken(number)));
@@ -156,7 +158,7 @@ impl<S> Poller<S> {
             Poll::Pending => overtaken.as_mut().poll(cx).map(|()| None),
         });
         match list.await {
-            Some(list) => read.end(list.unwrap_or(Err(ReadFault::Failed))),
+            Some(list) => read.end(list.unwrap_or(Err(ReadFault::Failed))).await,
             None => read.withdraw(),
         }
     }
@@ -195,12 +197,31 @@ impl<S> Poller<S> {
             Err(error) if error.is::<LengthLimitError>() => return Err(ReadFault::TooLong),
             Err(_) => return Err(ReadFault::Failed),
         };
-        let list = parse_order_list(&bytes, &self.account.settings.field_names);
+        let list = parse(&bytes, &self.account.settings.field_names).await;
         if list.is_err() && steadfast_spec::Planted::UnreadableListIsClean.is_on() {
             return Ok(Vec::new());
         }
-        list.map_err(|_| ReadFault::Unreadable)
+        list
     }
+}
+
+/// Reads a list without holding up the others of this thread.
+async fn parse(body: &[u8], names: &FieldNames) -> Result<Vec<OrderRecord>, ReadFault> {
+    let unreadable = |_| ReadFault::Unreadable;
+    let mut reader = OrderListReader::new(body, names).map_err(unreadable)?;
+    let mut records = reader.read(SLICE).map_err(unreadable)?;
+    // A list of ours is whole when fewer come than were asked for.
+    let mut more = records.len();
+    while more == SLICE {
+        tokio::task::yield_now().await;
+        let some = reader.read(SLICE).map_err(unreadable)?;
+        more = some.len();
+        records.extend(some);
+        if records.len() > IDS {
+            return Err(ReadFault::TooLong);
+        }
+    }
+    Ok(records)
 }
 
 /// True if any cache on the way says that the answer is older than the read, or that it is its own.
@@ -220,7 +241,20 @@ struct OpenRead<'a> {
 }
 
 impl OpenRead<'_> {
-    fn end(mut self, list: Result<Vec<OrderRecord>, ReadFault>) {
+    /// Hands a long list over in parts, with turns of others in between.
+    async fn end(mut self, mut list: Result<Vec<OrderRecord>, ReadFault>) {
+        if let Ok(records) = &mut list {
+            let mut parts = std::mem::take(records).into_iter();
+            loop {
+                let part: Vec<_> = parts.by_ref().take(SLICE).collect();
+                if parts.len() == 0 {
+                    *records = part;
+                    break;
+                }
+                self.account.part_of_read(self.read, part);
+                tokio::task::yield_now().await;
+            }
+        }
         self.ended = true;
         self.account.end_read(self.read, self.purpose, list);
     }

@@ -1,6 +1,6 @@
 //! What a read of the list proves.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use steadfast_spec::OrderRecord;
 
@@ -12,14 +12,17 @@ use crate::{
     key::Key,
     matcher,
     policy::AccountMode,
-    registry::{Calibration, KeyBook, Purpose, Read, ReadStart, Registry, Snapshot},
+    registry::{Calibration, KeyBook, Purpose, Read, ReadStart, Registry, Snapshot, Taken},
     stamp::{IntentNo, ReadNo, Seq, Session},
 };
 
 impl Registry {
     pub(crate) fn open_read(&mut self, read: ReadNo, purpose: Purpose) {
         let (epoch, before, can_wait) = (self.epoch, self.pace, self.can_wait(purpose));
-        self.reads.insert(read, Read { purpose, epoch, started: None, can_wait, on_wire: false, before });
+        self.reads.insert(
+            read,
+            Read { purpose, epoch, started: None, can_wait, on_wire: false, before, taken: None },
+        );
         self.pace(purpose);
     }
 
@@ -96,7 +99,10 @@ impl Registry {
         let mut valid = false;
         let looked = match list {
             Ok(_) if stale => failed(self, Fault::Failed),
-            Ok(records) => self.take_list(started, records, &mut valid, out),
+            Ok(records) => {
+                let taken = read.and_then(|read| read.taken);
+                self.take_list(started, taken, records, &mut valid, out)
+            }
             Err(ReadFault::Failed) => failed(self, Fault::Failed),
             Err(ReadFault::Forbidden | ReadFault::TooLong | ReadFault::Unreadable) => {
                 failed(self, Fault::Unusable)
@@ -134,22 +140,71 @@ impl Registry {
         }
     }
 
-    /// Takes in what a list holds; false if it may be older than the read. Sets `valid` if what it lacks counts.
+    /// Takes in a part of what a list holds. Nothing is concluded of it before the rest is there.
+    pub(crate) fn take_part(&mut self, number: ReadNo, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
+        let Some(read) = self.reads.get(&number).copied().filter(|read| read.epoch == self.epoch) else {
+            return;
+        };
+        let taken =
+            read.taken.unwrap_or_else(|| Taken { completed: self.tick(), news: false, too_long: false });
+        let (order_ids, taken) = self.take_some(read.started, taken, records, out);
+        if !order_ids.is_empty() {
+            let session = self.session_of_read(read.started);
+            out.push(Effect::Seen { session, order_ids, complete: false });
+        }
+        if let Some(read) = self.reads.get_mut(&number) {
+            read.taken = Some(taken);
+        }
+    }
+
+    fn session_of_read(&self, started: Option<ReadStart>) -> Session {
+        started.map_or_else(|| self.session.unwrap_or_default(), |start| start.session)
+    }
+
+    fn take_some(
+        &mut self,
+        started: Option<ReadStart>,
+        mut taken: Taken,
+        records: Vec<OrderRecord>,
+        out: &mut Vec<Effect>,
+    ) -> (Vec<Arc<str>>, Taken) {
+        taken.too_long |= !self.book.has_room_for(&records) && !steadfast_spec::Planted::EndlessLists.is_on();
+        if taken.too_long {
+            return (Vec::new(), taken);
+        }
+        let session = self.session_of_read(started);
+        let seen = match started {
+            Some(start) if !self.rules.seen_at_completion => start.seq,
+            _ => taken.completed,
+        };
+        let order_ids = self.take_records(Source { session, own: true }, seen, records, out);
+        taken.news |= !order_ids.is_empty();
+        (order_ids, taken)
+    }
+
+    /// Takes in what a list holds, or the rest of it; false if it may be older than the read. Sets `valid` if what it
+    /// lacks counts.
     fn take_list(
         &mut self,
         started: Option<ReadStart>,
+        taken: Option<Taken>,
         records: Vec<OrderRecord>,
         valid: &mut bool,
         out: &mut Vec<Effect>,
     ) -> bool {
-        let completed = self.tick();
-        let session = started.map_or_else(|| self.session.unwrap_or_default(), |start| start.session);
+        let taken = taken.unwrap_or_else(|| Taken { completed: self.tick(), news: false, too_long: false });
+        let completed = taken.completed;
+        let session = self.session_of_read(started);
         let seen = match started {
             Some(start) if !self.rules.seen_at_completion => start.seq,
             _ => completed,
         };
         let first = self.book.session(session).is_none_or(|book| !book.has_baseline);
-        let order_ids = self.take_records(Source { session, own: true }, seen, records, out);
+        let (order_ids, taken) = self.take_some(started, taken, records, out);
+        if taken.too_long {
+            self.note_fault(Fault::Unusable);
+            return false;
+        }
         // Without a start on the wire this may be an older flight's answer: good for what it holds only.
         let complete = match started {
             Some(start) => self.weigh(start, session, seen, completed, out),
@@ -162,7 +217,7 @@ impl Registry {
         if let Some(start) = started.filter(|_| complete) {
             self.unblock(start);
         }
-        if first && complete || !order_ids.is_empty() {
+        if first && complete || taken.news {
             out.push(Effect::Seen { session, order_ids, complete });
         }
         if let Some(start) = started {
@@ -179,6 +234,9 @@ impl Registry {
     /// What a caller's own list holds is known from now on; what it does not hold says nothing.
     pub(crate) fn overhear(&mut self, session: Session, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
         let (seen, session) = (self.tick(), self.scoped(session));
+        if !self.book.has_room_for(&records) {
+            return;
+        }
         let order_ids = self.take_records(Source { session, own: false }, seen, records, out);
         if order_ids.is_empty() {
             return;
@@ -205,11 +263,21 @@ impl Registry {
             |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty() || !key.tainting.is_empty();
         let is_known = |key: &Key| keys.get(key).is_some_and(is_ours);
         let mode = self.settings.account_mode;
-        let News { seen, owned } = self.book.list(source, seen, records, |key| match key {
-            Some(key) if is_known(key) => Keep::Ours,
+        // Every claim asks for the quantity.
+        let intents = &self.intents;
+        let standing = keys.values().flat_map(|key| key.live.iter().chain(&key.dead).chain(&key.tainting));
+        let wanted: BTreeSet<_> = standing
+            .filter_map(|number| intents.get(number))
+            .map(|intent| (&intent.key, intent.order.qty()))
+            .collect();
+        let News { seen, owned } = self.book.list(source, seen, records, |key, record| match key {
+            Some(key) if is_known(key) && record.qty.is_some_and(|qty| wanted.contains(&(key, qty))) => {
+                Keep::Ours
+            }
+            Some(key) if is_known(key) => Keep::Near,
             // A way of its own to spell instruments is none that other orders of ours show.
             Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Keep::Strange,
-            None if keys.values().any(is_ours) => Keep::Ours,
+            None if keys.values().any(is_ours) => Keep::Near,
             _ => Keep::No,
         });
         for (owner, record) in owned {

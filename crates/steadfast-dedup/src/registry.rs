@@ -104,6 +104,19 @@ pub(crate) struct Read {
     pub(crate) on_wire: bool,
     /// How the reads before it were paced.
     pub(crate) before: Pace,
+    /// What has been taken in of its list, if that came in parts.
+    pub(crate) taken: Option<Taken>,
+}
+
+/// The part of a list that has been taken in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// When the list was complete, before any of it was taken in.
+    pub(crate) completed: Seq,
+    /// Whether any of it was new.
+    pub(crate) news: bool,
+    /// It names more orders than a day has.
+    pub(crate) too_long: bool,
 }
 
 /// When the list was read, which the next read keeps its distance from.
@@ -251,6 +264,7 @@ impl Registry {
             Event::ReadStarted { read, session } => self.start_read(read, session),
             Event::ReadTurnedAway(read) => self.turn_away(read),
             Event::ReadWithdrawn(read) => self.withdraw_read(read),
+            Event::ReadPart { read, records } => self.take_part(read, records, &mut out),
             Event::ReadEnded { read, list } => self.end_read(read, list, &mut out),
         }
         self.tally.take(&out);

@@ -26,10 +26,12 @@ impl Registry {
         }
         let firsts: Vec<Seq> = self.live_sends(key).chain(self.barring_sends(key)).collect();
         self.book.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
+        self.book.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
         if self.book.has_vague() {
             let sends = |key| self.live_sends(key).chain(self.barring_sends(key));
             let all: Vec<Seq> = self.keys.keys().flat_map(sends).collect();
             self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
+            self.book.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
         }
     }
 

@@ -97,7 +97,7 @@ pub use crate::{
     order_change::OrderChange,
     outcome::{Fate, Outcome, Resend},
     place::Place,
-    record::{Code, FieldNames, OrderRecord, UnreadableRecord, parse_order_list},
+    record::{Code, FieldNames, OrderListReader, OrderRecord, UnreadableRecord, parse_order_list},
     retry_after::RetryAfter,
     route::{Paths, Route, Routes},
     scope::Scope,

@@ -99,6 +99,8 @@ planted! {
     BaselineTriedOnce = "baseline-tried-once",
     /// A list is taken to name instruments as we do before it has shown one.
     SpellingTrusted = "spelling-trusted",
+    /// A list is believed and kept however many orders it names.
+    EndlessLists = "endless-lists",
     // Orders: whose a listed order is.
     /// An order is claimed while another's answer may still name it.
     NoOwnerWait = "no-owner-wait",

@@ -1,3 +1,4 @@
+mod pieces;
 mod read;
 
 use std::{error::Error, fmt};
@@ -123,6 +124,8 @@ pub fn parse_order_list(body: &[u8], names: &FieldNames) -> Result<Vec<OrderReco
     }
 }
 
+pub use self::pieces::OrderListReader;
+
 /// A record, or a list of them, that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableRecord {
@@ -152,6 +155,74 @@ impl Error for UnreadableRecord {}
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    /// A list as a whole, and in pieces.
+    fn both(body: &[u8], most: usize) -> [Result<Vec<OrderRecord>, UnreadableRecord>; 2] {
+        let names = FieldNames::default();
+        let pieces = || {
+            let (mut reader, mut records) = (OrderListReader::new(body, &names)?, Vec::new());
+            loop {
+                let some = reader.read(most)?;
+                if some.is_empty() {
+                    return Ok(records);
+                }
+                assert!(some.len() <= most, "{} of {most}", some.len());
+                records.extend(some);
+            }
+        };
+        [parse_order_list(body, &names), pieces()]
+    }
+
+    #[test]
+    fn o08_a_list_in_pieces_is_the_list() {
+        let one = r#"{"orderId":"a","qty":1,"x":[{"],":"\"]"}]}"#;
+        let two = r#" { "orderId" : 7 } "#;
+        for d in [
+            String::from("[]"),
+            format!("[{one}]"),
+            format!("[{one},{two}]"),
+            format!(" [ {two} , {one}\n,{one} ] "),
+            format!("[{one},null]"),
+            format!("[{one},{{}}]"),
+            format!("[{one},{{\"orderId\":\"\"}}]"),
+            format!("[{one},[{two}]]"),
+            format!("[{one}"),
+            one.to_owned(),
+            String::from("7"),
+        ] {
+            let body = format!(r#"{{"s":"ok","d":{d}}}"#);
+            for most in [1, 2, 3, 10] {
+                let [whole, pieces] = both(body.as_bytes(), most);
+                // Which field is named is for people.
+                assert_eq!(whole.ok(), pieces.ok(), "{body}");
+            }
+        }
+        for body in [
+            r#"{"s":"no-data","msg":"x"}"#,
+            r#"{"s":"error","msg":"x"}"#,
+            "",
+            r#"{"s":"ok"}"#,
+            &format!(r#" {{ "d" : [{one}] , "x" : [1,{{}}] , "s" : "ok" }} "#),
+            &format!(r#"{{"d":[{one}],"s":"ok","s":"ok"}}"#),
+            &format!(r#"{{"d":[{one}],"d":[{one}],"s":"ok"}}"#),
+            &format!(r#"{{"d":[{one}],"s":"error","msg":"x"}}"#),
+            &format!(r#"{{"s":"no-data","d":[{one}]}}"#),
+            &format!(r#"{{"\u0073":"ok","d":[{one}]}}"#),
+            &format!(r#"{{"s":"ok","d":[{one},]}}"#),
+            &format!(r#"{{"s":"ok","d":[{one}{two}]}}"#),
+            &format!(r#"{{"s":"ok","d":[{one}],}}"#),
+            &format!(r#"{{"s":"ok","d":[{one}]}} x"#),
+            &format!(r#"{{"s":"ok","d":[{one}]"#),
+            &format!(r#"{{"s":"ok" "d":[{one}]}}"#),
+            &format!(r#"{{"s":"ok","msg":"x","d":[{one}]}}"#),
+            &format!(r#"{{"s":"ok","d":[{one}],"msg":"x"}}"#),
+            &format!(r#"{{"s":"ok","d":[{one}],"msg":"x","msg":"y"}}"#),
+            &format!("\u{feff}{{\"s\":\"ok\",\"d\":[{one}]}}"),
+        ] {
+            let [whole, pieces] = both(body.as_bytes(), 2);
+            assert_eq!(whole.ok(), pieces.ok(), "{body}");
+        }
+    }
 
     use super::*;
 

@@ -111,6 +111,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("suspend-not-counted", &[dedup(&["o04_", "s83_"])]),
     bug("late-change-over-newer", &[tests("steadfast", "it", &["o01_"])]),
     // Orders: what a list proves.
+    bug("endless-lists", &[dedup(&["o08_"])]),
     bug("spelling-trusted", &[dedup(&["o09_"])]),
     bug("no-data-is-absence", &[dedup(&["s26_"]), ORDERS]),
     bug("unreadable-list-is-clean", &[dedup(&["s29_", "reads::"])]),

@@ -84,6 +84,14 @@ impl Account {
         self.step(Event::ReadWithdrawn(read));
     }
 
+    /// A part of the list that a read has brought; the rest comes with its end.
+    pub(crate) fn part_of_read(self: &Arc<Self>, read: ReadNo, records: Vec<OrderRecord>) {
+        self.with(|state, now, effects| {
+            state.tell_time(&self.settings, now, effects);
+            effects.extend(state.registry.step(now, Event::ReadPart { read, records }));
+        });
+    }
+
     pub(crate) fn end_read(
         self: &Arc<Self>,
         read: ReadNo,

@@ -20,6 +20,7 @@ mod ends;
 mod figures;
 mod foreign;
 mod halting;
+mod long_lists;
 mod matching;
 mod midnight;
 mod overheard;

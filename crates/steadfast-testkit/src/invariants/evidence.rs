@@ -94,7 +94,10 @@ pub(crate) fn i06_first_seen_is_written_once_at_completion(run: &Run) -> Result<
             }
             for effect in &step.effects {
                 let Effect::Seen { order_ids, .. } = effect else { continue };
-                if !matches!(step.event, Event::ReadEnded { list: Ok(_), .. } | Event::Overheard { .. }) {
+                if !matches!(
+                    step.event,
+                    Event::ReadPart { .. } | Event::ReadEnded { list: Ok(_), .. } | Event::Overheard { .. }
+                ) {
                     return Err(format!("{order_ids:?} were seen without a list"));
                 }
                 for order_id in order_ids {

@@ -78,6 +78,7 @@ impl<'a> History<'a> {
     pub(super) fn of(steps: &'a [Step]) -> Self {
         let (mut attempts, mut reads, mut orders) = (Vec::<Attempt>::new(), Vec::new(), HashMap::new());
         let mut places: HashMap<AttemptNo, usize> = HashMap::new();
+        let mut parts: HashMap<ReadNo, Vec<OrderRecord>> = HashMap::new();
         let mut starts: Vec<(ReadNo, usize, Session)> = Vec::new();
         let (mut opened, days) = (HashMap::new(), days(steps));
         for (at, step) in steps.iter().enumerate() {
@@ -120,6 +121,9 @@ impl<'a> History<'a> {
                     starts.retain(|(other, ..)| other != read);
                     starts.push((*read, at, *session));
                 }
+                Event::ReadPart { read, records } => {
+                    parts.entry(*read).or_default().extend(records.iter().cloned());
+                }
                 Event::ReadEnded { read, list } => reads.push(Read {
                     started: starts
                         .iter()
@@ -131,7 +135,7 @@ impl<'a> History<'a> {
                         .as_ref()
                         .ok()
                         .filter(|_| opened.get(read).is_none_or(|&opened| days[opened] == days[at]))
-                        .cloned(),
+                        .map(|rest| [parts.remove(read).unwrap_or_default(), rest.clone()].concat()),
                 }),
                 Event::Overheard { records, .. } => {
                     reads.push(Read { started: None, ended: at, list: Some(records.clone()) });

@@ -1,0 +1,172 @@
+//! What a list of a hundred thousand orders costs while fifty are in doubt: time, memory, and how long others wait.
+//!
+//! Time is real here, because the pauses of others are what is measured.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and prints its figures"
+)]
+
+use std::{
+    alloc::System,
+    collections::BTreeSet,
+    convert::Infallible,
+    fmt::Write as _,
+    future::{Ready, ready},
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body::Body;
+use http_body_util::Full;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use steadfast_dedup::{DedupLayer, Ledger, SendGuardLayer, Settings, Unresolved};
+use steadfast_spec::{
+    Endpoint, Outcome, Resend, Route,
+    ext::{self, Stamp},
+};
+use tokio::time::Instant;
+use tower::{Layer, Service, ServiceExt};
+
+#[global_allocator]
+static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const ORDERS: usize = 50;
+const ROWS: usize = 100_000;
+
+/// A debug build is given so many times as long.
+const SLACK: u32 = if cfg!(debug_assertions) { 30 } else { 1 };
+
+/// Loses every order, and lists a crowd: its first list is empty, the others hold `rows` rows each.
+#[derive(Clone)]
+struct Gateway {
+    lists: Arc<AtomicUsize>,
+    bodies: Arc<Vec<Bytes>>,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Service<Request<B>> for Gateway {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let is_order = request.method() == Method::POST;
+        let mut body = request.into_body();
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        while let Poll::Ready(Some(Ok(_))) = Pin::new(&mut body).poll_frame(&mut cx) {}
+        if is_order {
+            let mut response = Response::new(Full::from(Bytes::from_static(br#"{"s":"error","msg":"x"}"#)));
+            *response.status_mut() = http::StatusCode::GATEWAY_TIMEOUT;
+            response.extensions_mut().insert(Outcome::Unknown { resend: Resend::AfterAbsence });
+            return ready(Ok(response));
+        }
+        let body = match self.lists.fetch_add(1, Relaxed) {
+            0 => Bytes::from_static(br#"{"s":"no-data","msg":"no-data"}"#),
+            n => self.bodies[(n - 1) % self.bodies.len()].clone(),
+        };
+        ready(Ok(Response::new(Full::from(body))))
+    }
+}
+
+fn list(first: usize, fields: &str) -> Bytes {
+    let mut body = String::from(r#"{"s":"ok","d":["#);
+    for n in first..first + ROWS {
+        let comma = if n > first { "," } else { "" };
+        write!(body, r#"{comma}{{"orderId":"x{n}"{fields}}}"#).unwrap();
+    }
+    (body + "]}").into()
+}
+
+fn request(qty: usize) -> Request<Full<Bytes>> {
+    let form = format!(
+        "symId=EQT_INFY_EQ_NSE&qty={qty}&side=buy&type=limit&product=delivery&validity=day&limitPrice=100"
+    );
+    let mut request = Request::post("https://gateway.example/v2/api/oms/place-order")
+        .body(Full::from(Bytes::from(form)))
+        .unwrap();
+    ext::Route::new(Route::new(Endpoint::PlaceOrder)).put(request.extensions_mut());
+    request
+}
+
+/// How long this thread has run, as others of the machine do not count; where nobody says, the time.
+fn thread_time(start: Instant) -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = stat.and_then(|stat| stat.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| start.elapsed(), Duration::from_nanos)
+}
+
+/// What another task of the thread waits for at most between two of its turns.
+async fn longest_pause(over: Arc<AtomicBool>) -> Duration {
+    let start = Instant::now();
+    let (mut longest, mut last) = (Duration::ZERO, thread_time(start));
+    while !over.load(Relaxed) {
+        tokio::task::yield_now().await;
+        let now = thread_time(start);
+        longest = longest.max(now.saturating_sub(last));
+        last = now;
+        // Time may pass while nothing is to be done.
+        tokio::time::sleep(Duration::from_micros(100)).await;
+    }
+    longest
+}
+
+const SAME: &str = r#","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":7,"type":"limit","limitPrice":100,"product":"delivery","validity":"day""#;
+const NEAR: &str = r#","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":99"#;
+
+#[tokio::test]
+async fn o08_a_crowded_list_holds_up_nobody() {
+    for (what, fields, lists) in
+        [("bare", "", 1), ("near", NEAR, 1), ("one like ours", SAME, 1), ("new each time", NEAR, 8)]
+    {
+        let bodies: Vec<_> = (0..lists).map(|n| list(n * ROWS, fields)).collect();
+        let (lists, bodies) = (Arc::new(AtomicUsize::new(0)), Arc::new(bodies));
+        let settings = Settings::default()
+            .gateway_timeout(Duration::from_secs(30))
+            .lateness(Duration::from_millis(50))
+            .verification_budget(Duration::from_secs(10));
+        let ledger = Ledger::new(settings);
+        let gateway = Gateway { lists: lists.clone(), bodies };
+        let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
+        let over = Arc::new(AtomicBool::new(false));
+        let region = Region::new(COUNTED);
+        let watch = tokio::spawn(longest_pause(over.clone()));
+        let calls: Vec<_> =
+            (1..=ORDERS).map(|qty| tokio::spawn(service.clone().oneshot(request(qty)))).collect();
+        let start = Instant::now();
+        let (began, mut reasons) = (thread_time(start), BTreeSet::new());
+        for call in calls {
+            let answer = call.await.unwrap().unwrap();
+            reasons
+                .extend(answer.extensions().get::<Unresolved>().map(|unresolved| unresolved.reason.as_str()));
+            assert!(
+                answer.extensions().get::<steadfast_dedup::Resolution>().is_none() || what == "one like ours"
+            );
+        }
+        let took = thread_time(start).saturating_sub(began);
+        over.store(true, Relaxed);
+        let (pause, reads) = (watch.await.unwrap(), lists.load(Relaxed));
+        let spent = region.change();
+        let held = spent.bytes_allocated.saturating_sub(spent.bytes_deallocated);
+        println!(
+            "{what}: {reads} lists, {took:?} of this thread in all, others wait {pause:?}, {} MB stay, {reasons:?}",
+            held >> 20
+        );
+        assert!(pause <= Duration::from_millis(5) * SLACK, "{what}: others waited {pause:?}");
+        assert!(took <= Duration::from_secs(1) * reads as u32 * SLACK, "{what}: {reads} lists took {took:?}");
+        assert!(held <= 200 << 20, "{what}: {held} bytes stay");
+        drop((service, ledger));
+        tokio::task::yield_now().await;
+    }
+}
