@@ -36,8 +36,8 @@ impl Registry {
                 && matcher::loose(&fresh.record, &intent.order)
                 && !steadfast_spec::Planted::NoLooseVeto.is_on()
                 && !self.is_strict(intent, fresh)
-                && !(fresh.record.qty.is_some_and(|qty| asked.contains(&qty))
-                    && self.is_anothers(intent, fresh))
+                && (fresh.record.qty.is_none_or(|qty| !asked.contains(&qty))
+                    || !self.is_anothers(intent, fresh))
         })
     }
 
