@@ -1,10 +1,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use steadfast_spec::{Lane, WallClock, Zone, zones};
+use steadfast_spec::{BootClock, Lane, WallClock, Zone, zones};
 
 use crate::{
     ColdStart, Event, InvalidLimiter, Limiter, Nanos, Quota, ZoneLimiter, ceilings::LANES,
-    demotion::Demotions, rules::Rules, start::Start, time::nanos,
+    demotion::Demotions, journal::Clocks, rules::Rules, start::Start, time::nanos,
 };
 
 /// Hears what an operator may want to know.
@@ -44,6 +44,7 @@ pub struct Builder {
     demotion: Option<(Zone, Zone)>,
     cold_start: ColdStart,
     wall_clock: WallClock,
+    boot_clock: BootClock,
     observer: Option<Observer>,
 }
 
@@ -88,6 +89,7 @@ impl Builder {
             demotion: None,
             cold_start: ColdStart::default(),
             wall_clock: WallClock::system(),
+            boot_clock: BootClock::system(),
             observer: None,
         }
     }
@@ -178,10 +180,19 @@ impl Builder {
         self
     }
 
-    /// Tells how long ago an earlier process wrote the [journal](ColdStart::Journal). Nothing else is counted by it.
+    /// Tells how long ago an earlier process wrote the [journal](ColdStart::Journal), if the machine has started anew since
+    /// or has no [clock of its own](Self::boot_clock). Nothing else is counted by it.
     #[must_use]
     pub fn wall_clock(mut self, clock: WallClock) -> Self {
         self.wall_clock = clock;
+        self
+    }
+
+    /// Tells how long ago an earlier process wrote the [journal](ColdStart::Journal), as long as the machine has not started
+    /// anew: nobody sets this clock.
+    #[must_use]
+    pub fn boot_clock(mut self, clock: BootClock) -> Self {
+        self.boot_clock = clock;
         self
     }
 
@@ -198,10 +209,11 @@ impl Builder {
     ///
     /// [`InvalidLimiter`] names the first zone, window or lane whose settings cannot be kept, or the journal.
     pub fn build(mut self) -> Result<ZoneLimiter, InvalidLimiter> {
-        let (observer, clock) = (self.observer.take(), self.wall_clock.clone());
+        let observer = self.observer.take();
+        let clocks = Clocks::new(self.wall_clock.clone(), self.boot_clock.clone());
         let cold = std::mem::take(&mut self.cold_start);
         let demotions = self.demotion.map(|(from, to)| Demotions::new(from, to));
-        ZoneLimiter::start(self.build_core()?, observer, demotions, cold, clock)
+        ZoneLimiter::start(self.build_core()?, observer, demotions, cold, clocks)
     }
 
     /// Only the pure core, for simulations with an instant of their own. It has no observer:

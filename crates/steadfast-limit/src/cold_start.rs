@@ -29,10 +29,15 @@ pub enum ColdStart {
     ///    every key, as if it had been sent by the last moment; cancels and verifications do not wait for it.
     /// 2. A file that is damaged, or that another version wrote, says that something was spent but not what:
     ///    the start is [pessimistic](Self::Pessimistic), and [`Event::JournalDamaged`](crate::Event::JournalDamaged)
-    ///    says so. No file says that this is the first start: it is empty. What is no file at all is an error.
-    /// 3. What has gone by since is told by the wall clock, because no other clock outlives the machine's. One that
-    ///    went back says that no time has passed, and one that was set forward by up to a second makes no difference.
-    ///    A leap of more than that between two processes cannot be found out.
+    ///    says so. Neither a file nor a lock says that this is the first start: it is empty.
+    /// 3. What has gone by since is told by the clock that runs from the machine's start, which nobody sets, if the machine
+    ///    still runs and has one (Linux). Otherwise by the wall clock: one that went back says that no time has passed, and
+    ///    one that was set forward by up to a second makes no difference; a leap of more than that cannot be found out.
+    /// 4. A record that cannot be written, on a full disk for one, makes the file say that it is out of date: one byte is
+    ///    overwritten in place, or the file is removed. The next start is then [pessimistic](Self::Pessimistic), and
+    ///    [`Event::JournalFailed`](crate::Event::JournalFailed) says so now. So is a start that finds the lock of a journal
+    ///    and no journal.
+    /// 5. A link, a file of another user, or one that others have access to, is an error, for the journal and its lock.
     Journal(PathBuf),
 }
 

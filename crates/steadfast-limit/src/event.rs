@@ -69,14 +69,16 @@ pub enum Event {
         /// The zone.
         zone: Zone,
     },
-    /// The journal that was found cannot be understood: all windows are taken for spent, except for cancels and
+    /// The journal that was found cannot be understood, is out of date by its own word, or is gone: all windows are taken for spent, except for cancels and
     /// verifications. Reported once, when the limiter is built.
     JournalDamaged,
-    /// The journal cannot be written. Nothing waits for it; but if the process is killed now, the next one does not
-    /// know what this one has sent. Reported once until it can be written again.
+    /// The journal cannot be written. Nothing waits for it; but if the process ends now, the next one does not know what
+    /// this one has sent, and the journal says so to it if it can. Reported once until it can be written again.
     JournalFailed {
         /// What the system says about it.
         kind: io::ErrorKind,
+        /// What a process that starts before it can be written again will do.
+        next: NextStart,
     },
     /// A record took longer than promised: if the process had been killed meanwhile, the next one might have sent
     /// too much.
@@ -84,6 +86,17 @@ pub enum Event {
         /// By how much.
         by: Duration,
     },
+}
+
+/// What the next process makes of a journal that could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NextStart {
+    /// It takes all windows for spent, except for cancels and verifications: the file says that it is out of date, or is
+    /// gone.
+    Pessimistic,
+    /// It believes the last record, because neither could the file be marked nor removed.
+    Unaware,
 }
 
 impl Event {
@@ -106,9 +119,13 @@ impl Event {
                 tracing::info!(?endpoint, %zone, "route is back under its own zone");
             }
             Self::JournalDamaged => {
-                tracing::warn!("journal of the limits is damaged: all windows are taken for spent");
+                tracing::warn!(
+                    "journal of the limits is damaged or out of date: all windows are taken for spent"
+                );
             }
-            Self::JournalFailed { kind } => tracing::warn!(%kind, "journal of the limits cannot be written"),
+            Self::JournalFailed { kind, next } => {
+                tracing::warn!(%kind, ?next, "journal of the limits cannot be written");
+            }
             Self::JournalLate { by } => tracing::warn!(?by, "journal of the limits was written late"),
         }
     }

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, io, path::PathBuf, time::Duration};
 
-use steadfast_spec::{Lane, Zone};
+use steadfast_spec::{Lane, Zone, file::NotOwn};
 
 /// A limiter cannot be built from its quotas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,13 @@ pub enum InvalidLimiter {
     },
     /// Another limiter, of this process or another, keeps the journal.
     JournalInUse(PathBuf),
+    /// The journal, or its lock, may be somebody else's: a link, another user's file, or one that others have access to.
+    JournalNotOwn {
+        /// The journal's path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: NotOwn,
+    },
     /// The journal would outlive the limiter, but only [`Builder::build`](crate::Builder::build) opens one.
     JournalInCore,
 }
@@ -108,6 +115,7 @@ impl fmt::Display for InvalidLimiter {
                 write!(f, "demotion names zone {zone}, which is not another zone of the limiter")
             }
             Self::Journal { path, kind } => write!(f, "journal {} cannot be kept: {kind}", path.display()),
+            Self::JournalNotOwn { path, why } => write!(f, "journal {} is not used: {why}", path.display()),
             Self::JournalInUse(path) => write!(f, "journal {} is kept by another limiter", path.display()),
             Self::JournalInCore => f.write_str("pure core keeps no journal"),
         }

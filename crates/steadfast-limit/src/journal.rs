@@ -1,20 +1,24 @@
+mod clocks;
 mod keep;
 mod record;
 
 use std::{
     ffi::OsStr,
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
-use steadfast_spec::WallClock;
+use steadfast_spec::file::{NotOwn, open_own};
 
-pub(crate) use self::record::{Entry, Record};
-use crate::{InvalidLimiter, keys::Seed};
+pub(crate) use self::{
+    clocks::Clocks,
+    record::{Entry, Record},
+};
+use crate::{InvalidLimiter, event::NextStart, keys::Seed};
 
 /// The file that carries a limiter's windows from one process to the next.
 ///
@@ -23,7 +27,7 @@ use crate::{InvalidLimiter, keys::Seed};
 pub(crate) struct Journal {
     path: PathBuf,
     seed: Seed,
-    clock: WallClock,
+    clocks: Clocks,
     /// Held for as long as the journal is.
     _lock: File,
     /// One writer at a time.
@@ -36,8 +40,10 @@ pub(crate) struct Journal {
 
 /// What the file held when the journal was opened.
 pub(crate) enum Found {
-    /// There is none.
+    /// There is none, and never was.
     Nothing,
+    /// There is none any longer, or one that says itself that it is out of date.
+    Stale,
     /// One that cannot be understood.
     Damaged,
     /// What an earlier limiter wrote.
@@ -48,24 +54,31 @@ impl Journal {
     /// More than a limiter with its most keys writes; whatever is longer is no journal.
     const LONGEST: u64 = 64 * 1024 * 1024;
 
-    /// By how much the wall clock may have been set forward between two processes without anybody's noticing.
-    const CLOCK_ERROR: Duration = Duration::from_secs(1);
-
-    pub(crate) fn open(path: &Path, clock: WallClock) -> Result<(Self, Found), InvalidLimiter> {
-        let failed = |error: io::Error| InvalidLimiter::Journal { path: path.to_owned(), kind: error.kind() };
-        let lock = private(OpenOptions::new().write(true).create(true).truncate(false))
-            .open(beside(path, "lock"))
-            .map_err(failed)?;
+    pub(crate) fn open(path: &Path, clocks: Clocks) -> Result<(Self, Found), InvalidLimiter> {
+        let failed = |error: io::Error| match NotOwn::of(&error) {
+            Some(why) => InvalidLimiter::JournalNotOwn { path: path.to_owned(), why },
+            None => InvalidLimiter::Journal { path: path.to_owned(), kind: error.kind() },
+        };
+        let lock_path = beside(path, "lock");
+        // The lock outlives the journal: it tells that one was there.
+        let was_there = lock_path.exists();
+        let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
+        let lock = open_own(&lock_path, &options).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(InvalidLimiter::JournalInUse(path.to_owned())),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let found = read(path).map_err(failed)?;
+        let found = match read(path).map_err(failed)? {
+            Found::Nothing if was_there && !steadfast_spec::Planted::StaleJournalTrusted.is_on() => {
+                Found::Stale
+            }
+            found => found,
+        };
         let seed = if let Found::Record(record) = &found { record.seed } else { Seed::random() };
         let (dirty, kept) = (AtomicBool::new(false), AtomicBool::new(false));
         let path = path.to_owned();
-        Ok((Self { path, seed, clock, _lock: lock, writing: Mutex::new(()), dirty, kept }, found))
+        Ok((Self { path, seed, clocks, _lock: lock, writing: Mutex::new(()), dirty, kept }, found))
     }
 
     /// What keys are hashed with, in this process and the next.
@@ -73,13 +86,13 @@ impl Journal {
         self.seed
     }
 
-    /// How long ago `record` was written, at least. A clock that went back says nothing, so no time has passed.
+    /// How long ago `record` was written, at least.
     pub(crate) fn ago(&self, record: &Record) -> Duration {
-        Duration::from_nanos(self.now().saturating_sub(record.written)).saturating_sub(Self::CLOCK_ERROR)
+        self.clocks.since(record.written)
     }
 
     pub(crate) fn record(&self, keys: Vec<Entry>, closed: bool) -> Record {
-        Record { seed: self.seed, written: self.now(), closed, keys }
+        Record { seed: self.seed, written: self.clocks.now(), closed, keys }
     }
 
     /// Replaces the file, so that whoever reads it sees this record or the one before, never half of one.
@@ -91,31 +104,47 @@ impl Journal {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        private(OpenOptions::new().write(true).create_new(true)).open(&next)?.write_all(text.as_bytes())?;
+        let options = OpenOptions::new().write(true).create_new(true).clone();
+        open_own(&next, &options)?.write_all(text.as_bytes())?;
         fs::rename(&next, &self.path)
+    }
+
+    /// Makes the file say that it is out of date: a later record could not be written. A full disk takes no new file, but
+    /// one byte in the place of another; where it does not, the file goes.
+    pub(crate) fn spoil(&self) -> NextStart {
+        if steadfast_spec::Planted::StaleJournalTrusted.is_on() {
+            return NextStart::Unaware;
+        }
+        let _alone = self.writing.lock();
+        let mark = || -> io::Result<()> {
+            let mut file = open_own(&self.path, OpenOptions::new().write(true))?;
+            file.seek(SeekFrom::Start(Record::FLAG_AT))?;
+            file.write_all(&[Record::STALE])
+        };
+        let told = match mark().or_else(|_| fs::remove_file(&self.path)) {
+            Ok(()) => true,
+            // Its lock says that it was there.
+            Err(error) => error.kind() == io::ErrorKind::NotFound && beside(&self.path, "lock").exists(),
+        };
+        if told { NextStart::Pessimistic } else { NextStart::Unaware }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Nanoseconds since 1970.
-    fn now(&self) -> u64 {
-        let since = self.clock.now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    }
 }
 
 fn read(path: &Path) -> io::Result<Found> {
-    let file = match fs::metadata(path).map(|found| found.is_file()) {
-        Ok(true) => File::open(path)?,
-        // Opening a pipe would wait for ever, and writing would replace what is no file of ours.
-        Ok(false) => return Err(io::ErrorKind::InvalidInput.into()),
+    let file = match open_own(path, OpenOptions::new().read(true)) {
+        Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(error),
     };
     let mut text = Vec::new();
     file.take(Journal::LONGEST).read_to_end(&mut text)?;
+    if Record::is_stale(&text) {
+        return Ok(Found::Stale);
+    }
     let record = String::from_utf8(text).ok().and_then(|text| Record::decode(&text));
     Ok(record.map_or(Found::Damaged, Found::Record))
 }
@@ -126,11 +155,4 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     path.with_file_name(name)
-}
-
-/// For this user only.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
 }

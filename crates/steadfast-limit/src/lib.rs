@@ -97,7 +97,7 @@
 //!
 //! The gateway's windows outlive a program, and one that starts with empty windows is refused for up to a minute.
 //! [`ColdStart`] says what a limiter takes for spent when it starts, and keeps the journal from which the next one
-//! knows better. Nothing waits for the disk, and a cancel waits for nothing that is only supposed to be spent.
+//! knows better; a journal that could not be written makes the next start careful. Nothing waits for the disk, and a cancel waits for nothing that is only supposed to be spent.
 //!
 //! # Whom a zone counts together
 //!
@@ -180,7 +180,7 @@ pub use crate::{
     cold_start::{ColdStart, TokenOrigin},
     configured::{WindowSettings, ZoneSettings},
     decision::{Answer, Ask, Decision, Grant, Loss, WaiterId, ZoneId},
-    event::Event,
+    event::{Event, NextStart},
     future::ResponseFuture,
     invalid::InvalidLimiter,
     keys::{ApiKeyName, ScopeKeys},

@@ -257,6 +257,10 @@ planted! {
     OrphansForgotten = "orphans-forgotten",
     /// A limit that the gateway has lowered is not learned.
     LimitNotLearned = "limit-not-learned",
+    /// A restart goes by the wall clock, though the machine has run on.
+    RestartByWallClock = "restart-by-wall-clock",
+    /// A window journal that could not be written is believed.
+    StaleJournalTrusted = "stale-journal-trusted",
     // Tokens and logins.
     /// A request is sent again with the header that was refused.
     OldHeaderAgain = "old-header-again",

@@ -224,6 +224,8 @@ pub(super) const TABLE: &[Bug] = &[
     bug("grant-kept-for-nobody", &[limit(&["absent::"])]),
     bug("orphans-forgotten", &[limit(&["losses::"])]),
     bug("limit-not-learned", &[limit(&["lowered::"])]),
+    bug("restart-by-wall-clock", &[limit(&["cold_start::"])]),
+    bug("stale-journal-trusted", &[limit(&["cold_start::"])]),
     // Tokens and logins.
     bug("old-header-again", &[auth(&["t09_", "refresh::"])]),
     bug("same-token-again", &[auth(&["t08_", "refresh::"])]),

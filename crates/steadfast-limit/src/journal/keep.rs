@@ -7,7 +7,7 @@ use std::{
 use tokio::{runtime::Handle, task::spawn_blocking, time::Instant};
 
 use super::Journal;
-use crate::{Event, ZoneLimiter, start::Start, zone_limiter::Shared};
+use crate::{Event, ZoneLimiter, event::NextStart, start::Start, zone_limiter::Shared};
 
 /// The time between two records while requests are sent.
 const PACE: Duration = Duration::from_millis(200);
@@ -29,11 +29,12 @@ impl ZoneLimiter {
         }
     }
 
-    /// Writes one record, while nobody waits for it.
-    fn write(&self) -> io::Result<()> {
+    /// Writes one record, while nobody waits for it. If that fails, what is left of before must not be taken for the
+    /// whole truth by the next process.
+    fn write(&self) -> Result<(), (io::Error, NextStart)> {
         let Some(journal) = self.journal() else { return Ok(()) };
         let record = journal.record(self.entries(), false);
-        journal.write(&record)
+        journal.write(&record).map_err(|error| (error, journal.spoil()))
     }
 }
 
@@ -55,8 +56,9 @@ async fn keep(kept: Kept, mut since: Instant) {
         }
         let began = Instant::now();
         let writer = limiter.clone();
-        let written =
-            spawn_blocking(move || writer.write()).await.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        let written = spawn_blocking(move || writer.write())
+            .await
+            .unwrap_or_else(|_| Err((io::ErrorKind::Other.into(), NextStart::Unaware)));
         let late = since.elapsed().saturating_sub(Duration::from_nanos(Start::RECORDED_WITHIN));
         match written {
             Ok(()) => {
@@ -65,10 +67,10 @@ async fn keep(kept: Kept, mut since: Instant) {
                 }
                 (since, failing) = (began, false);
             }
-            Err(error) => {
+            Err((error, next)) => {
                 journal.dirty.store(true, SeqCst);
                 if !std::mem::replace(&mut failing, true) {
-                    limiter.report(&Event::JournalFailed { kind: error.kind() });
+                    limiter.report(&Event::JournalFailed { kind: error.kind(), next });
                 }
             }
         }
@@ -94,8 +96,8 @@ impl Journal {
     /// The last record: nothing is sent after it.
     pub(crate) fn close(&self, entries: Vec<super::Entry>) {
         if let Err(error) = self.write(&self.record(entries, true)) {
-            // The record before stands, and says that more may have been sent.
-            tracing::warn!(path = %self.path.display(), %error, "journal could not be closed");
+            let next = self.spoil();
+            tracing::warn!(path = %self.path.display(), %error, ?next, "journal could not be closed");
         }
     }
 }

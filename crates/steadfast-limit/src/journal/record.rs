@@ -1,13 +1,13 @@
 use std::fmt::Write;
 
+use super::clocks::Written;
 use crate::{Nanos, keys::Seed};
 
 /// Everything that a journal holds: what each key had spent at one instant of the wall clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) seed: Seed,
-    /// Nanoseconds since 1970.
-    pub(crate) written: u64,
+    pub(crate) written: Written,
     /// True if the limiter had ended: nothing was sent after it.
     pub(crate) closed: bool,
     pub(crate) keys: Vec<Entry>,
@@ -23,19 +23,37 @@ pub(crate) struct Entry {
     pub(crate) stamps: Vec<i64>,
 }
 
-const VERSION: &str = "steadfast-limit 1";
+/// With the byte that says that the record is all that there is to know.
+const VERSION: &str = "steadfast-limit 2 +";
 const MICRO: i64 = 1_000;
 
 impl Record {
+    /// Where that byte is.
+    pub(crate) const FLAG_AT: u64 = VERSION.len() as u64 - 1;
+
+    /// What is written in its place when a later record could not be written.
+    pub(crate) const STALE: u8 = b'-';
+
+    /// True if the record says itself that more was sent than it knows.
+    pub(crate) fn is_stale(bytes: &[u8]) -> bool {
+        let name = &VERSION.as_bytes()[..VERSION.len() - 1];
+        bytes.strip_prefix(name).is_some_and(|rest| rest.first() == Some(&Self::STALE))
+    }
+
     /// Plain text: one line for each key, and a last line that tells whether any other is missing or damaged.
     pub(crate) fn encode(&self) -> String {
         let state = if self.closed { "closed" } else { "open" };
         let [a, b] = self.seed.0;
         let mut text = format!(
-            "{VERSION}\nseed {a:016x} {b:016x} {:016x}\n{state} {}\n",
+            "{VERSION}\nseed {a:016x} {b:016x} {:016x}\n{state} {}",
             self.seed.check(),
-            self.written
+            self.written.wall
         );
+        if let Some((id, since)) = self.written.boot {
+            // Writing to a string cannot fail.
+            let _ = write!(text, " {id:016x} {since}");
+        }
+        text.push('\n');
         for entry in &self.keys {
             // Writing to a string cannot fail.
             let _ = write!(text, "{:016x} {} ", entry.key, entry.closed_for.div_ceil(MICRO as u64));
@@ -65,14 +83,23 @@ impl Record {
         if words.next()?? != seed.check() || words.next().is_some() {
             return None;
         }
-        let (state, written) = lines.next()?.split_once(' ')?;
-        let closed = match state {
+        let mut words = lines.next()?.split(' ');
+        let closed = match words.next()? {
             "closed" => true,
             "open" => false,
             _ => return None,
         };
+        let wall = words.next()?.parse().ok()?;
+        let boot = match words.next() {
+            Some(id) => Some((hex(id)?, words.next()?.parse().ok()?)),
+            None => None,
+        };
+        if words.next().is_some() {
+            return None;
+        }
+        let written = Written { wall, boot };
         let keys = lines.map(Entry::decode).collect::<Option<_>>()?;
-        Some(Self { seed, written: written.parse().ok()?, closed, keys })
+        Some(Self { seed, written, closed, keys })
     }
 }
 
@@ -123,7 +150,8 @@ mod tests {
     }
 
     fn record(keys: Vec<Entry>) -> Record {
-        Record { seed: Seed([1, u64::MAX]), written: 1_790_000_000_000_000_000, closed: false, keys }
+        let written = Written { wall: 1_790_000_000_000_000_000, boot: Some((u64::MAX, 5)) };
+        Record { seed: Seed([1, u64::MAX]), written, closed: false, keys }
     }
 
     #[test]
@@ -145,6 +173,24 @@ mod tests {
             let read = Record::decode(&record(vec![entry(zone, &[1])]).encode()).unwrap();
             assert!(read.keys[0].is_of(zone), "{zone:?}");
             assert!(!read.keys[0].is_of("other"), "{zone:?}");
+        }
+    }
+
+    #[test]
+    fn l01_a_machine_without_a_clock_of_its_own_writes_the_wall_clock_alone() {
+        let mut plain = record(Vec::new());
+        plain.written.boot = None;
+        assert_eq!(Record::decode(&plain.encode()), Some(plain));
+    }
+
+    #[test]
+    fn l02_one_byte_makes_a_record_stale_and_no_other_does() {
+        let whole = record(vec![entry("general", &[-5_000])]).encode();
+        assert!(!Record::is_stale(whole.as_bytes()));
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone().into_bytes();
+            bytes[at] = Record::STALE;
+            assert_eq!(Record::is_stale(&bytes), at as u64 == Record::FLAG_AT, "byte {at}");
         }
     }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use steadfast_spec::{Scope, WallClock};
+use steadfast_spec::Scope;
 use tokio::time::{Duration, Instant};
 
 use super::{Shared, ZoneLimiter};
@@ -9,7 +9,7 @@ use crate::{
     ColdStart, Event, InvalidLimiter, Limiter, Nanos, Refusal, ScopeKeys, Spent, TokenOrigin, ZoneId,
     builder::Observer,
     demotion::Demotions,
-    journal::{Entry, Found, Journal},
+    journal::{Clocks, Entry, Found, Journal},
     limiter::Kept,
     start::Start,
 };
@@ -33,7 +33,7 @@ impl ZoneLimiter {
         observer: Option<Observer>,
         demotions: Option<Demotions>,
         cold: ColdStart,
-        clock: WallClock,
+        clocks: Clocks,
     ) -> Result<Self, InvalidLimiter> {
         let now = Shared::START;
         let mut is_damaged = false;
@@ -45,8 +45,8 @@ impl ZoneLimiter {
                 (Beginning::Settled, None)
             }
             ColdStart::Journal(path) => {
-                let (journal, found) = Journal::open(&path, clock)?;
-                is_damaged = matches!(found, Found::Damaged);
+                let (journal, found) = Journal::open(&path, clocks)?;
+                is_damaged = matches!(found, Found::Damaged | Found::Stale);
                 let beginning = resume(&mut core, &journal, found, now);
                 (beginning, Some(journal))
             }
@@ -189,7 +189,7 @@ fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: Nanos) -> Be
             tracing::info!(%path, "no journal yet: windows start empty");
             return Beginning::Asks;
         }
-        Found::Damaged => {
+        Found::Damaged | Found::Stale => {
             core.start(Start::Spent(now));
             return Beginning::CarriesOn;
         }

@@ -9,10 +9,10 @@ use std::{
 
 use proptest::prelude::*;
 use steadfast_limit::{
-    Account, Answer, Builder, ColdStart, Event, InvalidLimiter, Lane, Loss, Profile, ScopeKeys, TokenOrigin,
-    Zone, ZoneLimiter,
+    Account, Answer, Builder, ColdStart, Event, InvalidLimiter, Lane, Loss, NextStart, Profile, ScopeKeys,
+    TokenOrigin, Zone, ZoneLimiter,
 };
-use steadfast_spec::WallClock;
+use steadfast_spec::{BootClock, WallClock};
 use steadfast_testkit::densest_window;
 use tempfile::TempDir;
 use tokio::time::{Instant, advance, sleep};
@@ -28,6 +28,12 @@ fn wall_clock(offset: i64) -> WallClock {
     WallClock::new(move || UNIX_EPOCH + Duration::from_secs(noon.unsigned_abs()) + start.elapsed())
 }
 
+/// The clock of a machine that goes on running, beside tokio's.
+fn boot_clock() -> BootClock {
+    let start = Instant::now();
+    BootClock::new(move || Some(Duration::from_secs(500_000) + start.elapsed()))
+}
+
 fn folder() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("limits");
@@ -36,7 +42,9 @@ fn folder() -> (TempDir, PathBuf) {
 
 fn builder(path: &Path, clock: &WallClock) -> Builder {
     let journal = ColdStart::Journal(path.to_owned());
-    ZoneLimiter::builder().zone(general()).cold_start(journal).wall_clock(clock.clone())
+    let builder = ZoneLimiter::builder().zone(general()).cold_start(journal).wall_clock(clock.clone());
+    // None of its own: what has gone by is told by the wall clock.
+    builder.boot_clock(BootClock::new(|| None))
 }
 
 fn start(path: &Path, clock: &WallClock) -> ZoneLimiter {
@@ -257,7 +265,7 @@ async fn a_journal_that_breaks_later_stops_nobody_and_is_reported_once() {
     fs::remove_dir_all(folder.path()).unwrap();
     spend(&limiter, Lane::Trading, 50).await;
     sleep(5 * SECOND).await;
-    let failed = |event: &&Event| matches!(event, Event::JournalFailed { kind: io::ErrorKind::NotFound });
+    let failed = |event: &&Event| matches!(event, Event::JournalFailed { kind: io::ErrorKind::NotFound, .. });
     assert_eq!(heard.lock().unwrap().iter().filter(failed).count(), 1, "{:?}", heard.lock().unwrap());
     fs::create_dir(folder.path()).unwrap();
     sleep(SECOND).await;
@@ -388,15 +396,24 @@ impl Wire {
 /// A program is killed and started again, at any instants: nothing that the gateway counts exceeds its limits.
 ///
 /// What is on its way when a process dies still arrives. Cancels are left out, because they may exceed them.
-async fn killed_and_started_again(lives: &[(u64, u64)], profile: Profile, seed: u64) -> Vec<u64> {
-    let ((_folder, path), clock, origin, wire) = (folder(), wall_clock(0), Instant::now(), Wire::default());
+async fn killed_and_started_again(
+    lives: &[(u64, u64)],
+    profile: Profile,
+    seed: u64,
+    offset: impl Fn(usize) -> i64,
+) -> Vec<u64> {
+    let ((_folder, path), boot) = (folder(), boot_clock());
+    let (origin, wire) = (Instant::now(), Wire::default());
+    let walls: Vec<_> = (0..lives.len()).map(|life| wall_clock(offset(life))).collect();
     let mut left = path;
     for (life, (alive, dead)) in lives.iter().enumerate() {
+        let clock = &walls[life];
         let limiter = ZoneLimiter::builder()
             .zone(general().profile(profile))
             .strict_critical()
             .cold_start(ColdStart::Journal(left.clone()))
             .wall_clock(clock.clone())
+            .boot_clock(boot.clone())
             .build()
             .unwrap();
         let senders: Vec<_> = (0..6)
@@ -432,9 +449,133 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let profile = if universal { Profile::Universal } else { Profile::WindowLog };
-        let instants = runtime.block_on(killed_and_started_again(&lives, profile, seed.into()));
+        let instants = runtime.block_on(killed_and_started_again(&lives, profile, seed.into(), |_| 0));
         prop_assert!(densest_window(&instants, SECOND) <= 10, "{lives:?}");
         prop_assert!(densest_window(&instants, 60 * SECOND) <= 400, "{lives:?}");
+    }
+}
+
+/// What broke: the wall clock was set forward by half a minute between two processes, and 84 sends were too many.
+#[tokio::test(start_paused = true)]
+async fn l01_a_wall_clock_set_between_two_processes_costs_no_429() {
+    for set_by in [-3_600, -30, -2, 2, 30, 60, 3_600] {
+        let lives = [(45_000, 500), (2_000, 100), (3_000, 100)];
+        let instants =
+            killed_and_started_again(&lives, Profile::WindowLog, 7, |life| life as i64 * set_by).await;
+        assert!(densest_window(&instants, SECOND) <= 10, "set by {set_by} s");
+        assert!(densest_window(&instants, 60 * SECOND) <= 400, "set by {set_by} s");
+        assert!(instants.len() > 300, "{}", instants.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l01_a_machine_that_runs_on_tells_what_has_gone_by_to_the_instant() {
+    let ((_folder, path), boot) = (folder(), boot_clock());
+    let clocked = |offset| builder(&path, &wall_clock(offset)).boot_clock(boot.clone()).build().unwrap();
+    let limiter = clocked(0);
+    spend(&limiter, Lane::Critical, 400).await;
+    let opens = wait(&limiter, Lane::Critical).await;
+    drop(limiter);
+    for offset in [-3_600, 30, 3_600] {
+        assert_eq!(wait(&clocked(offset), Lane::Critical).await, opens, "wall clock off by {offset} s");
+    }
+}
+
+/// A limiter whose journal can no longer be written, as on a full disk: what stands in the place of the next record
+/// cannot be replaced, and what is there already can be overwritten.
+async fn full_disk(path: &Path, clock: &WallClock) -> (ZoneLimiter, Vec<Event>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let events = heard.clone();
+    let limiter = builder(path, clock)
+        .on_event(move |event| events.lock().unwrap().push(event.clone()))
+        .build()
+        .unwrap();
+    let mut next = path.as_os_str().to_owned();
+    next.push(".new");
+    fs::create_dir(&next).unwrap();
+    spend(&limiter, Lane::Critical, 300).await;
+    sleep(3 * SECOND).await;
+    let heard = heard.lock().unwrap().clone();
+    (limiter, heard)
+}
+
+/// What broke: a journal that could not be written stayed as it was, and the next process believed it.
+#[tokio::test(start_paused = true)]
+async fn l02_a_journal_that_could_not_be_written_says_so_to_the_next_process() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let (limiter, heard) = full_disk(&path, &clock).await;
+    let told = |event: &Event| matches!(event, Event::JournalFailed { next: NextStart::Pessimistic, .. });
+    assert_eq!(heard.iter().filter(|event| told(event)).count(), 1, "{heard:?}");
+    let length = fs::metadata(&path).unwrap().len();
+    let after = start(&kill(&path), &clock);
+    assert!(wait(&after, Lane::Trading).await > 50 * SECOND, "what was sent is not known");
+    assert_eq!(wait(&after, Lane::Critical).await, Duration::ZERO, "a cancel goes");
+    // Nor does its end in order make it any better, nor longer.
+    drop(limiter);
+    assert_eq!(fs::metadata(&path).unwrap().len(), length);
+    fs::remove_dir(path.with_file_name("limits.new")).unwrap();
+    assert!(wait(&start(&path, &clock), Lane::Trading).await > 50 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l02_a_journal_that_can_be_written_again_is_believed_again() {
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let (limiter, _) = full_disk(&path, &clock).await;
+    fs::remove_dir(path.with_file_name("limits.new")).unwrap();
+    sleep(SECOND).await;
+    drop(limiter);
+    let used = start(&path, &clock).snapshot().zones[0].windows[1].used;
+    assert!(used >= 300, "{used}");
+}
+
+/// Where not even a byte can be overwritten, the file goes; its lock stays, and tells that it was there.
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn l02_a_journal_that_is_gone_is_not_taken_for_a_first_start() {
+    use std::os::unix::fs::PermissionsExt;
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    let limiter = start(&path, &clock);
+    // Others may have it open: nothing is written to it any more.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    fs::create_dir(path.with_file_name("limits.new")).unwrap();
+    spend(&limiter, Lane::Critical, 300).await;
+    sleep(SECOND).await;
+    assert!(!path.exists());
+    drop(limiter);
+    fs::remove_dir(path.with_file_name("limits.new")).unwrap();
+    assert!(wait(&start(&path, &clock), Lane::Trading).await > 50 * SECOND);
+}
+
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn x03_a_journal_that_others_may_have_made_is_refused_by_name() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+    use steadfast_spec::file::NotOwn;
+    let ((_folder, path), clock) = (folder(), wall_clock(0));
+    drop(start(&path, &clock));
+    let lock = path.with_file_name("limits.lock");
+    for file in [&path, &lock] {
+        let refused = || match builder(&path, &clock).build() {
+            Err(InvalidLimiter::JournalNotOwn { path: named, why }) => {
+                assert_eq!(named, path);
+                Some(why)
+            }
+            _ => None,
+        };
+        fs::set_permissions(file, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(refused(), Some(NotOwn::OpenToOthers { .. })), "{file:?}");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+        // Only root may give a file away.
+        if chown(file, Some(4_321), None).is_ok() {
+            assert_eq!(refused(), Some(NotOwn::OfAnother { owner: 4_321 }), "{file:?}");
+            chown(file, Some(fs::metadata(path.parent().unwrap()).unwrap().uid()), None).unwrap();
+        }
+        let elsewhere = path.with_file_name("elsewhere");
+        fs::rename(file, &elsewhere).unwrap();
+        symlink(&elsewhere, file).unwrap();
+        assert_eq!(refused(), Some(NotOwn::NotPlain), "{file:?}");
+        fs::rename(&elsewhere, file).unwrap();
+        assert_eq!(refused(), None, "{file:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Journals that something has happened to: never more than the quota, never a panic.
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::{Duration, UNIX_EPOCH},
@@ -10,7 +10,7 @@ use std::{
 use steadfast_limit::{
     Account, Answer, ColdStart, Event, InvalidLimiter, Lane, ScopeKeys, Zone, ZoneLimiter,
 };
-use steadfast_spec::WallClock;
+use steadfast_spec::{BootClock, WallClock, file::NotOwn};
 use tempfile::TempDir;
 use tokio::time::{Instant, advance};
 
@@ -20,6 +20,7 @@ const GENERAL: Zone = Zone::GENERAL;
 
 fn start(path: &Path, clock: &WallClock) -> Result<ZoneLimiter, InvalidLimiter> {
     let builder = ZoneLimiter::builder().zone(general()).wall_clock(clock.clone());
+    let builder = builder.boot_clock(BootClock::new(|| None));
     builder.cold_start(ColdStart::Journal(path.to_owned())).build()
 }
 
@@ -71,7 +72,7 @@ async fn no_changed_byte_and_no_cut_lets_an_order_out_early() {
     });
     let cut = (0..whole.len()).map(|end| whole[..end].to_vec());
     let twice = [[&whole[..], &whole[..]].concat()];
-    let newer = [String::from_utf8(whole.clone()).unwrap().replace("steadfast-limit 1", "steadfast-limit 2")];
+    let newer = [String::from_utf8(whole.clone()).unwrap().replace("steadfast-limit 2", "steadfast-limit 3")];
     let others = newer.into_iter().map(String::into_bytes).chain(twice);
     for bytes in changed.chain(cut).chain(others) {
         fs::write(&path, &bytes).unwrap();
@@ -83,6 +84,7 @@ async fn no_changed_byte_and_no_cut_lets_an_order_out_early() {
 #[tokio::test(start_paused = true)]
 async fn an_operator_is_told_that_the_journal_was_damaged() {
     let Place { _folder, path, clock } = place();
+    written(&path, &clock).await;
     fs::write(&path, b"nonsense").unwrap();
     let events = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&events);
@@ -94,22 +96,18 @@ async fn an_operator_is_told_that_the_journal_was_damaged() {
 
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
-async fn the_journal_is_this_users_alone_whoever_could_read_it_before() {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+async fn a_journal_behind_a_link_is_refused_and_left_alone() {
+    use std::os::unix::fs::symlink;
 
     let Place { _folder, path, clock } = place();
-    let (whole, true_opening) = written(&path, &clock).await;
-    // Behind a link, and for everybody to read.
+    let (whole, _) = written(&path, &clock).await;
     let elsewhere = path.with_file_name("elsewhere");
-    fs::write(&elsewhere, &whole).unwrap();
-    fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o644)).unwrap();
-    fs::remove_file(&path).unwrap();
+    fs::rename(&path, &elsewhere).unwrap();
     symlink(&elsewhere, &path).unwrap();
-    let limiter = start(&path, &clock).unwrap();
-    assert_eq!(opens(&limiter), true_opening, "it is read all the same");
-    let left = fs::symlink_metadata(&path).unwrap();
-    assert!(left.is_file(), "the link is replaced, and what it named is left alone");
-    assert_eq!(left.permissions().mode() & 0o777, 0o600);
+    let refused = start(&path, &clock).err();
+    let named = path.clone();
+    assert_eq!(refused, Some(InvalidLimiter::JournalNotOwn { path: named, why: NotOwn::NotPlain }));
+    assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
     assert_eq!(fs::read(&elsewhere).unwrap(), whole);
 }
 
@@ -118,10 +116,10 @@ async fn what_is_no_file_is_no_journal_and_is_left_alone() {
     let Place { _folder, path, clock } = place();
     fs::create_dir(&path).unwrap();
     advance(Duration::from_secs(1)).await;
-    let InvalidLimiter::Journal { path: named, kind } = start(&path, &clock).unwrap_err() else {
+    let InvalidLimiter::JournalNotOwn { path: named, why } = start(&path, &clock).unwrap_err() else {
         panic!("by its name")
     };
-    assert_eq!((named, kind), (path.clone(), io::ErrorKind::InvalidInput));
+    assert_eq!((named, why), (path.clone(), NotOwn::NotPlain));
     assert!(path.is_dir());
 }
 
@@ -131,9 +129,8 @@ async fn what_is_no_file_is_no_journal_and_is_left_alone() {
 async fn a_journal_that_cannot_be_looked_at_is_not_taken_for_none() {
     let Place { _folder, path, clock } = place();
     std::os::unix::fs::symlink(&path, &path).unwrap();
-    let InvalidLimiter::Journal { path: named, kind } = start(&path, &clock).unwrap_err() else {
+    let InvalidLimiter::JournalNotOwn { path: named, why } = start(&path, &clock).unwrap_err() else {
         panic!("by its name")
     };
-    assert_eq!(named, path);
-    assert_ne!(kind, io::ErrorKind::NotFound);
+    assert_eq!((named, why), (path, NotOwn::NotPlain));
 }
