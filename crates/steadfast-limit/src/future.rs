@@ -90,8 +90,16 @@ where
                             }
                         },
                     };
-                    let ready = match held {
-                        Some((inner, _)) => ready!(inner.poll_ready(cx)),
+                    let ready = match held.as_mut().map(|(inner, _)| inner.poll_ready(cx)) {
+                        Some(Poll::Ready(ready)) => ready,
+                        Some(Poll::Pending) => {
+                            // It may ask for another one, which it does at its next poll.
+                            this.permit.take_if(|permit| !permit.watch(cx.waker()));
+                            match this.permit {
+                                Some(_) => return Poll::Pending,
+                                None => continue,
+                            }
+                        }
                         None => Ok(()),
                     };
                     let (Some((mut inner, request)), Some(permit)) = (held.take(), this.permit.as_mut())
@@ -114,7 +122,12 @@ where
                 }
                 // ## Sent => Done
                 StateProj::Sent { answer } => {
-                    let answer = ready!(answer.poll(cx)).map_err(Into::into);
+                    let Poll::Ready(answer) = answer.poll(cx).map_err(Into::into) else {
+                        if let Some(permit) = this.permit {
+                            permit.watch(cx.waker());
+                        }
+                        return Poll::Pending;
+                    };
                     if let Some(permit) = this.permit.take() {
                         settle(permit, *this.watched, &answer);
                     }

@@ -1,9 +1,11 @@
+mod owners;
 #[cfg(all(test, shuttle))]
 mod schedules;
 
 use std::task::Waker;
 
-use crate::{Ask, Decision, Event, Limiter, Nanos, WaiterId, sync::Mutex};
+use self::owners::Owners;
+use crate::{Ask, Decision, Event, Grant, Limiter, Nanos, WaiterId, sync::Mutex};
 
 /// The core behind its one lock, and the tasks of those who wait.
 ///
@@ -17,11 +19,12 @@ pub(crate) struct HandOff {
 struct State {
     core: Limiter,
     wakers: Wakers,
+    owners: Owners,
 }
 
 impl HandOff {
     pub(crate) fn new(core: Limiter) -> Self {
-        Self { state: Mutex::new(State { core, wakers: Wakers::default() }) }
+        Self { state: Mutex::new(State { core, wakers: Wakers::default(), owners: Owners::default() }) }
     }
 
     /// One call of the core under the lock; whoever it concerns is woken after it. Returns what the caller has to
@@ -41,7 +44,9 @@ impl HandOff {
         now: Nanos,
     ) -> (Decision, Nanos, Vec<Event>) {
         let former = *place;
-        let ((decision, looks_at), events) = self.with_wakers(|core, wakers| {
+        let ((decision, looks_at, asked), events) = self.with_all(|core, wakers, owners| {
+            // Those whose answers are back and who do not look at them hold up whoever waits.
+            let asked = if former.is_some() { owners.look(core, now) } else { Vec::new() };
             let known = former.and_then(|waiter| core.poll(waiter, now));
             // Whoever was not there when it was its turn has its old place again.
             let decision = known.unwrap_or_else(|| core.acquire_at(ask, former, now));
@@ -53,8 +58,9 @@ impl HandOff {
                 wakers.keep(waiter, waker);
                 core.looks_at(waiter, now)
             });
-            (decision, looks_at)
+            (decision, looks_at, asked)
         });
+        asked.into_iter().for_each(Waker::wake);
         // Whoever has been granted or refused has no place in any queue any longer.
         *place = match &decision {
             Decision::Queued { waiter, .. } => Some(*waiter),
@@ -72,10 +78,40 @@ impl HandOff {
         events
     }
 
+    /// The call that `grant` is for is polled, and waits: by whoever `waker` wakes. False if it must ask again, because it
+    /// had not left, and was not polled for so long that its slots are another's.
+    pub(crate) fn watch(
+        &self,
+        owner: &mut Option<usize>,
+        grant: &mut Option<Grant>,
+        sent: Option<Nanos>,
+        waker: &Waker,
+        now: Nanos,
+    ) -> bool {
+        let (holds, _) = self.with_all(|core, _, owners| match (*owner, grant.take()) {
+            (Some(owner), _) => owners.seen(owner, sent, waker, core, now),
+            (None, Some(grant)) => {
+                *owner = Some(owners.insert(grant, sent, waker, now));
+                true
+            }
+            (None, None) => false,
+        });
+        holds
+    }
+
+    /// What a call that has ended still held.
+    pub(crate) fn watch_no_more(&self, owner: usize) -> Option<Grant> {
+        self.state.lock().owners.remove(owner)
+    }
+
     fn with_wakers<T>(&self, call: impl FnOnce(&mut Limiter, &mut Wakers) -> T) -> (T, Vec<Event>) {
+        self.with_all(|core, wakers, _| call(core, wakers))
+    }
+
+    fn with_all<T>(&self, call: impl FnOnce(&mut Limiter, &mut Wakers, &mut Owners) -> T) -> (T, Vec<Event>) {
         let mut state = self.state.lock();
-        let State { core, wakers } = &mut *state;
-        let result = call(core, wakers);
+        let State { core, wakers, owners } = &mut *state;
+        let result = call(core, wakers, owners);
         let woken = core.take_woken();
         let events = core.take_events();
         if !woken.is_empty() {

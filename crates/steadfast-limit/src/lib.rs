@@ -115,7 +115,10 @@
 //! **A future that is kept and not polled** (an idle branch of a `select!`, a stream whose consumer is busy) holds
 //! nobody up for long. A slot that it does not collect within a second, or by its deadline, goes to the next. After
 //! half of that second all who wait behind it are woken to show that they are there, and those who do not leave the
-//! queues, too. So any number of such futures costs others one second at most. Polled again, a future has its old place:
+//! queues, too. A call that was sent and then left is woken as well when others wait; if nobody polls it for half a
+//! second more, its answer is taken for there, and its slots age from then on. So any number of such futures costs others
+//! one second and a window at most. (An answer that is not there yet, to a call that nobody polls, is counted too early;
+//! that can cost a 429 and nothing else. A [`Permit`] taken by hand is never taken back.) Polled again, a future has its old place:
 //! at the head of its lane, before all who came later.
 //!
 //! # What it does not do

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, task::Waker};
 
 use tokio::time::Instant;
 
@@ -53,6 +53,8 @@ use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter, zone_limiter::Watched};
 pub struct Permit {
     limiter: ZoneLimiter,
     grant: Option<Grant>,
+    /// Where the grant is, if somebody is asked whether he still polls the call.
+    owner: Option<usize>,
     sent: Option<Nanos>,
     ends_when_dropped: bool,
 }
@@ -60,7 +62,7 @@ pub struct Permit {
 impl Permit {
     pub(crate) fn new(limiter: ZoneLimiter, grant: Grant) -> Self {
         limiter.touched();
-        Self { limiter, grant: Some(grant), sent: None, ends_when_dropped: false }
+        Self { limiter, grant: Some(grant), owner: None, sent: None, ends_when_dropped: false }
     }
 
     /// The request leaves now, or may: from here on nobody but its answer, or proof, gives the slots back.
@@ -80,6 +82,21 @@ impl Permit {
         }
     }
 
+    /// The call is polled, and waits: `waker` is called when it is asked whether somebody still polls it. False if it must
+    /// ask for another permit.
+    pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
+        let now = self.limiter.nanos(Instant::now());
+        let Self { limiter, grant, owner, sent, .. } = self;
+        limiter.hand_off().watch(owner, grant, *sent, waker, now)
+    }
+
+    fn take(&mut self) -> Option<Grant> {
+        match self.owner.take() {
+            Some(owner) => self.limiter.hand_off().watch_no_more(owner),
+            None => self.grant.take(),
+        }
+    }
+
     /// The head of the answer is back. The slots age from now on, so call it before the body is read.
     pub fn settle(self, answer: Answer) {
         self.settle_watched(answer, None);
@@ -87,7 +104,7 @@ impl Permit {
 
     /// The same for a request of the route `watched`.
     pub(crate) fn settle_watched(mut self, answer: Answer, watched: Option<Watched>) {
-        let Some(grant) = self.grant.take() else { return };
+        let Some(grant) = self.take() else { return };
         let watched = watched.filter(|_| matches!(answer, Answer::TooManyRequests { .. }));
         let unexplained = self.limiter.with(|core, now| {
             core.settle(grant, answer, now);
@@ -107,7 +124,7 @@ impl Permit {
     /// The answer will never be seen, and since `ended` nothing more of the request could reach the service, because its
     /// connection was closed abortively then. `None` if nobody promises that: as [`Loss::GivenUp`].
     pub fn lose_ended(mut self, ended: Option<Instant>) {
-        let Some(grant) = self.grant.take() else { return };
+        let Some(grant) = self.take() else { return };
         let (sent, ended) = (self.sent, ended.map(|ended| self.limiter.nanos(ended)));
         self.limiter.with(|core, now| core.lose_ended(grant, sent.unwrap_or(now), ended, now));
         self.limiter.touched();
@@ -119,7 +136,7 @@ impl Permit {
     }
 
     fn end(&mut self, loss: Option<Loss>) {
-        let Some(grant) = self.grant.take() else { return };
+        let Some(grant) = self.take() else { return };
         let sent = self.sent;
         self.limiter.with(|core, now| match loss {
             Some(loss) => core.lose(grant, sent.unwrap_or(now), loss, now),

@@ -253,6 +253,8 @@ planted! {
     AddressPerAccount = "address-per-account",
     /// A permit is kept for a waiter that never comes for it.
     GrantKeptForNobody = "grant-kept-for-nobody",
+    /// A call that was sent and is polled by nobody holds its slots for good.
+    AbsentCallsHold = "absent-calls-hold",
     /// What a kernel sends again after its connection was closed is not waited for.
     OrphansForgotten = "orphans-forgotten",
     /// A limit that the gateway has lowered is not learned.

@@ -222,6 +222,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("tokens-mixed", &[limit(&["scopes::", "permits::"])]),
     bug("address-per-account", &[limit(&["scopes::"])]),
     bug("grant-kept-for-nobody", &[limit(&["absent::"])]),
+    bug("absent-calls-hold", &[limit(&["absent::"])]),
     bug("orphans-forgotten", &[limit(&["losses::"])]),
     bug("limit-not-learned", &[limit(&["lowered::"])]),
     bug("restart-by-wall-clock", &[limit(&["cold_start::"])]),

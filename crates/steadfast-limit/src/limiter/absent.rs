@@ -1,5 +1,5 @@
 use super::{Limiter, pump::Waiter};
-use crate::{Grant, Nanos, WaiterId, decision::LedgerSet};
+use crate::{Grant, Lane, Nanos, WaiterId, ZoneId, decision::LedgerSet};
 
 /// Those who are not there: futures that are kept and that nobody polls, such as the idle branch of a `select!`.
 ///
@@ -101,6 +101,30 @@ impl Limiter {
         lapsed.into_iter().for_each(|(_, grant)| self.give_back(grant, now));
     }
 
+    /// What a request falls under.
+    pub(crate) fn zones_of(&self, grant: &Grant) -> Vec<(ZoneId, u64)> {
+        let ledgers = grant.ledgers.iter().map(|id| &self.ledgers[id]);
+        ledgers.map(|ledger| (ledger.zone, ledger.key)).collect()
+    }
+
+    /// The request left at `sent`, and nobody polls its call any more: whoever looked would find its answer, so it is taken
+    /// for counted by now.
+    pub(crate) fn presume_counted(&mut self, grant: Grant, sent: Nanos, now: Nanos) {
+        self.lose_ended(grant, sent, Some(now.saturating_sub(Self::AFTER_RESET)), now);
+    }
+
+    /// A call that was taken for counted is polled again, and may leave only now: it is on its way once more, whether
+    /// there is room or not.
+    pub(crate) fn charge(&mut self, zones: &[(ZoneId, u64)], lane: Lane, now: Nanos) -> Option<Grant> {
+        let now = self.advance(now);
+        let ledgers = self.open(zones, now).ok()?;
+        for id in ledgers.iter() {
+            self.ledgers[id].changed();
+            self.ledgers[id].in_flight.enter(now);
+        }
+        Some(Grant { ledgers, at: now, probes: 0, tries: 0, lane, lenient: true })
+    }
+
     /// A request would be refused because of those who wait: true if some of them need not be waited for.
     pub(super) fn makes_room(&mut self, ledgers: LedgerSet, now: Nanos) -> bool {
         let places = |core: &Self| -> usize {
@@ -123,7 +147,7 @@ impl Limiter {
     }
 
     /// Everybody who waits there is to show that he is there, unless that has just been asked.
-    fn call_all(&mut self, ledgers: LedgerSet, now: Nanos) {
+    pub(crate) fn call_all(&mut self, ledgers: LedgerSet, now: Nanos) {
         self.dismiss(ledgers, now.saturating_sub(Self::CALLED_AFTER));
         for id in ledgers.iter() {
             if let Some(queue) = self.ledgers[id].queue.as_mut().filter(|queue| queue.called == 0) {
@@ -142,7 +166,7 @@ impl Limiter {
 
     /// Whoever has not answered the last roll call, if that was made until then, leaves; at its next poll it has its old
     /// place again.
-    fn dismiss(&mut self, ledgers: LedgerSet, until: Nanos) {
+    pub(crate) fn dismiss(&mut self, ledgers: LedgerSet, until: Nanos) {
         for id in ledgers.iter() {
             let Some(queue) = self.ledgers[id].queue.as_mut().filter(|queue| queue.called <= until) else {
                 continue;

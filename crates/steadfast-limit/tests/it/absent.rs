@@ -1,13 +1,23 @@
 //! Futures that are kept and not polled: an idle branch of a `select!`, a stream whose consumer is busy.
 
-use std::{task::Poll, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::Poll,
+    time::Duration,
+};
 
+use http::{Request, Response};
 use proptest::prelude::*;
 use steadfast_limit::{
-    Account, Acquire, Answer, Decision, Lane, Loss, Permit, Refusal, SECOND, ScopeKeys, Zone, ZoneLimiter,
+    Account, Acquire, Answer, BoxError, Ceilings, Decision, Lane, Loss, Permit, Refusal, SECOND, ScopeKeys,
+    Zone, ZoneLimiter,
 };
 use tokio::time::{Instant, advance, sleep, timeout};
 use tokio_test::task::{Spawn, spawn};
+use tower::{ServiceBuilder, ServiceExt, service_fn, util::BoxCloneSyncService};
 
 use crate::drive::{Core, HELD_SECOND, MS, S, granted, per_second, queued};
 
@@ -182,6 +192,111 @@ fn l04_a_queue_full_of_absent_waiters_makes_room() {
     assert!(matches!(core.poll(idle[1]), Decision::Queued { .. }), "it has shown that it is there");
     core.cancel(late);
     core.lose(on_its_way, core.now, Loss::Reset);
+}
+
+/// What a transport is asked to do, how often, and how long it takes.
+#[derive(Clone)]
+struct Line {
+    sent: Arc<AtomicUsize>,
+    connects: Duration,
+    answers: Duration,
+}
+
+impl Line {
+    fn new(connects: u64, answers: u64) -> Self {
+        let [connects, answers] = [connects, answers].map(Duration::from_millis);
+        Self { sent: Arc::default(), connects, answers }
+    }
+
+    fn service(&self, limiter: &ZoneLimiter) -> BoxCloneSyncService<Request<()>, Response<()>, BoxError> {
+        let line = self.clone();
+        let transport = service_fn(move |_: Request<()>| {
+            let line = line.clone();
+            async move {
+                sleep(line.connects).await;
+                line.sent.fetch_add(1, SeqCst);
+                sleep(line.answers).await;
+                Ok::<_, BoxError>(Response::new(()))
+            }
+        });
+        BoxCloneSyncService::new(ServiceBuilder::new().layer(limiter.layer()).service(transport))
+    }
+}
+
+fn request(path: &str, lane: Lane) -> Request<()> {
+    let mut request = Request::post(format!("https://example.com/v2{path}")).body(()).unwrap();
+    request.extensions_mut().insert(lane);
+    request
+}
+
+/// What broke: calls that were sent and then left kept their slots for good, though they were answered at once.
+#[tokio::test(start_paused = true)]
+async fn l04_calls_that_were_sent_and_left_hold_up_others_for_a_second_and_the_window() {
+    for (path, lane, n) in [
+        ("/api/oms/orders", Lane::Normal, 1),
+        ("/api/oms/place-order", Lane::Trading, 30),
+        ("/api/oms/orders", Lane::Critical, 12),
+        ("/api/oms/orders", Lane::Bulk, 120),
+    ] {
+        let limiter = ZoneLimiter::builder()
+            .zone(per_second(GENERAL, 10).ceilings(Ceilings::standard()))
+            .zone(per_second(ORDER, 10))
+            .build()
+            .unwrap();
+        let service = Line::new(0, 20).service(&limiter);
+        let mut idle: Vec<_> = (0..n).map(|_| spawn(service.clone().oneshot(request(path, lane)))).collect();
+        idle.iter_mut().for_each(|call| assert!(call.poll().is_pending()));
+        let start = Instant::now();
+        for moment in 0..10 {
+            let (asked, call) = (Instant::now(), service.clone().oneshot(request(path, lane)));
+            timeout(60 * SECOND, call).await.expect("held up for a minute").unwrap();
+            assert!(asked.elapsed() <= BOUND, "{n} idle of {lane}, {moment}: {:?}", asked.elapsed());
+        }
+        assert!(start.elapsed() < 4 * SECOND, "{n} idle of {lane}: {:?}", start.elapsed());
+        // Those that were sent have been answered, and the others go on.
+        for call in idle {
+            timeout(60 * SECOND, call).await.expect("stuck").unwrap();
+        }
+        let left: u32 = limiter.snapshot().zones.iter().map(|zone| zone.in_flight).sum();
+        assert_eq!(left, 0);
+    }
+}
+
+/// Whoever is asked and is there keeps its slots, however long its answer takes.
+#[tokio::test(start_paused = true)]
+async fn l04_a_call_that_somebody_waits_for_keeps_its_slot_until_it_is_answered() {
+    let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 1)).build().unwrap();
+    let service = Line::new(0, 20_000).service(&limiter);
+    let place = || service.clone().oneshot(request("/api/oms/place-order", Lane::Trading));
+    let start = Instant::now();
+    let hangs = tokio::spawn(place());
+    sleep(Duration::from_millis(1)).await;
+    let mut second = limiter
+        .acquire(&[ORDER], limiter.keys("example.com", &Account::default()), Lane::Trading)
+        .await
+        .unwrap();
+    assert!(start.elapsed() > 21 * SECOND, "{:?}", start.elapsed());
+    second.sent();
+    hangs.await.unwrap().unwrap();
+}
+
+/// A call left before its request was: what it sends when it is polled again is counted again.
+#[tokio::test(start_paused = true)]
+async fn l04_what_leaves_after_its_slots_were_given_on_is_counted_once_more() {
+    let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 1)).build().unwrap();
+    let line = Line::new(100, 100);
+    let service = line.service(&limiter);
+    let place = || service.clone().oneshot(request("/api/oms/place-order", Lane::Trading));
+    let mut idle = spawn(place());
+    assert!(idle.poll().is_pending());
+    place().await.unwrap();
+    assert_eq!(line.sent.load(SeqCst), 1, "it is still to leave");
+    sleep(5 * SECOND).await;
+    assert!(idle.poll().is_pending());
+    assert_eq!(line.sent.load(SeqCst), 2);
+    let in_flight = limiter.snapshot().zones[0].in_flight;
+    assert_eq!(in_flight, 1, "it is on its way once more");
+    idle.await.unwrap();
 }
 
 /// A caller that comes and goes, beside some that only came.
