@@ -261,7 +261,12 @@ impl Book {
         for record in records {
             let order_id: Arc<str> = match self.entries.get_key_value(record.order_id.as_str()) {
                 Some((known, _)) => known.clone(),
-                None => record.order_id.as_str().into(),
+                None => {
+                    if let Some(spelled) = self.spelled_otherwise(&record.order_id) {
+                        self.stop_auditing(&spelled);
+                    }
+                    record.order_id.as_str().into()
+                }
             };
             let mut new = false;
             let entry = self.entries.entry(order_id.clone()).or_insert_with(|| {
@@ -402,6 +407,20 @@ impl Book {
         let folded = folded(order_id);
         if *folded != **order_id {
             self.named.entry(folded.into()).or_insert_with(|| order_id.clone());
+        }
+    }
+
+    /// The order that an answer has named with another spelling of this identifier.
+    fn spelled_otherwise(&self, order_id: &str) -> Option<Arc<str>> {
+        let folded = folded(order_id);
+        let same = self.entries.get_key_value(&*folded).map(|(known, _)| known);
+        same.filter(|known| &***known != order_id).or_else(|| self.named.get(&*folded)).cloned()
+    }
+
+    /// A list shows an acknowledged order, in whatever spelling.
+    fn stop_auditing(&mut self, order_id: &Arc<str>) {
+        if let Some((session, at)) = self.entries.get(order_id).and_then(|entry| entry.acknowledged) {
+            self.unlisted.remove(&(at, order_id.clone(), session));
         }
     }
 

@@ -175,6 +175,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Settings::twin_hold", of(&orders, "twin_hold")),
         ("Settings::account_mode", of(&orders, "account_mode")),
         ("Settings::orders_scope", of(&orders, "orders_scope")),
+        ("Settings::list_shows", of(&orders, "list_shows")),
         ("Settings::key_policy", of(&orders, "key_policy")),
         ("Settings::verify_on", of(&orders, "verify_on")),
         ("Settings::baseline", of(&orders, "baseline")),

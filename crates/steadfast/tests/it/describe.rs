@@ -38,6 +38,7 @@ Dedup
   after an undocumented 5xx: not resent
   account: nobody else trades on the account
   the list holds: the session's orders
+  the list shows: orders of every status
   the list is known: before the first order
   absence is shown by: a list that was read
   reads: at most one in 1s, up to 67108864 bytes
