@@ -79,7 +79,9 @@ impl Catalogue {
     pub(super) fn check(&self, table: &[Bug]) -> Result<()> {
         for (name, planted) in &self.bugs {
             ensure!(planted.sites > 0, "{name} is planted nowhere");
-            ensure!(table.iter().any(|bug| bug.name == name), "nothing looks for {name}");
+            let rows = table.iter().filter(|bug| bug.name == name).count();
+            ensure!(rows > 0, "nothing looks for {name}");
+            ensure!(rows == 1, "{name} has {rows} rows");
         }
         for bug in table {
             ensure!(self.bugs.contains_key(bug.name), "{} is no bug of {SOURCE}", bug.name);
@@ -126,6 +128,8 @@ mod tests {
         assert!(catalogue.check(&[]).unwrap_err().to_string().contains("nothing looks for no-settle"));
         let unknown = [Bug { name: "other", detectors: &[] }, Bug { name: "no-settle", detectors: &[] }];
         assert!(catalogue.check(&unknown).is_err());
+        let twice = [Bug { name: "no-settle", detectors: &[Detector::Simulation("orders")] }; 2];
+        assert!(catalogue.check(&twice).unwrap_err().to_string().contains("2 rows"));
     }
 
     #[test]
