@@ -68,7 +68,9 @@ struct Held {
     // `None`: only the service knows.
     expires: Option<i64>,
     worked: bool,
-    // The first time that the service refused it before it had ever accepted it.
+    // Another process fetched it moments before, and the service has not accepted it from here yet.
+    fresh: bool,
+    // The first time that the service refused it before it had ever accepted it, or accepted it from here.
     refused: Option<Duration>,
     doubted: bool,
     // A person knows already that it is refused.
@@ -167,7 +169,7 @@ impl Life {
     /// The service accepted token `generation`.
     pub(crate) fn accepted(&mut self, generation: u64) {
         if let Some(held) = self.held.as_mut().filter(|h| h.generation == generation) {
-            held.worked = true;
+            (held.worked, held.fresh) = (true, false);
             self.breaker = None;
         }
     }
@@ -249,6 +251,7 @@ impl Life {
                     issued,
                     expires,
                     worked: false,
+                    fresh: false,
                     refused: None,
                     doubted: false,
                     called: false,

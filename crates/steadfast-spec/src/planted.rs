@@ -322,6 +322,8 @@ planted! {
     AcceptSpins = "accept-spins",
     /// A redirect to a port that is none is waited for at another one.
     PortGuessed = "port-guessed",
+    /// A new token that is refused to a request's second send is not tried once more.
+    SecondRefusalSurfaces = "second-refusal-surfaces",
     // The sandbox.
     /// The admin API answers requests that name another host, and those of web pages.
     AdminTrustsPages = "admin-trusts-pages",

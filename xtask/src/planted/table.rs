@@ -256,6 +256,12 @@ pub(super) const TABLE: &[Bug] = &[
     bug("silent-hold-the-door", &[auth(&["t24_silent"])]),
     bug("accept-spins", &[auth(&["t24_accept"])]),
     bug("port-guessed", &[auth(&["t24_a_port"])]),
+    bug("interruption-is-failure", &[auth(&["t25_"])]),
+    bug("other-parameters-judged", &[auth(&["t24_"])]),
+    bug("silent-hold-the-door", &[auth(&["t24_"])]),
+    bug("accept-spins", &[auth(&["t24_"])]),
+    bug("port-guessed", &[auth(&["t24_"])]),
+    bug("second-refusal-surfaces", &[auth(&["o10_"])]),
     // The sandbox.
     bug("admin-trusts-pages", &[sandbox(&["x04_"])]),
     bug("slow-bodies-hold", &[sandbox(&["x05_a_slow"])]),

@@ -26,10 +26,18 @@ pub(crate) enum AfterRefusal {
 }
 
 impl Life {
-    /// The service answered 401 to a request that was sent with token `generation`; `resent` if it was its second send.
+    /// The service answered 401 to a request that was sent with token `generation`; `resent` if it had been refused
+    /// with another one before.
+    ///
+    /// A request that was sent again waits for no further login. It waits for a token that is there, and that the service
+    /// may not know everywhere yet.
     pub(crate) fn refused(&mut self, generation: u64, resent: bool, now: Now) -> AfterRefusal {
-        let decision = self.judge_refusal(generation, resent, now);
-        if resent { AfterRefusal::Surface } else { decision }
+        match self.judge_refusal(generation, resent, now) {
+            _ if resent && Planted::SecondRefusalSurfaces.is_on() => AfterRefusal::Surface,
+            decision @ (AfterRefusal::Resend | AfterRefusal::ResendAt(_)) => decision,
+            _ if resent => AfterRefusal::Surface,
+            decision => decision,
+        }
     }
 
     fn judge_refusal(&mut self, generation: u64, resent: bool, now: Now) -> AfterRefusal {
@@ -56,7 +64,7 @@ impl Life {
                 _ => AfterRefusal::Surface,
             };
         }
-        if held.worked { self.suspect(resent, now) } else { self.never_worked(held, now) }
+        if held.worked && !held.fresh { self.suspect(resent, now) } else { self.not_yet(held, resent, now) }
     }
 
     /// ## Valid => Suspect
@@ -73,11 +81,11 @@ impl Life {
         self.join(true)
     }
 
-    /// ## Valid => (Valid | Suspect, breaker open)
+    /// ## Valid => (Valid | Suspect | Suspect, breaker open)
     ///
     /// A token refused at first use may not be known everywhere yet. Refused again it is not the token's age, and no
-    /// further login would help.
-    fn never_worked(&mut self, held: Held, now: Now) -> AfterRefusal {
+    /// further login would help; unless it has worked elsewhere, and was ended since.
+    fn not_yet(&mut self, held: Held, resent: bool, now: Now) -> AfterRefusal {
         // A given token is known everywhere, or nowhere.
         let given = self.mode == Some(LoginMode::Once);
         let first =
@@ -87,6 +95,9 @@ impl Life {
         }
         if now.elapsed < first + PROPAGATION {
             return AfterRefusal::ResendAt(first + PROPAGATION);
+        }
+        if held.worked {
+            return self.suspect(resent, now);
         }
         self.breaker = Some(Breaker { probe_at: now.elapsed + BETWEEN_PROBES });
         AfterRefusal::Surface

@@ -5,6 +5,8 @@ use crate::policy::Refusal;
 
 /// From this age on, a token that nobody has used may have ended for want of age rather than of a right.
 const OLD_MS: i64 = 15 * 60_000;
+/// Up to this age, a token that works for its owner may not be known everywhere yet.
+const FRESH_MS: i64 = 30_000;
 
 /// A token that another process has fetched; times by the service's clock.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +40,11 @@ impl Life {
     pub(crate) fn adopted(&mut self, token: &Adopted, same: bool, now: Now) -> u64 {
         let generation = self.hold(token.issued, token.expires, same);
         // An old token that nobody has used yet may have ended over night: its age is a reason for a login.
-        let old = now.wall.saturating_sub(token.issued) > OLD_MS;
+        let age = now.wall.saturating_sub(token.issued);
         if let Some(held) = &mut self.held {
-            held.worked |= token.worked || old;
+            held.worked |= token.worked || age > OLD_MS;
+            // Clocks differ.
+            held.fresh |= !same && age.abs() <= FRESH_MS;
         }
         generation
     }

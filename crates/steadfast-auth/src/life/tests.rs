@@ -146,16 +146,45 @@ fn a_401_while_a_person_logs_in_holds_nobody_else_up() {
 }
 
 #[test]
-fn the_second_401_of_a_request_always_surfaces() {
+fn the_second_401_of_a_request_waits_for_no_login() {
     for flying in [false, true] {
         let mut life = working();
         if flying {
             life.admit(at(23 * HOUR), true);
         }
         assert_eq!(life.refused(1, true, at(23 * HOUR)), AfterRefusal::Surface);
-        assert_eq!(life.refused(0, true, at(23 * HOUR)), AfterRefusal::Surface);
+        assert_eq!(life.refused(0, true, at(23 * HOUR)), AfterRefusal::Resend, "there is a newer token");
         assert_eq!(life.withdrawn(), None);
     }
+}
+
+#[test]
+fn o10_a_new_token_refused_to_a_second_send_is_tried_once_more() {
+    let mut life = working();
+    life.admit(at(23 * HOUR), true);
+    assert_eq!(life.granted(23 * HOUR, Some(DAY), false, at(23 * HOUR)), 2);
+    let later = AfterRefusal::ResendAt(at(23 * HOUR + 2_000).elapsed);
+    assert_eq!(life.refused(2, true, at(23 * HOUR)), later);
+    assert_eq!(life.refused(2, true, at(23 * HOUR + 2_000)), AfterRefusal::Surface, "never accepted");
+    assert_eq!(life.state(at(23 * HOUR + 2_000)), TokenState::Suspect, "and the breaker is open");
+}
+
+#[test]
+fn o10_a_token_that_works_for_others_is_tried_once_more_while_it_is_young() {
+    let adopted = Adopted { issued: 0, expires: Some(24 * HOUR), worked: true };
+    for (age, young) in [(0, true), (30_000, true), (30_001, false)] {
+        let mut life = working().sharing();
+        life.adopted(&adopted, false, at(age));
+        let decision = life.refused(2, true, at(age));
+        let later = AfterRefusal::ResendAt(at(age + 2_000).elapsed);
+        assert_eq!(decision, if young { later } else { AfterRefusal::Surface }, "at {age}");
+        let after = life.refused(2, false, at(age + 2_000));
+        assert_eq!(after, AfterRefusal::Join { start: true }, "ended, not late");
+    }
+    let mut life = working().sharing();
+    life.adopted(&adopted, false, at(0));
+    life.accepted(2);
+    assert_eq!(life.refused(2, true, at(0)), AfterRefusal::Surface, "accepted from here");
 }
 
 #[test]
@@ -225,7 +254,7 @@ fn concurrent_first_refusals_share_one_pause_and_do_not_open_the_breaker() {
     let until = AfterRefusal::ResendAt(Duration::from_millis(3_000));
     assert_eq!(life.refused(1, false, at(1_000)), until);
     assert_eq!(life.refused(1, false, at(1_500)), until);
-    assert_eq!(life.refused(1, true, at(2_999)), AfterRefusal::Surface);
+    assert_eq!(life.refused(1, true, at(2_999)), until, "one that was sent again with it as well");
     assert_eq!(life.admit(at(2_999), true), Admission::Go, "too early to judge");
     life.accepted(1);
     assert_eq!(life.refused(1, true, at(3_000)), AfterRefusal::Surface);
@@ -310,7 +339,8 @@ proptest! {
                     let sent = generation.saturating_sub(back);
                     let before = life.suspected;
                     let decision = life.refused(sent, resent, now);
-                    prop_assert!(!resent || decision == AfterRefusal::Surface, "a third send");
+                    let waits = matches!(decision, AfterRefusal::Join { .. } | AfterRefusal::Ask);
+                    prop_assert!(!(resent && waits), "a second login for one request");
                     prop_assert!(decision != AfterRefusal::Resend || sent < generation, "the same token again");
                     if sent < generation {
                         prop_assert_eq!(life.is_usable(now), usable, "a late 401 touched the newer token");

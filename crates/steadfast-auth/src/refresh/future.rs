@@ -62,15 +62,20 @@ struct Call<S, B, ResBody> {
     // False for what may have been executed whatever the 401 says, and is in no list.
     replays: bool,
     limit: Option<Instant>,
-    // The first 401 while a second send is prepared, and the token that it refused. Boxed, because it is rare and large.
+    // The last 401 while a further send is prepared, and the token that it refused. Boxed, because it is rare and large.
     refused: Option<Box<(Response<ResBody>, TokenGeneration)>>,
-    resent: bool,
+    // The token that the service refused first.
+    first: Option<TokenGeneration>,
+    // How often it was sent again after a 401.
+    resent: u8,
     // How often the token was withdrawn between here and the header.
     overtaken: u8,
 }
 
 /// A token that is withdrawn again and again while the request waits for its permit: the caller should know.
 const MOST_OVERTAKEN: u8 = 3;
+/// With the token of another login, with that once more when it is known everywhere, and with one that came meanwhile.
+const MOST_RESENT: u8 = 3;
 
 impl<S, B, ResBody> ResponseFuture<S, B, ResBody>
 where
@@ -94,7 +99,8 @@ where
             replays,
             limit,
             refused: None,
-            resent: false,
+            first: None,
+            resent: 0,
             overtaken: 0,
         };
         Self { state, call }
@@ -157,7 +163,7 @@ where
                         return Poll::Ready(Err("polled after completion".into()));
                     };
                     // A given token has no successor that the request could be sent again with.
-                    if call.needs_token && !call.resent && !call.source.is_given() {
+                    if call.needs_token && call.resent < MOST_RESENT && !call.source.is_given() {
                         call.request = Held::Spare(Second {
                             head: Spare::of(&request),
                             body: request.body().clone(),
@@ -257,9 +263,10 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         let Some(generation) = TokenGeneration::of(response.extensions()).copied() else {
             return Err(Ok(response));
         };
-        let decision = self.source.refused(generation, self.resent);
+        let resent = *self.first.get_or_insert(generation) != generation;
+        let decision = self.source.refused(generation, resent);
         self.refused = Some(Box::new((response, generation)));
-        if !self.replays {
+        if !self.replays || self.resent == MOST_RESENT {
             // Its token is renewed all the same, for whoever comes next.
             return Err(self.surface(None));
         }
@@ -285,17 +292,17 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         if self.restore() {
             return Ok(State::Admitting);
         }
-        // The second send met no token; the first one's answer is the better one.
+        // A further send met no token; the answer to the one before is the better one.
         if self.refused.is_some() { Err(self.surface(None)) } else { Err(Err(error)) }
     }
 
     fn send_again<F>(&mut self) -> State<F> {
-        self.resent = true;
+        self.resent += 1;
         self.restore();
         State::Readying
     }
 
-    /// Makes the request whole for a second send; false if there is none left.
+    /// Makes the request whole for a further send; false if there is none left.
     fn restore(&mut self) -> bool {
         match mem::replace(&mut self.request, Held::Nothing) {
             Held::Spare(spare) => {
@@ -340,13 +347,13 @@ where
 enum Held<B> {
     /// Before a send.
     Whole(Request<B>),
-    /// After the first one.
+    /// After one that may be followed by another.
     Spare(Second<B>),
     /// There is no further send.
     Nothing,
 }
 
-/// What a second send is made of.
+/// What a further send is made of.
 struct Second<B> {
     head: Spare,
     body: B,

@@ -20,7 +20,9 @@ use crate::{Refresh, TokenSource};
 ///      anything has changed.
 /// 3. A request whose refusal nothing could refute ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)) is
 ///    not sent again: its 401 goes to the caller, and what 2 says of the token is done for the others.
-/// 4. A second 401 of the same request goes to the caller, with [`Unrenewed`](crate::Unrenewed) and
+/// 4. A second 401 of the same request starts no login. If its token is new, the service may not know it everywhere yet: the
+///    request is sent again two seconds after that token was refused first, within its deadline, and at most four times in
+///    all. This holds for a token that another process has stored within 30 seconds, too. Any other 401 goes to the caller, with [`Unrenewed`](crate::Unrenewed) and
 ///    [`DoNotRetry`](steadfast_spec::ext::DoNotRetry) in its extensions.
 /// 5. 403 is never a reason to log in.
 ///

@@ -154,13 +154,13 @@ async fn a_request_that_waited_for_a_renewal_that_failed_goes_with_the_token_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_401_of_the_same_request_surfaces() {
+async fn a_second_401_with_the_same_new_token_surfaces() {
     let bench = Bench::with_working_token("one", [Answer::Token("two"), Answer::Token("three")]).await;
     bench.api.accept([]);
     let response = bench.get().await.unwrap();
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert!(response.extensions().get::<DoNotRetry>().is_some());
-    assert_eq!(bench.api.tokens(), ["one", "one", "two"]);
+    assert_eq!(bench.api.tokens(), ["one", "one", "two", "two"]);
     assert_eq!(bench.logins.count(), 2);
 }
 

@@ -11,12 +11,15 @@ use std::{
 
 use parking_lot::Mutex;
 use steadfast_auth::{
-    AuthErrorKind, Credentials, FileStore, Identity, IndividualLogin, MemoryStore, Record, Renewal,
-    StoreError, StoreLease, Stored, TokenSource, TokenState, TokenStore, TotpSecret,
+    AuthErrorKind, AuthHeaderLayer, Credentials, FileStore, Identity, IndividualLogin, MemoryStore, Record,
+    RefreshLayer, Renewal, StoreError, StoreLease, Stored, TokenSource, TokenState, TokenStore, TotpSecret,
 };
 use tokio::time::Instant;
+use tower::{Layer, ServiceExt};
 
-use crate::support::{Answer, Clock, Script, TOTP_SECRET, api_key, base, hours, secs, totp_login};
+use crate::support::{
+    Answer, Clock, Script, TOTP_SECRET, api_key, base, hours, place_order, secs, totp_login,
+};
 
 /// A source as a process would have it, on a store that others have too.
 fn process(clock: &Clock, logins: &Script, store: impl TokenStore) -> TokenSource {
@@ -476,4 +479,59 @@ async fn a_latch_that_could_not_be_stored_holds_in_this_process() {
     store.broken.store(false, Ordering::Relaxed);
     source.restore().await.unwrap();
     assert!(source.status().latched, "the store's older word does not open it");
+}
+
+/// Two processes on one store, of which `b` has used the first token; then `a` has logged in anew, and the gateway that
+/// answers `b` does not know the new token yet.
+async fn lagging(clock: &Clock, logins: &Script) -> (TokenSource, Script) {
+    let store = MemoryStore::new();
+    let (a, b) = (process(clock, logins, store.clone()), process(clock, logins, store));
+    let api = Script::new(clock, [Answer::ByToken]).taking(Duration::from_millis(10));
+    api.accept(["one"]);
+    a.login().await.unwrap();
+    assert_eq!(send(&b, &api).await, 200);
+    logins.answer_with([Answer::Token("two")]);
+    a.login().await.unwrap();
+    api.accept([]);
+    (b, api)
+}
+
+async fn send(source: &TokenSource, api: &Script) -> u16 {
+    let header = AuthHeaderLayer::new(source.clone()).only_to(&base());
+    let stack = RefreshLayer::new(source.clone()).layer(header.layer(api.clone()));
+    stack.oneshot(place_order("qty=1")).await.unwrap().status().as_u16()
+}
+
+#[tokio::test(start_paused = true)]
+async fn o10_orders_wait_for_a_token_that_is_not_accepted_everywhere() {
+    let clock = Clock::new();
+    let logins = Script::new(&clock, [Answer::Token("one")]);
+    let (b, api) = lagging(&clock, &logins).await;
+    let sends: Vec<_> = (0..7)
+        .map(|_| {
+            let (b, api) = (b.clone(), api.clone());
+            tokio::spawn(async move { send(&b, &api).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(api.tokens()[1..], [["one"; 7], ["two"; 7]].concat());
+    api.accept(["two"]);
+    for sent in sends {
+        assert_eq!(sent.await.unwrap(), 200, "refused, though its token was only too new");
+    }
+    assert_eq!(api.tokens()[15..], ["two"; 7]);
+    assert_eq!(logins.count(), 2, "one by each process");
+}
+
+#[tokio::test(start_paused = true)]
+async fn o10_a_token_that_is_never_accepted_ends_the_wait_and_costs_no_login() {
+    let clock = Clock::new();
+    let logins = Script::new(&clock, [Answer::Token("one")]);
+    let (b, api) = lagging(&clock, &logins).await;
+    let begun = Instant::now();
+    assert_eq!(send(&b, &api).await, 401);
+    assert_eq!(begun.elapsed().as_secs(), 2);
+    assert_eq!(api.tokens(), ["one", "one", "two", "two"]);
+    assert_eq!(b.status().state, TokenState::Suspect, "nothing is sent in vain");
+    assert_eq!(logins.count(), 2, "no login for a token that was never accepted");
 }
