@@ -59,6 +59,9 @@ const KEPT: usize = 256;
 /// So many identifiers are known in a day. A list with more is no evidence; nobody places half as many orders.
 pub(crate) const IDS: usize = 200_000;
 
+/// So many orders acknowledged after another one speak for a list that shows them and lacks that one.
+const WITNESSES: usize = 3;
+
 /// What a listed order without an owner is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
@@ -457,10 +460,9 @@ impl Book {
         seen: Seq,
         lateness: Duration,
     ) -> Canary {
-        let mut canary = Canary::Intact;
         let held = |entry: &Entry| entry.listed.iter().any(|listed| listed.last >= seen);
         if steadfast_spec::Planted::NoDataIsAbsence.is_on() && !self.entries.values().any(held) {
-            return canary;
+            return Canary::Intact;
         }
         // Younger acknowledgements prove nothing: lists lag.
         let old = |(acknowledged_in, at): (Session, Duration)| {
@@ -481,16 +483,31 @@ impl Book {
             {
                 return Canary::Gone(order_id.clone());
             }
-            if entry.acknowledged.is_some_and(old) && !steadfast_spec::Planted::StaleListIsAbsence.is_on() {
-                canary = Canary::Stale;
-            }
         }
-        let first = self.missing.range((session, Duration::ZERO, "".into())..).next();
-        let first = first.map(|(sent_in, at, _)| (*sent_in, *at));
-        if first.is_some_and(old) && !steadfast_spec::Planted::StaleListIsAbsence.is_on() {
-            canary = Canary::Stale;
+        // One is enough to tell what is missing from what may be the fault of one answer.
+        let missing = self.missing.range((session, Duration::ZERO, "".into())..);
+        let missing = missing.take_while(|(told_in, at, _)| old((*told_in, *at)));
+        let missing: Vec<&Entry> = missing.filter_map(|(_, _, id)| self.entries.get(id)).take(2).collect();
+        let trusted = steadfast_spec::Planted::StaleListIsAbsence.is_on();
+        if trusted || missing.is_empty() || self.is_stray(&missing, session, seen) {
+            Canary::Intact
+        } else {
+            Canary::Stale
         }
-        canary
+    }
+
+    /// True if it is the fault of one answer, and not of the list, that the list lacks what was acknowledged.
+    ///
+    /// The two look alike, and after a wrong guess an order that exists is sent again. So the answer is to blame only if
+    /// it is the only one, is not believed for other reasons, and the list shows what was acknowledged after it: then it
+    /// neither lags, nor hides what has ended, nor is it cut off.
+    fn is_stray(&self, missing: &[&Entry], session: Session, seen: Seq) -> bool {
+        let [Entry { contested: true, acknowledged: Some((_, at)), .. }] = missing else { return false };
+        let is_witness = |entry: &&Entry| {
+            entry.listed.iter().any(|listed| listed.session == session && listed.last >= seen)
+                && entry.acknowledged.is_some_and(|(told_in, later)| told_in == session && later > *at)
+        };
+        self.ended && self.entries.values().filter(is_witness).take(WITNESSES).count() == WITNESSES
     }
 
     /// Orders without an owner that could show an order of this key.
@@ -561,16 +578,12 @@ impl Book {
         owner
     }
 
-    /// Nobody expects any more that lists show this order because it was acknowledged.
+    /// Nobody looks for this order any more because it was acknowledged. A list that lacks it still proves no absence.
     pub(crate) fn stop_awaiting(&mut self, order_id: &str) {
         if let Some((order_id, entry)) = self.entries.get_key_value(order_id)
             && let Some((session, at)) = entry.acknowledged
         {
             self.unlisted.remove(&(at, order_id.clone(), session));
-            self.missing.remove(&(session, at, order_id.clone()));
-        }
-        if let Some(entry) = self.entries.get_mut(order_id) {
-            entry.acknowledged = None;
         }
     }
 

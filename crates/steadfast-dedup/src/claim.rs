@@ -66,6 +66,7 @@ impl Registry {
             Some(doubt) if doubt.fault == Some(Fault::Unusable) => Reason::Unverifiable,
             Some(doubt) if doubt.elsewhere.reads > 0 && doubt.here.reads == 0 => Reason::SessionChanged,
             _ if self.is_vetoed(intent) => Reason::NearMatch,
+            _ if intent.never() == Some(Never::Success) => Reason::AcceptedUnknownId,
             _ => Reason::Budget,
         };
         let key = intent.key.clone();

@@ -117,16 +117,39 @@ async fn o06_an_ack_that_no_list_shows_is_told() {
     assert_eq!(rig.gateway.gets(), 2, "the baseline, and one look");
     sleep(s(10)).await;
     assert_eq!((contradicted(&rig), rig.ledger.in_doubt()), (vec!["ghost".into()], 1), "it is looked for");
-    sleep(s(30)).await;
+    sleep(s(140)).await;
     assert_eq!(in_the_dark(&rig), [1]);
     assert_eq!((rig.gateway.posts(), rig.ledger.tally().not_listed), (2, 1));
     rig.check();
-    // Nothing is concluded of the next one like it, and other orders are as safe as ever.
+    // Whether the answer was wrong or the list is, nobody knows: nothing is absent by such a list.
     rig.gateway.will([gw504()]);
-    assert_eq!(rig.place("c", &order(5)).await, Told::Unresolved("not_observed", vec![], 504));
+    assert_eq!(rig.place("c", &order(5)).await, Told::Unresolved("budget", vec![], 504));
+    // Until it shows what was acknowledged later, and what has ended: then the answer was wrong.
+    rig.gateway.will([ack().edit(|record| drop(record.insert("status".into(), "completed".into())))]);
+    for n in 6..9 {
+        assert!(matches!(rig.place(&format!("i{n}"), &order(n)).await, Told::Placed(_)));
+    }
     rig.gateway.will([gw504()]);
     let sell = ORDER.replace("buy", "sell");
-    assert_eq!(rig.place("d", &sell).await, Told::Resent("o2".into()));
+    assert_eq!(rig.place("d", &sell).await, Told::Resent("o5".into()));
+}
+
+/// An order was sent twice because a list that hid everything was believed once the answers that contradicted it were not.
+#[tokio::test(start_paused = true)]
+async fn o06_a_list_that_shows_nothing_makes_nothing_absent() {
+    for acknowledged in [1, 2, 5] {
+        let rig = Rig::new();
+        rig.gateway.always(read(ReadReply::Without(vec!["o1", "o2", "o3", "o4", "o5", "o6"])));
+        for n in 1..=acknowledged {
+            assert!(matches!(rig.place(&format!("i{n}"), &order(n)).await, Told::Placed(_)));
+        }
+        sleep(s(100)).await;
+        assert!(!contradicted(&rig).is_empty(), "the answers are what was suspected first");
+        rig.gateway.will([gw504().placed()]);
+        let told = rig.place("lost", &ORDER.replace("buy", "sell")).await;
+        assert_eq!(told, Told::Unresolved("budget", vec![], 504), "after {acknowledged}");
+        assert_eq!(rig.gateway.posts(), acknowledged as usize + 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]
