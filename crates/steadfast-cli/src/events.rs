@@ -2,6 +2,7 @@
 //! journal for `steadfast orders unresolved`.
 
 use std::{
+    collections::BTreeSet,
     fs::{File, OpenOptions},
     io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
@@ -9,6 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use steadfast::dedup::OrderEvent;
+use steadfast_spec::Planted;
 
 use crate::{
     login::{seconds, wall},
@@ -23,6 +25,8 @@ pub(crate) struct EventCounts {
     pub(crate) refused_but_placed: usize,
     pub(crate) excess: usize,
     pub(crate) ack_not_listed: usize,
+    /// How orders ended whose rows had been told something else before.
+    pub(crate) corrected: usize,
     /// Events that this version has no word for, and those that came faster than they were taken.
     pub(crate) other: usize,
 }
@@ -32,8 +36,8 @@ pub(crate) struct EventCounts {
 pub(crate) struct Seen {
     /// Seconds since the Unix epoch.
     pub(crate) at: u64,
-    /// The kind: `late_order`, `conflict`, `refused_but_placed`, `excess`, `ack_not_listed`, or the name that the library
-    /// gives one without a word here.
+    /// The kind: `late_order`, `conflict`, `refused_but_placed`, `excess`, `ack_not_listed`, `corrected`, or the
+    /// name that the library gives one without a word here.
     pub(crate) event: String,
     /// The caller's name of the order, if the event says it.
     pub(crate) name: Option<String>,
@@ -134,6 +138,49 @@ impl Told {
     }
 }
 
+/// The orders of which the service has said what proved wrong. How they end is news, where the caller was told already.
+#[derive(Debug, Default)]
+pub(crate) struct Contradicted(BTreeSet<u64>);
+
+impl Contradicted {
+    /// What to do about an event, after those before it. `is_open` says of an order's name that its caller has been told
+    /// nothing yet, and will be told how it ends.
+    pub(crate) fn tell(&mut self, event: &OrderEvent, is_open: impl Fn(&str) -> bool) -> Told {
+        let (intent, name, order_id, msg) = match event {
+            OrderEvent::Conflict { intent, other, .. } => {
+                self.0.extend([Some(intent), other.as_ref()].into_iter().flatten().map(|intent| intent.0));
+                return Told::of(event);
+            }
+            OrderEvent::AckNotListed { intent, .. } | OrderEvent::RefusedButPlaced { intent, .. } => {
+                self.0.insert(intent.0);
+                return Told::of(event);
+            }
+            OrderEvent::Recovered { intent, name, order_id } => {
+                let msg = format!("the order of this row is {order_id}, whatever was told before");
+                (intent, name, Some(readable(order_id).into_owned()), msg)
+            }
+            OrderEvent::Unresolved { intent, name, unresolved } => {
+                let (reason, may_be) = (unresolved.reason.as_str(), unresolved.candidates.join(", "));
+                let may_be = if may_be.is_empty() { may_be } else { format!("; it may be {may_be}") };
+                (
+                    intent,
+                    name,
+                    None,
+                    format!("what became of this row's order is not known: {reason}{may_be}"),
+                )
+            }
+            _ => return Told::of(event),
+        };
+        let name = name.as_ref().map(|name| name.as_str().to_owned());
+        let forgotten = Planted::CorrectionsUnshown.is_on();
+        if forgotten || !self.0.contains(&intent.0) || name.as_deref().is_some_and(is_open) {
+            return Told::of(event);
+        }
+        let (event, msg) = ("corrected".to_owned(), readable(&msg).into_owned());
+        Told::Stands(Seen { at: seconds(wall()), event, name, intent: Some(intent.0), order_id, msg })
+    }
+}
+
 /// The text of a field in what `Debug` writes of an event: the first quoted one behind the field's name.
 fn field<'a>(written: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = written.split_once(&format!(" {name}: "))?;
@@ -161,6 +208,7 @@ impl EventCounts {
             "refused_but_placed" => &mut self.refused_but_placed,
             "excess" => &mut self.excess,
             "ack_not_listed" => &mut self.ack_not_listed,
+            "corrected" => &mut self.corrected,
             _ => &mut self.other,
         };
         *count += 1;
@@ -168,8 +216,9 @@ impl EventCounts {
 
     /// How many there were of all kinds.
     pub(crate) fn sum(&self) -> usize {
-        let Self { late_orders, conflicts, refused_but_placed, excess, ack_not_listed, other } = *self;
-        late_orders + conflicts + refused_but_placed + excess + ack_not_listed + other
+        let Self { late_orders, conflicts, refused_but_placed, excess, ack_not_listed, corrected, other } =
+            *self;
+        late_orders + conflicts + refused_but_placed + excess + ack_not_listed + corrected + other
     }
 }
 
@@ -272,6 +321,41 @@ mod tests {
         let absent = OrderEvent::Absent { intent, name: None };
         assert_eq!(Told::of(&absent), Told::Elsewhere);
         assert!(matches!(Told::of(&OrderEvent::ListNotMonotone { order_id }), Told::Note(_)));
+    }
+
+    #[test]
+    fn c03_how_a_contradicted_order_ends_stands_too() {
+        let recovered = |intent: u64| OrderEvent::Recovered {
+            intent: IntentNo(intent),
+            name: Some(IntentId::new(format!("line-{intent}"))),
+            order_id: "31".to_owned(),
+        };
+        let mut contradicted = Contradicted::default();
+        let nobody = |_: &str| false;
+        assert_eq!(contradicted.tell(&recovered(2), nobody), Told::Elsewhere, "the row says it");
+        let order_id = "26".to_owned();
+        let conflict = OrderEvent::Conflict { intent: IntentNo(2), other: Some(IntentNo(3)), order_id };
+        assert_eq!(stands(contradicted.tell(&conflict, nobody)).event, "conflict");
+        let seen = stands(contradicted.tell(&recovered(3), nobody));
+        assert_eq!((seen.event.as_str(), seen.order_id.as_deref()), ("corrected", Some("31")));
+        assert_eq!((seen.name.as_deref(), seen.intent), (Some("line-3"), Some(3)));
+        let mut counts = EventCounts::default();
+        counts.add(&seen);
+        assert_eq!((counts.corrected, counts.sum()), (1, 1));
+        assert_eq!(contradicted.tell(&recovered(2), |name| name == "line-2"), Told::Elsewhere);
+        assert_eq!(contradicted.tell(&recovered(4), nobody), Told::Elsewhere, "another order");
+        let refused = OrderEvent::RefusedButPlaced {
+            intent: IntentNo(4),
+            name: None,
+            order_id: "27".to_owned(),
+            kept: None,
+        };
+        let unlisted =
+            OrderEvent::AckNotListed { intent: IntentNo(5), name: None, order_id: "28".to_owned() };
+        for (event, intent) in [(refused, 4), (unlisted, 5)] {
+            stands(contradicted.tell(&event, nobody));
+            stands(contradicted.tell(&recovered(intent), nobody));
+        }
     }
 
     #[test]

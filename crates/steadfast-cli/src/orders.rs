@@ -11,7 +11,7 @@ use tokio::sync::broadcast::error::TryRecvError;
 
 use crate::{
     account,
-    events::{Kept, Seen, Told},
+    events::{Contradicted, Kept, Seen, Told},
     exit::{Failed, print_line, print_note},
     replay::{open_client, with_advice},
 };
@@ -101,10 +101,10 @@ async fn verify(args: Verify) -> Result<(), Failed> {
     let mut events = client.ledger().events();
     let orders = client.recover().await.map_err(Failed::unavailable)?;
     client.shutdown().await;
-    let kept = Kept::beside(&journal);
+    let (kept, mut contradicted) = (Kept::beside(&journal), Contradicted::default());
     loop {
         let told = match events.try_recv() {
-            Ok(event) => Told::of(&event),
+            Ok(event) => contradicted.tell(&event, |_| false),
             Err(TryRecvError::Lagged(missed)) => Told::missed(missed),
             Err(TryRecvError::Empty | TryRecvError::Closed) => break,
         };

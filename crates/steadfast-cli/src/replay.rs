@@ -37,7 +37,7 @@ use self::{
 use crate::{
     account::{self, Account, Whose},
     arena::Arena,
-    events::{EventCounts, Kept},
+    events::{Contradicted, EventCounts, Kept},
     exit::{Failed, print_line, print_note},
     placement::Tell,
     reach::reach,
@@ -245,6 +245,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         sent: Vec::new(),
         leftovers: 0,
         events: EventCounts::default(),
+        contradicted: Contradicted::default(),
         kept: journal.as_deref().map(Kept::beside),
         unwritten: None,
         bar: bar(args),
@@ -302,6 +303,7 @@ fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Pa
         ("refused but placed", events.refused_but_placed),
         ("excess orders", events.excess),
         ("acknowledged but in no list", events.ack_not_listed),
+        ("corrected", events.corrected),
         ("other events", events.other),
     ] {
         if count > 0 {

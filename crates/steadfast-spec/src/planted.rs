@@ -342,6 +342,8 @@ planted! {
     InterruptWithoutHalt = "interrupt-without-halt",
     /// Nobody reads what becomes of orders after their callers were told.
     EventsUnread = "events-unread",
+    /// How an order ends whose row was told something else is shown nowhere.
+    CorrectionsUnshown = "corrections-unshown",
     /// What the service says is printed as it is.
     ServiceTextRaw = "service-text-raw",
     /// The file of results is emptied before anything is placed, whatever it is.

@@ -14,7 +14,7 @@ use super::{
     row::{Row, Rows},
 };
 use crate::{
-    events::{EventCounts, Kept, Seen, Told},
+    events::{Contradicted, EventCounts, Kept, Seen, Told},
     exit::print_note,
     placement::{Placement, Tell, place},
     signal::Signals,
@@ -36,6 +36,7 @@ pub(super) struct Replay {
     /// Orders of an earlier run that are in doubt and have no row.
     pub(super) leftovers: usize,
     pub(super) events: EventCounts,
+    pub(super) contradicted: Contradicted,
     /// Where events are written down.
     pub(super) kept: Option<Kept>,
     /// Why results or events cannot be written any more.
@@ -214,7 +215,10 @@ impl Replay {
             return;
         }
         let told = match event {
-            Ok(event) => Told::of(&event),
+            Ok(event) => {
+                let Self { contradicted, open, .. } = self;
+                contradicted.tell(&event, |name| line_of(name).is_some_and(|line| open.contains(&line)))
+            }
             Err(RecvError::Lagged(missed)) => Told::missed(missed),
             // The client that it would come from is held by this run.
             Err(RecvError::Closed) => return,
@@ -280,6 +284,11 @@ impl Replay {
 /// The name that a row's order has in the journal, and at a sandbox.
 fn name_of(line: u64) -> String {
     format!("line-{line}")
+}
+
+/// The line of the row that an order has its name from.
+fn line_of(name: &str) -> Option<u64> {
+    name.strip_prefix("line-")?.trim_end_matches("-again").parse().ok()
 }
 
 /// Prints a line for a person above the bar.

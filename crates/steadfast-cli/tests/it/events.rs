@@ -18,9 +18,15 @@ async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
     assert_eq!(output.status.code(), Some(6), "{stderr}");
     let counts: Value = serde_json::from_str(&stdout).unwrap();
     assert!(counts["events"]["conflicts"].as_u64().unwrap() >= 1, "{stdout}");
-    assert!(stderr.contains("conflict: the service contradicts itself about order 260000000001"), "{stderr}");
+    assert!(
+        stderr.contains("conflict: the service gave the identifier 260000000001 to two orders"),
+        "{stderr}"
+    );
     let rows = std::fs::read_to_string(&results).unwrap();
-    assert!(rows.contains(",event: conflict,260000000001,,\"the service contradicts itself"), "{rows}");
+    // The row that was told "placed" is told what became of it, too.
+    assert!(counts["events"]["corrected"].as_u64().unwrap() >= 1, "{stdout}{rows}");
+    assert!(rows.contains(",event: corrected,"), "{rows}");
+    assert!(rows.contains(",event: conflict,260000000001,,the service gave the identifier"), "{rows}");
 
     let journal = file.beside("orders.csv.journal");
     for json in [false, true] {
