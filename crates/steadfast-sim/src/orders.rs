@@ -126,9 +126,10 @@ pub struct Args {
     /// What the world does beside what it always did, such as `orphans`: names with commas between them, `all` or `none`.
     #[arg(long, value_name = "NAMES", default_value_t = Axes::DEFAULT)]
     pub axes: Axes,
-    /// With `--wire pipe`, ends connections abortively, as a transport can ask for: then nothing arrives after their end.
+    /// Ends connections in an orderly way although the transport says that nothing arrives after their end: with the
+    /// axis `orphans` the run must fail.
     #[arg(long)]
-    pub zero_linger: bool,
+    pub orderly_close: bool,
     /// Makes the client wrong on purpose: then the run must fail.
     #[arg(long, value_enum, conflicts_with = "crashes")]
     pub canary: Option<Canary>,
@@ -303,7 +304,7 @@ fn campaign(args: &Args) -> Campaign {
     campaign.world.crashes = args.crashes;
     campaign.world.canary = args.canary;
     campaign.world.axes = args.axes;
-    campaign.world.zero_linger = args.zero_linger;
+    campaign.world.orderly_close = args.orderly_close;
     if args.plain {
         campaign.world.plain = true;
         campaign.without.extend(OPEN_QUESTIONS.map(str::to_owned));
@@ -342,7 +343,7 @@ fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
             aftermath: false,
             traced: true,
             axes: Axes::DEFAULT,
-            zero_linger: false,
+            orderly_close: false,
             canary: None,
             lateness,
             watched: watched + SPARE,

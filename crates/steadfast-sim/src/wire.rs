@@ -4,6 +4,7 @@ mod acks;
 mod body;
 mod broken;
 mod day;
+mod ending;
 mod exchange;
 mod fault;
 mod pipe;
@@ -25,16 +26,26 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use serde::de::IgnoredAny;
+use steadfast::{
+    BoxError,
+    spec::{
+        PlacedOrder,
+        ext::{self, Stamp},
+    },
+};
 use steadfast_sandbox::{FaultEntry, Sandbox};
-use steadfast_spec::PlacedOrder;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
-use self::acks::{Acks, Told};
+use self::{
+    acks::{Acks, Told},
+    ending::Line,
+};
 pub(crate) use self::{
     body::Body,
     broken::Broken,
     day::Day,
+    ending::Ending,
     exchange::{Call, Ended, Exchange, Says},
     fault::{FORMS, Fault, Kind, Way, catalogue, drawn},
     pipe::{FATES, OUTAGE, Pipe, SimIo, pair},
@@ -81,6 +92,8 @@ struct State {
     /// Orders of which a send met something that does not say what became of it.
     doubted: BTreeSet<u64>,
     losses: Vec<Loss>,
+    /// Orders that were placed and answered by a refusal after which nobody looks (403).
+    refused_for_good: BTreeSet<u64>,
     attempts: u64,
     attempts_in_doubt: u64,
     /// How often each fault struck.
@@ -126,6 +139,8 @@ pub(crate) struct Seen {
     pub(crate) doubted: BTreeSet<u64>,
     /// The sends that did, in the order in which they left.
     pub(crate) losses: Vec<Loss>,
+    /// Orders that were placed and answered by a refusal after which nobody looks (403).
+    pub(crate) refused_for_good: BTreeSet<u64>,
     /// Sends of orders that left.
     pub(crate) attempts: u64,
     pub(crate) attempts_in_doubt: u64,
@@ -192,7 +207,7 @@ impl Wire {
 
     /// The gateway's end of a connection: answers a request that came over it.
     async fn answer(self, request: Request<hyper::body::Incoming>) -> Result<Response<Body>, Broken> {
-        self.carry(request, End::Gateway).await
+        self.carry(request, End::Gateway, Arc::default()).await
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -200,6 +215,7 @@ impl Wire {
         Seen {
             doubted: state.doubted.clone(),
             losses: state.losses.clone(),
+            refused_for_good: state.refused_for_good.clone(),
             attempts: state.attempts,
             attempts_in_doubt: state.attempts_in_doubt,
             struck: state.struck.clone(),
@@ -209,7 +225,7 @@ impl Wire {
         }
     }
 
-    async fn carry<B>(self, request: Request<B>, end: End) -> Result<Response<Body>, Broken>
+    async fn carry<B>(self, request: Request<B>, end: End, line: Arc<Line>) -> Result<Response<Body>, Broken>
     where
         B: http_body::Body<Data = Bytes> + Send,
     {
@@ -240,7 +256,7 @@ impl Wire {
                 None
             }
         };
-        let mut answer = shared.clone().travel(call, fault, parts, body).await;
+        let mut answer = shared.clone().travel(call, fault, parts, body, &line).await;
         shared.ends(call, exchange, &mut answer, self.cut.load(Ordering::Relaxed));
         answer
     }
@@ -256,21 +272,26 @@ impl tower::Service<Request<Full<Bytes>>> for Wire {
     }
 
     fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
-        Box::pin(self.clone().carry(request, End::Client))
+        Box::pin(self.clone().carry(request, End::Client, Arc::default()))
     }
 }
 
 impl tower::Service<Request<steadfast::RequestBody>> for Wire {
     type Response = Response<Body>;
-    type Error = Broken;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Broken>> + Send>>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<steadfast::RequestBody>) -> Self::Future {
-        Box::pin(self.clone().carry(request, End::Client))
+        let line = Arc::new(Line::new(self.shared.weather.ending));
+        if let Some(stamp) = ext::SendStamp::of(request.extensions()) {
+            stamp.set_connection(line.clone());
+        }
+        let carried = self.clone().carry(request, End::Client, line.clone());
+        Box::pin(async move { carried.await.map_err(|broken| line.failed(broken)) })
     }
 }
 
@@ -332,8 +353,12 @@ impl Shared {
         fault: Fault,
         parts: Parts,
         body: Bytes,
+        line: &Line,
     ) -> Result<Response<Body>, Broken> {
         sleep(self.weather.up(&self.chooser, call.kind, call.of, call.nth)).await;
+        if line.is_cut() {
+            return pending().await;
+        }
         let response = match fault.way {
             Way::Lost => pending().await,
             Way::AnswerLost => {
@@ -387,6 +412,9 @@ impl Shared {
             state.attempts += 1;
             state.sent_again += u64::from(state.inherited.contains(&call.of));
             state.standing.insert((call.of, call.nth));
+            if fault.name == "placement.403-applied" {
+                state.refused_for_good.insert(call.of);
+            }
             if in_doubt {
                 state.attempts_in_doubt += 1;
                 state.doubted.insert(call.of);

@@ -23,7 +23,6 @@ pub(crate) struct Clocks {
     /// The client's wall clock.
     pub(crate) wall: WallClock,
     /// The client's clock that runs on while its machine is suspended.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no setting of the client's takes a boot clock yet"))]
     pub(crate) boot: BootClock,
     start: Instant,
     /// How far the gateway's day is from its end when the session begins.

@@ -94,8 +94,8 @@ pub(crate) fn modes(args: &Args) -> String {
     if let Some(canary) = args.canary.and_then(|canary| canary.to_possible_value()) {
         modes += &format!(" --canary {}", canary.get_name());
     }
-    if args.zero_linger {
-        modes += " --zero-linger";
+    if args.orderly_close {
+        modes += " --orderly-close";
     }
     if args.axes != Axes::DEFAULT {
         modes += &format!(" --axes {}", args.axes);

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use steadfast::dedup::OrderEvent;
 
 use crate::{
     orders::{
@@ -34,7 +35,10 @@ pub(crate) struct Judgement {
     /// Callers who were told of an order like theirs that somebody else on the account has placed, or the gateway by
     /// itself: what an account that is not exclusive costs.
     pub(crate) adopted: u64,
-    /// Orders that exist although their caller was told that they do not.
+    /// Callers who were told of an order by an answer that was not theirs, as the client itself has reported since.
+    pub(crate) corrected: u64,
+    /// Orders that exist although their caller was told that they do not: not those that the service said it had refused,
+    /// if the client has reported them since, or nothing is looked for after such a refusal.
     pub(crate) denied: u64,
     /// Callers who were told neither that an order is placed nor that this is not known.
     pub(crate) undecided: u64,
@@ -72,6 +76,8 @@ const DOUBLED: &str = "placement.double-forward";
 struct Twins<'a> {
     wanted: u64,
     rejected: u64,
+    /// Those of them that were placed, by an answer after which nobody looks.
+    refused_for_good: u64,
     not_observed: u64,
     existing: Vec<&'a str>,
 }
@@ -111,12 +117,16 @@ impl Judgement {
             sent_after_crash: crash.sent_by_recovery + crash.sent_again,
             ..Self::default()
         };
+        let contradicted = contradicted(session);
         let mut claimed: BTreeSet<&str> = BTreeSet::new();
         let mut mistaken = Vec::new();
         for (wanted, told) in workload.wanted.iter().zip(&session.told) {
             let twins = twins.entry(wanted.shape).or_default();
             twins.wanted += 1;
             match told {
+                Some(Told::Placed(order_id)) if contradicted.contains(order_id.as_str()) => {
+                    judged.corrected += 1;
+                }
                 Some(Told::Placed(order_id)) => {
                     if !exists.contains(order_id.as_str()) {
                         judged.lost += 1;
@@ -134,6 +144,8 @@ impl Judgement {
                 Some(Told::Rejected) => {
                     judged.rejected += 1;
                     twins.rejected += 1;
+                    twins.refused_for_good +=
+                        u64::from(session.seen.refused_for_good.contains(&wanted.number));
                 }
                 Some(Told::NotObserved) => {
                     judged.not_observed += 1;
@@ -150,7 +162,11 @@ impl Judgement {
         judged.wrongly_claimed += wrong;
         judged.adopted += mistakes - wrong;
         for twins in twins.values() {
-            judged.count(twins, &session.flagged);
+            judged.count(twins, session);
+        }
+        // Where nobody says when a connection has ended, no bound on lateness holds; what is late is reported.
+        if !session.ending.is_promised() {
+            judged.denied = judged.unflagged;
         }
         // Nobody can keep a gateway from placing one request twice, but the client adds none. It reports those that a list
         // shows it, and whoever is never in doubt reads no list.
@@ -159,14 +175,17 @@ impl Judgement {
         judged
     }
 
-    fn count(&mut self, twins: &Twins<'_>, flagged: &BTreeSet<String>) {
+    fn count(&mut self, twins: &Twins<'_>, session: &Session) {
         let existing = twins.existing.len() as u64;
-        let reported = twins.existing.iter().filter(|order_id| flagged.contains(**order_id)).count() as u64;
+        let among =
+            |ids: &BTreeSet<String>| twins.existing.iter().filter(|id| ids.contains(**id)).count() as u64;
+        let reported = among(&session.flagged);
+        let refused = (among(&refused_but_placed(session)) + twins.refused_for_good).min(twins.rejected);
         let believed = twins.wanted - twins.rejected - twins.not_observed;
         self.placed += existing.min(twins.wanted);
         self.duplicated += existing.saturating_sub(twins.wanted);
-        self.denied += existing.min(twins.wanted).saturating_sub(believed);
-        self.unflagged += existing.saturating_sub(believed + reported);
+        self.denied += existing.min(twins.wanted).saturating_sub(believed + refused);
+        self.unflagged += existing.saturating_sub(believed + reported + twins.refused_for_good);
     }
 
     /// The promises that hold as long as no order is later than the client assumes, and how often each was broken.
@@ -201,6 +220,7 @@ impl Judgement {
             lost,
             wrongly_claimed,
             adopted,
+            corrected,
             denied,
             undecided,
             rejected,
@@ -226,6 +246,7 @@ impl Judgement {
             (&mut self.lost, lost),
             (&mut self.wrongly_claimed, wrongly_claimed),
             (&mut self.adopted, adopted),
+            (&mut self.corrected, corrected),
             (&mut self.denied, denied),
             (&mut self.undecided, undecided),
             (&mut self.rejected, rejected),
@@ -246,6 +267,26 @@ impl Judgement {
             *sum += more;
         }
     }
+}
+
+/// The identifiers that answers gave to orders, and that the client has reported as another one's, or as nobody's.
+fn contradicted(session: &Session) -> BTreeSet<&str> {
+    let events = session.events.iter().filter_map(|event| match event {
+        OrderEvent::Conflict { order_id, .. } | OrderEvent::AckNotListed { order_id, .. } => {
+            Some(order_id.as_str())
+        }
+        _ => None,
+    });
+    events.collect()
+}
+
+/// The orders that the client has reported as refused and placed all the same.
+fn refused_but_placed(session: &Session) -> BTreeSet<String> {
+    let events = session.events.iter().filter_map(|event| match event {
+        OrderEvent::RefusedButPlaced { order_id, .. } => Some(order_id.clone()),
+        _ => None,
+    });
+    events.collect()
 }
 
 /// How many of the claims of an order of other terms (what was wanted, what was claimed) the client could have kept from.

@@ -60,8 +60,6 @@ pub(crate) struct Choices {
     pub(crate) journal: Option<MemoryJournal>,
     pub(crate) cold_start: ColdStart,
     pub(crate) axes: Axes,
-    /// True if connections end abortively.
-    pub(crate) zero_linger: bool,
 }
 
 /// What a stack stands on.
@@ -82,10 +80,10 @@ impl Ours {
         choices: Choices,
         clock: &WallClock,
     ) -> Result<Self, BoxError> {
-        let Choices { medium, axes, zero_linger, .. } = choices;
+        let Choices { medium, axes, .. } = choices;
         Self::build(sandbox, choices, clock, wire.clone(), |stack| match medium {
             Medium::Direct => around(stack, wire.clone()),
-            Medium::Pipe => around(stack, Pipe::leaf(wire, axes, zero_linger)),
+            Medium::Pipe => around(stack, Pipe::leaf(wire, axes)),
         })
     }
 

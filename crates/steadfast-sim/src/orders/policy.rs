@@ -12,7 +12,7 @@ use crate::{
         session::{Session, World},
         workload::Workload,
     },
-    wire::{Call, Ended, Exchange, Says, Seen},
+    wire::{Call, Ended, Ending, Exchange, Says, Seen},
 };
 
 /// The least waits between the sends of one call (§7); there is no sixth send.
@@ -74,7 +74,7 @@ pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> V
     let quiet = exchanges.iter().all(|exchange| !exchange.ended.is_some_and(|(_, ended)| closes(ended)))
         && exchanges.iter().filter(lost).count() <= FEW_LOST
         && workload.wanted.iter().all(|wanted| wanted.haste.is_none());
-    let mut broken = judge(exchanges, &world.settings, quiet);
+    let mut broken = judge(exchanges, &world.settings, session.ending, quiet);
     judge_arrivals(&session.seen, &mut broken);
     broken.0.into_iter().collect()
 }
@@ -93,7 +93,7 @@ fn judge_arrivals(seen: &Seen, broken: &mut Broken) {
 
 /// `quiet`: no zone was closed, few slots were lost and no token died, so that a permit is there soon, and no caller of a
 /// harmless call goes away.
-fn judge(exchanges: &[Exchange], settings: &Settings, quiet: bool) -> Broken {
+fn judge(exchanges: &[Exchange], settings: &Settings, ending: Ending, quiet: bool) -> Broken {
     let mut calls: BTreeMap<&Call, Vec<&Exchange>> = BTreeMap::new();
     for exchange in exchanges {
         calls.entry(&exchange.of).or_default().push(exchange);
@@ -102,7 +102,7 @@ fn judge(exchanges: &[Exchange], settings: &Settings, quiet: bool) -> Broken {
     let mut broken = Broken::default();
     for (call, sends) in calls {
         match call {
-            Call::Order(_) => judge_order(&sends, &lists, settings, &mut broken),
+            Call::Order(_) => judge_order(&sends, &lists, (settings, ending), &mut broken),
             Call::Cancel(_) | Call::Look(_) => judge_harmless(&sends, quiet, &mut broken),
             Call::Verification | Call::Other => {}
         }
@@ -132,7 +132,12 @@ fn after_harmless(ended: Option<Ended>) -> Then {
     }
 }
 
-fn judge_order(sends: &[&Exchange], lists: &[&Exchange], settings: &Settings, broken: &mut Broken) {
+fn judge_order(
+    sends: &[&Exchange],
+    lists: &[&Exchange],
+    (settings, ending): (&Settings, Ending),
+    broken: &mut Broken,
+) {
     let mut loop_of = Loop::default();
     let (mut doubts, mut replays) = (0, 0);
     for (index, send) in sends.iter().enumerate() {
@@ -142,7 +147,9 @@ fn judge_order(sends: &[&Exchange], lists: &[&Exchange], settings: &Settings, br
                 Then::Verify => {
                     doubts += 1;
                     loop_of = Loop::default();
-                    let proved = is_proved_absent(previous, send, lists, settings);
+                    let answered = matches!(previous.ended, Some((_, Ended::Answered { .. })));
+                    let proved = (answered || ending.is_promised())
+                        && is_proved_absent(previous, send, lists, settings);
                     broken.add("resent_unproved", !proved || doubts > 1);
                     let ends = |send: &Exchange| after_order(send.ended.map(|(_, ended)| ended));
                     let lost = sends.iter().find(|send| ends(send) == Then::Verify).unwrap_or(&previous);
@@ -174,8 +181,8 @@ fn is_proved_absent(lost: &Exchange, again: &Exchange, lists: &[&Exchange], sett
     let doubted = lost.ended.map_or(lost.sent, |(at, _)| at);
     let settled = match lost.ended {
         Some((at, Ended::Answered { .. })) => at,
-        // The gateway may still be at work on it.
-        _ => doubted.max(lost.sent + settings.gateway_bound()),
+        // The gateway may have had it just before the end, and still be at work on it.
+        _ => doubted + settings.gateway_bound(),
     } + settings.lateness_bound();
     let read = |list: &&&Exchange| {
         let whole = |&(at, ended): &(Instant, Ended)| {
@@ -266,7 +273,7 @@ mod tests {
     }
 
     fn found(exchanges: &[Exchange]) -> Vec<&'static str> {
-        judge(exchanges, &Settings::new(), true).0.into_keys().collect()
+        judge(exchanges, &Settings::new(), Ending::Abortive, true).0.into_keys().collect()
     }
 
     #[test]

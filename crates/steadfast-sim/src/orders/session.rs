@@ -35,7 +35,7 @@ use crate::{
         trader::{Told, Trader},
         workload::{Shape, Wanted, Workload},
     },
-    wire::{Lateness, Seen, Weather, Wire},
+    wire::{Ending, Lateness, Seen, Weather, Wire},
 };
 
 /// What is the same for all seeds of a campaign.
@@ -55,8 +55,8 @@ pub(crate) struct World {
     pub(crate) traced: bool,
     /// What the world does beside what it always did.
     pub(crate) axes: Axes,
-    /// True if connections end abortively.
-    pub(crate) zero_linger: bool,
+    /// True if connections end in an orderly way although the transport says that nothing arrives afterwards.
+    pub(crate) orderly_close: bool,
     /// What is wrong with the client on purpose.
     pub(crate) canary: Option<Canary>,
     /// How late an order really may be.
@@ -93,6 +93,8 @@ pub(crate) struct Session {
     pub(crate) written: Counts,
     /// The orders of somebody else on the same account, and what they are like.
     pub(crate) foreign: BTreeMap<String, Shape>,
+    /// How the client's connections ended.
+    pub(crate) ending: Ending,
     /// True if the gateway counts as its table of zones says.
     pub(crate) counts_as_documented: bool,
     /// True if some list hid the prices of orders.
@@ -148,6 +150,10 @@ async fn trade(
     let patience = [30, 10, 5][chooser.weigh(Site::new("attempt.timeout"), &[70, 20, 10]) as usize];
     let patience = Duration::from_secs(patience);
     let mut weather = Weather::of(chooser, lateness, patience, logs_in, world.axes);
+    if world.orderly_close {
+        weather.ending = weather.ending.orderly();
+    }
+    let ending = weather.ending;
     if world.expected == Expected::Later {
         weather.list_terms_as_they_are();
     }
@@ -185,6 +191,7 @@ async fn trade(
                 crash: None,
                 written: Counts::default(),
                 foreign: BTreeMap::new(),
+                ending: Ending::default(),
                 counts_as_documented: true,
                 hides_prices: false,
                 violations: Vec::new(),
@@ -195,8 +202,8 @@ async fn trade(
             let dies = world.dies(chooser);
             let journal = (dies || world.writes(chooser)).then(MemoryJournal::default);
             let (mut written, foreign) = (journal.clone(), foreign::Orders::default());
-            let settings =
-                if world.traced { world.settings.clone().traced() } else { world.settings.clone() };
+            let settings = world.settings.clone().boot_clock(clocks.boot.clone());
+            let settings = if world.traced { settings.traced() } else { settings };
             let mut histories = Vec::new();
             let choices = |journal, cold_start| Choices {
                 settings: settings.clone(),
@@ -206,7 +213,6 @@ async fn trade(
                 journal,
                 cold_start,
                 axes: world.axes,
-                zero_linger: world.zero_linger,
             };
             let mut ours =
                 Arc::new(Ours::new(&sandbox, &wire, choices(journal.clone(), ColdStart::Auto), &clock)?);
@@ -278,12 +284,14 @@ async fn trade(
                 crash,
                 written: written.map(|journal| journal.counts()).unwrap_or_default(),
                 foreign: foreign.take(),
+                ending: Ending::default(),
                 counts_as_documented: true,
                 hides_prices: false,
                 tasks: 0,
             }
         }
     };
+    session.ending = ending;
     session.counts_as_documented = reading.axes.counts_as_documented() && !world.axes.has(Axis::Quotas);
     session.hides_prices = reading.axes.prices != Prices::default()
         || session.seen.struck.iter().any(|(name, _)| *name == "list.missing-price");
@@ -467,9 +475,9 @@ pub(crate) async fn listen(mut events: Receiver<OrderEvent>, heard: Arc<Mutex<Ve
 /// may be his, of which one at the most is.
 pub(crate) fn flagged(event: &OrderEvent) -> Vec<String> {
     match event {
-        OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => {
-            vec![order_id.clone()]
-        }
+        OrderEvent::LateDuplicate { order_id, .. }
+        | OrderEvent::RefusedButPlaced { order_id, .. }
+        | OrderEvent::Excess { order_id, .. } => vec![order_id.clone()],
         OrderEvent::Unresolved { unresolved, .. } => unresolved.candidates.iter().skip(1).cloned().collect(),
         _ => Vec::new(),
     }

@@ -22,7 +22,7 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
-use steadfast::{RequestBody, leaf::Leaf};
+use steadfast::{Line, RequestBody, leaf::Leaf};
 use steadfast_sandbox::{
     PeerIp,
     wire::{Answer, serve_patiently},
@@ -48,15 +48,13 @@ pub(crate) struct Pipe {
     wire: Wire,
     fates: Arc<Fates>,
     opened: Arc<AtomicU64>,
-    /// True if every connection is to end abortively, as a transport asks for that knows what an orderly end leaves.
-    zero_linger: bool,
 }
 
 impl Pipe {
     /// The leaf of a stack whose connections end behind `wire`.
-    pub(crate) fn leaf(wire: &Wire, axes: Axes, zero_linger: bool) -> Witness<Leaf<Self, Sent<RequestBody>>> {
+    pub(crate) fn leaf(wire: &Wire, axes: Axes) -> Witness<Leaf<Self, Sent<RequestBody>>> {
         let fates = Arc::new(Fates::of(wire.chooser(), axes));
-        let pipe = Self { wire: wire.clone(), fates, opened: Arc::default(), zero_linger };
+        let pipe = Self { wire: wire.clone(), fates, opened: Arc::default() };
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
@@ -64,14 +62,15 @@ impl Pipe {
         Witness::new(Leaf::new(client), wire.clone())
     }
 
-    fn open(&self) -> io::Result<TokioIo<SimIo>> {
+    fn open(&self) -> io::Result<Line<TokioIo<SimIo>>> {
         let number = self.opened.fetch_add(1, Ordering::Relaxed) + 1;
         let healed = self.wire.is_healed();
         let fate = if healed { Fate::Whole } else { self.fates.of_connection(self.wire.chooser(), number) };
         self.wire.met(fate.name());
         let (mut client, server) = pair();
         fate.befall(&mut client)?;
-        if self.zero_linger {
+        let ending = self.wire.shared.weather.ending;
+        if ending.is_abortive() {
             client.set_zero_linger();
         }
         let wire = self.wire.clone();
@@ -82,14 +81,14 @@ impl Pipe {
             let answer = wire.clone().answer(request);
             async move { answer.await.map_or(Answer::Reset, Answer::Response) }
         }));
-        Ok(TokioIo::new(client))
+        Ok(Line::over(TokioIo::new(client), ending.is_promised()))
     }
 }
 
 impl tower::Service<Uri> for Pipe {
-    type Response = TokioIo<SimIo>;
+    type Response = Line<TokioIo<SimIo>>;
     type Error = io::Error;
-    type Future = Ready<io::Result<TokioIo<SimIo>>>;
+    type Future = Ready<io::Result<Line<TokioIo<SimIo>>>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))

@@ -4,7 +4,7 @@ use crate::{
     axes::{Axes, Axis},
     chooser::{Chooser, Site},
     wire::{
-        Day,
+        Day, Ending,
         fault::{FORMS, Fault, Kind, Way, catalogue, drawn},
     },
 };
@@ -31,6 +31,8 @@ pub(crate) struct Weather {
     mild: bool,
     /// Whether every list holds all that it should.
     pub(crate) lists_are_whole: bool,
+    /// How the client's connections end.
+    pub(crate) ending: Ending,
     /// How long a client waits for an answer.
     patience: Duration,
     pub(crate) lateness: Lateness,
@@ -65,6 +67,8 @@ const READ_WEIGHTS: [u32; 5] = [30, 25, 30, 10, 5];
 /// Shares of what is refused for certain.
 const REFUSED: [u32; 5] = [0, 20, 100, 300, 800];
 
+/// For so long a kernel tries to deliver what was written to a connection that was closed in an orderly way.
+const ORPHANED: Duration = Duration::from_secs(120);
 const LONGEST_LATENCY: u32 = 3_000;
 /// What slow lists and slow answers take at the most, on each of their legs.
 const SLOW: u32 = 2_500;
@@ -112,6 +116,7 @@ impl Weather {
             day: Day::of(chooser),
             mild: false,
             lists_are_whole: false,
+            ending: Ending::of(chooser, axes),
             patience,
             lateness,
             list_lag: Duration::from_millis(u64::from(list_lag)),
@@ -201,9 +206,11 @@ impl Weather {
         fault.in_doubt && (fault.way != Way::Slow || self.slow_by(chooser, of, nth) >= self.patience)
     }
 
-    /// How much later a slow request arrives: at the latest when the gateway would have given up on it.
+    /// How much later a slow request arrives: at the latest when the gateway would have given up on it, or the client's
+    /// kernel, where that goes on after its connection was closed.
     pub(crate) fn slow_by(&self, chooser: &Chooser, of: u64, nth: u64) -> Duration {
-        let most = millis(self.lateness.gateway).saturating_sub(LONGEST_LATENCY).max(1);
+        let longest = if self.ending.is_abortive() { self.lateness.gateway } else { ORPHANED };
+        let most = millis(longest).saturating_sub(LONGEST_LATENCY).max(1);
         Duration::from_millis(u64::from(chooser.choose(Site::new("place.slow").of(of).nth(nth), most)))
     }
 

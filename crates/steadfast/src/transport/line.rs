@@ -1,5 +1,5 @@
 use std::{
-    io, mem,
+    fmt, io, mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -19,30 +19,34 @@ type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// A connection that can be ended at once by somebody else than its owner.
 ///
-/// hyper owns it and reads and writes; a `Cutter` closes its descriptor. It stands outside of TLS, so that nothing is
-/// written at its end: neither what TLS still holds nor a `close_notify`.
+/// hyper owns it and reads and writes; the [leaf](crate::leaf) closes its descriptor when a send is given up. It stands
+/// outside of TLS, so that nothing is written at its end: neither what TLS still holds nor a `close_notify`.
 #[derive(Debug)]
-pub struct Line {
-    shared: Arc<Shared>,
+pub struct Line<S = Stream> {
+    shared: Arc<Shared<S>>,
     is_vectored: bool,
 }
 
 /// Ends a [`Line`].
 #[derive(Clone, Debug)]
-pub(crate) struct Cutter(Arc<Shared>);
+pub(crate) struct Cutter(Arc<dyn Cut>);
+
+trait Cut: fmt::Debug + Send + Sync {
+    fn cut(&self) -> Option<Instant>;
+}
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct Shared<S> {
+    state: Mutex<State<S>>,
     /// True if the kernel drops what it had still to send, and nobody in between has taken it over.
     is_final: bool,
 }
 
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is open for nearly all of its life, behind a pointer")]
-enum State {
+enum State<S> {
     Open {
-        stream: Stream,
+        stream: S,
         /// Of hyper's task, which waits for the stream and must hear of its end.
         waiting: Option<Waker>,
     },
@@ -55,7 +59,22 @@ impl Line {
         let lingers = tcp(&stream).linger().is_ok_and(|linger| linger == Some(Duration::ZERO));
         let is_final = (lingers || steadfast_spec::Planted::OrderlyClose.is_on())
             && (is_direct || steadfast_spec::Planted::ProxyEndsWithUs.is_on());
-        let is_vectored = rt::Write::is_write_vectored(&stream);
+        Self::over(stream, is_final)
+    }
+}
+
+impl<S> Line<S> {
+    /// A line over a stream that a connector of the caller's own has made.
+    ///
+    /// `is_final`: nothing that was written to the stream reaches the service once it is dropped, as with a socket that
+    /// lingers for no time and ends at the service. If that is said of a stream of which it is not true, an order may be
+    /// placed twice. Otherwise what is lost over the line is looked for, and never sent again.
+    #[must_use]
+    pub fn over(stream: S, is_final: bool) -> Self
+    where
+        S: rt::Write,
+    {
+        let is_vectored = stream.is_write_vectored();
         let state = Mutex::new(State::Open { stream, waiting: None });
         Self { shared: Arc::new(Shared { state, is_final }), is_vectored }
     }
@@ -64,8 +83,11 @@ impl Line {
     fn poll<T>(
         &self,
         cx: &mut Context<'_>,
-        poll: impl FnOnce(Pin<&mut Stream>, &mut Context<'_>) -> Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+        poll: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>>
+    where
+        S: Unpin,
+    {
         match &mut *self.shared.state.lock() {
             State::Closed(_) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
             State::Open { stream, waiting } => {
@@ -79,7 +101,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl<S> Drop for Line<S> {
     fn drop(&mut self) {
         self.shared.close();
     }
@@ -89,15 +111,21 @@ impl Cutter {
     /// Closes the line, if it is not closed, and returns since when nothing more of it reaches the other end; `None` if
     /// that cannot be promised.
     pub(crate) fn cut(&self) -> Option<Instant> {
-        let closed = match steadfast_spec::Planted::GivenUpStaysOpen.is_on() {
-            true => Instant::now(),
-            false => self.0.close(),
-        };
-        self.0.is_final.then_some(closed)
+        self.0.cut()
     }
 }
 
-impl Shared {
+impl<S: fmt::Debug + Send> Cut for Shared<S> {
+    fn cut(&self) -> Option<Instant> {
+        let closed = match steadfast_spec::Planted::GivenUpStaysOpen.is_on() {
+            true => Instant::now(),
+            false => self.close(),
+        };
+        self.is_final.then_some(closed)
+    }
+}
+
+impl<S> Shared<S> {
     /// The one place that closes the descriptor: whoever asks is told when that was.
     fn close(&self) -> Instant {
         let mut state = self.state.lock();
@@ -133,13 +161,13 @@ fn tcp(stream: &Stream) -> &TcpStream {
     }
 }
 
-impl Connection for Line {
+impl<S: fmt::Debug + Send + 'static> Connection for Line<S> {
     fn connected(&self) -> Connected {
         Connected::new().extra(Cutter(self.shared.clone()))
     }
 }
 
-impl rt::Read for Line {
+impl<S: rt::Read + Unpin> rt::Read for Line<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -149,7 +177,7 @@ impl rt::Read for Line {
     }
 }
 
-impl rt::Write for Line {
+impl<S: rt::Write + Unpin> rt::Write for Line<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.poll(cx, |stream, cx| stream.poll_write(cx, buf))
     }

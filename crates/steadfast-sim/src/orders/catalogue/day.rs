@@ -24,7 +24,7 @@ use crate::{
         session::{Answers, LONGEST_DOUBT, Session, World, drive, flagged, listen},
         workload::{Shape, Workload},
     },
-    wire::Seen,
+    wire::{Ending, Seen},
 };
 
 /// What came of it.
@@ -77,7 +77,6 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
         journal: None,
         cold_start: ColdStart::Auto,
         axes: world.axes,
-        zero_linger: world.zero_linger,
     };
     let ours = Arc::new(Ours::over_lines(&sandbox, choices, &clock)?);
     let events = Arc::new(Mutex::new(Vec::new()));
@@ -114,6 +113,7 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
         crash: None,
         written: Counts::default(),
         foreign: BTreeMap::new(),
+        ending: Ending::default(),
         counts_as_documented: fault.group() != "quota",
         hides_prices: false,
         violations: Vec::new(),

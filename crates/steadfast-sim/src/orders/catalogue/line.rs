@@ -11,7 +11,7 @@ use hyper_util::{
     client::legacy::Client,
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
-use steadfast::{BoxError, leaf::Leaf};
+use steadfast::{BoxError, Line as Ended, leaf::Leaf};
 use steadfast_sandbox::Sandbox;
 
 use crate::wire::{SimIo, pair};
@@ -38,18 +38,19 @@ impl Line {
 }
 
 impl tower::Service<Uri> for Line {
-    type Response = TokioIo<SimIo>;
+    type Response = Ended<TokioIo<SimIo>>;
     type Error = io::Error;
-    type Future = Ready<io::Result<TokioIo<SimIo>>>;
+    type Future = Ready<io::Result<Self::Response>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        let (client, server) = pair();
+        let (mut client, server) = pair();
+        client.set_zero_linger();
         let sandbox = self.0.clone();
         tokio::spawn(async move { sandbox.serve_line(server, Ipv4Addr::LOCALHOST.into()).await });
-        ready(Ok(TokioIo::new(client)))
+        ready(Ok(Ended::over(TokioIo::new(client), true)))
     }
 }

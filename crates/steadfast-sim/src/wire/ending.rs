@@ -1,0 +1,92 @@
+use std::sync::OnceLock;
+
+use steadfast::{
+    BoxError,
+    spec::{Failure, Fate, Planted, ext},
+};
+use tokio::time::Instant;
+
+use crate::{
+    axes::{Axes, Axis},
+    chooser::{Chooser, Site},
+    wire::Broken,
+};
+
+/// How the connections of a client end when it gives up on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// At once, as those of the product's own transport do: nothing of what was written arrives afterwards.
+    #[default]
+    Abortive,
+    /// In an orderly way, or somewhere else: what was written may arrive for two minutes more, and the transport does not
+    /// say otherwise.
+    Unknown,
+    /// In an orderly way, and the transport says otherwise.
+    Claimed,
+}
+
+impl Ending {
+    /// That of a seed.
+    pub(super) fn of(chooser: &Chooser, axes: Axes) -> Self {
+        match chooser.weigh(Site::new("transport.ending"), &[70, 30]) {
+            1 if axes.has(Axis::Orphans) => Self::Unknown,
+            _ if Planted::OrderlyClose.is_on() => Self::Claimed,
+            _ => Self::Abortive,
+        }
+    }
+
+    /// The same, but wrong: where the transport says that nothing arrives afterwards, it does.
+    pub(crate) fn orderly(self) -> Self {
+        if self == Self::Abortive { Self::Claimed } else { self }
+    }
+
+    /// True if nothing arrives after the end.
+    pub(crate) fn is_abortive(self) -> bool {
+        self == Self::Abortive
+    }
+
+    /// True if the transport says so.
+    pub(crate) fn is_promised(self) -> bool {
+        self != Self::Unknown
+    }
+}
+
+/// The connection of one send over a wire without bytes.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    ending: Ending,
+    ended: OnceLock<Instant>,
+}
+
+impl Line {
+    pub(super) fn new(ending: Ending) -> Self {
+        Self { ending, ended: OnceLock::new() }
+    }
+
+    /// True if what has not arrived yet never will.
+    pub(super) fn is_cut(&self) -> bool {
+        self.ending.is_abortive() && self.ended.get().is_some()
+    }
+
+    /// What the product's own leaf makes of it.
+    pub(super) fn failed(&self, broken: Broken) -> BoxError {
+        let fate = match broken {
+            Broken::Refused => Fate::NeverLeft,
+            Broken::Withheld | Broken::Reset | Broken::MidBody => {
+                Fate::Lost { ended: ext::Connection::abort(self) }
+            }
+        };
+        Failure::new(fate, broken).into()
+    }
+}
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "the trait has the standard library's; this reads no clock but tokio's"
+)]
+impl ext::Connection for Line {
+    fn abort(&self) -> Option<std::time::Instant> {
+        let ended = *self.ended.get_or_init(Instant::now);
+        self.ending.is_promised().then(|| ended.into_std())
+    }
+}
