@@ -65,6 +65,7 @@
 
 mod absence;
 mod account;
+mod asker;
 mod attempt;
 mod body;
 mod book;

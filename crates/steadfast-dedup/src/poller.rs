@@ -12,6 +12,7 @@ use tower_service::Service;
 
 use crate::{
     account::{Account, OwnToken, Starter},
+    asker::Asker,
     book::IDS,
     error::ReadFault,
     monitor::Plan,
@@ -191,13 +192,19 @@ impl<S> Poller<S> {
         if is_out_of_a_cache(response.headers()) && !steadfast_spec::Planted::CachedListIsClean.is_on() {
             return Err(ReadFault::Failed);
         }
+        let asker = response.extensions().get::<Asker>().cloned();
         let body = Limited::new(response.into_body(), self.account.settings.list_body_cap);
         let bytes = match body.collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => return Err(ReadFault::TooLong),
             Err(_) => return Err(ReadFault::Failed),
         };
-        let list = parse(&bytes, &self.account.settings.field_names).await;
+        let mut list = parse(&bytes, &self.account.settings.field_names).await;
+        let quotes =
+            |records: &Vec<OrderRecord>| asker.as_ref().is_some_and(|it| it.is_quoted_in_any(records));
+        if list.as_ref().is_ok_and(quotes) {
+            list = Err(ReadFault::Unreadable);
+        }
         if list.is_err() && steadfast_spec::Planted::UnreadableListIsClean.is_on() {
             return Ok(Vec::new());
         }

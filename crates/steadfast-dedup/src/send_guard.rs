@@ -21,6 +21,7 @@ use tower_service::Service;
 
 use crate::{
     account::{Account, Checked},
+    asker::Asker,
     error::OrderRefused,
     event::Answer,
     guard_body::{GuardedBody, Limits, Seal, SealedChange, SealedOrder},
@@ -205,8 +206,10 @@ impl<S> SendGuard<S> {
             account: order.account.clone(),
             attempt: order.attempt,
             stamp: stamp.clone(),
+            asker: Asker::of(request.headers()),
             closed: false,
         });
+        let asker = (open.is_none() && kind == Kind::List).then(|| Asker::of(request.headers())).flatten();
         // One that no upper half has seen belongs to now.
         let run = |request: &Request<B>| request.extensions().get().copied().or_else(|| self.halt.run());
         let change =
@@ -223,7 +226,7 @@ impl<S> SendGuard<S> {
                 State::Writing { durable: timeout(PATIENCE, durable), ready: Some((service, request)) }
             }
         };
-        SendGuardFuture { state, open, read, session, asked }
+        SendGuardFuture { state, open, read, session, asker, asked }
     }
 }
 
@@ -301,6 +304,8 @@ pin_project! {
         read: Option<OpenRead>,
         // What a caller's own list is told to be of.
         session: Option<Session>,
+        // Who asked for a list.
+        asker: Option<Asker>,
         // When it was asked for, whose answer's `Date` is believed.
         asked: Option<Moment>,
     }
@@ -323,7 +328,7 @@ where
     S: Service<Request<GuardedBody<B>>>,
 {
     fn new(state: State<S, B, S::Future>) -> Self {
-        Self { state, open: None, read: None, session: None, asked: None }
+        Self { state, open: None, read: None, session: None, asker: None, asked: None }
     }
 }
 
@@ -351,8 +356,9 @@ where
                         let late = Failure::new(Fate::NeverLeft, OrderRefused::RefusalUnchecked);
                         return Poll::Ready(Err(late.into()));
                     };
-                    let SendGuardFuture { state, open, read, session, asked } = guard.send(request);
-                    (*this.open, *this.read, *this.session, *this.asked) = (open, read, session, asked);
+                    let SendGuardFuture { state, open, read, session, asker, asked } = guard.send(request);
+                    (*this.open, *this.read, *this.session) = (open, read, session);
+                    (*this.asker, *this.asked) = (asker, asked);
                     this.state.set(state);
                 }
                 StateProj::Writing { durable, ready } => {
@@ -388,6 +394,9 @@ where
         Poll::Ready(match (this.open.take(), answer) {
             (Some(open), answer) => open.close(answer),
             (None, Ok(mut response)) => {
+                if let Some(asker) = this.asker.take() {
+                    response.extensions_mut().insert(asker);
+                }
                 if let Some(session) = this.session.take() {
                     response.extensions_mut().insert(session);
                 }
@@ -432,6 +441,7 @@ struct OpenAttempt {
     attempt: AttemptNo,
     /// Knows the connection that it went over.
     stamp: Option<ext::SendStamp>,
+    asker: Option<Asker>,
     closed: bool,
 }
 
@@ -439,8 +449,16 @@ impl OpenAttempt {
     fn close<RB>(mut self, answer: Result<Response<RB>, BoxError>) -> Result<Response<RB>, BoxError> {
         self.closed = true;
         match answer {
-            Ok(response) => {
-                let (status, outcome) = (response.status(), outcome_of_order(&response));
+            Ok(mut response) => {
+                let status = response.status();
+                let mut outcome = outcome_of_order(&response);
+                // Looked for in the list, like any other order without a readable identifier.
+                if let (Outcome::Accepted { order_id: Some(id) }, Some(asker)) = (&outcome, &self.asker)
+                    && asker.is_quoted_in(id)
+                {
+                    outcome = Outcome::Accepted { order_id: None };
+                    outcome.clone().put(response.extensions_mut());
+                }
                 // Only a 200 bears the mark: every other status is judged by itself.
                 let denied = response.extensions().get::<ext::ErrorEnvelope>().is_some();
                 let answer = if denied { Answer::Denied } else { Answer::Status(status.as_u16()) };

@@ -16,6 +16,7 @@ use steadfast_spec::{
 
 use crate::{
     account::Account,
+    asker::Asker,
     poller::is_out_of_a_cache,
     stamp::{Epoch, Session},
 };
@@ -35,6 +36,7 @@ pub(crate) struct Listener {
     /// The day on which the list was asked for.
     day: Epoch,
     session: Session,
+    asker: Option<Asker>,
     frames: Vec<Bytes>,
     held: usize,
 }
@@ -43,7 +45,7 @@ impl Listener {
     /// Somebody who listens to the answer to a request of this account.
     pub(crate) fn new(account: Arc<Account>) -> Box<Self> {
         let day = account.today();
-        Box::new(Self { account, day, session: Session::default(), frames: Vec::new(), held: 0 })
+        Box::new(Self { account, day, session: Session::default(), asker: None, frames: Vec::new(), held: 0 })
     }
 
     /// Whether there is anything to listen to in the answer.
@@ -56,6 +58,7 @@ impl Listener {
         // The guard of a ledger with a journal knows the session by another name.
         let extensions = response.extensions();
         let hashed = extensions.get::<Session>().copied();
+        self.asker = extensions.get::<Asker>().cloned();
         self.session = hashed.unwrap_or_else(|| Session::new(ext::TokenGeneration::of(extensions).copied()));
         (listed && plain && fresh).then_some(self)
     }
@@ -73,7 +76,9 @@ impl Listener {
             Err(frames) => frames.concat().into(),
         };
         // What cannot be read is the caller's to complain about.
-        if let Ok(records) = parse_order_list(&body, &self.account.settings.field_names) {
+        if let Ok(records) = parse_order_list(&body, &self.account.settings.field_names)
+            && !self.asker.is_some_and(|asker| asker.is_quoted_in_any(&records))
+        {
             self.account.overhear(self.day, self.session, records);
         }
     }

@@ -342,6 +342,8 @@ planted! {
     InterruptWithoutHalt = "interrupt-without-halt",
     /// Nobody reads what becomes of orders after their callers were told.
     EventsUnread = "events-unread",
+    /// The key or the token in the place of an order's identifier is taken for one.
+    SecretsName = "secrets-name",
     /// How an order ends whose row was told something else is shown nowhere.
     CorrectionsUnshown = "corrections-unshown",
     /// What the service says is printed as it is.

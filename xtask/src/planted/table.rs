@@ -283,6 +283,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("real-run-unasked", &[cli(&["c01_"])]),
     bug("interrupt-without-halt", &[cli(&["c02_"])]),
     bug("events-unread", &[cli(&["c03_"])]),
+    bug("secrets-name", &[dedup(&["x01_"])]),
     bug("corrections-unshown", &[cli(&["c03_"])]),
     bug("service-text-raw", &[cli(&["x01_"])]),
     bug("results-in-place", &[cli(&["c04_"])]),

@@ -30,7 +30,7 @@ use tokio::{
 use tower::{Layer, Service, ServiceExt};
 
 use crate::{
-    gateway::{Body, Gateway, Place, Reply, ack, gw504},
+    gateway::{Body, Gateway, Place, ReadReply, Reply, ack, gw504, read},
     rig::{ORDER, Told, order, tell},
 };
 
@@ -745,5 +745,29 @@ async fn o03_a_restart_asks_the_service_what_day_it_is() {
         clocks.set_wall(ahead);
         let process = world.start();
         assert_eq!(process.place_as("n", ORDER).await, told);
+    }
+}
+
+/// A gateway that gives back the token in the place of an identifier: the journal is read by people and sent to others.
+#[tokio::test(start_paused = true)]
+async fn x01_a_token_in_the_place_of_an_order_id_reaches_no_journal() {
+    let mut world = World::new();
+    world.token = "Bearer key-56789:token-56789";
+    world.gateway.will([ack().reply(Reply::AckId("x-token-56789")), ack(), gw504().placed()]);
+    let process = world.start();
+    let first = process.place("a", ORDER).await;
+    assert!(!format!("{first:?}").contains("token-56789"), "{first:?}");
+    assert!(matches!(process.place("b", &order(7)).await, Told::Placed(_)));
+
+    let list = r#"{"s":"ok","d":[{"orderId":"key-56789"}]}"#;
+    world.gateway.reads([read(ReadReply::Raw(list.to_owned()))]);
+    let second = process.place("c", &order(8)).await;
+    assert!(matches!(second, Told::Recovered(_)), "{second:?}, though the next list was as good as any");
+    assert_eq!(world.gateway.posts(), 3);
+    let journal = std::fs::read(world.path()).unwrap();
+    let journal = String::from_utf8_lossy(&journal);
+    assert!(!journal.is_empty());
+    for secret in ["token-56789", "key-56789"] {
+        assert!(!journal.contains(secret), "{secret} stands in the journal");
     }
 }

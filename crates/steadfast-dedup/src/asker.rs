@@ -1,0 +1,52 @@
+//! The key and the token that a request was sent with: no answer to it names an order so.
+
+use http::{
+    HeaderMap,
+    header::{self, HeaderValue},
+};
+use steadfast_spec::{OrderRecord, Planted};
+
+/// Shorter parts stand in identifiers by chance.
+const SHORTEST: usize = 8;
+
+/// The `Authorization` of a request, in the extensions of the answer to it.
+#[derive(Clone)]
+pub(crate) struct Asker(HeaderValue);
+
+impl Asker {
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        headers.get(header::AUTHORIZATION).cloned().map(Self)
+    }
+
+    /// True if the key or the token stands in the identifier of an order: it is none, and must reach no journal.
+    pub(crate) fn is_quoted_in(&self, order_id: &str) -> bool {
+        let parts = self.0.as_bytes().split(|byte| matches!(byte, b' ' | b':'));
+        let mut secrets = parts.filter(|part| part.len() >= SHORTEST);
+        !Planted::SecretsName.is_on()
+            && secrets.any(|part| order_id.as_bytes().windows(part.len()).any(|piece| piece == part))
+    }
+
+    /// True if that is so of any of these.
+    pub(crate) fn is_quoted_in_any(&self, records: &[OrderRecord]) -> bool {
+        records.iter().any(|record| self.is_quoted_in(&record.order_id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x01_the_key_or_the_token_names_no_order() {
+        let mut headers = HeaderMap::new();
+        assert!(Asker::of(&headers).is_none());
+        headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer key-5678:token-78"));
+        let asker = Asker::of(&headers).unwrap();
+        for quoted in ["key-5678", "token-78", "x-token-78-1", "key-5678:token-78"] {
+            assert!(asker.is_quoted_in(quoted), "{quoted}");
+        }
+        for id in ["", "240101000000001", "token-7", "Bearer"] {
+            assert!(!asker.is_quoted_in(id), "{id}");
+        }
+    }
+}
