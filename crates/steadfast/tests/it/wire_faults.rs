@@ -150,7 +150,7 @@ fn of_groups(groups: &[&str]) -> impl Iterator<Item = Fault> {
 }
 
 /// What says all that a success says, however oddly: nothing is in doubt.
-const DIRECT: [Fault; 11] = [
+const DIRECT: [Fault; 12] = [
     Fault::AnswerOrderIdNumber,
     Fault::AnswerNulInMsg,
     Fault::AnswerGzipClaim,
@@ -159,6 +159,7 @@ const DIRECT: [Fault; 11] = [
     Fault::TransportContinueStorm,
     Fault::TransportEarlyHintsStorm,
     Fault::TransportExtraAnswer,
+    Fault::TransportAnswerAgain,
     Fault::TransportCloseAfter,
     Fault::TransportCloseInRace,
     Fault::TransportMassReset,

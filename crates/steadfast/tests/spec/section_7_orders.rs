@@ -61,10 +61,13 @@ async fn spec_7_client_an_order_in_doubt_is_looked_for_before_it_is_sent_again()
 }
 
 #[tokio::test(start_paused = true)]
-async fn spec_7_client_an_order_refused_with_429_needs_no_look_and_is_not_sent_again_at_once() {
+async fn spec_7_client_an_order_refused_with_429_is_sent_again_after_one_look() {
     let world = answering_the_first_order(429, "Too many requests");
     world.place(&order_with(&[])).await.unwrap();
-    assert_eq!(lines_after_the_first_order(&world), ["POST /api/oms/place-order 200"]);
+    assert_eq!(
+        lines_after_the_first_order(&world),
+        ["GET /api/oms/orders 200", "POST /api/oms/place-order 200"]
+    );
     let sends = world.wire.to_path("/api/oms/place-order");
     assert!(sends[1].at - sends[0].at >= SECOND);
 }
