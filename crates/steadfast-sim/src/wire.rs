@@ -92,8 +92,12 @@ struct State {
     /// Orders of which a send met something that does not say what became of it.
     doubted: BTreeSet<u64>,
     losses: Vec<Loss>,
-    /// Orders that were placed and answered by a refusal after which nobody looks (403).
+    /// Orders that were placed and answered by a refusal.
+    refused: BTreeSet<u64>,
+    /// Those of them after whose refusal nobody looks (403).
     refused_for_good: BTreeSet<u64>,
+    /// Orders that may have had the answer of another one.
+    misled: BTreeSet<u64>,
     attempts: u64,
     attempts_in_doubt: u64,
     /// How often each fault struck.
@@ -139,8 +143,12 @@ pub(crate) struct Seen {
     pub(crate) doubted: BTreeSet<u64>,
     /// The sends that did, in the order in which they left.
     pub(crate) losses: Vec<Loss>,
-    /// Orders that were placed and answered by a refusal after which nobody looks (403).
+    /// Orders that were placed and answered by a refusal.
+    pub(crate) refused: BTreeSet<u64>,
+    /// Those of them after whose refusal nobody looks (403).
     pub(crate) refused_for_good: BTreeSet<u64>,
+    /// Orders that may have had the answer of another one.
+    pub(crate) misled: BTreeSet<u64>,
     /// Sends of orders that left.
     pub(crate) attempts: u64,
     pub(crate) attempts_in_doubt: u64,
@@ -215,7 +223,9 @@ impl Wire {
         Seen {
             doubted: state.doubted.clone(),
             losses: state.losses.clone(),
+            refused: state.refused.clone(),
             refused_for_good: state.refused_for_good.clone(),
+            misled: state.misled.clone(),
             attempts: state.attempts,
             attempts_in_doubt: state.attempts_in_doubt,
             struck: state.struck.clone(),
@@ -412,6 +422,11 @@ impl Shared {
             state.attempts += 1;
             state.sent_again += u64::from(state.inherited.contains(&call.of));
             state.standing.insert((call.of, call.nth));
+            match fault.axis {
+                Some(Axis::PlacedRefusals) => drop(state.refused.insert(call.of)),
+                Some(Axis::StrayAnswers) => drop(state.misled.insert(call.of)),
+                _ => {}
+            }
             if fault.name == "placement.403-applied" {
                 state.refused_for_good.insert(call.of);
             }

@@ -148,6 +148,19 @@ fn the_promises_hold_over_a_real_http_client_and_server_whose_connections_break_
     assert!(count(&report, "seeds_traced") > 0, "the invariants are checked over the ledger's history");
 }
 
+/// What a kernel delivers of a closed connection is an order that exists after all: the simulation tells a transport that
+/// ends its connections from one that only says so.
+#[test]
+fn o01_orphans_of_a_transport_that_only_says_it_ends_are_found() {
+    let words = ["--axes", "orphans", "--wire", "pipe", "--rivals-every", "0", "--seeds", "222..223"];
+    let kept = sim(&words);
+    assert!(kept.status.success(), "{}", String::from_utf8_lossy(&kept.stderr));
+    let broken = sim(&[&words[..], &["--orderly-close", "--first"]].concat());
+    assert_eq!(broken.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&broken.stderr);
+    assert!(told.contains("duplicated"), "{told}");
+}
+
 #[test]
 fn a_process_that_dies_leaves_no_order_that_is_sent_again_or_forgotten() {
     let orders = if deep() { "20000" } else { "150" };

@@ -32,6 +32,8 @@ impl Account {
         let replay = Replay::of(entries, today);
         state.registry = Registry::new(self.settings.clone(), replay.first);
         state.next_intent = replay.next_intent;
+        // Its history says which day it begins with.
+        state.registry.step(now, Event::EpochBegan(replay.first));
         for event in replay.events {
             // Nobody listens yet, and what they report is written down already.
             state.registry.step(now, event);

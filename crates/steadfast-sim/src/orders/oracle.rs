@@ -35,8 +35,8 @@ pub(crate) struct Judgement {
     /// Callers who were told of an order like theirs that somebody else on the account has placed, or the gateway by
     /// itself: what an account that is not exclusive costs.
     pub(crate) adopted: u64,
-    /// Callers who were told of an order by an answer that was not theirs, as the client itself has reported since.
-    pub(crate) corrected: u64,
+    /// Callers who were told of an order by an answer that was not theirs: before anything contradicts it nobody knows.
+    pub(crate) misled: u64,
     /// Orders that exist although their caller was told that they do not: not those that the service said it had refused,
     /// if the client has reported them since, or nothing is looked for after such a refusal.
     pub(crate) denied: u64,
@@ -76,7 +76,9 @@ const DOUBLED: &str = "placement.double-forward";
 struct Twins<'a> {
     wanted: u64,
     rejected: u64,
-    /// Those of them that were placed, by an answer after which nobody looks.
+    /// Those of them that were placed all the same.
+    refused: u64,
+    /// And after whose refusal nobody looks.
     refused_for_good: u64,
     not_observed: u64,
     existing: Vec<&'a str>,
@@ -124,8 +126,11 @@ impl Judgement {
             let twins = twins.entry(wanted.shape).or_default();
             twins.wanted += 1;
             match told {
-                Some(Told::Placed(order_id)) if contradicted.contains(order_id.as_str()) => {
-                    judged.corrected += 1;
+                Some(Told::Placed(order_id))
+                    if contradicted.contains(order_id.as_str())
+                        || session.seen.misled.contains(&wanted.number) =>
+                {
+                    judged.misled += 1;
                 }
                 Some(Told::Placed(order_id)) => {
                     if !exists.contains(order_id.as_str()) {
@@ -144,6 +149,7 @@ impl Judgement {
                 Some(Told::Rejected) => {
                     judged.rejected += 1;
                     twins.rejected += 1;
+                    twins.refused += u64::from(session.seen.refused.contains(&wanted.number));
                     twins.refused_for_good +=
                         u64::from(session.seen.refused_for_good.contains(&wanted.number));
                 }
@@ -177,10 +183,9 @@ impl Judgement {
 
     fn count(&mut self, twins: &Twins<'_>, session: &Session) {
         let existing = twins.existing.len() as u64;
-        let among =
-            |ids: &BTreeSet<String>| twins.existing.iter().filter(|id| ids.contains(**id)).count() as u64;
-        let reported = among(&session.flagged);
-        let refused = (among(&refused_but_placed(session)) + twins.refused_for_good).min(twins.rejected);
+        let reported = twins.existing.iter().filter(|id| session.flagged.contains(**id)).count() as u64;
+        // A report of any of the twins is one of this one.
+        let refused = (reported + twins.refused_for_good).min(twins.refused);
         let believed = twins.wanted - twins.rejected - twins.not_observed;
         self.placed += existing.min(twins.wanted);
         self.duplicated += existing.saturating_sub(twins.wanted);
@@ -220,7 +225,7 @@ impl Judgement {
             lost,
             wrongly_claimed,
             adopted,
-            corrected,
+            misled,
             denied,
             undecided,
             rejected,
@@ -246,7 +251,7 @@ impl Judgement {
             (&mut self.lost, lost),
             (&mut self.wrongly_claimed, wrongly_claimed),
             (&mut self.adopted, adopted),
-            (&mut self.corrected, corrected),
+            (&mut self.misled, misled),
             (&mut self.denied, denied),
             (&mut self.undecided, undecided),
             (&mut self.rejected, rejected),
@@ -275,15 +280,6 @@ fn contradicted(session: &Session) -> BTreeSet<&str> {
         OrderEvent::Conflict { order_id, .. } | OrderEvent::AckNotListed { order_id, .. } => {
             Some(order_id.as_str())
         }
-        _ => None,
-    });
-    events.collect()
-}
-
-/// The orders that the client has reported as refused and placed all the same.
-fn refused_but_placed(session: &Session) -> BTreeSet<String> {
-    let events = session.events.iter().filter_map(|event| match event {
-        OrderEvent::RefusedButPlaced { order_id, .. } => Some(order_id.clone()),
         _ => None,
     });
     events.collect()

@@ -74,7 +74,10 @@ pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> V
     let quiet = exchanges.iter().all(|exchange| !exchange.ended.is_some_and(|(_, ended)| closes(ended)))
         && exchanges.iter().filter(lost).count() <= FEW_LOST
         && workload.wanted.iter().all(|wanted| wanted.haste.is_none());
-    let mut broken = judge(exchanges, &world.settings, session.ending, quiet);
+    // Whom a stray answer gave another's identifier cancels the same order as that one.
+    let judged = |exchange: &&Exchange| session.seen.misled.is_empty() || !matches!(exchange.of, Call::Cancel(_));
+    let exchanges: Vec<Exchange> = exchanges.iter().filter(judged).cloned().collect();
+    let mut broken = judge(&exchanges, &world.settings, session.ending, quiet);
     judge_arrivals(&session.seen, &mut broken);
     broken.0.into_iter().collect()
 }
@@ -139,7 +142,7 @@ fn judge_order(
     broken: &mut Broken,
 ) {
     let mut loop_of = Loop::default();
-    let (mut doubts, mut replays) = (0, 0);
+    let (mut doubts, mut replays, mut held_back) = (0, 0, false);
     for (index, send) in sends.iter().enumerate() {
         if let Some(previous) = index.checked_sub(1).map(|index| sends[index]) {
             let then = after_order(previous.ended.map(|(_, ended)| ended));
@@ -165,6 +168,16 @@ fn judge_order(
                 // What was allowed and did not leave may have to be looked for once more, and is then allowed anew.
                 Then::Repeat if doubts > 0 && looked_between(lists, previous, send) => {
                     loop_of = Loop::default()
+                }
+                // The list of a session that was not known yet had to be read first, once.
+                Then::Repeat
+                    if !held_back
+                        && matches!(previous.ended, Some((_, Ended::NotSent)))
+                        && looked_between(lists, previous, send) =>
+                {
+                    held_back = true;
+                    loop_of.next(previous, send, then, broken);
+                    loop_of = Loop::default();
                 }
                 Then::Repeat | Then::Replay | Then::End => loop_of.next(previous, send, then, broken),
             }

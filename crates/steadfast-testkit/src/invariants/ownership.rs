@@ -9,14 +9,18 @@ use super::{
     run::Run,
 };
 
-/// I2: an order has one owner, or its second one was reported as a conflict.
+/// I2: an order has one owner, or its second one was reported: as a conflict, or because no list had shown the order to the
+/// first one for so long that its answer was not believed any more.
 pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
     for history in run.histories().filter(History::is_one_day) {
         for order_id in history.known() {
             let owners = history.owners(order_id, usize::MAX);
-            let conflict = history.reports.iter().copied().any(
-                |(_, event)| matches!(event, OrderEvent::Conflict { order_id: id, .. } if id == order_id),
-            );
+            let conflict = history.reports.iter().copied().any(|(_, event)| match event {
+                OrderEvent::Conflict { order_id: id, .. } | OrderEvent::AckNotListed { order_id: id, .. } => {
+                    id == order_id
+                }
+                _ => false,
+            });
             if owners.len() > 1 && !conflict {
                 return Err(format!("{order_id} belongs to {owners:?}"));
             }
