@@ -75,7 +75,8 @@ pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> V
         && exchanges.iter().filter(lost).count() <= FEW_LOST
         && workload.wanted.iter().all(|wanted| wanted.haste.is_none());
     // Whom a stray answer gave another's identifier cancels the same order as that one.
-    let judged = |exchange: &&Exchange| session.seen.misled.is_empty() || !matches!(exchange.of, Call::Cancel(_));
+    let judged =
+        |exchange: &&Exchange| session.seen.misled.is_empty() || !matches!(exchange.of, Call::Cancel(_));
     let exchanges: Vec<Exchange> = exchanges.iter().filter(judged).cloned().collect();
     let mut broken = judge(&exchanges, &world.settings, session.ending, quiet);
     judge_arrivals(&session.seen, &mut broken);

@@ -193,11 +193,7 @@ impl fmt::Display for Report<'_> {
             ("denied", self.denied, "exist, and their caller was told that they do not"),
             ("undecided", self.undecided, "their caller was told neither that nor anything else that helps"),
             ("adopted", self.adopted, "told of, and placed alike by somebody else on the account"),
-            (
-                "misled",
-                self.misled,
-                "told of by an answer that may have been another order's",
-            ),
+            ("misled", self.misled, "told of by an answer that may have been another order's"),
             ("unresolved", self.unresolved, "their caller was told that nobody knows"),
             ("kept_waiting", self.kept_waiting, "of these, because others of their key kept getting lost"),
             ("not_observed", self.not_observed, "looked for beyond the bound, not there, not sent again"),
