@@ -267,9 +267,9 @@ pub(super) const TABLE: &[Bug] = &[
     bug("real-run-unasked", &[cli(&["c01_without_a_terminal"])]),
     // Not all of `c02_`: one of them has so many rows that they would leave for longer than a detector may take.
     bug("interrupt-without-halt", &[cli(&["c02_rows"])]),
-    bug("events-unread", &[cli(&["c03_an_identifier"])]),
+    bug("events-unread", &[cli(&["c03_an_event"])]),
     bug("service-text-raw", &[cli(&["x01_a_vile"])]),
-    bug("results-in-place", &[cli(&["c04_results_of_yesterday"])]),
+    bug("results-in-place", &[cli(&["c04_results_are_not"])]),
     bug("kept-token-unused", &[cli(&["c05_what_login"])]),
     bug("error-hides-cause", &[steadfast(&["c06_"])]),
     bug("refused-port-silent", &[cli(&["c07_a_refused"])]),

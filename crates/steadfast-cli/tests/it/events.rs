@@ -1,6 +1,9 @@
 //! C3: what becomes of an order after its caller was told is shown, kept, counted, and in the exit code.
 
+use std::{process::Stdio, time::Duration};
+
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::{
     files::{orders, said},
@@ -38,6 +41,27 @@ async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
         assert!(stdout.contains("conflict") && stdout.contains("260000000001"), "{stdout}");
         assert!(stderr.contains("orders.csv.journal.events"), "{stderr}");
     }
+}
+
+#[tokio::test]
+async fn c03_an_event_is_shown_while_the_run_goes_on() {
+    let gateway = OwnGateway::serve(|_| placed("260000000001", "Order placed")).await;
+    let file = orders(2);
+    let mut command = gateway.command(&["replay", file.path(), "--yes"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let told = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains("conflict: ") {
+                return true;
+            }
+        }
+        false
+    };
+    // The orders stay in doubt, and the run goes on, for three times as long.
+    let told = tokio::time::timeout(Duration::from_secs(15), told).await;
+    assert_eq!(told, Ok(true), "nobody was told of the conflict");
+    assert_eq!(child.try_wait().unwrap(), None, "the run was over");
 }
 
 #[tokio::test]
