@@ -305,14 +305,20 @@ fn unexcused(hides_prices: bool, mut mistaken: Vec<(Shape, Shape)>, mut left_ove
 }
 
 /// The terms of the orders that no caller asked for: somebody else's, and those beyond the first of each name where a
-/// gateway has passed requests on twice.
+/// gateway has passed requests on twice. And those of which an answer has told their caller otherwise.
 fn left_over(session: &Session, shape_of: &BTreeMap<&str, Shape>) -> Vec<Shape> {
     let doubles = session.seen.struck.iter().any(|(name, _)| *name == DOUBLED);
     let mut seen = BTreeSet::new();
     let orders = session.truth.orders.iter().filter(|_| doubles);
     let again = orders.filter(|order| order.intent.as_deref().is_some_and(|name| !seen.insert(name)));
-    let again = again.filter_map(|order| shape_of.get(order.order_id.as_str()));
-    again.chain(session.foreign.values()).copied().collect()
+    let misled = session.truth.orders.iter().filter(|order| {
+        let number = order.intent.as_deref().and_then(intent_number);
+        number.is_some_and(|number| {
+            session.seen.misled.contains(&number) || session.seen.refused.contains(&number)
+        })
+    });
+    let ours = again.chain(misled).filter_map(|order| shape_of.get(order.order_id.as_str()));
+    ours.chain(session.foreign.values()).copied().collect()
 }
 
 /// How late orders may be in a campaign, and so what its clients promise.
