@@ -42,6 +42,13 @@ impl Orders {
     }
 }
 
+/// Removes what an earlier run of a test wrote down, with the locks, which say that there was a journal.
+pub(crate) fn forget(journal: &str) {
+    for ending in ["", ".lock", ".limits", ".limits.lock"] {
+        drop(std::fs::remove_file(format!("{journal}{ending}")));
+    }
+}
+
 /// What was printed, to standard output and to standard error.
 pub(crate) fn said(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();

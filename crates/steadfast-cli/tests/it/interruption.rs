@@ -10,6 +10,7 @@ use tokio::{
 
 use crate::{
     command::{RunningSandbox, interrupt, steadfast},
+    files::forget,
     readme::exchange,
 };
 
@@ -36,7 +37,7 @@ impl Replay {
         // What another run wrote down belongs to another sandbox.
         let port = sandbox.authority().rsplit(':').next().unwrap();
         let journal = format!("{}/{file}-{port}.journal", env!("CARGO_TARGET_TMPDIR"));
-        drop(std::fs::remove_file(&journal));
+        forget(&journal);
         let mut command = Self::command(file, sandbox, &journal);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());

@@ -2,7 +2,10 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::command::{RunningSandbox, output, steadfast};
+use crate::{
+    command::{RunningSandbox, output, steadfast},
+    files::forget,
+};
 
 const HEADER: &str = "symId,qty,side,type,product,validity,limitPrice,trigPrice";
 
@@ -15,7 +18,7 @@ fn file(name: &str, rows: &str) -> String {
     let path = format!("{}/{name}", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&path, format!("{HEADER}\n{rows}")).unwrap();
     // What an earlier run of the test wrote down belongs to another sandbox.
-    drop(std::fs::remove_file(format!("{path}.journal")));
+    forget(&format!("{path}.journal"));
     path
 }
 

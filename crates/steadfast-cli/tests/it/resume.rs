@@ -7,6 +7,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
     command::{RunningSandbox, steadfast},
+    files::forget,
     readme::exchange,
 };
 
@@ -24,9 +25,7 @@ impl Run {
     async fn new(name: &str, rows: usize, script: &str) -> Self {
         let path = |ending: &str| format!("{}/{name}.{ending}", env!("CARGO_TARGET_TMPDIR"));
         let (orders, journal) = (path("csv"), path("journal"));
-        for ending in ["", ".limits"] {
-            drop(std::fs::remove_file(format!("{journal}{ending}")));
-        }
+        forget(&journal);
         let mut text = format!("{HEADER}\n");
         for row in 1..=rows {
             text.push_str(&format!("EQT_INFY_EQ_NSE,{row},buy,market,intraday,day,,\n"));
