@@ -43,7 +43,6 @@ struct Shared<S> {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is open for nearly all of its life, behind a pointer")]
 enum State<S> {
     Open {
         stream: S,
