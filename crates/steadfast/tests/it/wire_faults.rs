@@ -22,7 +22,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use steadfast::{
-    BoxError, Operation, OrderRequest, Paths, Stack,
+    BoxError, Line, Operation, OrderRequest, Paths, Stack,
     auth::{ApiKey, TokenSource},
     dedup::{Resolution, Unresolved},
     leaf::Leaf,
@@ -38,6 +38,7 @@ use tower::{ServiceExt, service_fn};
 use crate::world::{World, order, script};
 
 /// The client's end of a pipe in memory.
+#[derive(Debug)]
 struct Pipe(DuplexStream);
 
 impl AsyncRead for Pipe {
@@ -107,7 +108,8 @@ async fn place(sandbox: &Sandbox, dial: Dial) -> Result<Told, BoxError> {
             }
             let (client, server) = duplex(64 * 1024);
             tokio::spawn(async move { sandbox.serve_line(server, [127, 0, 0, 1].into()).await });
-            Ok::<_, io::Error>(TokioIo::new(Pipe(client)))
+            // Whoever serves the pipe has read what was written before anything else happens, so nothing arrives later.
+            Ok::<_, io::Error>(Line::over(TokioIo::new(Pipe(client)), true))
         })
     });
     // The limits of `Transport`, which has sockets of its own.
@@ -187,15 +189,21 @@ async fn an_order_that_was_not_placed_is_placed_once_or_stays_in_doubt_behind_an
              [[fault]]\nname = '{fault}'\nendpoint = 'place-order'\nnth = 1"
         );
         let sandbox = script_of(&script);
-        let told = place(&sandbox, Dial::Through).await.unwrap();
+        let told = place(&sandbox, Dial::Through).await;
         let there = orders(&sandbox);
         assert!(there.len() <= 1, "{fault}: {there:?}");
+        // A send that ends after half a minute settles when it is too old to be sent again.
+        let Ok(told) = told else {
+            assert_eq!((there.len(), sends(&sandbox)), (0, 1), "{fault}");
+            continue;
+        };
         // Told of an order that exists, or told that nobody knows; never of one that does not.
         assert_eq!(told.order_id.as_ref(), there.first(), "{fault}");
         assert_eq!(told.unresolved, there.is_empty(), "{fault}");
         placed += there.len();
     }
-    assert!(placed > 50, "{placed} were sent again once their absence was established");
+    // A 504 whose text is spoiled is not the gateway's own word, and is never sent again.
+    assert!(placed > 25, "{placed} were sent again once their absence was established");
 }
 
 #[tokio::test(start_paused = true)]
