@@ -140,6 +140,21 @@ pub(crate) const TABLE: &[Deep] = &[
         ]),
         5,
     ),
+    // Of the axes, those whose worlds keep every promise. What they draw is in `crates/steadfast-sim/src/axes.rs`.
+    Deep::new(
+        "axes",
+        "orders in worlds that were once taken for impossible",
+        What::Simulation(&[
+            "orders",
+            "--axes",
+            "intermediaries,orphans,suspend,quotas,cached-lists",
+            "--seeds",
+            "0..1900",
+            "--rivals-every",
+            "0",
+        ]),
+        5,
+    ),
     Deep::new("planted", "planted bugs", What::Planted, 30),
     Deep::new("mutants", "a sample of mutants", What::Mutants, 6),
     Deep::new("costs", "instructions and allocations", What::Costs, 15),
