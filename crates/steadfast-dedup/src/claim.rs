@@ -76,11 +76,14 @@ impl Registry {
 
     /// The candidates of an intent that are told of nowhere else.
     ///
-    /// What is no more than like it, and exactly what a send was that is taken for dead, tells that send's caller nothing:
-    /// that it is late is still to be reported, when nobody waits for it any more.
+    /// What is no more than like it, and exactly what a send was that is taken for dead or was refused, tells that send's
+    /// caller nothing: that it is late, or there at all, is still to be reported, when nobody waits for it any more.
     fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
+        let refused: Vec<_> = self.refused_of(&intent.key).collect();
         let near = self.near(intent).filter(|fresh| {
-            !self.is_exactly_a_dead_send(&intent.key, fresh)
+            let is_refused =
+                |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
+            !self.is_exactly_a_dead_send(&intent.key, fresh) && !refused.iter().any(is_refused)
                 || steadfast_spec::Planted::LikenessTakesNews.is_on()
         });
         self.intent_strict(intent).chain(near).map(|fresh| fresh.order_id.clone()).collect()

@@ -92,6 +92,13 @@ impl Registry {
         self.intent_strict(intent).chain(near)
     }
 
+    /// Orders of a key whose callers were told today that they were refused.
+    pub(crate) fn refused_of(&self, key: &Key) -> impl Iterator<Item = &Intent> {
+        let finished = self.keys.get(key).into_iter().flat_map(|key| &key.finished);
+        let intents = finished.filter_map(|number| self.intents.get(number));
+        intents.filter(|it| it.epoch == self.epoch && it.finding() == Some(&Finding::Refused))
+    }
+
     /// Takes back the belief in every refusal on a key that what is listed refutes. Before anything is claimed: the order
     /// may be the refused one.
     pub(crate) fn refute(&mut self, key: &Key, out: &mut Vec<Effect>) {

@@ -124,6 +124,24 @@ async fn o05_a_returned_refusal_that_was_placed_is_reported() {
     }
 }
 
+/// Named to the caller of an order like it, it is still news to whoever was told of the refusal.
+#[tokio::test(start_paused = true)]
+async fn o05_a_candidate_of_another_order_that_was_refused_is_reported() {
+    for refusal in refusals() {
+        let rig = Rig::new();
+        rig.between.repeats_nothing();
+        rig.gateway.will([refusal.placed(), gw504()]);
+        let refused = rig.place("a", ORDER).await;
+        assert!(matches!(refused, Told::Answer(401 | 429)), "{refused:?}");
+        let told = rig.place("b", &order(3)).await;
+        assert_eq!(told, Told::Unresolved("near_match", vec!["o1".into()], 504));
+        sleep(s(130)).await;
+        assert_eq!(contradicted(&rig), ["o1"]);
+        assert_eq!(rig.gateway.posts(), 2);
+        rig.audit();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn o05_a_refused_order_that_shows_later_than_a_second_is_reported() {
     let rig = Rig::new();
