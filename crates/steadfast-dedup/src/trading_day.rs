@@ -39,6 +39,8 @@ pub(crate) struct TradingDay {
     confirmed: bool,
     /// Where the wall clock was when its step was last told.
     told: Option<i64>,
+    /// The day that an earlier process has written down; 0 if none has.
+    written: Epoch,
 }
 
 /// What a reading or a date has changed.
@@ -55,7 +57,8 @@ impl TradingDay {
     pub(crate) fn new(now: Reading) -> Self {
         let believed = now.wall - now.carried;
         let day = Epoch(now.wall.div_euclid(DAY));
-        Self { day, believed, anchor: believed, dated: None, confirmed: false, told: None }
+        let written = Epoch::default();
+        Self { day, believed, anchor: believed, dated: None, confirmed: false, told: None, written }
     }
 
     pub(crate) fn day(&self) -> Epoch {
@@ -64,6 +67,7 @@ impl TradingDay {
 
     /// It is at least this day: an earlier process has written it down.
     pub(crate) fn at_least(&mut self, day: Epoch) {
+        self.written = day;
         self.day = self.day.max(day);
     }
 
@@ -97,22 +101,32 @@ impl TradingDay {
         let dated = date + 500 + took / 2 - now.carried;
         self.dated = Some(dated);
         let wall = now.wall - now.carried;
-        let mut corrected = None;
+        if !self.confirmed && !agree(dated, self.believed) {
+            return self.begin_anew(now, dated);
+        }
         if agree(dated, wall) {
             (self.anchor, self.confirmed) = (wall, true);
         } else if agree(dated, self.believed) {
             (self.anchor, self.confirmed) = (self.believed, true);
-        } else if !self.confirmed {
-            // What is believed is what the machine said when the process began, and nobody else did.
-            (self.believed, self.anchor, self.confirmed, self.told) = (dated, dated, true, Some(wall));
-            let today = Epoch((dated + now.carried).div_euclid(DAY));
-            if today < self.day {
-                self.day = today;
-                corrected = Some(today);
-            }
-            return Change { stepped: Some(wall - dated), corrected };
         }
-        Change { corrected, ..self.read(now) }
+        self.read(now)
+    }
+
+    /// What is believed is what the machine said when the process began, and nobody else did; the first date says that it was
+    /// wrong. By now the wall clock may have been set right.
+    fn begin_anew(&mut self, now: Reading, dated: i64) -> Change {
+        let wall = now.wall - now.carried;
+        let right = if agree(dated, wall) { wall } else { dated };
+        let stepped = (right != wall).then(|| wall - dated);
+        (self.believed, self.anchor, self.confirmed) = (right, right, true);
+        self.told = stepped.map(|_| wall);
+        let day_of = |time: i64| Epoch((time + now.carried).div_euclid(DAY));
+        // The day that is written down goes on if it may have begun.
+        let today = day_of(right).max(self.written.min(day_of(right + SLACK)));
+        let corrected = (today < self.day).then_some(today);
+        self.day = self.day.min(today);
+        self.read(now);
+        Change { stepped, corrected }
     }
 
     /// True while the wall clock is not where it is believed to be.
@@ -246,6 +260,36 @@ mod tests {
         assert_eq!((change.corrected, change.stepped.is_some()), (Some(Epoch(10)), true));
         day.read(at(NOON + DAY + 12 * HOUR, 12 * HOUR));
         assert_eq!(day.day(), Epoch(11), "it begins at the service's midnight");
+    }
+
+    #[test]
+    fn o03_a_clock_wrong_at_the_start_and_set_right_since_pins_no_day() {
+        for read_between in [false, true] {
+            let mut day = TradingDay::new(at(NOON + DAY, 0));
+            day.at_least(Epoch(10));
+            if read_between {
+                day.read(at(NOON + 1_000, 1_000));
+            }
+            let change = day.date(at(NOON + 2_000, 2_000), NOON + 2_000, 80);
+            assert_eq!(
+                (change, day.day()),
+                (Change { stepped: None, corrected: Some(Epoch(10)) }, Epoch(10))
+            );
+            day.read(at(NOON + 12 * HOUR, 12 * HOUR));
+            assert_eq!(day.day(), Epoch(11));
+        }
+    }
+
+    #[test]
+    fn o03_a_written_day_goes_on_if_the_date_is_just_before_it() {
+        for (before, goes_on) in [(1_000, 11), (SLACK + 1_000, 10)] {
+            let midnight = NOON + 12 * HOUR;
+            let mut day = TradingDay::new(at(midnight + DAY, 0));
+            day.at_least(Epoch(11));
+            let date = midnight - before;
+            day.date(at(date, 0), date, 0);
+            assert_eq!(day.day(), Epoch(goes_on), "{before}");
+        }
     }
 
     #[test]

@@ -748,6 +748,23 @@ async fn o03_a_restart_asks_the_service_what_day_it_is() {
     }
 }
 
+/// Restarted with a clock a day ahead that is set right before the service was asked anything.
+#[tokio::test(start_paused = true)]
+async fn o03_a_clock_set_right_after_a_restart_frees_no_name() {
+    let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+    let world = World { settings: clocks.settings(), ..World::new() };
+    let truth = clocks.clone();
+    world.gateway.0.lock().date = Some(WallClock::new(move || truth.truth()));
+    let process = world.start();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+    process.kill();
+    clocks.set_wall(86_400);
+    let process = world.start();
+    clocks.set_wall(0);
+    assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o1".into()));
+    assert_eq!(world.gateway.posts(), 1);
+}
+
 /// A gateway that gives back the token in the place of an identifier: the journal is read by people and sent to others.
 #[tokio::test(start_paused = true)]
 async fn x01_a_token_in_the_place_of_an_order_id_reaches_no_journal() {
