@@ -91,13 +91,13 @@ struct Call<'a> {
     case: &'a Case,
     now: Duration,
     seen: Seen,
-    /// The new token was refused at its first use.
-    new_was_refused: bool,
+    /// When the new token was refused for the first time.
+    new_refused: Option<Duration>,
 }
 
 /// `None` if two timers end in the same instant.
 pub(super) fn predict(case: &Case) -> Option<Seen> {
-    let mut call = Call { case, now: Duration::ZERO, seen: Seen::default(), new_was_refused: false };
+    let mut call = Call { case, now: Duration::ZERO, seen: Seen::default(), new_refused: None };
     let mut draws = ChaCha8Rng::seed_from_u64(case.seed);
     let harmless = !matches!(
         case.endpoint,
@@ -186,14 +186,15 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// One attempt: limits, a send, and after a 401 with a token that may be old one send more.
+    /// One attempt: limits, a send, after a 401 with a token that may be old one send more, and another one where the new
+    /// token may not be known everywhere.
     fn attempt(&mut self) -> Option<Ended<'a>> {
         let case = self.case;
         let has_token =
             !matches!(case.endpoint, Endpoint::Authorize | Endpoint::Token | Endpoint::IndividualToken);
         let login = case.login.filter(|_| has_token);
         let limit = case.deadline.into_iter().chain(case.send_by).min().unwrap_or(Duration::MAX);
-        let mut is_second = false;
+        let mut resent = 0;
         loop {
             if let Some(opens) = self.opens() {
                 let late = case.deadline.is_some_and(|deadline| opens >= deadline);
@@ -209,22 +210,21 @@ impl<'a> Call<'a> {
                 return Some(Ended::By(line));
             };
             let at = match self.seen.logins {
-                _ if is_second => return Some(Ended::Unrenewed),
+                _ if resent == 3 => return Some(Ended::Unrenewed),
                 // The caller gives up at once, before or after the renewal has begun in its own task.
                 0 if self.now >= limit => return None,
                 0 => {
                     self.seen.logins = 1;
                     self.now + login.takes
                 }
-                // A new token may not be known everywhere; refused once more, it is not that.
-                _ if !self.new_was_refused => {
-                    self.new_was_refused = true;
-                    if self.now + 2 * SECOND >= limit {
+                // A new token may not be known everywhere; refused two seconds later, it is not that.
+                _ => {
+                    let known = *self.new_refused.get_or_insert(self.now) + 2 * SECOND;
+                    if self.now >= known || known >= limit {
                         return Some(Ended::Unrenewed);
                     }
-                    self.now + 2 * SECOND
+                    known
                 }
-                _ => return Some(Ended::Unrenewed),
             };
             if at == limit.max(self.now) {
                 return None;
@@ -233,7 +233,7 @@ impl<'a> Call<'a> {
             if at > limit || !login.works {
                 return Some(Ended::Unrenewed);
             }
-            is_second = true;
+            resent += 1;
         }
     }
 }
