@@ -166,6 +166,9 @@ async fn trade(
         weather.list_all_orders();
     }
     let scope = scope(chooser, world.expected, logs_in);
+    if scope == ListScope::LoginSession {
+        weather.list_sessions_apart();
+    }
     let strict = world.is_strict() || client != Client::Ours;
     let reading = if strict { Reading::default() } else { Reading::of(chooser, weather.list_lag) };
     if reading.axes.order_ids != OrderIds::default() {
