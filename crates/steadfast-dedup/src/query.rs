@@ -5,7 +5,7 @@ use steadfast_spec::{OrderRequest, ext};
 use crate::{
     attempt::AttemptState,
     event::OrderEvent,
-    intent::{Finding, Phase},
+    intent::{Finding, Intent, Phase},
     key::Key,
     policy::Baseline,
     registry::{Pace, Purpose, Read, Registry, Snapshot, Wake},
@@ -244,6 +244,16 @@ impl Registry {
         missing.then_some(look)
     }
 
+    /// From when on a list shows every order that was placed although its caller was told that it was refused: lists lag.
+    fn refusals_show(&self) -> Duration {
+        let refused = self.watches.iter().filter(|(number, _)| {
+            let intent = self.intents.get(number);
+            intent.and_then(Intent::finding) == Some(&Finding::Refused)
+        });
+        let last = refused.map(|(_, since)| since.saturating_add(self.rules.refusal_lag)).max();
+        last.unwrap_or_default()
+    }
+
     /// True for a look that nobody waits for.
     pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
         let awaited = self.awaits_baseline() || self.doubts().next().is_some() || self.awaits_checks();
@@ -266,7 +276,7 @@ impl Registry {
     #[must_use]
     pub fn next_wake(&self) -> Option<Wake> {
         let urgent = self.awaits_baseline().then_some((self.now, Purpose::Baseline));
-        let last = self.last_look.then_some((self.now, Purpose::Watch));
+        let last = self.last_look.then(|| (self.now.max(self.refusals_show()), Purpose::Watch));
         let verify = self.doubts().map(|doubt| {
             let due = schedule::next_verification(doubt.since, self.pace.last, self.settings.lateness);
             (due, Purpose::Verification)

@@ -51,13 +51,23 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
     let mut open: BTreeMap<(ext::Account, IntentNo), RecoveredOrder> = BTreeMap::new();
     // Ended by an answer or a list that may be contradicted yet.
     let mut ended: BTreeMap<(ext::Account, IntentNo), RecoveredOrder> = BTreeMap::new();
+    // Sends that may have placed it.
+    let mut standing: BTreeMap<(ext::Account, IntentNo), BTreeSet<usize>> = BTreeMap::new();
     for Entry { account, record } in entries {
         let of = |intent: IntentNo| (account.clone(), intent);
         match record {
             Record::Begun { attempt, name, order, .. } => {
                 let (account, intent, verdict) = (account.clone(), attempt.intent, Verdict::Pending);
                 let (name, order) = (name.clone(), order.clone());
+                ended.remove(&of(intent));
+                standing.entry(of(intent)).or_default().insert(attempt.index);
                 open.insert(of(intent), RecoveredOrder { account, intent, name, order, verdict });
+            }
+            Record::Closed { attempt, outcome, .. } if outcome.is_not_executed() => {
+                let sends = standing.entry(of(attempt.intent)).or_default();
+                if sends.remove(&attempt.index) && sends.is_empty() {
+                    ended.extend(open.remove_entry(&of(attempt.intent)));
+                }
             }
             Record::Closed { attempt, outcome: Outcome::Accepted { order_id: Some(_) }, .. } => {
                 ended.extend(open.remove_entry(&of(attempt.intent)));

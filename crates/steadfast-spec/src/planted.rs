@@ -133,6 +133,8 @@ planted! {
     /// What was lost just before midnight bars its instrument and side for the whole day that follows.
     TaintLastsAllDay = "taint-lasts-all-day",
     // The journal.
+    /// A restarted process knows nothing of orders that were refused with 401 or 429, and sends them again unlooked.
+    RefusalsUnjournaled = "refusals-unjournaled",
     /// An order leaves before it is written down.
     SentBeforeJournal = "sent-before-journal",
     /// An order leaves although it could not be written down.

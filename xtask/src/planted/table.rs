@@ -140,6 +140,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("names-end-at-midnight", &[dedup(&["o03_"])]),
     bug("taint-lasts-all-day", &[dedup(&["o13_"])]),
     // The journal.
+    bug("refusals-unjournaled", &[dedup(&["crash::o05_"])]),
     bug("sent-before-journal", &[dedup(&["crash::"])]),
     bug("journal-fails-open", &[dedup(&["crash::"])]),
     bug("journal-not-synced", &[journal(&["images::"])]),

@@ -11,7 +11,8 @@ const NAMED: usize = 100_000;
 /// Of everything that was written down, what still matters.
 ///
 /// Forgotten are sends that placed nothing for certain, lists of days that are over, and what became of orders of such
-/// days, unless it is not known or the order has a name. What is in doubt is never forgotten.
+/// days, unless it is not known or the order has a name. What is in doubt is never forgotten, and what was refused without
+/// having been executed (401, 429) is kept as long as what was placed: a list may refute it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fold {
     next: u64,
@@ -30,6 +31,8 @@ struct Trail {
     entries: Vec<u64>,
     /// Sends that may have placed an order.
     standing: BTreeSet<usize>,
+    /// Those of them that did not, by a word of the service's that a list may refute.
+    refused: BTreeSet<usize>,
     day: Epoch,
     named: bool,
     decided: bool,
@@ -68,12 +71,16 @@ impl Fold {
                     return;
                 }
                 match outcome {
+                    Outcome::NotExecuted if !steadfast_spec::Planted::RefusalsUnjournaled.is_on() => {
+                        trail.refused.insert(attempt.index);
+                    }
                     Outcome::NotSent | Outcome::NotExecuted | Outcome::Rejected => {
                         trail.standing.remove(&attempt.index);
                     }
                     Outcome::Accepted { order_id: Some(_) } => trail.decided = true,
                     _ => {}
                 }
+                trail.decided |= !trail.standing.is_empty() && trail.standing == trail.refused;
                 if trail.standing.is_empty() {
                     self.forget(&account, attempt.intent);
                 } else {

@@ -30,7 +30,7 @@ use tokio::{
 use tower::{Layer, Service, ServiceExt};
 
 use crate::{
-    gateway::{Body, Gateway, Place, ReadReply, Reply, ack, gw504, read},
+    gateway::{Body, Gateway, Place, ReadReply, Reply, ack, gw504, http, read},
     rig::{ORDER, Told, order, tell},
 };
 
@@ -322,6 +322,44 @@ async fn a_crash_in_the_middle_of_a_recovery_is_one_more_doubt_and_no_send() {
     assert_eq!(world.gateway.posts(), 3);
     assert_eq!(third.place_as("a", ORDER).await, Told::Attached("o1".into()));
     assert_eq!(world.gateway.posts(), 3);
+}
+
+/// An order that was refused and found after it belongs to its name in every process.
+#[tokio::test(start_paused = true)]
+async fn o05_an_order_found_after_a_refusal_is_attached_after_a_restart() {
+    for refusal in [http(401, "Unauthorized"), http(429, "Too many requests")] {
+        let world = World::new();
+        world.gateway.will([refusal.placed_after(Duration::from_millis(900))]);
+        let process = world.start();
+        assert!(matches!(process.place_as("a", ORDER).await, Told::Answer(_)), "nobody repeats it");
+        assert_eq!(process.place_as("a", ORDER).await, Told::Recovered("o1".into()));
+        process.kill();
+
+        let process = world.start();
+        assert_eq!(process.place_as("a", ORDER).await, Told::Attached("o1".into()));
+        assert_eq!(world.gateway.posts(), 1);
+    }
+}
+
+/// A process that dies before it has looked leaves the look to the next one.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
+    for (placed, told, posts) in
+        [(true, Told::Recovered("o1".into()), 1), (false, Told::Placed("o1".into()), 2)]
+    {
+        let world = World::new();
+        let refusal = http(429, "Too many requests");
+        world.gateway.will([if placed { refusal.placed() } else { refusal }]);
+        let process = world.start();
+        assert_eq!(process.place_as("a", ORDER).await, Told::Answer(429));
+        process.kill();
+        let entries = world.start().journal.recover();
+        assert_eq!(unresolved(&entries), [], "by the service's word it is not in doubt");
+
+        let process = world.start();
+        assert_eq!(process.place_as("a", ORDER).await, told);
+        assert_eq!(world.gateway.posts(), posts);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -124,6 +124,21 @@ async fn o05_a_returned_refusal_that_was_placed_is_reported() {
     }
 }
 
+/// The last look waits until lists have had the time to show what was refused.
+#[tokio::test(start_paused = true)]
+async fn o05_a_shutdown_right_after_a_refusal_still_reports_its_order() {
+    for refusal in refusals() {
+        let rig = Rig::new();
+        rig.between.repeats_nothing();
+        rig.gateway.will([refusal.placed_after(ms(950))]);
+        assert!(matches!(rig.place("a", ORDER).await, Told::Answer(401 | 429)));
+        let start = Instant::now();
+        rig.ledger.shutdown().await;
+        assert!(start.elapsed() < s(2), "{:?}", start.elapsed());
+        assert_eq!(contradicted(&rig), ["o1"]);
+    }
+}
+
 /// Named to the caller of an order like it, it is still news to whoever was told of the refusal.
 #[tokio::test(start_paused = true)]
 async fn o05_a_candidate_of_another_order_that_was_refused_is_reported() {
