@@ -23,6 +23,15 @@ impl Registry {
         let wrong = std::mem::replace(&mut self.epoch, epoch);
         self.intents.values_mut().filter(|intent| intent.epoch == wrong).for_each(|it| it.epoch = epoch);
         self.reads.values_mut().filter(|read| read.epoch == wrong).for_each(|read| read.epoch = epoch);
+        // What was put aside as yesterday's is today's again, and nobody else's.
+        let seen = self.tick();
+        let todays = self.intents.iter().filter(|(_, intent)| intent.epoch == epoch);
+        let owned = todays.filter_map(|(&number, intent)| Some((number, intent.order_id()?.clone())));
+        for (number, order_id) in owned.collect::<Vec<_>>() {
+            if self.book.owner(&order_id).is_none() {
+                self.book.adopt(&order_id, number, seen);
+            }
+        }
     }
 
     /// Remembers from when on lists can show that nothing is left of an order that was lost before midnight.

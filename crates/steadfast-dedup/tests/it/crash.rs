@@ -803,6 +803,32 @@ async fn o03_a_clock_set_right_after_a_restart_frees_no_name() {
     assert_eq!(world.gateway.posts(), 1);
 }
 
+/// What was acknowledged today is not taken for the late order of another when the day turns out to be today.
+#[tokio::test(start_paused = true)]
+async fn o03_a_corrected_day_keeps_the_orders_that_have_owners() {
+    let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+    let world = World { settings: clocks.settings(), ..World::new() };
+    let truth = clocks.clone();
+    world.gateway.0.lock().date = Some(WallClock::new(move || truth.truth()));
+    world.gateway.will([ack(), ack().reply(Reply::Hang)]);
+    let process = world.start();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+    process.start_placing("m", ORDER);
+    sleep(s(2)).await;
+    process.kill();
+    clocks.set_wall(86_400);
+    let process = world.start();
+    let mut events = process.ledger.events();
+    assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o1".into()));
+    sleep(s(1_200)).await;
+    let told = std::iter::from_fn(|| events.try_recv().ok()).filter_map(|event| match event {
+        OrderEvent::LateDuplicate { order_id, .. } | OrderEvent::Excess { order_id, .. } => Some(order_id),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ["o2"]);
+    assert_eq!(world.gateway.posts(), 2);
+}
+
 /// A gateway that gives back the token in the place of an identifier: the journal is read by people and sent to others.
 #[tokio::test(start_paused = true)]
 async fn x01_a_token_in_the_place_of_an_order_id_reaches_no_journal() {
