@@ -156,6 +156,8 @@ impl Judgement {
                 Some(Told::NotObserved) => {
                     judged.not_observed += 1;
                     twins.not_observed += 1;
+                    // Its last send was refused, and is reported if it shows.
+                    twins.refused += u64::from(session.seen.refused.contains(&wanted.number));
                 }
                 Some(Told::Unresolved(_)) => judged.unresolved += 1,
                 Some(Told::Nonsense) => judged.undecided += 1,
