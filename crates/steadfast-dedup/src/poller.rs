@@ -1,7 +1,7 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use steadfast_spec::{
@@ -22,8 +22,6 @@ use crate::{
     ticket::{ORDERS, PLACE_ORDER, Ticket, TicketFor},
 };
 
-/// Says what a cache on the way did: `HIT`, `Hit from …`, `TCP_HIT`, `MISS, HIT`.
-const X_CACHE: &str = "x-cache";
 /// So many records of a list are read, or taken in, before others of the thread have their turn: well below a millisecond.
 const SLICE: usize = 256;
 
@@ -200,9 +198,10 @@ impl<S> Poller<S> {
             Err(_) => return Err(ReadFault::Failed),
         };
         let mut list = parse(&bytes, &self.account.settings.field_names).await;
-        let quotes =
-            |records: &Vec<OrderRecord>| asker.as_ref().is_some_and(|it| it.is_quoted_in_any(records));
-        if list.as_ref().is_ok_and(quotes) {
+        let names_none = |records: &Vec<OrderRecord>| {
+            has_endless_id(records) || asker.as_ref().is_some_and(|it| it.is_quoted_in_any(records))
+        };
+        if list.as_ref().is_ok_and(names_none) {
             list = Err(ReadFault::Unreadable);
         }
         if list.is_err() && steadfast_spec::Planted::UnreadableListIsClean.is_on() {
@@ -232,11 +231,31 @@ async fn parse(body: &[u8], names: &FieldNames) -> Result<Vec<OrderRecord>, Read
 }
 
 /// True if any cache on the way says that the answer is older than the read, or that it is its own.
+///
+/// Caches say so in headers of many names (`X-Cache`, `Cache-Status`, `CF-Cache-Status`, `X-Cache-Hits`, `X-From-Cache`),
+/// and in as many words: `HIT`, `Hit from …`, `TCP_HIT`, `edge; hit`, a count.
 pub(crate) fn is_out_of_a_cache(headers: &HeaderMap) -> bool {
-    let is_hit =
-        |cache: &HeaderValue| cache.as_bytes().windows(3).any(|word| word.eq_ignore_ascii_case(b"hit"));
-    headers.get_all(header::AGE).iter().any(|age| age.as_bytes() != b"0")
-        || headers.get_all(X_CACHE).iter().any(is_hit) && !steadfast_spec::Planted::CacheHitIsClean.is_on()
+    let is_old = |age: &HeaderValue| age.as_bytes() != b"0";
+    let is_stale = |warning: &HeaderValue| warning.as_bytes().starts_with(b"110");
+    let is_hit = |(name, value): (&HeaderName, &HeaderValue)| {
+        let (name, value) = (name.as_str(), value.as_bytes());
+        let counts = name.ends_with("cache-hits") || name.ends_with("from-cache");
+        let says_so = value.windows(3).any(|word| word.eq_ignore_ascii_case(b"hit"));
+        name.contains("cache")
+            && *name != header::CACHE_CONTROL
+            && (says_so || counts && value.iter().any(|digit| matches!(digit, b'1'..=b'9')))
+    };
+    headers.get_all(header::AGE).iter().any(is_old)
+        || headers.get_all(header::WARNING).iter().any(is_stale)
+        || headers.iter().any(is_hit) && !steadfast_spec::Planted::CacheHitIsClean.is_on()
+}
+
+/// Longer than any service's identifier of an order. A journal keeps identifiers, and must not grow by what is none.
+const LONGEST_ID: usize = 256;
+
+/// True if a record's identifier can be none.
+pub(crate) fn has_endless_id(records: &[OrderRecord]) -> bool {
+    records.iter().any(|record| record.order_id.len() > LONGEST_ID)
 }
 
 /// A read that is not over yet; dropped, it has failed.
@@ -306,6 +325,42 @@ impl Drop for Running {
         let stays_dead = steadfast_spec::Planted::PollerStaysDead.is_on();
         if self.stage == Stage::Working && std::thread::panicking() && !stays_dead {
             self.account.tick();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn o12_caches_of_every_make_are_heard() {
+        for (name, value) in [
+            ("age", "1"),
+            ("warning", "110 - \"response is stale\""),
+            ("x-cache", "MISS, HIT"),
+            ("cache-status", "\"edge\"; hit; ttl=30"),
+            ("cf-cache-status", "HIT"),
+            ("x-cache-status", "HIT"),
+            ("x-cache-remote", "TCP_HIT from edge"),
+            ("x-cache-hits", "0, 1"),
+            ("x-from-cache", "1"),
+        ] {
+            assert!(is_out_of_a_cache(&headers(name, value)), "{name}: {value}");
+        }
+        for (name, value) in [
+            ("age", "0"),
+            ("x-cache", "Miss from cloudfront"),
+            ("cache-status", "edge; fwd=miss"),
+            ("x-cache-hits", "0"),
+            ("cache-control", "max-age=100"),
+            ("x-whitelist", "hit"),
+        ] {
+            assert!(!is_out_of_a_cache(&headers(name, value)), "{name}: {value}");
         }
     }
 }

@@ -362,6 +362,22 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
     }
 }
 
+/// A journal that holds more than it can read again loses what is in doubt.
+#[tokio::test(start_paused = true)]
+async fn o08_an_endless_identifier_reaches_no_journal() {
+    let world = World::new();
+    let list = format!(r#"{{"s":"ok","d":[{{"orderId":"{}","symId":"S"}}]}}"#, "7".repeat(1_100_000));
+    world.gateway.always(read(ReadReply::Raw(list)));
+    world.gateway.will([ack().reply(Reply::Hang)]);
+    let process = world.start();
+    process.start_placing("a", ORDER);
+    sleep(s(3)).await;
+    process.kill();
+    let process = world.start();
+    assert_eq!(process.ledger.in_doubt(), 1, "what is in doubt can be read again");
+    assert!(std::fs::metadata(world.path()).unwrap().len() < 10_000);
+}
+
 #[tokio::test(start_paused = true)]
 async fn s81_torn_tail() {
     let world = World::new();
