@@ -159,7 +159,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("any-5xx-is-the-gateways", &[retry(&["o02_"]), dedup(&["o02_"])]),
     bug("orderly-close", &[outage(&["o01_a_send_given_up"])]),
     bug("proxy-ends-with-us", &[steadfast(&["ended::o01_"])]),
-    bug("given-up-stays-open", &[outage(&["o01_a_send_given_up"])]),
+    bug("given-up-stays-open", &[outage(&["o01_a_full_send_buffer"])]),
     // Retry.
     bug("doubt-repeated", &[POLICY]),
     bug("refusal-repeated", &[POLICY]),

@@ -289,7 +289,7 @@ async fn l04_what_leaves_after_its_slots_were_given_on_is_counted_once_more() {
     let place = || service.clone().oneshot(request("/api/oms/place-order", Lane::Trading));
     let mut idle = spawn(place());
     assert!(idle.poll().is_pending());
-    place().await.unwrap();
+    timeout(60 * SECOND, place()).await.expect("held up for a minute").unwrap();
     assert_eq!(line.sent.load(SeqCst), 1, "it is still to leave");
     sleep(5 * SECOND).await;
     assert!(idle.poll().is_pending());
