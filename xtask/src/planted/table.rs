@@ -276,7 +276,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("refused-port-silent", &[cli(&["c07_a_refused"])]),
     bug("hyphened-expiry-refused", &[cli(&["c08_an_expiry"])]),
     bug("secrets-name", &[dedup(&["x01_"])]),
-    bug("corrections-unshown", &[cli(&["c03_"])]),
+    bug("corrections-unshown", &[cli(&["c03_an_identifier_given_twice"])]),
     bug("clear-text-through-proxy", &[steadfast(&["x02_"])]),
     bug("localhost-resolved", &[tests("steadfast", "lib", &["x02_"])]),
 ];
