@@ -48,29 +48,26 @@ pub struct Recover;
 /// For whoever [reads](crate::journal::FileJournal::read) a journal that he does not open.
 #[must_use]
 pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
-    let mut open: BTreeMap<(ext::Account, IntentNo), RecoveredOrder> = BTreeMap::new();
+    let mut open: BTreeMap<(ext::Account, IntentNo), Overdue> = BTreeMap::new();
     // Ended by an answer or a list that may be contradicted yet.
-    let mut ended: BTreeMap<(ext::Account, IntentNo), RecoveredOrder> = BTreeMap::new();
-    // Sends that may have placed it.
-    let mut standing: BTreeMap<(ext::Account, IntentNo), BTreeSet<usize>> = BTreeMap::new();
+    let mut ended: BTreeMap<(ext::Account, IntentNo), Overdue> = BTreeMap::new();
     for Entry { account, record } in entries {
         let of = |intent: IntentNo| (account.clone(), intent);
         match record {
             Record::Begun { attempt, name, order, .. } => {
                 let (account, intent, verdict) = (account.clone(), attempt.intent, Verdict::Pending);
                 let (name, order) = (name.clone(), order.clone());
-                ended.remove(&of(intent));
-                standing.entry(of(intent)).or_default().insert(attempt.index);
-                open.insert(of(intent), RecoveredOrder { account, intent, name, order, verdict });
+                let order = RecoveredOrder { account, intent, name, order, verdict };
+                open.extend(ended.remove_entry(&of(intent)));
+                let overdue = open.entry(of(intent)).or_insert_with(|| Overdue::new(order.clone()));
+                overdue.order = order;
+                overdue.standing.insert(attempt.index);
             }
-            Record::Closed { attempt, outcome, .. } if outcome.is_not_executed() => {
-                let sends = standing.entry(of(attempt.intent)).or_default();
-                if sends.remove(&attempt.index) && sends.is_empty() {
-                    ended.extend(open.remove_entry(&of(attempt.intent)));
+            Record::Closed { attempt, outcome, .. } => {
+                let key = of(attempt.intent);
+                if open.get_mut(&key).is_some_and(|overdue| overdue.is_over(*attempt, outcome)) {
+                    ended.extend(open.remove_entry(&key));
                 }
-            }
-            Record::Closed { attempt, outcome: Outcome::Accepted { order_id: Some(_) }, .. } => {
-                ended.extend(open.remove_entry(&of(attempt.intent)));
             }
             Record::Found { intent, .. } => ended.extend(open.remove_entry(&of(*intent))),
             Record::Ruled { intent, .. } => {
@@ -79,14 +76,14 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
             Record::Unresolved { intent, reason } => {
                 open.extend(ended.remove_entry(&of(*intent)));
                 let reason = Reason::ALL.into_iter().find(|known| known.as_str() == reason);
-                if let (Some(order), Some(reason)) = (open.get_mut(&of(*intent)), reason) {
-                    order.verdict = Verdict::Unresolved(Unresolved::new(reason, Vec::new()));
+                if let (Some(overdue), Some(reason)) = (open.get_mut(&of(*intent)), reason) {
+                    overdue.order.verdict = Verdict::Unresolved(Unresolved::new(reason, Vec::new()));
                 }
             }
-            Record::Closed { .. } | Record::Seen { .. } => {}
+            Record::Seen { .. } => {}
         }
     }
-    open.into_values().collect()
+    open.into_values().map(|overdue| overdue.order).collect()
 }
 
 /// How an account's registry gets to where the journal ends.
@@ -136,8 +133,7 @@ impl Replay {
                     let verdict = Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()));
                     let (account, intent) = (entry.account.clone(), attempt.intent);
                     let order = RecoveredOrder { account, intent, name, order, verdict };
-                    let overdue =
-                        others.entry(intent).or_insert(Overdue { order, standing: BTreeSet::new() });
+                    let overdue = others.entry(intent).or_insert_with(|| Overdue::new(order));
                     overdue.standing.insert(attempt.index);
                 }
                 Record::Begun { attempt, session, name, order, .. } => {
@@ -199,7 +195,7 @@ impl Replay {
     }
 }
 
-/// An order of another day that nobody has decided.
+/// An order that nobody has decided.
 struct Overdue {
     order: RecoveredOrder,
     /// Sends that may have placed it.
@@ -207,6 +203,10 @@ struct Overdue {
 }
 
 impl Overdue {
+    fn new(order: RecoveredOrder) -> Self {
+        Self { order, standing: BTreeSet::new() }
+    }
+
     /// Whether its end is known with this answer. A refusal says nothing of the sends before it.
     fn is_over(&mut self, attempt: AttemptNo, outcome: &Outcome) -> bool {
         match outcome {
