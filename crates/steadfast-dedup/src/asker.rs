@@ -9,6 +9,15 @@ use steadfast_spec::{OrderRecord, Planted};
 /// Shorter parts stand in identifiers by chance.
 const SHORTEST: usize = 8;
 
+/// Longer than any service's identifier of an order. A journal keeps identifiers, and must not grow by what is none.
+const LONGEST: usize = 256;
+
+/// True if every record's identifier can be an order's, in the list that this request was answered with.
+pub(crate) fn name_orders(records: &[OrderRecord], asker: Option<&Asker>) -> bool {
+    let is_quoted = |order_id: &str| asker.is_some_and(|asker| asker.is_quoted_in(order_id));
+    records.iter().all(|record| record.order_id.len() <= LONGEST && !is_quoted(&record.order_id))
+}
+
 /// The `Authorization` of a request, in the extensions of the answer to it.
 #[derive(Clone)]
 pub(crate) struct Asker(HeaderValue);
@@ -24,11 +33,6 @@ impl Asker {
         let mut secrets = parts.filter(|part| part.len() >= SHORTEST);
         !Planted::SecretsName.is_on()
             && secrets.any(|part| order_id.as_bytes().windows(part.len()).any(|piece| piece == part))
-    }
-
-    /// True if that is so of any of these.
-    pub(crate) fn is_quoted_in_any(&self, records: &[OrderRecord]) -> bool {
-        records.iter().any(|record| self.is_quoted_in(&record.order_id))
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 use steadfast_spec::{Code, OrderRecord, OrderRequest, OrderStatus, SymId};
 
 use crate::{
+    crowd::Crowds,
     key::Key,
     matcher,
     stamp::{IntentNo, Seq, Session},
@@ -34,8 +35,8 @@ pub(crate) struct Book {
     fresh: BTreeMap<Key, Vec<Fresh>>,
     /// The same, for records that do not say which key is theirs.
     vague: Vec<Fresh>,
-    /// Those that found no room in either, by key: when the first and the last of them were seen.
-    crowds: BTreeMap<Option<Key>, (Seq, Seq)>,
+    /// Those that found no room in either.
+    crowds: Crowds,
     /// Acknowledged orders that no list of the session has shown in which they were sent, since when.
     missing: BTreeSet<(Session, Duration, Arc<str>)>,
     /// The latest orders without an owner that show an instrument of which none of ours is; one that ours is under
@@ -315,10 +316,10 @@ impl Book {
                     let first_seen = entry.first_seen;
                     // The next list may find more room.
                     entry.legs &= !(1 << matcher::leg(&record));
-                    let crowd = self.crowds.entry(key).or_insert((first_seen, first_seen));
-                    *crowd = (crowd.0.min(first_seen), crowd.1.max(first_seen));
+                    self.crowds.add(key, first_seen, order_id);
                     continue;
                 }
+                self.crowds.remove(&key, entry.first_seen, &order_id);
             }
             if kept != Keep::No {
                 let (first_seen, flagged, late) = (entry.first_seen, entry.flagged, entry.late);
@@ -354,11 +355,7 @@ impl Book {
 
     /// True if more orders than are kept could be one that was sent then, and were seen before `seen`, if that is known.
     pub(crate) fn is_crowded(&self, key: &Key, sent: Seq, seen: Option<Seq>) -> bool {
-        let crowds = [self.crowds.get(&Some(key.clone())), self.crowds.get(&None)];
-        crowds
-            .into_iter()
-            .flatten()
-            .any(|(first, last)| *last > sent && seen.is_none_or(|seen| *first < seen))
+        self.crowds.has(key, sent, seen)
     }
 
     fn add_strange(&mut self, fresh: Fresh) {
@@ -664,10 +661,7 @@ impl Book {
 
     /// Forgets that more orders were seen than are kept, where nobody in flight or in doubt could own one of them.
     pub(crate) fn prune_crowd(&mut self, key: Option<&Key>, needed: impl Fn(Seq) -> bool) {
-        let key = key.cloned();
-        if self.crowds.get(&key).is_some_and(|(_, last)| !needed(*last)) {
-            self.crowds.remove(&key);
-        }
+        self.crowds.prune(key, needed);
     }
 
     /// Forgets the records without a key that nobody in flight or in doubt could own any more.
@@ -698,8 +692,12 @@ impl Book {
 
     fn take_fresh(&mut self, order_id: &str) -> Option<Fresh> {
         let mut taken = None;
+        let (known, entry) = self.entries.get_key_value(order_id)?;
+        self.crowds.own(entry.first_seen, known);
         // What no list has shown is in none of them.
-        self.entries.get(order_id).filter(|entry| entry.legs != 0)?;
+        if entry.legs == 0 {
+            return None;
+        }
         // All of its legs go with it.
         for list in self.fresh.values_mut().chain([&mut self.vague]) {
             list.retain_mut(|fresh| {

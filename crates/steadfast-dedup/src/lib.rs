@@ -70,6 +70,7 @@ mod attempt;
 mod body;
 mod book;
 mod claim;
+mod crowd;
 mod deciding;
 mod described;
 mod disbelief;

@@ -3,7 +3,7 @@
 //! What a record shows is not always enough: a list without prices shows two orders of different price alike, and a
 //! list of one login session shows first of all the orders of that session.
 
-use std::collections::BTreeSet;
+use std::{cell::LazyCell, collections::BTreeSet};
 
 use crate::{
     attempt::Attempt,
@@ -28,8 +28,9 @@ impl Registry {
     /// Orders that could be the intent's, changed or not told apart, and that are nobody else's of ours.
     pub(crate) fn near<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         // Whose it could be exactly is looked for only where somebody asked for as much.
-        let asked: BTreeSet<_> =
-            self.standing_of(&intent.key).map(|(_, intent)| intent.order.qty()).collect();
+        let asked: LazyCell<BTreeSet<_>, _> = LazyCell::new(move || {
+            self.standing_of(&intent.key).map(|(_, intent)| intent.order.qty()).collect()
+        });
         self.book.fresh(&intent.key).filter(move |fresh| {
             intent.could_own(fresh.first_seen)
                 && !fresh.late
@@ -55,12 +56,15 @@ impl Registry {
         (strangers.filter(move |_| matters), more && matters)
     }
 
+    /// True if more orders are listed than are kept, and one of those could be the intent's.
+    pub(crate) fn is_crowded(&self, intent: &Intent) -> bool {
+        intent.first_sent().is_some_and(|sent| self.book.is_crowded(&intent.key, sent.seq, None))
+    }
+
     /// True if an order is listed that could be the intent's, changed, not told apart or under another name.
     pub(crate) fn is_vetoed(&self, intent: &Intent) -> bool {
         let (mut strangers, more) = self.strangers(intent);
-        let crowded =
-            intent.first_sent().is_some_and(|sent| self.book.is_crowded(&intent.key, sent.seq, None));
-        crowded || self.near(intent).next().is_some() || more || strangers.next().is_some()
+        self.is_crowded(intent) || self.near(intent).next().is_some() || more || strangers.next().is_some()
     }
 
     /// Everything that is listed and could be the intent's, without what is exactly its own.

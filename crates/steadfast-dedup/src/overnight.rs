@@ -64,9 +64,7 @@ impl Registry {
             let shown = self.book.fresh(&intent.key).any(|fresh| {
                 intent.could_own(fresh.first_seen) && matcher::loose(&fresh.record, &intent.order)
             });
-            // What did not fit into the book may be it.
-            let shown = shown
-                || intent.first_sent().is_some_and(|sent| self.book.is_crowded(&intent.key, sent.seq, None));
+            let shown = shown || self.is_crowded(intent);
             let Some(intent) = self.intents.get_mut(&number) else { continue };
             let Some(block) = intent.block.as_mut().filter(|block| block.from <= start.at) else { continue };
             // Another session's list may lack what this one's shows.

@@ -12,7 +12,7 @@ use tower_service::Service;
 
 use crate::{
     account::{Account, OwnToken, Starter},
-    asker::Asker,
+    asker::{self, Asker},
     book::IDS,
     error::ReadFault,
     monitor::Plan,
@@ -198,9 +198,7 @@ impl<S> Poller<S> {
             Err(_) => return Err(ReadFault::Failed),
         };
         let mut list = parse(&bytes, &self.account.settings.field_names).await;
-        let names_none = |records: &Vec<OrderRecord>| {
-            has_endless_id(records) || asker.as_ref().is_some_and(|it| it.is_quoted_in_any(records))
-        };
+        let names_none = |records: &Vec<OrderRecord>| !asker::name_orders(records, asker.as_ref());
         if list.as_ref().is_ok_and(names_none) {
             list = Err(ReadFault::Unreadable);
         }
@@ -248,14 +246,6 @@ pub(crate) fn is_out_of_a_cache(headers: &HeaderMap) -> bool {
     headers.get_all(header::AGE).iter().any(is_old)
         || headers.get_all(header::WARNING).iter().any(is_stale)
         || headers.iter().any(is_hit) && !steadfast_spec::Planted::CacheHitIsClean.is_on()
-}
-
-/// Longer than any service's identifier of an order. A journal keeps identifiers, and must not grow by what is none.
-const LONGEST_ID: usize = 256;
-
-/// True if a record's identifier can be none.
-pub(crate) fn has_endless_id(records: &[OrderRecord]) -> bool {
-    records.iter().any(|record| record.order_id.len() > LONGEST_ID)
 }
 
 /// A read that is not over yet; dropped, it has failed.

@@ -16,8 +16,8 @@ use steadfast_spec::{
 
 use crate::{
     account::Account,
-    asker::Asker,
-    poller::{has_endless_id, is_out_of_a_cache},
+    asker::{self, Asker},
+    poller::is_out_of_a_cache,
     stamp::{Epoch, Session},
 };
 
@@ -77,8 +77,7 @@ impl Listener {
         };
         // What cannot be read is the caller's to complain about.
         if let Ok(records) = parse_order_list(&body, &self.account.settings.field_names)
-            && !has_endless_id(&records)
-            && !self.asker.is_some_and(|asker| asker.is_quoted_in_any(&records))
+            && asker::name_orders(&records, self.asker.as_ref())
         {
             self.account.overhear(self.day, self.session, records);
         }
