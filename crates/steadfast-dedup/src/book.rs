@@ -8,7 +8,7 @@ use std::{
 use steadfast_spec::{Code, OrderRecord, OrderRequest, OrderStatus, SymId};
 
 use crate::{
-    crowd::Crowds,
+    crowd::{Crowds, EntryNo},
     key::Key,
     matcher,
     stamp::{IntentNo, Seq, Session},
@@ -78,6 +78,7 @@ pub(crate) enum Keep {
 
 #[derive(Clone, Debug)]
 struct Entry {
+    number: EntryNo,
     /// When a list that held it was complete, or its acknowledgement arrived; written once.
     first_seen: Seq,
     owner: Option<IntentNo>,
@@ -101,8 +102,9 @@ struct Entry {
 }
 
 impl Entry {
-    fn first_seen(seen: Seq) -> Self {
+    fn new(number: EntryNo, seen: Seq) -> Self {
         Self {
+            number,
             first_seen: seen,
             owner: None,
             listed: Vec::new(),
@@ -273,9 +275,10 @@ impl Book {
                 }
             };
             let mut new = false;
+            let number = self.next_number();
             let entry = self.entries.entry(order_id.clone()).or_insert_with(|| {
                 new = true;
-                Entry::first_seen(seen)
+                Entry::new(number, seen)
             });
             if let Some(book) = &mut book {
                 entry.list(book, source.session, seen);
@@ -316,10 +319,10 @@ impl Book {
                     let first_seen = entry.first_seen;
                     // The next list may find more room.
                     entry.legs &= !(1 << matcher::leg(&record));
-                    self.crowds.add(key, first_seen, order_id);
+                    self.crowds.add(key, first_seen, entry.number);
                     continue;
                 }
-                self.crowds.remove(&key, entry.first_seen, &order_id);
+                self.crowds.remove(&key, entry.first_seen, entry.number);
             }
             if kept != Keep::No {
                 let (first_seen, flagged, late) = (entry.first_seen, entry.flagged, entry.late);
@@ -388,7 +391,8 @@ impl Book {
 
     /// An order that a list had shown, in an earlier run of the process.
     pub(crate) fn know(&mut self, source: Source, seen: Seq, order_id: Arc<str>) {
-        let entry = self.entries.entry(order_id).or_insert_with(|| Entry::first_seen(seen));
+        let number = self.next_number();
+        let entry = self.entries.entry(order_id).or_insert_with(|| Entry::new(number, seen));
         entry.shown = true;
         if source.own {
             entry.list(self.sessions.entry(source.session).or_default(), source.session, seen);
@@ -399,8 +403,13 @@ impl Book {
     pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: Seq) {
         self.take_fresh(order_id);
         self.name(order_id);
-        let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::first_seen(seen));
+        let number = self.next_number();
+        let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::new(number, seen));
         entry.owner.get_or_insert(owner);
+    }
+
+    fn next_number(&self) -> EntryNo {
+        EntryNo(self.entries.len())
     }
 
     fn name(&mut self, order_id: &Arc<str>) {
@@ -469,7 +478,7 @@ impl Book {
         // One that holds all that its session has ever shown lacks nothing; the others are looked through.
         let whole =
             self.sessions.get(&session).is_some_and(|book| book.latest == seen && book.held == book.listed);
-        for (order_id, entry) in self.entries.iter().filter(|_| !whole) {
+        for (order_id, entry) in (!whole).then_some(&self.entries).into_iter().flatten() {
             let listed = entry.listed.iter().find(|listed| listed.session == session);
             if listed.is_some_and(|listed| listed.last >= seen) {
                 continue;
@@ -541,7 +550,8 @@ impl Book {
         seen: Seq,
         at: Duration,
     ) -> Claimed {
-        let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::first_seen(seen));
+        let number = self.next_number();
+        let entry = self.entries.entry(order_id.clone()).or_insert_with(|| Entry::new(number, seen));
         let others = entry.owner.is_some_and(|other| other != owner);
         if others || entry.contested || entry.first_seen < sent {
             return Claimed::Conflict;
@@ -692,8 +702,8 @@ impl Book {
 
     fn take_fresh(&mut self, order_id: &str) -> Option<Fresh> {
         let mut taken = None;
-        let (known, entry) = self.entries.get_key_value(order_id)?;
-        self.crowds.own(entry.first_seen, known);
+        let entry = self.entries.get(order_id)?;
+        self.crowds.own(entry.first_seen, entry.number);
         // What no list has shown is in none of them.
         if entry.legs == 0 {
             return None;

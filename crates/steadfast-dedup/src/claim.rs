@@ -79,13 +79,17 @@ impl Registry {
     /// What is no more than like it, and exactly what a send was that is taken for dead or was refused, tells that send's
     /// caller nothing: that it is late, or there at all, is still to be reported, when nobody waits for it any more.
     fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
-        let refused: Vec<_> = self.refused_of(&intent.key).collect();
-        let near = self.near(intent).filter(|fresh| {
-            let is_refused =
+        let dead = self.dead_of(&intent.key).map(|(_, intent)| intent);
+        let others: Vec<_> = dead.chain(self.refused_of(&intent.key)).collect();
+        let asked: BTreeSet<_> = others.iter().map(|it| it.order.qty()).collect();
+        let is_anothers = |fresh: &Fresh| {
+            let is_its =
                 |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
-            !self.is_exactly_a_dead_send(&intent.key, fresh) && !refused.iter().any(is_refused)
-                || steadfast_spec::Planted::LikenessTakesNews.is_on()
-        });
+            fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && others.iter().any(is_its)
+        };
+        let near = self
+            .near(intent)
+            .filter(|fresh| !is_anothers(fresh) || steadfast_spec::Planted::LikenessTakesNews.is_on());
         self.intent_strict(intent).chain(near).map(|fresh| fresh.order_id.clone()).collect()
     }
 

@@ -1,53 +1,59 @@
 //! Listed orders without an owner for whose records there was no room.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Bound,
-    sync::Arc,
-};
+use std::collections::BTreeMap;
 
 use crate::{key::Key, stamp::Seq};
 
-/// Which they are and when they were first seen, by key; `None` holds those whose record shows no key.
+/// When they were first seen and which they are, in order, by key; `None` holds those whose record shows no key.
+///
+/// Nearly all are added at the end, and all are dropped at once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Crowds(BTreeMap<Option<Key>, BTreeSet<(Seq, Arc<str>)>>);
+pub(crate) struct Crowds(BTreeMap<Option<Key>, Vec<(Seq, EntryNo)>>);
+
+/// Which identifier it was of those that became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct EntryNo(pub(crate) usize);
 
 impl Crowds {
-    pub(crate) fn add(&mut self, key: Option<Key>, first_seen: Seq, order_id: Arc<str>) {
-        self.0.entry(key).or_default().insert((first_seen, order_id));
+    pub(crate) fn add(&mut self, key: Option<Key>, first_seen: Seq, entry: EntryNo) {
+        let crowd = self.0.entry(key).or_default();
+        if let Err(place) = crowd.binary_search(&(first_seen, entry)) {
+            crowd.insert(place, (first_seen, entry));
+        }
     }
 
     /// There was room for the record after all.
-    pub(crate) fn remove(&mut self, key: &Option<Key>, first_seen: Seq, order_id: &Arc<str>) {
-        if let Some(crowd) = self.0.get_mut(key) {
-            crowd.remove(&(first_seen, order_id.clone()));
-            if crowd.is_empty() {
-                self.0.remove(key);
-            }
+    pub(crate) fn remove(&mut self, key: &Option<Key>, first_seen: Seq, entry: EntryNo) {
+        if let Some(crowd) = self.0.get_mut(key)
+            && let Ok(place) = crowd.binary_search(&(first_seen, entry))
+        {
+            crowd.remove(place);
         }
     }
 
     /// The order has an owner now.
-    pub(crate) fn own(&mut self, first_seen: Seq, order_id: &Arc<str>) {
-        self.0.retain(|_, crowd| {
-            crowd.remove(&(first_seen, order_id.clone()));
-            !crowd.is_empty()
-        });
+    pub(crate) fn own(&mut self, first_seen: Seq, entry: EntryNo) {
+        for crowd in self.0.values_mut() {
+            if let Ok(place) = crowd.binary_search(&(first_seen, entry)) {
+                crowd.remove(place);
+            }
+        }
     }
 
     /// True if one of them could be an order of this key that was sent then, and was seen before `seen`, if that is
     /// given.
     pub(crate) fn has(&self, key: &Key, sent: Seq, seen: Option<Seq>) -> bool {
-        let after = (Bound::Included((Seq(sent.0 + 1), "".into())), Bound::Unbounded);
         let crowds = [self.0.get(&Some(key.clone())), self.0.get(&None)];
-        let mut first = crowds.into_iter().flatten().filter_map(|crowd| crowd.range(after.clone()).next());
-        first.any(|(first, _)| seen.is_none_or(|seen| *first < seen))
+        crowds.into_iter().flatten().any(|crowd| {
+            let first = crowd.get(crowd.partition_point(|(first_seen, _)| *first_seen <= sent));
+            first.is_some_and(|(first, _)| seen.is_none_or(|seen| *first < seen))
+        })
     }
 
     /// Forgets those of a key if nobody in flight or in doubt could own the latest of them.
     pub(crate) fn prune(&mut self, key: Option<&Key>, needed: impl Fn(Seq) -> bool) {
         let key = key.cloned();
-        if self.0.get(&key).and_then(BTreeSet::last).is_some_and(|(last, _)| !needed(*last)) {
+        if self.0.get(&key).is_some_and(|crowd| crowd.last().is_none_or(|(last, _)| !needed(*last))) {
             self.0.remove(&key);
         }
     }
@@ -72,16 +78,16 @@ mod tests {
     #[test]
     fn o08_a_crowd_bars_until_each_of_it_has_room_or_an_owner() {
         let (ours, other) = (key("EQT_INFY_EQ_NSE"), key("EQT_TCS_EQ_NSE"));
-        let ids: [Arc<str>; 3] = ["a", "b", "c"].map(Into::into);
+        let ids = [0, 1, 2].map(EntryNo);
         let mut crowds = Crowds::default();
-        crowds.add(Some(ours.clone()), Seq(5), ids[0].clone());
-        crowds.add(Some(ours.clone()), Seq(6), ids[1].clone());
-        crowds.add(None, Seq(7), ids[2].clone());
+        crowds.add(Some(ours.clone()), Seq(5), ids[0]);
+        crowds.add(Some(ours.clone()), Seq(6), ids[1]);
+        crowds.add(None, Seq(7), ids[2]);
         assert!(crowds.has(&ours, Seq(4), Some(Seq(6))) && crowds.has(&other, Seq(6), None));
         // Seen before it was sent, or after what it is compared with.
         assert!(!crowds.has(&ours, Seq(7), None) && !crowds.has(&ours, Seq(4), Some(Seq(5))));
-        crowds.own(Seq(5), &ids[0]);
-        crowds.remove(&Some(ours.clone()), Seq(6), &ids[1]);
+        crowds.own(Seq(5), ids[0]);
+        crowds.remove(&Some(ours.clone()), Seq(6), ids[1]);
         assert!(!crowds.has(&ours, Seq(4), Some(Seq(7))) && crowds.has(&ours, Seq(4), None));
         crowds.prune(None, |_| false);
         assert!(!crowds.has(&ours, Seq(4), None));

@@ -3,7 +3,7 @@
 //! What a record shows is not always enough: a list without prices shows two orders of different price alike, and a
 //! list of one login session shows first of all the orders of that session.
 
-use std::{cell::LazyCell, collections::BTreeSet};
+use std::{cell::LazyCell, collections::BTreeMap};
 
 use crate::{
     attempt::Attempt,
@@ -27,9 +27,13 @@ impl Registry {
 
     /// Orders that could be the intent's, changed or not told apart, and that are nobody else's of ours.
     pub(crate) fn near<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        // Whose it could be exactly is looked for only where somebody asked for as much.
-        let asked: LazyCell<BTreeSet<_>, _> = LazyCell::new(move || {
-            self.standing_of(&intent.key).map(|(_, intent)| intent.order.qty()).collect()
+        // Whose it could be exactly is looked for only among those who asked for as much.
+        let asked = LazyCell::new(move || {
+            let mut asked = BTreeMap::<_, Vec<_>>::new();
+            for (_, other) in self.standing_of(&intent.key) {
+                asked.entry(other.order.qty()).or_default().push(other);
+            }
+            asked
         });
         self.book.fresh(&intent.key).filter(move |fresh| {
             intent.could_own(fresh.first_seen)
@@ -37,8 +41,12 @@ impl Registry {
                 && matcher::loose(&fresh.record, &intent.order)
                 && !steadfast_spec::Planted::NoLooseVeto.is_on()
                 && !self.is_strict(intent, fresh)
-                && (fresh.record.qty.is_none_or(|qty| !asked.contains(&qty))
-                    || !self.is_anothers(intent, fresh))
+                // Of two equal orders of ours, another session's comes first, and may still be satisfied with one of several:
+                // what is left is then this intent's, so until that is known the order is near.
+                && !fresh.record.qty.and_then(|qty| asked.get(&qty)).is_some_and(|others| {
+                    !matcher::strict(&fresh.record, &intent.order)
+                        && others.iter().any(|other| self.is_strict(other, fresh))
+                })
         })
     }
 
@@ -70,13 +78,6 @@ impl Registry {
     /// Everything that is listed and could be the intent's, without what is exactly its own.
     pub(crate) fn likely<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         self.near(intent).chain(self.strangers(intent).0)
-    }
-
-    // Of two equal orders of ours, another session's comes first, and may still be satisfied with one of several: what is
-    // left is then this intent's, so until that is known the order is near.
-    fn is_anothers(&self, intent: &Intent, fresh: &Fresh) -> bool {
-        !matcher::strict(&fresh.record, &intent.order)
-            && self.standing_of(&intent.key).any(|(_, other)| self.is_strict(other, fresh))
     }
 
     /// Why near orders leave an intent without an answer whose session is over.
@@ -138,12 +139,6 @@ impl Registry {
         dead.next().map(|(number, _)| number)
     }
 
-    /// True if an order shows exactly what a send was that is taken for dead, whoever else it may be of.
-    pub(crate) fn is_exactly_a_dead_send(&self, key: &Key, fresh: &Fresh) -> bool {
-        self.dead_of(key)
-            .any(|(_, dead)| dead.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &dead.order))
-    }
-
     /// True if an order without an owner is what a search for it would have claimed.
     pub(crate) fn is_certainly(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.settings.account_mode == AccountMode::Exclusive
@@ -156,7 +151,7 @@ impl Registry {
         self.live_of(key).chain(self.dead_of(key))
     }
 
-    fn dead_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
+    pub(crate) fn dead_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
         let finished = self.keys.get(key).into_iter().flat_map(|key| key.dead.iter().copied());
         let intents = finished.filter_map(|number| Some((number, self.intents.get(&number)?)));
         intents.filter(|(_, intent)| intent.epoch == self.epoch && intent.is_presumed_dead())

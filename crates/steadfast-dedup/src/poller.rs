@@ -167,7 +167,7 @@ impl<S> Poller<S> {
         &mut self,
         request: Request<B>,
         own: Option<Session>,
-    ) -> Result<Vec<OrderRecord>, ReadFault>
+    ) -> Result<Vec<Vec<OrderRecord>>, ReadFault>
     where
         S: Service<Request<B>, Response = Response<RB>>,
         S::Error: Into<BoxError>,
@@ -198,7 +198,9 @@ impl<S> Poller<S> {
             Err(_) => return Err(ReadFault::Failed),
         };
         let mut list = parse(&bytes, &self.account.settings.field_names).await;
-        let names_none = |records: &Vec<OrderRecord>| !asker::name_orders(records, asker.as_ref());
+        let names_none = |slices: &Vec<Vec<OrderRecord>>| {
+            !slices.iter().all(|records| asker::name_orders(records, asker.as_ref()))
+        };
         if list.as_ref().is_ok_and(names_none) {
             list = Err(ReadFault::Unreadable);
         }
@@ -209,23 +211,20 @@ impl<S> Poller<S> {
     }
 }
 
-/// Reads a list without holding up the others of this thread.
-async fn parse(body: &[u8], names: &FieldNames) -> Result<Vec<OrderRecord>, ReadFault> {
+/// Reads a list in slices, without holding up the others of this thread: one piece of memory would be moved as it grows.
+async fn parse(body: &[u8], names: &FieldNames) -> Result<Vec<Vec<OrderRecord>>, ReadFault> {
     let unreadable = |_| ReadFault::Unreadable;
     let mut reader = OrderListReader::new(body, names).map_err(unreadable)?;
-    let mut records = reader.read(SLICE).map_err(unreadable)?;
-    // A list of ours is whole when fewer come than were asked for.
-    let mut more = records.len();
-    while more == SLICE {
+    let mut slices = vec![reader.read(SLICE).map_err(unreadable)?];
+    // A list is whole when fewer come than were asked for.
+    while slices.last().is_some_and(|slice| slice.len() == SLICE) {
         tokio::task::yield_now().await;
-        let some = reader.read(SLICE).map_err(unreadable)?;
-        more = some.len();
-        records.extend(some);
-        if records.len() > IDS && !steadfast_spec::Planted::EndlessLists.is_on() {
+        slices.push(reader.read(SLICE).map_err(unreadable)?);
+        if slices.len() > IDS / SLICE && !steadfast_spec::Planted::EndlessLists.is_on() {
             return Err(ReadFault::TooLong);
         }
     }
-    Ok(records)
+    Ok(slices)
 }
 
 /// True if any cache on the way says that the answer is older than the read, or that it is its own.
@@ -258,21 +257,20 @@ struct OpenRead<'a> {
 
 impl OpenRead<'_> {
     /// Hands a long list over in parts, with turns of others in between.
-    async fn end(mut self, mut list: Result<Vec<OrderRecord>, ReadFault>) {
-        if let Ok(records) = &mut list {
-            let mut parts = std::mem::take(records).into_iter();
-            loop {
-                let part: Vec<_> = parts.by_ref().take(SLICE).collect();
-                if parts.len() == 0 {
-                    *records = part;
-                    break;
+    async fn end(mut self, list: Result<Vec<Vec<OrderRecord>>, ReadFault>) {
+        let last = match list {
+            Ok(mut slices) => {
+                let last = slices.pop().unwrap_or_default();
+                for slice in slices {
+                    self.account.part_of_read(self.read, slice);
+                    tokio::task::yield_now().await;
                 }
-                self.account.part_of_read(self.read, part);
-                tokio::task::yield_now().await;
+                Ok(last)
             }
-        }
+            Err(fault) => Err(fault),
+        };
         self.ended = true;
-        self.account.end_read(self.read, self.purpose, list);
+        self.account.end_read(self.read, self.purpose, last);
     }
 
     fn withdraw(mut self) {

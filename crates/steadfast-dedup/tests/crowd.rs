@@ -33,7 +33,6 @@ use steadfast_spec::{
     Endpoint, Outcome, Resend, Route,
     ext::{self, Stamp},
 };
-use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
 #[global_allocator]
@@ -42,13 +41,14 @@ static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const ORDERS: usize = 50;
 const ROWS: usize = 100_000;
 
-/// A debug build, beside other tests, is given so many times as long.
-const SLACK: u32 = if cfg!(debug_assertions) { 100 } else { 1 };
+/// Beside others this takes up to twice as long, and in a debug build much longer.
+const SLACK: u32 = if cfg!(debug_assertions) { 100 } else { 2 };
 
 /// Loses every order, and lists a crowd: its first list is empty, the others hold `rows` rows each.
 #[derive(Clone)]
 struct Gateway {
     lists: Arc<AtomicUsize>,
+    lost: Arc<AtomicUsize>,
     bodies: Arc<Vec<Bytes>>,
 }
 
@@ -67,6 +67,7 @@ impl<B: Body<Data = Bytes> + Unpin> Service<Request<B>> for Gateway {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         while let Poll::Ready(Some(Ok(_))) = Pin::new(&mut body).poll_frame(&mut cx) {}
         if is_order {
+            self.lost.fetch_add(1, Relaxed);
             let mut response = Response::new(Full::from(Bytes::from_static(br#"{"s":"error","msg":"x"}"#)));
             *response.status_mut() = http::StatusCode::GATEWAY_TIMEOUT;
             response.extensions_mut().insert(Outcome::Unknown { resend: Resend::AfterAbsence });
@@ -100,26 +101,41 @@ fn request(qty: usize) -> Request<Full<Bytes>> {
     request
 }
 
-/// How long this thread has run, as others of the machine do not count; where nobody says, the time.
-fn thread_time(start: Instant) -> Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = stat.and_then(|stat| stat.split(' ').next()?.parse().ok());
-    nanos.map_or_else(|| start.elapsed(), Duration::from_nanos)
+/// How long this thread has run, as others of the machine do not count.
+#[cfg(unix)]
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap()
 }
 
-/// What another task of the thread waits for at most between two of its turns.
-async fn longest_pause(over: Arc<AtomicBool>) -> Duration {
-    let start = Instant::now();
-    let (mut longest, mut last) = (Duration::ZERO, thread_time(start));
+/// Where nobody says how long a thread has run, the time.
+#[cfg(not(unix))]
+fn thread_time() -> Duration {
+    static START: std::sync::OnceLock<tokio::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(tokio::time::Instant::now).elapsed()
+}
+
+/// A turn of others that is shorter is the runtime's own.
+const TURN: Duration = Duration::from_micros(20);
+
+/// What another task of the thread waits for at most between two of its turns, from when all orders have been sent; and
+/// how long the others ran in all.
+async fn longest_pause(lost: Arc<AtomicUsize>, over: Arc<AtomicBool>) -> (Duration, Duration) {
+    let (mut longest, mut all, mut last) = (Duration::ZERO, Duration::ZERO, thread_time());
     while !over.load(Relaxed) {
+        let counts = lost.load(Relaxed) == ORDERS;
         tokio::task::yield_now().await;
-        let now = thread_time(start);
-        longest = longest.max(now.saturating_sub(last));
+        let now = thread_time();
+        let turn = now.saturating_sub(last);
         last = now;
-        // Time may pass while nothing is to be done.
-        tokio::time::sleep(Duration::from_micros(100)).await;
+        if turn > TURN {
+            all += turn;
+        }
+        if counts {
+            longest = longest.max(turn);
+        }
     }
-    longest
+    (longest, all)
 }
 
 const SAME: &str = r#","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":7,"type":"limit","limitPrice":100,"product":"delivery","validity":"day""#;
@@ -131,21 +147,20 @@ async fn o08_a_crowded_list_holds_up_nobody() {
         [("bare", "", 1), ("near", NEAR, 1), ("one like ours", SAME, 1), ("new each time", NEAR, 8)]
     {
         let bodies: Vec<_> = (0..lists).map(|n| list(n * ROWS, fields)).collect();
-        let (lists, bodies) = (Arc::new(AtomicUsize::new(0)), Arc::new(bodies));
+        let (lists, lost, bodies) = (Arc::default(), Arc::default(), Arc::new(bodies));
         let settings = Settings::default()
             .gateway_timeout(Duration::from_secs(30))
             .lateness(Duration::from_millis(50))
             .verification_budget(Duration::from_secs(10));
         let ledger = Ledger::new(settings);
-        let gateway = Gateway { lists: lists.clone(), bodies };
+        let gateway = Gateway { lists: Arc::clone(&lists), lost: Arc::clone(&lost), bodies };
         let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
         let over = Arc::new(AtomicBool::new(false));
         let region = Region::new(COUNTED);
-        let watch = tokio::spawn(longest_pause(over.clone()));
+        let watch = tokio::spawn(longest_pause(lost, over.clone()));
         let calls: Vec<_> =
             (1..=ORDERS).map(|qty| tokio::spawn(service.clone().oneshot(request(qty)))).collect();
-        let start = Instant::now();
-        let (began, mut reasons) = (thread_time(start), BTreeSet::new());
+        let mut reasons = BTreeSet::new();
         for call in calls {
             let answer = call.await.unwrap().unwrap();
             reasons
@@ -154,17 +169,16 @@ async fn o08_a_crowded_list_holds_up_nobody() {
                 answer.extensions().get::<steadfast_dedup::Resolution>().is_none() || what == "one like ours"
             );
         }
-        let took = thread_time(start).saturating_sub(began);
         over.store(true, Relaxed);
-        let (pause, reads) = (watch.await.unwrap(), lists.load(Relaxed));
+        let ((pause, took), reads) = (watch.await.unwrap(), lists.load(Relaxed));
         let spent = region.change();
         let held = spent.bytes_allocated.saturating_sub(spent.bytes_deallocated);
         println!(
-            "{what}: {reads} lists, {took:?} of this thread in all, others wait {pause:?}, {} MB stay, {reasons:?}",
+            "{what}: {reads} lists, {took:?} of this thread, others wait {pause:?}, {} MB stay, {reasons:?}",
             held >> 20
         );
         assert!(pause <= Duration::from_millis(5) * SLACK, "{what}: others waited {pause:?}");
-        assert!(took <= Duration::from_secs(1) * reads as u32 * SLACK, "{what}: {reads} lists took {took:?}");
+        assert!(took <= Duration::from_secs(1) * SLACK.min(10), "{what}: {reads} lists took {took:?}");
         assert!(held <= 200 << 20, "{what}: {held} bytes stay");
         drop((service, ledger));
         tokio::task::yield_now().await;
