@@ -112,9 +112,13 @@ fn stands_in_a_header(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// True if `text` quotes `secret`. Less than eight characters are parts of everything, so they must be a word there.
+/// True if `text` quotes `secret`, as it is or in another spelling. Less than eight characters are parts of everything, so
+/// they must be a word there.
 pub(crate) fn stands_in(secret: &str, text: &str) -> bool {
     const TELLING: usize = 8;
+    if secret.len() >= TELLING && is_spelled_in(secret.as_bytes(), text) {
+        return true;
+    }
     let is_word = |start: usize| {
         let (before, after) =
             (text[..start].chars().next_back(), text[start + secret.len()..].chars().next());
@@ -122,6 +126,13 @@ pub(crate) fn stands_in(secret: &str, text: &str) -> bool {
     };
     let mut places = text.match_indices(secret).map(|(start, _)| start);
     !secret.is_empty() && places.any(|start| secret.len() >= TELLING || is_word(start))
+}
+
+/// True if `text` holds `secret` percent-, base64- or hex-encoded.
+fn is_spelled_in(secret: &[u8], text: &str) -> bool {
+    let holds = |bytes: &[u8]| bytes.windows(secret.len()).any(|window| window == secret);
+    !steadfast_spec::Planted::SpelledSecretsShown.is_on()
+        && steadfast_spec::spelling::spelled(text).iter().any(|spelled| holds(&spelled.bytes))
 }
 
 /// `Bearer ` and the parts, marked so that nothing prints it.
@@ -141,6 +152,19 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_secret_is_said_without_it() {
         assert_eq!(InvalidSecret::TotpSecret.to_string(), "totp secret is empty or not base32");
+    }
+
+    #[test]
+    fn x01_a_secret_in_another_spelling_is_quoted_too() {
+        let secret = "token-fedcba9876543210";
+        for text in [
+            "no access for token%2Dfedcba9876543210",
+            "Basic dG9rZW4tZmVkY2JhOTg3NjU0MzIxMA==",
+            "746f6b656e2d66656463626139383736353433323130",
+        ] {
+            assert!(stands_in(secret, text), "{text}");
+        }
+        assert!(!stands_in(secret, "no access for dG9rZW4"));
     }
 
     #[test]

@@ -160,8 +160,9 @@ impl TokenSource {
         self.shared.status()
     }
 
-    /// True if the API key or the current token stands in a text: such a text must reach no log. One of less than eight
-    /// characters counts where it is a word of its own, because short texts are parts of everything.
+    /// True if the API key or the current token stands in a text, as it is or percent-, base64- or hex-encoded: such a text
+    /// must reach no log. One of less than eight characters counts only as it is, and where it is a word of its own, because
+    /// short texts are parts of everything.
     #[must_use]
     pub fn is_quoted_in(&self, text: &str) -> bool {
         let quoted = |header: HeaderValue| {

@@ -8,11 +8,13 @@ use std::{
     collections::HashSet,
     fmt::{self, Write as _},
     io,
+    ops::Range,
 };
 
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use steadfast::auth::TokenSource;
+use steadfast_spec::spelling::{Spelled, spelled};
 
 /// So many characters of a secret in a row give it away; the rest of it may be cut off.
 const PIECE: usize = 8;
@@ -83,16 +85,25 @@ fn is_obeyed(c: char) -> bool {
 
 fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
     let secrets = SECRETS.lock();
+    if secrets.is_empty() {
+        return text;
+    }
     let mut hidden = vec![false; text.len()];
+    let spelled =
+        if steadfast_spec::Planted::SpelledSecretsShown.is_on() { Vec::new() } else { spelled(&text) };
     for secret in secrets.iter().map(ExposeSecret::expose_secret) {
-        hide_in(&text, secret, &mut hidden);
+        let pieces: HashSet<&[u8]> = secret.as_bytes().windows(PIECE).collect();
+        hide_in(text.as_bytes(), secret.as_bytes(), &pieces, |place| hidden[place].fill(true));
+        // A few bytes are in what any word happens to spell.
+        for Spelled { place, bytes } in spelled.iter().filter(|_| secret.len() > PIECE / 2) {
+            hide_in(bytes, secret.as_bytes(), &pieces, |_| hidden[place.clone()].fill(true));
+        }
     }
     if hidden.iter().all(|hidden| !hidden) { text } else { masked(&text, |at| hidden[at]).into() }
 }
 
-/// Marks the bytes of `text` that are pieces of `secret`.
-fn hide_in(text: &str, secret: &str, hidden: &mut [bool]) {
-    let (text, secret) = (text.as_bytes(), secret.as_bytes());
+/// Gives the places in `text` that are pieces of `secret` to `hide`.
+fn hide_in(text: &[u8], secret: &[u8], pieces: &HashSet<&[u8]>, mut hide: impl FnMut(Range<usize>)) {
     if secret.len() < PIECE {
         // Short texts are parts of everything: such a secret counts where it is a word of its own.
         let is_word = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
@@ -100,15 +111,14 @@ fn hide_in(text: &str, secret: &str, hidden: &mut [bool]) {
             let end = at + secret.len();
             let alone = !is_word(at.checked_sub(1).and_then(|at| text.get(at))) && !is_word(text.get(end));
             if &text[at..end] == secret && alone {
-                hidden[at..end].fill(true);
+                hide(at..end);
             }
         }
         return;
     }
-    let pieces: HashSet<&[u8]> = secret.windows(PIECE).collect();
     for (at, piece) in text.windows(PIECE).enumerate() {
         if pieces.contains(piece) {
-            hidden[at..at + PIECE].fill(true);
+            hide(at..at + PIECE);
         }
     }
 }
@@ -206,6 +216,9 @@ mod tests {
         hide(&SecretString::from("pin7"));
         assert_eq!(readable("<a-secret-of-some-length>, <t-of-some-len>"), "<***>, <***>");
         assert_eq!(readable("pin7, pin77, spin7"), "***, pin77, spin7");
+        assert_eq!(readable("a YS1zZWNyZXQtb2Ytc29tZS1sZW5ndGg= b"), "a ***= b");
+        assert_eq!(readable("a %61-secret-of-some b, 612d7365637265742d6f66"), "a *** b, ***");
+        assert_eq!(readable("institution of a hundred thousands"), "institution of a hundred thousands");
         assert_eq!(readable("see https://user:pa/ss@host/v2 there"), "see https://***@host/v2 there");
         assert_eq!(readable("'http://u:p@h'"), "'http://***@h'");
         assert_eq!(readable("https://host/v2?to=a@b"), "https://host/v2?to=a@b");

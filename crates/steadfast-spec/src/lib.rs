@@ -71,6 +71,8 @@ mod route;
 mod scope;
 mod sends;
 mod spare;
+#[doc(hidden)]
+pub mod spelling;
 mod stamps;
 mod sym_id;
 mod token;

@@ -364,6 +364,8 @@ planted! {
     ClearTextThroughProxy = "clear-text-through-proxy",
     /// `localhost` is wherever a resolver says.
     LocalhostResolved = "localhost-resolved",
+    /// A secret that a service quotes in another spelling is printed.
+    SpelledSecretsShown = "spelled-secrets-shown",
 }
 
 impl Planted {

@@ -52,6 +52,30 @@ async fn x01_a_vile_answer_reaches_no_output_file_or_journal() {
 }
 
 #[tokio::test]
+async fn x01_a_token_in_another_spelling_is_masked_too() {
+    let credentials = format!("{KEY}:{TOKEN}");
+    let hex = data_encoding::HEXLOWER.encode(TOKEN.as_bytes());
+    let base64 = data_encoding::BASE64.encode(credentials.as_bytes());
+    let percent: String = TOKEN.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let (texts, spellings) = ([hex.clone(), base64.clone(), percent.clone()], [hex, base64, percent]);
+    let gateway = OwnGateway::serve(move |number| {
+        (
+            403,
+            serde_json::json!({"s": "error", "msg": format!("no access for {}", texts[number])}).to_string(),
+        )
+    })
+    .await;
+    let file = orders(3);
+    let mut command = gateway.command(&["replay", file.path(), "--yes"]);
+    let output = command.env("STEADFAST_LOG", "trace").output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(stdout.matches(",refused,,,403 no access for ***").count(), 3, "{stdout}");
+    for spelling in spellings {
+        assert!(!stdout.contains(&spelling) && !stderr.contains(&spelling), "{spelling}: {stdout}{stderr}");
+    }
+}
+
+#[tokio::test]
 async fn x01_what_is_wrong_with_the_command_line_quotes_no_password() {
     let url = "https://trader:hunter2-and-more@api.example/v2";
     for args in [

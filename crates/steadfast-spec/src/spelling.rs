@@ -1,0 +1,150 @@
+//! Texts that are spelled in other texts: percent-, base64- and hex-encoded. Whoever looks for a secret in what somebody
+//! else has written looks at these as well.
+
+use std::ops::Range;
+
+/// Shorter runs spell nothing that gives a secret away.
+const LEAST: usize = 8;
+/// How many spellings may lie in each other: base64 in an address is percent-encoded as well.
+const DEPTH: usize = 2;
+
+/// What a run of characters spells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spelled {
+    /// The bytes of the text that spell it.
+    pub place: Range<usize>,
+    /// What they spell, in one of the ways to read them.
+    pub bytes: Vec<u8>,
+}
+
+/// Everything that a text may spell, in each way to read it. Most of it is nothing that anybody meant.
+#[must_use]
+pub fn spelled(text: &str) -> Vec<Spelled> {
+    let mut found = Vec::new();
+    spell(text.as_bytes(), &mut |place, bytes| found.push(Spelled { place, bytes }), DEPTH);
+    found
+}
+
+fn spell(text: &[u8], found: &mut dyn FnMut(Range<usize>, Vec<u8>), depth: usize) {
+    let mut take = |place: Range<usize>, bytes: Vec<u8>| {
+        if depth > 1 {
+            // What lies further in is spelled by the same run.
+            spell(&bytes, &mut |_, inner| found(place.clone(), inner), depth - 1);
+        }
+        found(place, bytes);
+    };
+    for place in runs(text, |byte| byte.is_ascii_graphic()) {
+        if let Some(bytes) = percent(&text[place.clone()]) {
+            take(place, bytes);
+        }
+    }
+    for place in runs(text, |byte| sextet(byte).is_some()) {
+        // A run may begin with what is glued to it: nobody knows where the groups of four begin.
+        for skipped in 0..4 {
+            take(place.clone(), base64(&text[place.start + skipped..place.end]));
+        }
+    }
+    for place in runs(text, |byte| byte.is_ascii_hexdigit()) {
+        for skipped in 0..2 {
+            take(place.clone(), hex(&text[place.start + skipped..place.end]));
+        }
+    }
+}
+
+/// The longest runs of bytes that are all `of_it`.
+fn runs(text: &[u8], of_it: impl Fn(u8) -> bool) -> Vec<Range<usize>> {
+    let (mut runs, mut start) = (Vec::new(), 0);
+    for at in 0..=text.len() {
+        if text.get(at).is_some_and(|&byte| of_it(byte)) {
+            continue;
+        }
+        if at - start >= LEAST {
+            runs.push(start..at);
+        }
+        start = at + 1;
+    }
+    runs
+}
+
+/// `None` if nothing is encoded.
+fn percent(run: &[u8]) -> Option<Vec<u8>> {
+    let (mut bytes, mut at, mut any) = (Vec::new(), 0, false);
+    while let Some(&byte) = run.get(at) {
+        let pair = || Some(digit(*run.get(at + 1)?)? << 4 | digit(*run.get(at + 2)?)?);
+        match pair().filter(|_| byte == b'%') {
+            Some(decoded) => {
+                bytes.push(decoded);
+                (at, any) = (at + 3, true);
+            }
+            None => {
+                bytes.push(byte);
+                at += 1;
+            }
+        }
+    }
+    any.then_some(bytes)
+}
+
+fn base64(run: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(run.len() * 3 / 4);
+    let (mut bits, mut count) = (0_u32, 0);
+    for value in run.iter().filter_map(|&byte| sextet(byte)) {
+        (bits, count) = (bits << 6 | u32::from(value), count + 6);
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count & 0xff) as u8);
+        }
+    }
+    bytes
+}
+
+/// Of either alphabet: `+/` or `-_`.
+fn sextet(byte: u8) -> Option<u8> {
+    match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' | b'-' => Some(62),
+        b'/' | b'_' => Some(63),
+        _ => None,
+    }
+}
+
+fn hex(run: &[u8]) -> Vec<u8> {
+    let pairs = run.chunks_exact(2);
+    pairs.filter_map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spells(text: &str, secret: &str) -> bool {
+        let holds = |bytes: &[u8]| bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+        spelled(text).iter().any(|spelled| holds(&spelled.bytes))
+    }
+
+    #[test]
+    fn x01_a_text_is_read_in_each_spelling_of_it() {
+        let secret = "t0ken/with+signs=";
+        for text in [
+            "t0ken%2Fwith%2Bsigns%3D",
+            "see ?t=%74%30%6b%65%6E%2f%77%69%74%68%2b%73%69%67%6e%73%3d&x=1",
+            "dDBrZW4vd2l0aCtzaWducz0=",
+            "Basic a2V5OnQwa2VuL3dpdGgrc2lnbnM9",
+            "x-a2V5OnQwa2VuL3dpdGgrc2lnbnM9",
+            "dDBrZW4vd2l0aCtzaWducz0%3D",
+            "74306b656e2f776974682b7369676e733d",
+            "(F74306B656E2F776974682B7369676E733D)",
+        ] {
+            assert!(spells(text, secret), "{text}");
+        }
+        for text in ["", "%", "Order placed", "dDBrZW4vd2l0aC", "100% of 12345678 is nothing"] {
+            assert!(!spells(text, secret), "{text}");
+        }
+    }
+}
