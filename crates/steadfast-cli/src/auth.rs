@@ -9,7 +9,7 @@ use steadfast::auth::{Summary, TokenStore};
 
 use crate::{
     account::{self, Account, note_if_held, store_failed},
-    exit::{Failed, print_line, print_secret},
+    exit::{Failed, print_line, print_note, print_secret},
     login::{seconds, wall},
     secret::find,
     signal::interrupted,
@@ -47,7 +47,7 @@ struct Options {
 #[derive(Debug, Serialize)]
 struct Output {
     schema_version: u32,
-    /// `valid`, `expired`, `refused` or `none`.
+    /// `valid`, `expired`, `refused` or `none`; `given` where the environment has one, which is used instead of the kept one.
     token: &'static str,
     /// Seconds since the Unix epoch.
     expires_at: Option<u64>,
@@ -126,7 +126,14 @@ async fn token(options: Options) -> Result<(), Failed> {
 async fn status(options: Options) -> Result<(), Failed> {
     let store = Account::read(options.account).await?.store()?;
     let summary = store.summary().await.map_err(store_failed)?;
-    let output = Output::new(summary.as_ref(), wall(), store.path().display().to_string());
+    let mut output = Output::new(summary.as_ref(), wall(), store.path().display().to_string());
+    if find("ACCESS_TOKEN").await?.is_some() {
+        // The other verbs look no further, so neither does this one.
+        (output.token, output.expires_at, output.has_worked) = ("given", None, false);
+        print_note(
+            "the token of STEADFAST_ACCESS_TOKEN is used, and not the one that is kept; `steadfast doctor` tries it",
+        );
+    }
     if options.json {
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     } else {
@@ -134,7 +141,7 @@ async fn status(options: Options) -> Result<(), Failed> {
     }
     match output.token {
         // A token that is still good works, whatever becomes of the next login.
-        "valid" => Ok(()),
+        "valid" | "given" => Ok(()),
         _ if output.latched => Err(Failed::latched(
             "logins are latched so that the account is not locked: correct the credentials and `steadfast login`, or \
              see `steadfast doctor` and `steadfast auth reset --help`",
@@ -167,12 +174,12 @@ impl Output {
     }
 
     fn print(&self, summary: Option<&Summary>) {
-        let end = summary.and_then(|summary| summary.expires_at);
+        let end = summary.and_then(|summary| summary.expires_at).filter(|_| self.token != "given");
         print_line(format_args!("token     {}", self.token));
         if let Some(end) = end {
             print_line(format_args!("until     {}", httpdate::fmt_http_date(end)));
         }
-        if self.token != "none" {
+        if !matches!(self.token, "none" | "given") {
             print_line(format_args!("accepted  {}", if self.has_worked { "yes" } else { "not yet" }));
         }
         print_line(format_args!(

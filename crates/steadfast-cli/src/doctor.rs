@@ -5,6 +5,7 @@ pub(crate) mod probe;
 
 use std::net::UdpSocket;
 
+use secrecy::SecretString;
 use serde::Serialize;
 use steadfast::{
     BoxError,
@@ -190,6 +191,9 @@ async fn service(
         status => findings.doubtful("service", format_args!("{status} where 401 was expected")),
     }
     let offset = clock(&bare, findings);
+    if let Some(token) = find("ACCESS_TOKEN").await? {
+        return given(&probe, account, token, offset, findings).await;
+    }
     let Ok(summary) = summary else {
         findings.doubtful("token", "not looked at, because the store cannot be used");
         return Ok(Vec::new());
@@ -219,6 +223,46 @@ async fn service(
             .bad("token", "403: is known, and this machine's address or the app's segments are not admitted"),
         Ok(status) => findings.doubtful("token", format_args!("{status}: the answer says nothing of it")),
         Err(error) => findings.doubtful("token", format_args!("no answer: {}", chain(&*error))),
+    }
+    Ok(Vec::new())
+}
+
+/// What the service says to the token of the environment, which every verb uses instead of the stored one.
+async fn given(
+    probe: &Probe,
+    account: &Account,
+    token: SecretString,
+    offset: Option<i64>,
+    findings: &mut Findings,
+) -> Result<Vec<Cause>, Failed> {
+    const USED: &str = "the one of STEADFAST_ACCESS_TOKEN is used, and not the store's";
+    let source = match TokenSource::fixed(account.api_key.clone(), token) {
+        Ok(source) => source,
+        Err(error) => {
+            findings.bad("token", format_args!("{USED}: {error}"));
+            return Ok(Vec::new());
+        }
+    };
+    match probe.with_token(&source).await?.map(|probed| probed.status) {
+        Ok(200) => findings.fine("token", format_args!("{USED}: is accepted")),
+        Ok(401) => {
+            findings.bad("token", format_args!("{USED}: 401: is refused"));
+            let mut causes = vec![Cause::Ended, Cause::IpNotWhitelisted, Cause::ApiKey];
+            if let Some(offset_ms) = offset.filter(|offset| offset.abs() >= FAR_MS) {
+                causes.push(Cause::Clock { offset_ms });
+            }
+            return Ok(causes);
+        }
+        Ok(403) => findings.bad(
+            "token",
+            format_args!(
+                "{USED}: 403: is known, and this machine's address or the app's segments are not admitted"
+            ),
+        ),
+        Ok(status) => {
+            findings.doubtful("token", format_args!("{USED}: {status}: the answer says nothing of it"))
+        }
+        Err(error) => findings.doubtful("token", format_args!("{USED}: no answer: {}", chain(&*error))),
     }
     Ok(Vec::new())
 }

@@ -78,3 +78,24 @@ async fn c01_a_check_names_what_is_wrong_and_places_nothing() {
     assert_eq!(gateway.orders().len(), 0);
     assert!(!std::path::Path::new(&format!("{}.journal", file.path())).exists(), "a check keeps nothing");
 }
+
+#[tokio::test]
+async fn c05_a_token_of_the_environment_is_the_one_that_is_looked_at() {
+    let (gateway, file) = (gateway().await, orders(0));
+    let store = file.beside("auth.json");
+    let run = async |args: &[&str]| {
+        let output = gateway.command(&[args, &["--store", &store]].concat()).output().await.unwrap();
+        (output.status.code(), said(&output))
+    };
+    let (code, (stdout, stderr)) = run(&["auth", "status"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(
+        stdout.contains("token     given\n") && stderr.contains("STEADFAST_ACCESS_TOKEN is used"),
+        "{stdout}{stderr}"
+    );
+    let (_, (stdout, _)) = run(&["doctor"]).await;
+    assert!(
+        stdout.contains("the one of STEADFAST_ACCESS_TOKEN is used, and not the store's: is accepted"),
+        "{stdout}"
+    );
+}
