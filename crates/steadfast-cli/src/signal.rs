@@ -5,23 +5,31 @@ use tokio::sync::watch;
 
 use crate::exit::Failed;
 
-/// The signals that ask for the end, Ctrl-C and the system's own. None is missed from when somebody listens.
+/// The signals that ask for the end: Ctrl-C, the system's own, and that of a terminal that is closed. None is missed from
+/// when somebody listens.
 pub(crate) struct Signals {
     #[cfg(unix)]
-    received: Option<[tokio::signal::unix::Signal; 2]>,
+    received: Option<Received>,
 }
+
+/// Ctrl-C, the system's own, and that of a closed terminal unless it is ignored.
+#[cfg(unix)]
+type Received =
+    (tokio::signal::unix::Signal, tokio::signal::unix::Signal, Option<tokio::signal::unix::Signal>);
 
 impl Signals {
     /// Begins to listen.
     #[cfg(unix)]
     pub(crate) fn listen() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        let both = signal(SignalKind::interrupt()).and_then(|interrupt| {
+        let received = signal(SignalKind::interrupt()).and_then(|interrupt| {
             let terminate = signal(SignalKind::terminate())?;
-            Ok([interrupt, terminate])
+            // Whoever was started by `nohup` goes on when its terminal is closed; a handler would end that.
+            let hang_up = if is_hang_up_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
+            Ok((interrupt, terminate, hang_up))
         });
         // Without a handler a signal ends the process by itself.
-        Self { received: both.ok() }
+        Self { received: received.ok() }
     }
 
     #[cfg(not(unix))]
@@ -37,10 +45,17 @@ impl Signals {
     #[cfg(unix)]
     pub(crate) async fn next(&mut self) {
         match &mut self.received {
-            Some([interrupt, terminate]) => {
+            Some((interrupt, terminate, hang_up)) => {
+                let closed = async {
+                    match hang_up {
+                        Some(hang_up) => drop(hang_up.recv().await),
+                        None => std::future::pending().await,
+                    }
+                };
                 tokio::select! {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
+                    () = closed => {}
                 }
             }
             None => std::future::pending().await,
@@ -53,6 +68,18 @@ impl Signals {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// True if this process was started with SIGHUP ignored, as far as the system says so.
+#[cfg(unix)]
+fn is_hang_up_ignored() -> bool {
+    static IGNORED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    // Asked once: from the first handler on, the answer is another.
+    *IGNORED.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+    })
 }
 
 /// Completes when the process is told to end.

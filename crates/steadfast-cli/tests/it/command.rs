@@ -22,8 +22,14 @@ pub(crate) async fn output(args: &[&str]) -> Output {
 /// Tells a running command to end, as Ctrl-C does.
 #[cfg(unix)]
 pub(crate) async fn interrupt(child: &Child) {
+    signal(child, "-INT").await;
+}
+
+/// Sends a signal to a running command.
+#[cfg(unix)]
+pub(crate) async fn signal(child: &Child, signal: &str) {
     let pid = child.id().unwrap().to_string();
-    let sent = Command::new("kill").args(["-INT", &pid]).status().await.unwrap();
+    let sent = Command::new("kill").args([signal, &pid]).status().await.unwrap();
     assert!(sent.success(), "nobody is there to be interrupted");
 }
 

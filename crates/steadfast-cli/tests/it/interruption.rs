@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    command::{RunningSandbox, interrupt, steadfast},
+    command::{RunningSandbox, interrupt, signal, steadfast},
     files::forget,
     readme::exchange,
 };
@@ -60,8 +60,12 @@ impl Replay {
     }
 
     /// Interrupts it, and waits until it says so.
-    async fn interrupted(mut self) -> Self {
-        interrupt(&self.child).await;
+    async fn interrupted(self) -> Self {
+        self.stopped_by("-INT").await
+    }
+
+    async fn stopped_by(mut self, by: &str) -> Self {
+        signal(&self.child, by).await;
         while !self.said.contains("interrupted: nothing more is sent") {
             let read = self.stderr.read_line(&mut self.said).await.unwrap();
             assert!(read > 0, "ended without a word of the interruption: {}", self.said);
@@ -110,7 +114,41 @@ async fn c02_nothing_leaves_after_the_first_ctrl_c_and_every_row_is_told() {
     assert_eq!((with("placed"), with("not sent")), (sent, 1_040 - sent), "{said}");
     assert_eq!(results.matches(",recovered,").count(), 1, "the order in doubt: {results}");
     assert!(said.contains(&format!("\nnot sent: {}\n", 1_040 - sent)), "{said}");
-    assert_eq!(said.lines().last(), Some(&*format!("placed {sent} refused 0 unresolved 0")), "{said}");
+    assert_eq!(
+        said.lines().last(),
+        Some(&*format!("placed {sent} refused 0 unresolved 0")), "{said}");
+}
+
+#[tokio::test]
+async fn c02_a_closed_terminal_is_told_like_ctrl_c() {
+    let sandbox = sandbox("hung-up").await;
+    let replay = Replay::begun("orders-40.csv", &sandbox).await.stopped_by("-HUP").await;
+    let Ended { code, results, said } = replay.ended().await;
+    assert_eq!(code, Some(130), "{said}");
+    assert_eq!(results.lines().count(), 41, "each row has a result: {results}");
+    assert!(said.contains("\nnot sent: "), "{said}");
+}
+
+#[tokio::test]
+async fn c02_a_run_under_nohup_goes_on_when_its_terminal_is_closed() {
+    let sandbox = RunningSandbox::start(&[]).await;
+    let port = sandbox.authority().rsplit(':').next().unwrap();
+    let journal = format!("{}/nohup-{port}.journal", env!("CARGO_TARGET_TMPDIR"));
+    forget(&journal);
+    let direct = Replay::command("orders-40.csv", &sandbox, &journal);
+    let direct = direct.as_std();
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(direct.get_program()).args(direct.get_args());
+    command.envs(direct.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut results = String::new();
+    while !results.contains(",placed,") {
+        assert!(stdout.read_line(&mut results).await.unwrap() > 0, "{results}");
+    }
+    signal(&child, "-HUP").await;
+    stdout.read_to_string(&mut results).await.unwrap();
+    assert_eq!((child.wait().await.unwrap().code(), results.matches(",placed,").count()), (Some(0), 40));
 }
 
 #[tokio::test]
