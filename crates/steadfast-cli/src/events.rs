@@ -80,8 +80,9 @@ impl Told {
                 Self::Stands(Seen { name, ..seen("late_order", Some(intent.0), order_id, msg) })
             }
             OrderEvent::Excess { intent, order_id } => {
-                let msg =
-                    format!("order {order_id} is there, and nobody asked for it: one more than was sent");
+                let msg = format!(
+                    "order {order_id} is one more than was acknowledged: it may be ours, by an answer that was lost; look at it"
+                );
                 Self::Stands(seen("excess", Some(intent.0), order_id, msg))
             }
             OrderEvent::RefusedButPlaced { intent, name, order_id, kept } => {
@@ -228,9 +229,7 @@ pub(crate) struct Kept(PathBuf);
 impl Kept {
     /// The file that belongs to a journal.
     pub(crate) fn beside(journal: &Path) -> Self {
-        let mut name = journal.as_os_str().to_owned();
-        name.push(".events");
-        Self(name.into())
+        Self(with_ending(journal, ".events"))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -248,6 +247,32 @@ impl Kept {
         line.push(b'\n');
         file.write_all(&line)?;
         file.sync_all()
+    }
+
+    /// Takes what was written down out of the way, behind what was taken away before in a file with `.seen` behind its
+    /// name, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) while a run uses the journal: it may be about to write down another event.
+    pub(crate) fn clear(&self, journal: &Path) -> io::Result<Vec<Seen>> {
+        let _held = lock_of(journal)?;
+        let events = self.read()?;
+        if self.0.exists() {
+            let text = std::fs::read(&self.0)?;
+            let mut seen = OpenOptions::new();
+            seen.create(true).append(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut seen, 0o600);
+            let mut seen = seen.open(with_ending(&self.0, ".seen"))?;
+            seen.write_all(&text)?;
+            if !text.ends_with(b"\n") {
+                seen.write_all(b"\n")?;
+            }
+            seen.sync_all()?;
+            std::fs::remove_file(&self.0)?;
+        }
+        Ok(events)
     }
 
     /// All that were written down. A last line that a crash has cut is left out.
@@ -272,6 +297,26 @@ impl Kept {
             }
         }
         Ok(events)
+    }
+}
+
+fn with_ending(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Keeps runs away from a journal; `None` if none was ever begun.
+fn lock_of(journal: &Path) -> io::Result<Option<File>> {
+    let file = match OpenOptions::new().read(true).write(true).open(with_ending(journal, ".lock")) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(std::fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
     }
 }
 

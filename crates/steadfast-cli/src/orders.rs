@@ -1,6 +1,6 @@
 //! `steadfast orders`: what earlier runs left in doubt.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, io, path::PathBuf};
 
 use serde::Serialize;
 use steadfast::{
@@ -26,6 +26,8 @@ pub(crate) struct Args {
 enum Verb {
     /// List the orders that a journal knows no end of; nothing is asked of the service.
     Unresolved(Unresolved),
+    /// List the events that a run has written down beside a journal; --clear says that somebody has looked at them.
+    Events(Events),
     /// Look for them in the service's order list; nothing is ever sent again.
     #[command(after_help = account::SECRETS)]
     Verify(Verify),
@@ -39,6 +41,16 @@ struct Unresolved {
     /// Print a JSON array.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Args)]
+struct Events {
+    #[command(flatten)]
+    journal: Unresolved,
+    /// They have been looked at: `orders unresolved` and `orders verify` list them no more. They are kept in the journal's
+    /// file name with .events.seen behind it.
+    #[arg(long)]
+    clear: bool,
 }
 
 #[derive(clap::Args)]
@@ -70,6 +82,7 @@ struct Row<'a> {
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     match args.verb {
         Verb::Unresolved(args) => list(&args),
+        Verb::Events(args) => events(&args),
         Verb::Verify(args) => verify(args).await,
     }
 }
@@ -80,6 +93,29 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
     let found = found.ok_or_else(|| Failed::usage(format_args!("{name}: no such file")))?;
     let kept = Kept::beside(&args.journal);
     print(&steadfast::dedup::unresolved(&found), &standing(&kept)?, &kept, args.json)
+}
+
+/// Lists events; they are no failure any more once they are cleared.
+fn events(args: &Events) -> Result<(), Failed> {
+    let Unresolved { journal, json } = &args.journal;
+    let kept = Kept::beside(journal);
+    if !args.clear {
+        if !journal.exists() && !kept.path().exists() {
+            return Err(Failed::usage(format_args!("{}: no such file", journal.display())));
+        }
+        return print(&[], &standing(&kept)?, &kept, *json);
+    }
+    let seen = kept.clear(journal).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => Failed::usage(format_args!(
+            "journal {} is in use: wait until the run that uses it has ended",
+            journal.display()
+        )),
+        _ => Failed::usage(format_args!("{}: {error}", kept.path().display())),
+    })?;
+    let rows: Vec<Row<'_>> = seen.iter().map(Row::of_event).collect();
+    show(&rows, *json)?;
+    print_note(format_args!("events {}: looked at, and kept in {}.seen", seen.len(), kept.path().display()));
+    Ok(())
 }
 
 /// The events that a run has written down beside the journal.
@@ -122,21 +158,26 @@ async fn verify(args: Verify) -> Result<(), Failed> {
 fn print(orders: &[RecoveredOrder], events: &[Seen], kept: &Kept, json: bool) -> Result<(), Failed> {
     let doubts = orders.iter().map(Row::of);
     let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
-    if json {
-        print_line(serde_json::to_string(&rows).map_err(Failed::error)?);
-    } else {
-        rows.iter().for_each(print_line);
-    }
+    show(&rows, json)?;
     let unknown = rows.iter().filter(|row| row.order_id.is_none() && row.msg.is_none()).count();
     if !events.is_empty() {
         print_note(format_args!(
-            "events {}: look at each in the service's order list, then remove {}",
+            "events {}: look at each in the service's order list, then `steadfast orders events --clear`; they stand in {}",
             events.len(),
             kept.path().display()
         ));
     }
     print_note(format_args!("recovered {} unresolved {unknown}", orders.len() - unknown));
     if unknown + events.len() > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }
+}
+
+fn show(rows: &[Row<'_>], json: bool) -> Result<(), Failed> {
+    if json {
+        print_line(serde_json::to_string(rows).map_err(Failed::error)?);
+    } else {
+        rows.iter().for_each(print_line);
+    }
+    Ok(())
 }
 
 impl fmt::Display for Row<'_> {

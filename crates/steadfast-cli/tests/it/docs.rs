@@ -125,8 +125,14 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
 
     // One identifier for two orders is an event; a process that was killed leaves an order in doubt.
     let gateway = OwnGateway::serve(|_| placed("26", "Order placed")).await;
-    gateway.command(&["replay", twice.path(), "--yes"]).output().await.unwrap();
     let journal = twice.beside("orders.csv.journal");
+    let mut child = gateway.command(&["replay", twice.path(), "--yes"]).spawn().unwrap();
+    // The search for the two orders would go on for long.
+    while !std::path::Path::new(&format!("{journal}.events")).exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    child.kill().await.unwrap();
     let stuck = OwnGateway::serve(|_| (504, String::new())).await;
     let lost = orders(1);
     let mut child = stuck.command(&["replay", lost.path(), "--yes"]).spawn().unwrap();

@@ -7,12 +7,17 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::{
     files::{orders, said},
-    own_gateway::{OwnGateway, placed},
+    own_gateway::{OwnGateway, listed, placed},
 };
 
 #[tokio::test]
 async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
-    let gateway = OwnGateway::serve(|_| placed("260000000001", "Order placed")).await;
+    // The list tells the two apart by their quantity, so that neither has to be looked for to the end.
+    let list = |sent: usize| match sent {
+        0 | 1 => "[]".to_owned(),
+        _ => serde_json::json!([listed("260000000001", 1), listed("260000000002", 2)]).to_string(),
+    };
+    let gateway = OwnGateway::with_list(|_| placed("260000000001", "Order placed"), list).await;
     let file = orders(2);
     let results = file.beside("results.csv");
     let args = ["replay", file.path(), "--yes", "--json", "--out", &results];
@@ -41,6 +46,26 @@ async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
         assert!(stdout.contains("conflict") && stdout.contains("260000000001"), "{stdout}");
         assert!(stderr.contains("orders.csv.journal.events"), "{stderr}");
     }
+
+    // Whoever has looked says so, and nothing is lost by that.
+    for (args, code, shown) in [
+        (&["orders", "events"][..], 6, true),
+        (&["orders", "events", "--clear"], 0, true),
+        (&["orders", "events", "--clear"], 0, false),
+        (&["orders", "events"], 0, false),
+        (&["orders", "unresolved"], 0, false),
+    ] {
+        let output = gateway.command(&[args, &["--journal", &journal]].concat()).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!(
+            (output.status.code(), stdout.contains("conflict")),
+            (Some(code), shown),
+            "{args:?}: {stderr}"
+        );
+    }
+    assert!(
+        std::fs::read_to_string(file.beside("orders.csv.journal.events.seen")).unwrap().contains("conflict")
+    );
 }
 
 #[tokio::test]
@@ -62,6 +87,12 @@ async fn c03_an_event_is_shown_while_the_run_goes_on() {
     let told = tokio::time::timeout(Duration::from_secs(15), told).await;
     assert_eq!(told, Ok(true), "nobody was told of the conflict");
     assert_eq!(child.try_wait().unwrap(), None, "the run was over");
+    // Another event may be about to be written down.
+    let journal = file.beside("orders.csv.journal");
+    let args = ["orders", "events", "--clear", "--journal", &journal];
+    let output = gateway.command(&args).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{:?}", said(&output));
+    assert!(said(&output).1.contains("is in use"), "{:?}", said(&output));
 }
 
 #[tokio::test]

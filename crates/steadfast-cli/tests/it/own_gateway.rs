@@ -37,14 +37,22 @@ impl OwnGateway {
     /// Serves on a free port. `answer` gives the status and the body to the request with this number, from 0, among those
     /// for orders; the order list is empty.
     pub(crate) async fn serve(answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static) -> Self {
+        Self::with_list(answer, |_| "[]".to_owned()).await
+    }
+
+    /// As [`serve`](Self::serve); `list` gives the order list's array once so many orders were asked for.
+    pub(crate) async fn with_list(
+        answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
+        list: impl Fn(usize) -> String + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v2", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let (answer, seen) = (Arc::new(answer), asked.clone());
+        let (answer, list, seen) = (Arc::new(answer), Arc::new(list), asked.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (answer, seen) = (answer.clone(), seen.clone());
-                tokio::spawn(async move { converse(stream, &*answer, &seen).await });
+                let (answer, list, seen) = (answer.clone(), list.clone(), seen.clone());
+                tokio::spawn(async move { converse(stream, &*answer, &*list, &seen).await });
             }
         });
         Self { base_url, asked }
@@ -84,6 +92,7 @@ impl OwnGateway {
 async fn converse(
     mut stream: TcpStream,
     answer: &(dyn Fn(usize) -> (u16, String) + Send + Sync),
+    list: &(dyn Fn(usize) -> String + Send + Sync),
     seen: &Mutex<Vec<Asked>>,
 ) {
     let mut bytes = Vec::new();
@@ -116,8 +125,11 @@ async fn converse(
             seen.push(asked.clone());
             seen.iter().filter(|asked| asked.is_order()).count()
         };
-        let (status, body) =
-            if asked.is_order() { answer(number - 1) } else { (200, r#"{"s":"ok","d":[]}"#.to_owned()) };
+        let (status, body) = if asked.is_order() {
+            answer(number - 1)
+        } else {
+            (200, format!(r#"{{"s":"ok","d":{}}}"#, list(number)))
+        };
         let head = format!(
             "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -131,4 +143,12 @@ async fn converse(
 /// An answer that places an order.
 pub(crate) fn placed(order_id: &str, msg: &str) -> (u16, String) {
     (200, serde_json::json!({"s": "ok", "d": {"msg": msg, "orderId": order_id}}).to_string())
+}
+
+/// One of the orders of [`orders`](crate::files::orders), as an order list shows it.
+pub(crate) fn listed(order_id: &str, qty: usize) -> serde_json::Value {
+    serde_json::json!({
+        "orderId": order_id, "symId": "EQT_INFY_EQ_NSE", "side": "buy", "qty": qty, "type": "market",
+        "product": "intraday", "validity": "day", "status": "completed", "legType": "main",
+    })
 }
