@@ -25,6 +25,12 @@ impl OutFile {
         if out.is_dir() {
             return Err(Failed::usage(format_args!("{name} is a directory")));
         }
+        if !is_written_at_once(out) {
+            return Err(Failed::usage(format_args!(
+                "--out {name} is neither a file nor a device, and could wait for a reader for ever: name a file; nothing \
+                 was sent"
+            )));
+        }
         match own.iter().find(|own| is_same(own, out)) {
             Some(own) => Err(Failed::usage(format_args!(
                 "--out {name} would overwrite {}: name another file; nothing was sent",
@@ -69,6 +75,21 @@ impl OutFile {
             io::Error::new(error.kind(), format!("results stay in {}: {error}", part.display()))
         })
     }
+}
+
+/// True for a place that takes what is written without anybody at its other end: a file, one that is not there yet, a
+/// character device, and this process's own output, whatever that is.
+fn is_written_at_once(out: &Path) -> bool {
+    let own_output = ["/dev/stdout", "/dev/stderr"].iter().any(|own| out == Path::new(own));
+    if own_output || out.starts_with("/dev/fd") || out.starts_with("/proc/self/fd") {
+        return true;
+    }
+    let Ok(found) = fs::metadata(out) else { return true };
+    #[cfg(unix)]
+    if std::os::unix::fs::FileTypeExt::is_char_device(&found.file_type()) {
+        return true;
+    }
+    found.is_file()
 }
 
 /// True if two paths lead to one file, which need not be there yet.

@@ -46,3 +46,25 @@ async fn c04_results_are_not_written_over_the_orders_or_their_journal() {
     assert_eq!(std::fs::read_to_string(orders.path()).unwrap(), before);
     assert_eq!(gateway.orders().len(), 0);
 }
+
+/// It waited for a reader for ever, and only SIGKILL ended it.
+#[cfg(unix)]
+#[tokio::test]
+async fn c04_results_to_a_pipe_with_a_name_are_refused_before_anything_is_sent() {
+    let (gateway, orders) = (gateway().await, orders(1));
+    let pipe = orders.beside("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (args, named) in [(["--out", &pipe], "--out ")] {
+        let args = [&["replay", orders.path(), "--yes"], &args[..]].concat();
+        let run = gateway.command(&args).output();
+        let output = tokio::time::timeout(std::time::Duration::from_secs(20), run).await.unwrap().unwrap();
+        let (_, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(&format!("{named}{pipe} is n")), "{stderr}");
+    }
+    assert_eq!(gateway.orders().len(), 0);
+    // The command's own output may be a pipe: its reader is there.
+    let args = ["replay", orders.path(), "--yes", "--out", "/dev/stdout"];
+    let output = gateway.command(&args).output().await.unwrap();
+    assert!(said(&output).0.contains("\n2,placed,260,,Order placed\n"), "{:?}", said(&output));
+}
