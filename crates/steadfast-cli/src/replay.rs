@@ -203,7 +203,10 @@ fn look<W: Write>(args: &Args, rows: Rows, target: &str, results: &mut Results<W
     let mut orders = 0_usize;
     for row in rows {
         match row {
-            Ok(_) => orders += 1,
+            Ok(row) => {
+                orders += 1;
+                row.warning().iter().for_each(print_note);
+            }
             Err(bad) => {
                 bad.errors.iter().for_each(print_note);
                 results.bad(&bad).map_err(unwritten)?;

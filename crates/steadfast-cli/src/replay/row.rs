@@ -63,6 +63,10 @@ pub(crate) enum RowErrorReason {
     Shape,
     /// A field is longer than any value of its kind: a quote is missing, or the file is another one.
     Length { field: &'static str, characters: usize },
+    /// A number with an exponent: `1e3` is easily mistaken for another one.
+    Exponent(&'static str),
+    /// A price that an order of this type does not have: whoever has written it expects another order than this one.
+    Price { field: &'static str, order_type: &'static str },
     /// A field is not UTF-8.
     Encoding(&'static str),
     /// There are more or fewer fields than columns, and perhaps further lines in one of them.
@@ -86,6 +90,14 @@ pub(crate) enum HeaderError {
     /// The names are there, with another character than a comma between them.
     Separator(char),
     Unreadable(String),
+}
+
+impl Row {
+    /// What is doubtful about a row that is placed all the same.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let is_refused = self.order.is_eos_outside_bse();
+        is_refused.then(|| format!("line {}: validity eos is for BSE only", self.line))
+    }
 }
 
 impl Rows {
@@ -123,6 +135,12 @@ impl Rows {
                 errors.push(self.error(line, name, RowErrorReason::Length { field, characters }));
             }
         }
+        for name in [1, 6, 7] {
+            if has_exponent(cells[name]) {
+                cells[name] = if name == 1 { HARMLESS[name] } else { "1" };
+                errors.push(self.error(line, name, RowErrorReason::Exponent(COLUMNS[name])));
+            }
+        }
         // The order names its first wrong field only, so that one is put right and the rest looked at again.
         let order = loop {
             match OrderRequest::from_fields(COLUMNS.into_iter().zip(cells)) {
@@ -142,18 +160,39 @@ impl Rows {
                 }
             }
         };
+        // Only a row whose type is right says which prices it may have.
+        if errors.iter().all(|error| error.column != Some(self.places[3] + 1)) {
+            let order_type = order.order_type();
+            let (limit, trigger) = (order_type.needs_limit_price(), order_type.needs_trig_price());
+            for (name, has) in [(6, limit), (7, trigger)] {
+                if !has && !self.cell(name).is_empty() {
+                    let (field, order_type) = (COLUMNS[name], order_type.as_str());
+                    errors.push(self.error(line, name, RowErrorReason::Price { field, order_type }));
+                }
+            }
+        }
         if order.sym_id().shape().is_none() {
             errors.insert(0, self.error(line, 0, RowErrorReason::Shape));
         }
         // An empty price may be asked for twice: once as it is, and once for what stands in for it.
-        errors.dedup_by_key(|error| error.column);
         errors.sort_by_key(|error| error.column);
+        errors.dedup_by_key(|error| error.column);
         if errors.is_empty() { Ok(Row { line, order }) } else { bad(errors) }
+    }
+
+    /// A cell of the row that was read last.
+    fn cell(&self, name: usize) -> &[u8] {
+        self.record.get(self.places[name]).unwrap_or_default()
     }
 
     fn error(&self, line: u64, name: usize, reason: RowErrorReason) -> RowError {
         RowError { line, column: Some(self.places[name] + 1), reason }
     }
+}
+
+/// True for `1e3` and its like, and not for a text that is no number anyway.
+fn has_exponent(cell: &str) -> bool {
+    cell.contains(['e', 'E']) && cell.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c))
 }
 
 fn places(header: &ByteRecord) -> Result<[usize; 8], HeaderError> {
@@ -250,6 +289,13 @@ impl fmt::Display for RowErrorReason {
             Self::Length { field, characters } => {
                 write!(f, "{field} has {characters} characters, and no {field} has more than {LONGEST}")
             }
+            Self::Exponent(name) => write!(f, "{name} has an exponent; write it in digits"),
+            Self::Price { field, order_type } => {
+                write!(
+                    f,
+                    "{field} is no part of an order of type {order_type}; leave it empty, or correct the type"
+                )
+            }
             Self::Encoding(name) => write!(f, "{name} is not utf-8"),
             Self::FieldCount { fields, columns, ends_on } => {
                 let s = if *fields == 1 { "" } else { "s" };
@@ -307,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_field_is_named_by_line_and_column() {
+    fn c08_every_wrong_field_is_named_by_line_and_column() {
         for (row, named) in [
             ("INFY,1,buy,market,intraday,day,,", "line 2, column 1: symId has none of the shapes"),
             (",1,buy,market,intraday,day,,", "line 2, column 1: symId is required"),
@@ -325,6 +371,19 @@ mod tests {
             ("EQT_INFY_EQ_NSE,1,buy,limit,intraday,day,,", "line 2, column 7: limitPrice is required"),
             ("EQT_INFY_EQ_NSE,1,buy,limit,intraday,day,x,", "line 2, column 7: limitPrice is not a decimal"),
             ("EQT_INFY_EQ_NSE,1,buy,stopmarket,intraday,day,,", "line 2, column 8: trigPrice is required"),
+            ("EQT_INFY_EQ_NSE,1e3,buy,market,intraday,day,,", "line 2, column 2: qty has an exponent"),
+            (
+                "EQT_INFY_EQ_NSE,1,buy,limit,intraday,day,1.5E2,",
+                "line 2, column 7: limitPrice has an exponent",
+            ),
+            (
+                "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,1500,",
+                "line 2, column 7: limitPrice is no part of an order of type market",
+            ),
+            (
+                "EQT_INFY_EQ_NSE,1,buy,limit,intraday,day,1500,1400",
+                "line 2, column 8: trigPrice is no part of an order of type limit",
+            ),
             ("EQT_INFY_EQ_NSE,1,buy,market,intraday,day,", "line 2: row has 7 fields instead of 8"),
         ] {
             let errors = errors(row);

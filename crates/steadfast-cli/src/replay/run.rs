@@ -190,8 +190,8 @@ impl Replay {
                     self.note_unwritten(written);
                 }
                 Ok(row) => {
-                    if row.order.is_eos_outside_bse() {
-                        self.note(format_args!("line {}: validity eos is for BSE only", row.line));
+                    if let Some(warning) = row.warning() {
+                        self.note(warning);
                     }
                     return Some(row);
                 }

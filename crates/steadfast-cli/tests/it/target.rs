@@ -80,6 +80,20 @@ async fn c01_a_check_names_what_is_wrong_and_places_nothing() {
 }
 
 #[tokio::test]
+async fn c01_a_check_warns_of_what_a_run_warns_of() {
+    let file = orders(0);
+    file.append("EQT_INFY_EQ_NSE,1,buy,market,intraday,eos,,\n");
+    for verb in ["--check", "--sandbox"] {
+        let output = crate::command::output(&["replay", file.path(), verb]).await;
+        assert!(
+            said(&output).1.contains("line 2: validity eos is for BSE only"),
+            "{verb}: {:?}",
+            said(&output)
+        );
+    }
+}
+
+#[tokio::test]
 async fn c05_a_token_of_the_environment_is_the_one_that_is_looked_at() {
     let (gateway, file) = (gateway().await, orders(0));
     let store = file.beside("auth.json");
