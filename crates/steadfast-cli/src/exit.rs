@@ -2,7 +2,7 @@ use std::{fmt, io::Write, process::ExitCode};
 
 use crate::readable::Readable;
 
-/// What the exit codes mean, as the help of the command says it. Where several hold, 6 comes first.
+/// What the exit codes mean, as the help of the command says it.
 pub(crate) const CODES: &str = "\
 Exit codes:
   0    done
@@ -14,6 +14,7 @@ Exit codes:
   6    outcome unknown: an order must be looked for before it is placed again, or an event wants a look
   7    service unavailable
   130  interrupted
+Where several hold for rows of a file, the first of 6, 130, 4, 3, 7, 5 and 1 counts.
 
 STEADFAST_LOG=debug (or any filter of tracing) writes a log to standard error.";
 

@@ -7,6 +7,7 @@ mod row;
 mod run;
 mod target;
 mod truth;
+mod words;
 
 use std::{
     collections::BTreeSet,
@@ -39,10 +40,10 @@ use crate::{
     arena::Arena,
     events::{Contradicted, EventCounts, Kept},
     exit::{Failed, print_line, print_note},
-    placement::Tell,
+    placement::{Hindrance, Tell},
     reach::reach,
     readable::hide_tokens_of,
-    secret::find,
+    secret::{find, variable_of},
     signal::Signals,
 };
 
@@ -61,17 +62,19 @@ pub(crate) struct Args {
     /// Read the file, name what is wrong with it, and place nothing anywhere.
     #[arg(long, conflicts_with_all = ["yes", "out", "journal", "resend_absent"])]
     check: bool,
-    /// Place real orders without being asked. Without a terminal, a service that only STEADFAST_BASE_URL names needs this.
+    /// Place real orders without being asked. Needed where nobody can be asked: at a terminal whose input is not the
+    /// keyboard, and without a terminal for a service that only STEADFAST_BASE_URL names.
     #[arg(long, short)]
     yes: bool,
     /// The file that keeps the token; one for each account below the user's state directory if absent.
     #[arg(long, value_name = "FILE", env = "STEADFAST_STORE", hide_env_values = true)]
     store: Option<PathBuf>,
-    /// Write down each order before it is sent, so that a run that dies can be run again; with a service, the orders'
-    /// file with .journal behind its name if absent.
+    /// Write down each order before it is sent, so that a run that dies can be run again. With a service, STEADFAST_JOURNAL
+    /// if absent, as for `orders`, else the orders' file with .journal behind its name.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Write what became of each row to this file instead of standard output; it is put there once it is whole.
+    /// Write what became of each row to this file or device instead of standard output; a file is put there once it is
+    /// whole.
     #[arg(long, value_name = "RESULT.csv")]
     out: Option<PathBuf>,
     /// Print the counts as one JSON object.
@@ -118,8 +121,50 @@ struct Ready {
     target: Target,
     service: Service,
     again: Again,
+    before: BTreeSet<String>,
     journal: Option<PathBuf>,
     out: Option<OutFile>,
+}
+
+/// What a file holds, before anything of it is placed.
+struct Preview {
+    orders: usize,
+    bad: usize,
+    /// What is wrong with the first of the bad rows.
+    first: Vec<String>,
+}
+
+impl Preview {
+    /// So many bad rows are shown before a question.
+    const SHOWN: usize = 3;
+
+    fn of(rows: Rows) -> Self {
+        let mut preview = Self { orders: 0, bad: 0, first: Vec::new() };
+        for row in rows {
+            match row {
+                Ok(_) => preview.orders += 1,
+                Err(bad) => {
+                    preview.bad += 1;
+                    if preview.bad <= Self::SHOWN {
+                        preview.first.extend(bad.errors.iter().map(ToString::to_string));
+                    }
+                }
+            }
+        }
+        preview
+    }
+
+    /// Says which rows are none of the orders that are about to be placed.
+    fn warn(&self) {
+        let Self { orders, bad, first } = self;
+        if *bad > 0 {
+            print_note(format_args!("{bad} of {} rows are bad, and are not placed:", orders + bad));
+            first.iter().for_each(|error| print_note(format_args!("  {error}")));
+            if *bad > Self::SHOWN {
+                print_note(format_args!("  and {} more; --check names them all", bad - Self::SHOWN));
+            }
+        }
+    }
 }
 
 /// Looks at everything that can be wrong before an order leaves. `None` if there is nothing to place, and that was all.
@@ -127,7 +172,7 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     let name = args.file.display();
     let file = read(args.file.clone()).await?;
     let open = || Rows::new(file.clone()).map_err(|error| Failed::usage(format_args!("{name}: {error}")));
-    let orders = open()?.flatten().count();
+    let preview = Preview::of(open()?);
     if args.check {
         print_note("CHECK: nothing is placed");
         look(args, open()?, "none", &mut Results::new(io::sink(), false).map_err(Failed::error)?)?;
@@ -142,7 +187,7 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     if let Some(out) = &args.out {
         OutFile::check(out, &own_files(args, journal.as_deref()))?;
     }
-    if orders == 0 {
+    if preview.orders == 0 {
         print_note(format_args!("{name} holds no order: nothing is placed"));
         let out = args.out.as_deref().map(OutFile::create).transpose()?;
         let mut results = Results::new(sink(args, out.as_ref())?, false).map_err(unwritten)?;
@@ -150,11 +195,11 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         out.map_or(Ok(()), OutFile::finish).map_err(unwritten)?;
         return looked.map(|()| None);
     }
-    let sent = known::sent_again(journal.as_deref())?;
-    let service = Service::open(&target, args, journal.clone(), orders).await?;
+    let before = known::sent_before(journal.as_deref())?;
+    let service = Service::open(&target, args, journal.clone(), &preview).await?;
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
-    let again = Again { all: args.resend_absent, sent };
-    Ok(Some(Ready { rows: open()?, target, service, again, journal, out }))
+    let again = Again { all: args.resend_absent, sent: known::seconds(&before) };
+    Ok(Some(Ready { rows: open()?, target, service, again, before, journal, out }))
 }
 
 /// The orders' file, read once: it may be a pipe, and must not change under a run.
@@ -177,13 +222,25 @@ fn is_stdin(file: &Path) -> bool {
 
 /// Where orders are written down before they are sent. Real ones always are.
 fn journal_of(args: &Args, target: &Target) -> Result<Option<PathBuf>, Failed> {
-    match (&args.journal, target) {
-        (Some(journal), _) => Ok(Some(journal.clone())),
-        (None, Target::Sandbox) => Ok(None),
-        (None, Target::Service { .. }) if is_stdin(&args.file) => Err(Failed::usage(
-            "orders from standard input need --journal FILE: without it a run that dies could not be run again",
-        )),
-        (None, Target::Service { .. }) => Ok(Some(known::beside(&args.file, ".journal"))),
+    let journal = match (&args.journal, target) {
+        (Some(journal), _) => journal.clone(),
+        // A rehearsal leaves no trace in a journal of real orders.
+        (None, Target::Sandbox) => return Ok(None),
+        (None, Target::Service { .. }) => match variable_of("STEADFAST_JOURNAL")? {
+            Some(journal) => journal.into(),
+            None if is_stdin(&args.file) => {
+                return Err(Failed::usage(
+                    "orders from standard input need --journal FILE: without it a run that dies could not be run again",
+                ));
+            }
+            None => known::beside(&args.file, ".journal"),
+        },
+    };
+    match fs::metadata(&journal) {
+        Ok(found) if !found.is_file() => {
+            Err(Failed::usage(format_args!("journal {} is no file; nothing was sent", journal.display())))
+        }
+        _ => Ok(Some(journal)),
     }
 }
 
@@ -239,13 +296,15 @@ fn unwritten(error: io::Error) -> Failed {
 }
 
 async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), Failed> {
-    let Ready { rows, target, service, again, journal, out } = ready;
+    let Ready { rows, target, service, again, before, journal, out } = ready;
     let is_rehearsal = service.arena.is_some();
     let mut replay = Replay {
         client: service.client,
         tell: if is_rehearsal { Tell::Sandbox } else { Tell::Nobody },
         results: Results::new(sink(args, out.as_ref())?, is_rehearsal).map_err(unwritten)?,
         sent: Vec::new(),
+        before,
+        journal: journal.clone(),
         leftovers: 0,
         events: EventCounts::default(),
         contradicted: Contradicted::default(),
@@ -254,6 +313,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         bar: bar(args),
         open: BTreeSet::new(),
         stop: Stop::Nobody,
+        ended_by: None,
     };
     replay.place(rows, &again, signals).await;
     replay.bar.finish_and_clear();
@@ -269,23 +329,37 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         print_note(format_args!("steadfast: results cannot be written: {error}"));
     }
     sum_up(&counts, &events, replay.stop, journal.as_deref());
+    let Counts { placed, placed_before, refused, unresolved, .. } = counts;
+    let now = placed - placed_before;
+    let last = format!(
+        "placed {placed} ({now} now, {placed_before} before) refused {refused} unresolved {unresolved}"
+    );
     if is_rehearsal {
-        print_note("REHEARSAL: nothing real was placed");
+        print_note(format_args!("in the own sandbox: {last}"));
+        print_note("REHEARSAL: nothing was sent to the real service");
+    } else {
+        print_note(last);
     }
-    let Counts { placed, refused, unresolved, .. } = counts;
-    print_note(format_args!("placed {placed} refused {refused} unresolved {unresolved}"));
 
     if counts.unresolved + counts.not_observed + replay.leftovers + events.sum() > 0 {
         // Whoever stopped the run must look, too.
-        Err(Failed::outcome_unknown())
-    } else if unwritten.is_some() {
-        Err(Failed::already_said())
-    } else if replay.stop != Stop::Nobody {
-        Err(Failed::interrupted(""))
-    } else if counts.refused + counts.bad > 0 {
-        Err(Failed::already_said())
-    } else {
-        Ok(())
+        return Err(Failed::outcome_unknown());
+    }
+    if unwritten.is_some() {
+        return Err(Failed::already_said());
+    }
+    if replay.stop >= Stop::Halted {
+        return Err(Failed::interrupted(""));
+    }
+    match replay.results.hindrances.first() {
+        // The first is what all the others wait for.
+        Some(Hindrance::Latched) => Err(Failed::latched("")),
+        Some(Hindrance::Login) => Err(Failed::login_needed("")),
+        Some(Hindrance::Unavailable) => Err(Failed::unavailable("")),
+        Some(Hindrance::RateLimited) => Err(Failed::rate_limited("")),
+        Some(_) => Err(Failed::already_said()),
+        None if counts.refused + counts.bad > 0 => Err(Failed::already_said()),
+        None => Ok(()),
     }
 }
 
@@ -300,6 +374,7 @@ fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Pa
     for (what, count) in [
         ("bad rows, which are no orders", counts.bad),
         ("not observed", counts.not_observed),
+        ("turned away by the service, not executed", counts.not_executed),
         ("not sent", counts.not_sent),
         ("late orders", events.late_orders),
         ("conflicts", events.conflicts),
@@ -328,14 +403,15 @@ impl Service {
         target: &Target,
         args: &Args,
         journal: Option<PathBuf>,
-        orders: usize,
+        preview: &Preview,
     ) -> Result<Self, Failed> {
         let (base, named) = match target {
-            Target::Sandbox => return Self::sandbox(target, journal, orders).await,
+            Target::Sandbox => return Self::sandbox(target, journal, preview.orders).await,
             Target::Service { base, named } => (base.clone(), *named),
         };
         let user = find("CLIENT_ID").await?;
-        target.announce(orders, user.as_ref().map(|user| user.expose_secret()));
+        target.announce(preview.orders, user.as_ref().map(|user| user.expose_secret()));
+        preview.warn();
         target::consent(named, args.yes).await?;
         let whose = Whose { base_url: base, store: args.store.clone() };
         Ok(Self { client: open_client(whose, journal).await?, arena: None })

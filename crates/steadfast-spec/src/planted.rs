@@ -364,6 +364,10 @@ planted! {
     ClearTextThroughProxy = "clear-text-through-proxy",
     /// `localhost` is wherever a resolver says.
     LocalhostResolved = "localhost-resolved",
+    /// A replay goes on with the next row after the service has refused the token for good.
+    DeadTokenTriedOn = "dead-token-tried-on",
+    /// A row that was told to be refused stays so, whatever the journal says of its order.
+    JournalDoubtUnshown = "journal-doubt-unshown",
     /// A secret that a service quotes in another spelling is printed.
     SpelledSecretsShown = "spelled-secrets-shown",
 }

@@ -279,5 +279,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("corrections-unshown", &[cli(&["c03_an_identifier_given_twice"])]),
     bug("clear-text-through-proxy", &[steadfast(&["x02_"])]),
     bug("localhost-resolved", &[tests("steadfast", "lib", &["x02_"])]),
+    bug("dead-token-tried-on", &[cli(&["c03_a_dead_token"])]),
     bug("spelled-secrets-shown", &[cli(&["x01_a_token_in_another"])]),
+    bug("journal-doubt-unshown", &[cli(&["c03_a_lock_removed"])]),
 ];

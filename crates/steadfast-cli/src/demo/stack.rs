@@ -58,9 +58,11 @@ impl From<Placement> for Told {
                 Self::Placed { order_id, how }
             }
             // The demo halts nothing; nothing of such an order has left.
-            Placement::Refused { .. } | Placement::NotSent => Self::Rejected,
-            Placement::NotObserved => Self::NotObserved,
-            Placement::Unresolved { reason } => Self::Unresolved(reason),
+            Placement::Refused { .. } | Placement::NotExecuted { .. } | Placement::NotSent { .. } => {
+                Self::Rejected
+            }
+            Placement::NotObserved { .. } => Self::NotObserved,
+            Placement::Unresolved { reason, .. } => Self::Unresolved(reason),
         }
     }
 }

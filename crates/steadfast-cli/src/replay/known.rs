@@ -95,27 +95,37 @@ pub(super) fn name_of_second(line: u64) -> String {
     format!("line-{line}-again")
 }
 
-/// The rows whose second order an earlier run has sent, and which may be placed by it: whoever reads that the first one
-/// is not there would place a third.
-pub(super) fn sent_again(journal: Option<&Path>) -> Result<BTreeSet<u64>, Failed> {
-    Ok(seconds(&journal.map(read).transpose()?.unwrap_or_default()))
+/// The names of the orders that earlier runs have sent, and which may be placed by that.
+pub(super) fn sent_before(journal: Option<&Path>) -> Result<BTreeSet<String>, Failed> {
+    Ok(sent(&journal.map(read).transpose()?.unwrap_or_default()))
 }
 
-fn seconds(entries: &[Entry]) -> BTreeSet<u64> {
+fn sent(entries: &[Entry]) -> BTreeSet<String> {
     let mut sends = BTreeMap::new();
     for entry in entries {
         match &entry.record {
             Record::Begun { name: Some(name), attempt, .. } => {
-                let line = name.as_str().strip_prefix("line-").and_then(|name| name.strip_suffix("-again"));
-                if let Some(line) = line.and_then(|line| line.parse().ok()) {
-                    sends.insert(*attempt, line);
-                }
+                sends.insert(*attempt, name.as_str().to_owned());
             }
             Record::Closed { attempt, outcome, .. } if !may_be_placed(outcome) => drop(sends.remove(attempt)),
             _ => {}
         }
     }
     sends.into_values().collect()
+}
+
+/// The rows whose second order an earlier run has sent, and which may be placed by it: whoever reads that the first one
+/// is not there would place a third.
+pub(super) fn seconds(names: &BTreeSet<String>) -> BTreeSet<u64> {
+    let line = |name: &String| name.strip_prefix("line-")?.strip_suffix("-again")?.parse().ok();
+    names.iter().filter_map(line).collect()
+}
+
+/// The names of the orders that a journal holds no end of. `None` if it cannot be read.
+pub(super) fn open_in(journal: &Path) -> Option<BTreeSet<String>> {
+    let entries = FileJournal::read(journal).ok()??;
+    let orders = steadfast::dedup::unresolved(&entries);
+    Some(unknown(&orders).filter_map(|order| Some(order.name.as_ref()?.as_str().to_owned())).collect())
 }
 
 fn may_be_placed(outcome: &Outcome) -> bool {
@@ -211,6 +221,8 @@ mod tests {
             closed(6, Outcome::NotSent),
             begun(7, "line-7"),
         ];
-        assert_eq!(seconds(&entries), BTreeSet::from([2, 3, 4]));
+        let names = sent(&entries);
+        assert_eq!(seconds(&names), BTreeSet::from([2, 3, 4]));
+        assert!(names.contains("line-2") && names.contains("line-7") && !names.contains("line-5-again"));
     }
 }

@@ -1,10 +1,18 @@
-use std::{borrow::Cow, collections::HashMap, io::Write};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    io::Write,
+};
 
 use serde::Serialize;
 use steadfast::dedup::Resolution;
 
-use super::row::BadRow;
-use crate::{events::Seen, placement::Placement, readable::cell};
+use super::{row::BadRow, words::REASONS};
+use crate::{
+    events::Seen,
+    placement::{Hindrance, Placement},
+    readable::cell,
+};
 
 /// Writes what became of each row, as soon as it is known.
 pub(crate) struct Results<W: Write> {
@@ -14,6 +22,18 @@ pub(crate) struct Results<W: Write> {
     is_rehearsal: bool,
     /// The rows of the orders that were told, for events that say an order's identifier only.
     lines: HashMap<String, u64>,
+    /// The rows that were told not to be placed.
+    not_placed: BTreeMap<u64, NotPlaced>,
+    /// What has kept orders from being looked at.
+    pub(crate) hindrances: BTreeSet<Hindrance>,
+}
+
+/// How a row was told not to be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotPlaced {
+    Refused,
+    NotExecuted,
+    NotSent,
 }
 
 /// The columns of the results.
@@ -24,12 +44,16 @@ const COLUMNS: [&str; 5] = ["line", "status", "orderId", "resolution", "msg"];
 pub(crate) struct Counts {
     pub(crate) rows: usize,
     pub(crate) placed: usize,
+    /// Those among the placed whose orders an earlier run has sent.
+    pub(crate) placed_before: usize,
     pub(crate) refused: usize,
+    /// Rows whose requests the service turned away before it looked at the orders (401, 429).
+    pub(crate) not_executed: usize,
     /// Rows that are no orders; nothing was sent for them.
     pub(crate) bad: usize,
     pub(crate) not_observed: usize,
     pub(crate) unresolved: usize,
-    /// Rows that were not asked for, or waited, when somebody asked for the end. Nothing of them has left.
+    /// Rows of which nothing has left.
     pub(crate) not_sent: usize,
 }
 
@@ -48,38 +72,70 @@ impl<W: Write> Results<W> {
         let mut writer = csv::Writer::from_writer(into);
         writer.write_record(COLUMNS).map_err(std::io::Error::other)?;
         writer.flush()?;
-        Ok(Self { writer, counts: Counts::default(), is_rehearsal, lines: HashMap::new() })
+        let (lines, not_placed, hindrances) = Default::default();
+        Ok(Self { writer, counts: Counts::default(), is_rehearsal, lines, not_placed, hindrances })
     }
 
-    /// Writes a row that was placed, or was not.
-    pub(crate) fn ended(&mut self, line: u64, placement: &Placement) -> std::io::Result<()> {
+    /// Writes a row that was placed, or was not. `was_sent` says that an earlier run has sent its order.
+    pub(crate) fn ended(&mut self, line: u64, placement: &Placement, was_sent: bool) -> std::io::Result<()> {
         self.counts.rows += 1;
+        self.hindrances.extend(placement.hindrance());
         let row = Record { line: Some(line), ..Record::default() };
+        let why: String;
         let record = match placement {
             Placement::Placed { order_id, msg, resolution } => {
                 self.counts.placed += 1;
+                self.counts.placed_before += usize::from(was_sent);
                 self.lines.insert(order_id.clone(), line);
                 let resolution = resolution.as_ref().map_or("", word);
                 Record { status: "placed", order_id, resolution, msg, ..row }
             }
             Placement::Refused { msg } => {
                 self.counts.refused += 1;
+                self.not_placed.insert(line, NotPlaced::Refused);
                 Record { status: "refused", msg, ..row }
             }
-            Placement::NotSent => {
+            Placement::NotExecuted { msg, .. } => {
+                self.counts.not_executed += 1;
+                self.not_placed.insert(line, NotPlaced::NotExecuted);
+                Record { status: "not executed", msg, ..row }
+            }
+            Placement::NotSent { msg, .. } => {
                 self.counts.not_sent += 1;
-                Record { status: "not sent", msg: "interrupted before it left", ..row }
+                self.not_placed.insert(line, NotPlaced::NotSent);
+                Record { status: "not sent", msg, ..row }
             }
-            Placement::NotObserved => {
+            Placement::NotObserved { said } => {
                 self.counts.not_observed += 1;
-                Record { status: "not observed", msg: "looked for and not there", ..row }
+                why = with_said("looked for and not there", said.as_deref());
+                Record { status: "not observed", msg: &why, ..row }
             }
-            Placement::Unresolved { reason } => {
+            Placement::Unresolved { reason, said } => {
                 self.counts.unresolved += 1;
-                Record { status: "unresolved", msg: reason, ..row }
+                why = with_said(&told(reason), said.as_deref());
+                Record { status: "unresolved", msg: &why, ..row }
             }
         };
         self.write(&record)
+    }
+
+    /// The rows that were told not to be placed.
+    pub(crate) fn not_placed(&self) -> impl Iterator<Item = u64> {
+        self.not_placed.keys().copied()
+    }
+
+    /// Takes back that a row was told not to be placed: nobody knows. Its second line in the results is the one that holds.
+    pub(crate) fn in_doubt_after_all(&mut self, line: u64) -> std::io::Result<()> {
+        let Some(told_before) = self.not_placed.remove(&line) else { return Ok(()) };
+        let count = match told_before {
+            NotPlaced::Refused => &mut self.counts.refused,
+            NotPlaced::NotExecuted => &mut self.counts.not_executed,
+            NotPlaced::NotSent => &mut self.counts.not_sent,
+        };
+        *count -= 1;
+        self.counts.unresolved += 1;
+        let msg = &told("journal_open");
+        self.write(&Record { line: Some(line), status: "unresolved", msg, ..Record::default() })
     }
 
     /// Writes a row that is no order.
@@ -114,6 +170,17 @@ impl<W: Write> Results<W> {
     }
 }
 
+/// A reason's word, and what it means.
+fn told(reason: &str) -> String {
+    let meant = REASONS.iter().find(|(word, _)| *word == reason);
+    meant.map_or_else(|| reason.to_owned(), |(word, sentence)| format!("{word}: {sentence}"))
+}
+
+/// What the service itself has said stands behind it.
+fn with_said(text: &str, said: Option<&str>) -> String {
+    said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {said}"))
+}
+
 fn word(resolution: &Resolution) -> &'static str {
     match resolution {
         Resolution::Recovered { .. } => "recovered",
@@ -137,11 +204,11 @@ mod tests {
             msg: "a, \"b\"".to_owned(),
             resolution: Some(recovered),
         };
-        results.ended(2, &placed).unwrap();
-        results.ended(3, &Placement::Unresolved { reason: "budget" }).unwrap();
+        results.ended(2, &placed, false).unwrap();
+        results.ended(3, &Placement::Unresolved { reason: "of a later version", said: None }, false).unwrap();
         let counts = results.counts;
         drop(results);
-        let lines = "line,status,orderId,resolution,msg\n2,placed,7,recovered,\"a, \"\"b\"\"\"\n3,unresolved,,,budget\n";
+        let lines = "line,status,orderId,resolution,msg\n2,placed,7,recovered,\"a, \"\"b\"\"\"\n3,unresolved,,,of a later version\n";
         assert_eq!(String::from_utf8(text).unwrap(), lines);
         assert_eq!((counts.rows, counts.placed, counts.unresolved), (2, 1, 1));
     }
@@ -151,7 +218,7 @@ mod tests {
         let mut text = Vec::new();
         let mut results = Results::new(&mut text, false).unwrap();
         let (order_id, msg) = ("=HYPERLINK(1)".to_owned(), "@x\x1b[2J".to_owned());
-        results.ended(2, &Placement::Placed { order_id, msg, resolution: None }).unwrap();
+        results.ended(2, &Placement::Placed { order_id, msg, resolution: None }, false).unwrap();
         drop(results);
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().last(), Some("2,placed,'=HYPERLINK(1),,'@x\\u{1b}[2J"));
@@ -162,8 +229,9 @@ mod tests {
         let mut text = Vec::new();
         let mut results = Results::new(&mut text, true).unwrap();
         let placed = Placement::Placed { order_id: "7".to_owned(), msg: "ok".to_owned(), resolution: None };
-        results.ended(2, &placed).unwrap();
-        results.ended(3, &Placement::NotSent).unwrap();
+        results.ended(2, &placed, false).unwrap();
+        let not_sent = Placement::NotSent { why: Hindrance::Interrupted, msg: String::new() };
+        results.ended(3, &not_sent, false).unwrap();
         drop(results);
         let text = String::from_utf8(text).unwrap();
         assert!(text.lines().skip(1).all(|line| line.contains("REHEARSAL: ")), "{text}");
@@ -174,7 +242,7 @@ mod tests {
         let mut text = Vec::new();
         let mut results = Results::new(&mut text, false).unwrap();
         let placed = Placement::Placed { order_id: "7".to_owned(), msg: String::new(), resolution: None };
-        results.ended(2, &placed).unwrap();
+        results.ended(2, &placed, false).unwrap();
         let seen = |name: Option<&str>, id: &str| Seen {
             at: 0,
             event: "late_order".to_owned(),
@@ -191,6 +259,49 @@ mod tests {
         assert!(
             text.ends_with("2,event: late order,7,,m\n9,event: late order,8,,m\n,event: late order,9,,m\n"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn c09_every_reason_of_the_library_has_a_sentence() {
+        for reason in steadfast::dedup::Reason::ALL {
+            assert!(told(reason.as_str()).starts_with(&format!("{reason}: ")), "{reason}");
+        }
+    }
+
+    #[test]
+    fn c03_what_the_service_says_of_an_order_in_doubt_stands_in_its_row() {
+        let mut text = Vec::new();
+        let mut results = Results::new(&mut text, false).unwrap();
+        let said = Some("200 Order queued".to_owned());
+        results.ended(2, &Placement::Unresolved { reason: "budget", said: said.clone() }, false).unwrap();
+        results.ended(3, &Placement::NotObserved { said }, false).unwrap();
+        drop(results);
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("2,unresolved,,,budget: the time for the search ended first; the service said: 200 Order queued\n"), "{text}");
+        assert!(
+            text.contains("3,not observed,,,looked for and not there; the service said: 200 Order queued\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn c03_a_row_that_is_in_doubt_after_all_is_counted_as_such() {
+        let mut text = Vec::new();
+        let mut results = Results::new(&mut text, false).unwrap();
+        results.ended(2, &Placement::Refused { msg: "400".to_owned() }, false).unwrap();
+        assert_eq!(results.not_placed().collect::<Vec<_>>(), [2]);
+        results.in_doubt_after_all(2).unwrap();
+        results.in_doubt_after_all(2).unwrap();
+        assert_eq!((results.counts.rows, results.counts.refused, results.counts.unresolved), (1, 0, 1));
+        drop(results);
+        assert!(
+            String::from_utf8(text)
+                .unwrap()
+                .lines()
+                .last()
+                .unwrap()
+                .contains("2,unresolved,,,\"journal_open: ")
         );
     }
 }

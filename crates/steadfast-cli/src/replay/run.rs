@@ -1,6 +1,8 @@
 use std::{
     collections::BTreeSet,
     io::{self, Write},
+    path::PathBuf,
+    time::Duration,
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -16,7 +18,7 @@ use super::{
 use crate::{
     events::{Contradicted, EventCounts, Kept, Seen, Told},
     exit::print_note,
-    placement::{Placement, Tell, place},
+    placement::{Hindrance, Placement, Tell, place},
     signal::Signals,
 };
 
@@ -26,6 +28,9 @@ const IN_FLIGHT: usize = 64;
 const STOPPED: &str =
     "interrupted: nothing more is sent; waiting for the orders on their way; interrupt again to leave them";
 
+/// How long a journal may take to hold what its orders have come to.
+const JOURNAL_LAG: Duration = Duration::from_secs(2);
+
 /// One run over a file.
 pub(super) struct Replay {
     pub(super) client: Client,
@@ -33,6 +38,9 @@ pub(super) struct Replay {
     pub(super) results: Results<Box<dyn Write>>,
     /// The names under which orders were asked for.
     pub(super) sent: Vec<String>,
+    /// The names of orders that earlier runs have sent, and which may be placed by that.
+    pub(super) before: BTreeSet<String>,
+    pub(super) journal: Option<PathBuf>,
     /// Orders of an earlier run that are in doubt and have no row.
     pub(super) leftovers: usize,
     pub(super) events: EventCounts,
@@ -45,12 +53,16 @@ pub(super) struct Replay {
     /// The rows whose orders are on their way.
     pub(super) open: BTreeSet<u64>,
     pub(super) stop: Stop,
+    /// What has ended the run, if no later order could be placed either.
+    pub(super) ended_by: Option<Hindrance>,
 }
 
 /// Who has asked for the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stop {
     Nobody,
+    /// No later order could be placed: nothing more leaves, and what is on the wire is followed to its end.
+    Hindered,
     /// Nothing more leaves, and what is on the wire is followed to its end.
     Halted,
     /// Nothing is waited for any more.
@@ -89,18 +101,20 @@ impl Replay {
         self.drive(&mut second, 1, &mut events, signals, |_| false).await;
         // The second order of a row was not asked for any more: what is known is of the first.
         for row in seconds {
-            self.ended(row.line, &Placement::NotObserved);
+            self.ended(&name_of(row.line), row.line, &Placement::NotObserved { said: None });
         }
         self.shut_down(&mut events, signals).await;
         self.take_waiting(&mut events);
         for line in std::mem::take(&mut self.open) {
-            self.ended(line, &Placement::Unresolved { reason: "interrupted" });
+            self.ended(&name_of(line), line, &Placement::Unresolved { reason: "interrupted", said: None });
         }
         if self.stop != Stop::Nobody {
             while let Some(row) = self.next_row(&mut rows) {
-                self.ended(row.line, &Placement::NotSent);
+                let not_sent = self.not_sent();
+                self.ended(&name_of(row.line), row.line, &not_sent);
             }
         }
+        self.agree_with_journal().await;
         self.report_leftovers();
     }
 
@@ -141,11 +155,13 @@ impl Replay {
                 event = events.recv() => self.take(event),
                 Some((name, row, placement)) = on_their_way.next() => {
                     self.open.remove(&row.line);
-                    if placement == Placement::NotSent {
+                    let placement = self.judged(placement);
+                    if matches!(placement, Placement::NotSent { .. }) {
                         self.sent.retain(|sent| *sent != name);
                     }
-                    if !(placement == Placement::NotObserved && self.stop == Stop::Nobody && keep(&row)) {
-                        self.ended(row.line, &placement);
+                    let is_absent = matches!(placement, Placement::NotObserved { .. });
+                    if !(is_absent && self.stop == Stop::Nobody && keep(&row)) {
+                        self.ended(&name, row.line, &placement);
                     }
                 }
             }
@@ -166,8 +182,33 @@ impl Replay {
         }
     }
 
+    /// Ends the run with an order that shows that none of the later ones could be placed, and gives those that were held
+    /// back by that their reason.
+    fn judged(&mut self, placement: Placement) -> Placement {
+        let why = placement.hindrance();
+        if self.stop == Stop::Nobody
+            && let Some(why) = why.filter(|why| why.is_for_good())
+            && !steadfast_spec::Planted::DeadTokenTriedOn.is_on()
+        {
+            self.client.halt();
+            self.stop = Stop::Hindered;
+            self.ended_by = Some(why);
+            self.note(format_args!("{}: nothing more is sent; see `steadfast doctor`", reason_of(why)));
+        }
+        match placement {
+            Placement::NotSent { why: Hindrance::Interrupted, .. } => self.not_sent(),
+            placement => placement,
+        }
+    }
+
+    /// What became of a row whose turn did not come.
+    fn not_sent(&self) -> Placement {
+        let why = self.ended_by.unwrap_or(Hindrance::Interrupted);
+        Placement::NotSent { why, msg: reason_of(why).to_owned() }
+    }
+
     fn interrupt(&mut self) {
-        if self.stop == Stop::Nobody {
+        if self.stop < Stop::Halted {
             if !steadfast_spec::Planted::InterruptWithoutHalt.is_on() {
                 self.client.halt();
             }
@@ -259,9 +300,41 @@ impl Replay {
         notes.iter().for_each(|note| self.note(note));
     }
 
-    fn ended(&mut self, line: u64, placement: &Placement) {
+    /// A row that was told not to be placed is in doubt all the same where the journal holds no end of its order: the next
+    /// run goes by that.
+    async fn agree_with_journal(&mut self) {
+        let Some(journal) = self.journal.clone() else { return };
+        if steadfast_spec::Planted::JournalDoubtUnshown.is_on() {
+            return;
+        }
+        let end = tokio::time::Instant::now() + JOURNAL_LAG;
+        let doubtful = loop {
+            let open = known::open_in(&journal);
+            let not_placed = self.results.not_placed();
+            let doubtful: Vec<u64> = match &open {
+                Some(names) => not_placed
+                    .filter(|&line| {
+                        names.contains(&name_of(line)) || names.contains(&known::name_of_second(line))
+                    })
+                    .collect(),
+                None => not_placed.collect(),
+            };
+            // What was written last may be on its way to the disk.
+            if doubtful.is_empty() || self.stop == Stop::Left || tokio::time::Instant::now() >= end {
+                break doubtful;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        for line in doubtful {
+            self.note(format_args!("line {line}: the journal holds no end of its order, which is in doubt"));
+            let written = self.results.in_doubt_after_all(line);
+            self.note_unwritten(written);
+        }
+    }
+
+    fn ended(&mut self, name: &str, line: u64, placement: &Placement) {
         self.bar.inc(1);
-        let written = self.results.ended(line, placement);
+        let written = self.results.ended(line, placement, self.before.contains(name));
         self.note_unwritten(written);
     }
 
@@ -278,6 +351,15 @@ impl Replay {
 
     fn note(&self, text: impl std::fmt::Display) {
         say(&self.bar, text);
+    }
+}
+
+/// Why rows were not sent, for a person.
+fn reason_of(why: Hindrance) -> &'static str {
+    match why {
+        Hindrance::Login => "there is no token that the service accepts",
+        Hindrance::Latched => "logins are latched, so that the account is not locked",
+        _ => "interrupted before it left",
     }
 }
 

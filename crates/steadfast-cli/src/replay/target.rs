@@ -71,12 +71,20 @@ impl Target {
 
 /// Makes sure that somebody wants real orders placed by this run.
 ///
-/// A person at a terminal is asked. Without one, the command line itself must say so: by `--yes`, or by naming the service.
+/// A person at a terminal is asked. Where he cannot be, because the input or the screen is none of his terminal's, `--yes`
+/// says so. Without any terminal, the command line itself must say so: by `--yes`, or by naming the service.
 pub(super) async fn consent(named: Named, yes: bool) -> Result<(), Failed> {
     if yes || steadfast_spec::Planted::RealRunUnasked.is_on() {
         return Ok(());
     }
-    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+    let (hears, speaks) = (io::stdin().is_terminal(), io::stderr().is_terminal());
+    if hears != speaks {
+        return Err(Failed::usage(
+            "nothing was placed: somebody is at a terminal, and cannot be asked, because standard input or standard error \
+             leads elsewhere; give --yes to place real orders, or --sandbox to rehearse",
+        ));
+    }
+    if !hears {
         return match named {
             Named::Here => Ok(()),
             Named::Environment => Err(Failed::usage(

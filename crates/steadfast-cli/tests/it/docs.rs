@@ -11,6 +11,9 @@ use crate::{
     own_gateway::{OwnGateway, placed},
 };
 
+#[path = "../../src/replay/words.rs"]
+mod words;
+
 const HEAD: &str = "\
 # The `steadfast` command
 
@@ -177,13 +180,29 @@ async fn page() -> String {
     let columns = said(&output(&["replay", results.path(), "--sandbox"]).await).0;
     write!(
         page,
-        "\n## The results of `replay`\n\nCSV with the columns `{}`; `status` is `placed`, `refused`, `not sent`, `not observed`, \
-         `unresolved` or `bad`.\nA line whose status begins with `event: ` says what was learned of an order beyond its row's \
-         result.\nThe last line on standard error is `placed N refused N unresolved N`; what it has no word for stands on lines \
-         before it.\n",
+        "\n## The results of `replay`\n\nCSV with the columns `{}`. Where a row has a second line, that one holds. A line whose \
+         status begins with `event: ` says what was learned of an order beyond its row's result.\n\n| `status` | What it \
+         means |\n|---|---|\n",
         columns.trim_end()
     )
     .unwrap();
+    for (word, meant) in words::STATUSES {
+        writeln!(page, "| `{word}` | {meant} |").unwrap();
+    }
+    page.push_str(
+        "\nThe `msg` of an `unresolved` row begins with one of these words, and ends with what the service itself has said, \
+         if it has said anything:\n\n| Reason | What it means |\n|---|---|\n",
+    );
+    for (word, meant) in words::REASONS {
+        writeln!(page, "| `{word}` | {meant} |").unwrap();
+    }
+    page.push_str(
+        "\nThe last line on standard error is `placed N (N now, N before) refused N unresolved N`, where `before` counts \
+         orders that an earlier run had sent; what it has no word for stands on lines before it. That of a rehearsal is \
+         `REHEARSAL: nothing was sent to the real service`.\n\nA token that the service refuses for good ends the run: the \
+         rows that are left are `not sent`, and the exit code is 3. SIGHUP and SIGTERM are as Ctrl-C; SIGHUP is not, where the \
+         command was started by `nohup`.\n",
+    );
     page
 }
 

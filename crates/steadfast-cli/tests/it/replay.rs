@@ -1,10 +1,19 @@
-use std::process::Output;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Output,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use serde_json::Value;
+use tokio::net::TcpListener;
 
 use crate::{
     command::{RunningSandbox, output, steadfast},
-    files::forget,
+    files::{forget, orders},
+    own_gateway::{OwnGateway, placed},
 };
 
 const HEADER: &str = "symId,qty,side,type,product,validity,limitPrice,trigPrice";
@@ -40,8 +49,9 @@ async fn all_rows_are_in_the_ground_truth_exactly_once() {
     let truth = &counts["ground_truth"];
     assert_eq!((&truth["exactly_once"], &truth["duplicated"]), (&rows.into(), &0.into()), "{stdout}");
     assert_eq!((&truth["absent"], &truth["http_429"]), (&0.into(), &0.into()), "{stdout}");
-    let last = format!("placed {rows} refused 0 unresolved 0");
-    assert_eq!(stderr.lines().last(), Some(last.as_str()));
+    let summary =
+        format!("\nin the own sandbox: placed {rows} ({rows} now, 0 before) refused 0 unresolved 0\n");
+    assert!(stderr.contains(&summary), "{stderr}");
 }
 
 #[tokio::test]
@@ -55,7 +65,10 @@ async fn a_bad_row_is_named_and_the_rest_goes_on() {
     assert!(stderr.contains("line 3, column 3: side is not one of buy, sell\n"), "{stderr}");
     assert!(stderr.contains("line 3, column 7: limitPrice is required when type is limit\n"), "{stderr}");
     assert!(stderr.contains("\nbad rows, which are no orders: 1\n"), "{stderr}");
-    assert_eq!(stderr.lines().last(), Some("placed 2 refused 0 unresolved 0"));
+    assert!(
+        stderr.contains("\nin the own sandbox: placed 2 (2 now, 0 before) refused 0 unresolved 0\n"),
+        "{stderr}"
+    );
     let mut lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(lines.remove(0), "line,status,orderId,resolution,msg");
     lines.sort_unstable();
@@ -133,17 +146,107 @@ async fn what_cannot_be_read_or_used_ends_with_the_code_for_usage() {
 
 #[tokio::test]
 async fn a_refused_order_is_not_placed_and_the_rest_goes_on() {
-    let rows = "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\nFUT_NIFTY_FUT_NFO_31Dec2026,75,buy,market,normal,day,,\n";
-    // The sandbox revokes the token after the first order: the second is refused with 401.
-    let script = format!("{}/revoke.toml", env!("CARGO_TARGET_TMPDIR"));
-    std::fs::write(&script, "[[fault]]\nname = 'auth.token-revoked'\nendpoint = 'place-order'\nnth = 2\n")
-        .unwrap();
-    let sandbox = RunningSandbox::start(&["--script", &script]).await;
-    let orders = file("refused.csv", rows);
-    let mut command = steadfast(&["replay", &orders, "--base-url", sandbox.fact("base_url")]);
-    command.env("STEADFAST_API_KEY", sandbox.fact("api_key"));
-    let output = command.env("STEADFAST_ACCESS_TOKEN", sandbox.fact("access_token")).output().await.unwrap();
-    let (_, stderr) = said(&output);
+    let refusal = r#"{"s":"error","msg":"Bad request"}"#;
+    let gateway = OwnGateway::serve(move |number| match number {
+        0 => (400, refusal.to_owned()),
+        number => placed(&format!("26{number}"), "Order placed"),
+    })
+    .await;
+    let orders = orders(2);
+    let output = gateway.command(&["replay", orders.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert_eq!(stderr.lines().last(), Some("placed 1 refused 1 unresolved 0"), "{stderr}");
+    assert!(stdout.contains(",refused,,,400 Bad request\n"), "{stdout}");
+    let last = "placed 1 (1 now, 0 before) refused 1 unresolved 0";
+    assert_eq!(stderr.lines().last(), Some(last), "{stderr}");
+}
+
+/// The number of rows with a status.
+fn with(results: &str, status: &str) -> usize {
+    results.lines().filter(|row| row.split(',').nth(1) == Some(status)).count()
+}
+
+/// A refused token was tried for each of the other rows as well, and all of them were told to be refused.
+#[tokio::test]
+async fn c03_a_dead_token_ends_the_run_and_the_next_one_places_the_rest() {
+    let lives = Arc::new(AtomicBool::new(false));
+    let alive = lives.clone();
+    let gateway = OwnGateway::serve(move |number| match number {
+        0 => placed("260000000000", "Order placed"),
+        number if alive.load(Ordering::SeqCst) => placed(&format!("26{number:010}"), "Order placed"),
+        _ => (401, r#"{"s":"error","msg":"Invalid session"}"#.to_owned()),
+    })
+    .await;
+    let orders = orders(40);
+    let output = gateway.command(&["replay", orders.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(gateway.orders().len() < 40, "the dead token was tried for all rows: {stderr}");
+    let (not_executed, not_sent) = (with(&stdout, "not executed"), with(&stdout, "not sent"));
+    assert_eq!((with(&stdout, "placed"), with(&stdout, "refused")), (1, 0), "{stdout}");
+    assert!(not_executed > 0 && not_sent > 0 && not_executed + not_sent == 39, "{stdout}");
+    assert!(stdout.contains(",not executed,,,"), "{stdout}");
+    assert!(stdout.contains(",not sent,,,there is no token that the service accepts\n"), "{stdout}");
+    assert!(stderr.contains(&format!("\nnot sent: {not_sent}\n")), "{stderr}");
+    assert_eq!(stderr.lines().last(), Some("placed 1 (1 now, 0 before) refused 0 unresolved 0"), "{stderr}");
+
+    lives.store(true, Ordering::SeqCst);
+    let output = gateway.command(&["replay", orders.path(), "--yes", "--json"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert_eq!(
+        stderr.lines().last(),
+        Some("placed 40 (39 now, 1 before) refused 0 unresolved 0"),
+        "{stderr}"
+    );
+    let counts: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&counts["placed"], &counts["placed_before"]), (&40.into(), &1.into()), "{stdout}");
+}
+
+#[tokio::test]
+async fn c03_a_service_that_has_gone_is_no_refusal() {
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gateway = OwnGateway::serve(|_| placed("26", "Order placed")).await;
+    let base = format!("http://{}/v2", gone.local_addr().unwrap());
+    // It is there when the run begins, and nobody listens any more when the order is sent.
+    tokio::spawn(async move { drop(gone.accept().await) });
+    let orders = orders(1);
+    let args = ["replay", orders.path(), "--yes", "--base-url", &base];
+    let output = gateway.command(&args).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(7), "{stdout}{stderr}");
+    assert!(stdout.contains("\n2,not sent,,,service cannot be reached"), "{stdout}");
+    assert_eq!(stderr.lines().last(), Some("placed 0 (0 now, 0 before) refused 0 unresolved 0"), "{stderr}");
+}
+
+/// What is begun in a journal that then fails stays open in it: the next run takes it for an order in doubt, and this one
+/// told a refusal.
+#[tokio::test]
+async fn c03_a_lock_removed_under_a_run_leaves_results_that_agree_with_the_journal() {
+    let orders = orders(25);
+    let lock = orders.beside("orders.csv.journal.lock");
+    let gateway = OwnGateway::serve(move |_| {
+        drop(std::fs::remove_file(&lock));
+        (400, r#"{"s":"error","msg":"Bad request"}"#.to_owned())
+    })
+    .await;
+    let output = gateway.command(&["replay", orders.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    let journal = orders.beside("orders.csv.journal");
+    let args = ["orders", "unresolved", "--json", "--journal", &journal];
+    let open = gateway.command(&args).output().await.unwrap();
+    let open: Value = serde_json::from_slice(&open.stdout).unwrap();
+    let open = open.as_array().unwrap().iter();
+    let open: BTreeSet<&str> =
+        open.map(|row| row["name"].as_str().unwrap().strip_prefix("line-").unwrap()).collect();
+    let mut told = BTreeMap::new();
+    for row in stdout.lines().skip(1) {
+        let mut cells = row.split(',');
+        told.insert(cells.next().unwrap(), cells.next().unwrap());
+    }
+    let unresolved: BTreeSet<&str> =
+        told.iter().filter(|(_, told)| **told == "unresolved").map(|(line, _)| *line).collect();
+    assert!(!open.is_empty(), "{stdout}{stderr}");
+    assert_eq!((told.len(), unresolved), (25, open), "{stdout}{stderr}");
+    assert_eq!(output.status.code(), Some(6), "{stdout}{stderr}");
 }

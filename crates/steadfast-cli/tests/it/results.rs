@@ -54,7 +54,7 @@ async fn c04_results_to_a_pipe_with_a_name_are_refused_before_anything_is_sent()
     let (gateway, orders) = (gateway().await, orders(1));
     let pipe = orders.beside("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    for (args, named) in [(["--out", &pipe], "--out ")] {
+    for (args, named) in [(["--out", &pipe], "--out "), (["--journal", &pipe], "journal ")] {
         let args = [&["replay", orders.path(), "--yes"], &args[..]].concat();
         let run = gateway.command(&args).output();
         let output = tokio::time::timeout(std::time::Duration::from_secs(20), run).await.unwrap().unwrap();

@@ -54,7 +54,8 @@ async fn c01_a_rehearsal_says_so_first_last_and_in_every_row() {
         assert_eq!(output.status.code(), Some(0), "{stderr}");
         let lines: Vec<&str> = stderr.lines().collect();
         assert_eq!(lines[0], "REHEARSAL: own sandbox, nothing real is placed");
-        assert_eq!(lines[lines.len() - 2], "REHEARSAL: nothing real was placed");
+        assert_eq!(lines.last(), Some(&"REHEARSAL: nothing was sent to the real service"));
+        assert!(!lines.iter().any(|line| line.starts_with("placed ")), "{stderr}");
         assert!(stdout.lines().skip(1).all(|row| row.contains(",REHEARSAL: ")), "{stdout}");
     }
     assert_eq!(gateway.orders().len(), 0);
@@ -91,6 +92,25 @@ async fn c01_a_check_warns_of_what_a_run_warns_of() {
             said(&output)
         );
     }
+}
+
+#[tokio::test]
+async fn c05_one_journal_of_the_environment_serves_replay_and_orders() {
+    let (gateway, file) = (gateway().await, orders(1));
+    let journal = file.beside("j");
+    for (args, code) in [
+        // A rehearsal leaves no trace in it.
+        (&["replay", file.path(), "--sandbox"][..], 0),
+        (&["orders", "unresolved"], 2),
+        (&["replay", file.path(), "--check"], 0),
+        (&["replay", file.path(), "--yes"], 0),
+        (&["orders", "unresolved"], 0),
+    ] {
+        let output = gateway.command(args).env("STEADFAST_JOURNAL", &journal).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {:?}", said(&output));
+    }
+    assert!(!std::path::Path::new(&file.beside("orders.csv.journal")).exists());
+    assert_eq!(gateway.orders().len(), 1);
 }
 
 #[tokio::test]

@@ -94,3 +94,41 @@ async fn c01_at_a_terminal_a_real_run_asks_and_no_is_the_default() {
         assert_eq!(gateway.orders().len(), placed, "{named:?} {answer:?}");
     }
 }
+
+#[tokio::test]
+async fn c01_bad_rows_are_told_before_the_question() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await;
+    let file = orders(1);
+    file.append(&"EQT_INFY_EQ_NSE,1,BUY,market,intraday,day,,\n".repeat(4));
+    let shell = format!("{} replay {}; echo ended with $?", env!("CARGO_BIN_EXE_steadfast"), file.path());
+    let mut command = gateway.terminal(&shell);
+    let mut process =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let (mut keys, mut screen) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+    let asked = read_until(&mut screen, "place them? [y/N] ").await;
+    assert!(asked.contains("4 of 5 rows are bad, and are not placed:"), "{asked}");
+    assert!(asked.contains("  line 5, column 3: side is not one of buy, sell"), "{asked}");
+    assert!(asked.contains("  and 1 more; --check names them all"), "{asked}");
+    keys.write_all(b"n\n").await.unwrap();
+    read_until(&mut screen, "ended with 1").await;
+    assert_eq!(gateway.orders().len(), 0);
+}
+
+/// Orders that were piped in at a terminal were placed without a question, because nobody could answer it.
+#[tokio::test]
+async fn c01_orders_piped_in_at_a_terminal_need_a_yes() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await;
+    let file = orders(2);
+    for (yes, code, placed) in [("", 2, 0), ("--yes", 0, 2)] {
+        let (program, path, base) = (env!("CARGO_BIN_EXE_steadfast"), file.path(), &gateway.base_url);
+        let shell = format!(
+            "cat {path} | {program} replay - --base-url {base} --journal {path}.journal {yes}; echo ended with $?"
+        );
+        let mut command = gateway.terminal(&shell);
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut screen = process.stdout.take().unwrap();
+        read_until(&mut screen, &format!("ended with {code}")).await;
+        assert_eq!(gateway.orders().len(), placed, "{yes:?}");
+    }
+}

@@ -1,0 +1,52 @@
+//! What the words in the results of `replay` mean, for the results themselves and for `docs/cli.md`.
+
+/// The statuses of rows.
+#[allow(dead_code, reason = "the page has them, and the results spell them out")]
+pub(crate) const STATUSES: [(&str, &str); 7] = [
+    ("placed", "The order is at the service, under this `orderId`."),
+    ("refused", "The service looked at the order and refused it for good; `msg` says why."),
+    (
+        "not executed",
+        "The service turned the request away before it looked at the order: the token (401) or the quota (429). Nothing is \
+         placed, and the next run places it.",
+    ),
+    ("not sent", "Nothing of the order has left this machine; `msg` says why. The next run places it."),
+    (
+        "not observed",
+        "The order was sent, looked for beyond the lateness bound, and is not there. It is not sent again without \
+         `--resend-absent`.",
+    ),
+    (
+        "unresolved",
+        "Nobody knows whether the order is placed: look for it at the service before it is placed by other means. `msg` begins \
+         with the reason.",
+    ),
+    ("bad", "The row is no order; nothing was sent for it."),
+];
+
+/// Why a row is unresolved.
+pub(crate) const REASONS: [(&str, &str); 20] = [
+    ("not_observed", "the order was looked for beyond the lateness bound and is not there"),
+    ("resends_exhausted", "the order looked absent, and so did those that were sent in its place"),
+    (
+        "accepted_unknown_id",
+        "the service said yes without a readable identifier, and no list shows the order",
+    ),
+    ("near_match", "the list holds an order that is like this one, but not equal"),
+    ("ambiguous_owner", "the list holds an equal order, but others place orders in this account too"),
+    ("no_baseline", "the list holds an equal order, but nobody knows whether it was there before"),
+    ("list_not_monotone", "the list has dropped orders that it had shown, so that absence proves nothing"),
+    ("session_changed", "the list could be read only in another login session than the order was sent in"),
+    ("epoch_changed", "the trading day ended before the order was found"),
+    ("unverifiable", "the order list cannot be used: forbidden, too long, or not understood"),
+    ("uncalibrated", "the list shows orders in another form than they were sent in"),
+    ("no_positive_control", "no order of this run has been recognised in a list yet"),
+    ("budget", "the time for the search ended first"),
+    ("deadline", "the call's deadline came first; the order is still looked for by `orders verify`"),
+    ("not_verified", "the settings do not ask the list after such an answer"),
+    ("tainted", "an earlier order of the same instrument and side ended without certainty"),
+    ("answer_lost", "the order may have left, and its answer is lost"),
+    ("answer_not_understood", "the service answered, and not as its specification says"),
+    ("interrupted", "the run was ended before the answer came"),
+    ("journal_open", "the journal cannot be written or read, and holds no end of the order"),
+];
