@@ -219,6 +219,18 @@ async fn c03_a_service_that_has_gone_is_no_refusal() {
     assert_eq!(stderr.lines().last(), Some("placed 0 (0 now, 0 before) refused 0 unresolved 0"), "{stderr}");
 }
 
+/// It waits as a user would, for as long as the backoff lasts.
+#[tokio::test]
+async fn c03_a_used_up_quota_is_no_refusal() {
+    let gateway = OwnGateway::serve(|_| (429, r#"{"s":"error","msg":"Too many requests"}"#.to_owned())).await;
+    let orders = orders(1);
+    let output = gateway.command(&["replay", orders.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(5), "{stdout}{stderr}");
+    assert!(stdout.contains("\n2,not executed,,,429 Too many requests\n"), "{stdout}");
+    assert!(stderr.contains("\nturned away by the service, not executed: 1\n"), "{stderr}");
+}
+
 /// What is begun in a journal that then fails stays open in it: the next run takes it for an order in doubt, and this one
 /// told a refusal.
 #[tokio::test]
