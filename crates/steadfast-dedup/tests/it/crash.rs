@@ -22,6 +22,7 @@ use steadfast_dedup::{
     unresolved,
 };
 use steadfast_spec::{BoxError, Failure, Outcome, WallClock, ext, find_cause};
+use steadfast_testkit::invariants::{Run, violations};
 use tempfile::TempDir;
 use tokio::{
     task::JoinHandle,
@@ -347,7 +348,8 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
     for (placed, told, posts) in
         [(true, Told::Recovered("o1".into()), 1), (false, Told::Placed("o1".into()), 2)]
     {
-        let world = World::new();
+        let mut world = World::new();
+        world.settings = world.settings.traced();
         let refusal = http(429, "Too many requests");
         world.gateway.will([if placed { refusal.placed() } else { refusal }]);
         let process = world.start();
@@ -359,6 +361,9 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
         let process = world.start();
         assert_eq!(process.place_as("a", ORDER).await, told);
         assert_eq!(world.gateway.posts(), posts);
+        // What is sent on a caller's word is not sent by the restart.
+        let run = Run::new(&world.settings, vec![process.ledger.trace(None)], process.ledger.in_doubt());
+        assert_eq!(violations(&run), Vec::<String>::new());
     }
 }
 

@@ -336,6 +336,14 @@ async fn i15_a_send_by_a_restart_is_found() {
         insert(run, at, Event::Restarted);
     })
     .await;
+    // That another order, or this one before the restart, was asked for once more is no reason.
+    finds("I15", |run| {
+        let at = absent(run);
+        insert(run, at, Event::Reopened(FOUND));
+        insert(run, at, Event::Restarted);
+        insert(run, at, Event::Reopened(RESENT));
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_dedup::{Event, IntentNo, OrderEvent};
+use steadfast_dedup::{Event, IntentNo, OrderEvent, Step};
 use steadfast_spec::Outcome;
 
 use super::{
@@ -51,7 +51,7 @@ pub(crate) fn i04_a_resend_needs_every_earlier_attempt_dead(run: &Run) -> Result
                     return Err(format!("{:?} left without a verdict on {:?}", attempt.no, earlier.no));
                 }
             }
-            if left(&history, attempt.no.intent).is_some_and(|at| at < sent) {
+            if left(&history, attempt.no.intent, sent) {
                 return Err(format!("{:?} left for nobody", attempt.no));
             }
         }
@@ -86,11 +86,12 @@ pub(crate) fn i13_one_name_one_order(run: &Run) -> Result<(), String> {
 pub(crate) fn i14_a_caller_that_leaves_stops_resends_only(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         for attempt in &history.attempts {
-            let Some(gone) = left(&history, attempt.no.intent) else { continue };
-            if attempt.sent.is_some_and(|sent| sent > gone) {
+            let intent = attempt.no.intent;
+            if attempt.sent.is_some_and(|sent| left(&history, intent, sent)) {
                 return Err(format!("{:?} left after its caller", attempt.no));
             }
-            if run.quiet && attempt.lost().is_some() && ends(&history, attempt.no.intent) == 0 {
+            let gone = left(&history, intent, history.steps.len());
+            if gone && run.quiet && attempt.lost().is_some() && ends(&history, intent) == 0 {
                 return Err(format!("{:?} was given up with its caller", attempt.no));
             }
         }
@@ -98,7 +99,8 @@ pub(crate) fn i14_a_caller_that_leaves_stops_resends_only(run: &Run) -> Result<(
     Ok(())
 }
 
-/// I15: nothing that was begun before a restart is sent after it.
+/// I15: nothing that was begun before a restart is sent after it, unless a caller of the new process asks for it once more.
+/// What may then be sent is I4's.
 pub(crate) fn i15_a_restart_sends_nothing(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         let Some(restart) = history.restart() else { continue };
@@ -109,7 +111,8 @@ pub(crate) fn i15_a_restart_sends_nothing(run: &Run) -> Result<(), String> {
         };
         for attempt in &history.attempts {
             let old = opened(attempt.no.intent).is_some_and(|at| at < restart);
-            if old && attempt.sent.is_some_and(|sent| sent > restart) {
+            let asked = |sent| reopened(&history, attempt.no.intent, restart, sent);
+            if old && attempt.sent.is_some_and(|sent| sent > restart && !asked(sent)) {
                 return Err(format!("{:?} was sent by a restart", attempt.no));
             }
         }
@@ -153,9 +156,17 @@ pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), Str
     Ok(())
 }
 
-/// When the caller of an intent left.
-fn left(history: &History<'_>, intent: IntentNo) -> Option<usize> {
-    history.steps.iter().position(|step| matches!(&step.event, Event::Abandoned(other) if *other == intent))
+/// True if the caller of an intent has left before a step, and no other one has asked for it since.
+fn left(history: &History<'_>, intent: IntentNo, before: usize) -> bool {
+    let abandoned = |step: &Step| matches!(&step.event, Event::Abandoned(other) if *other == intent);
+    let gone = history.steps[..before].iter().rposition(abandoned);
+    gone.is_some_and(|at| !reopened(history, intent, at, before))
+}
+
+/// True if a caller asked for an order once more between two steps, because it had been refused.
+fn reopened(history: &History<'_>, intent: IntentNo, after: usize, before: usize) -> bool {
+    let asked = |step: &Step| matches!(&step.event, Event::Reopened(other) if *other == intent);
+    history.steps[after..before].iter().any(asked)
 }
 
 /// How often an intent ended.
