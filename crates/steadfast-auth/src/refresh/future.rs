@@ -302,15 +302,13 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         State::Readying
     }
 
-    /// Makes the request whole for a further send; false if there is none left.
+    /// Makes the request whole for a further send, unless it is; false if there is none left.
     fn restore(&mut self) -> bool {
-        match mem::replace(&mut self.request, Held::Nothing) {
-            Held::Spare(spare) => {
-                self.request = Held::Whole(spare.at_the_head());
-                true
-            }
-            Held::Whole(_) | Held::Nothing => false,
-        }
+        self.request = match mem::replace(&mut self.request, Held::Nothing) {
+            Held::Spare(spare) => Held::Whole(spare.at_the_head()),
+            held => held,
+        };
+        matches!(self.request, Held::Whole(_))
     }
 
     fn too_late(&mut self) -> Output<ResBody> {

@@ -131,6 +131,26 @@ async fn a_token_withdrawn_behind_a_waiting_request_costs_it_nothing() {
     assert_eq!(bench.api.tokens(), ["one", "one", "two", "two"], "no second 401");
 }
 
+/// A repeat whose token is withdrawn before it leaves waits for the next one, and still has its request then.
+#[tokio::test(start_paused = true)]
+async fn t26_a_token_withdrawn_before_a_repeat_costs_it_nothing() {
+    let bench = Bench::new([Answer::Token("one"), Answer::Token("two")]);
+    // Not known everywhere yet, so it is tried once more in two seconds.
+    bench.api.accept([]);
+    let repeated = tokio::spawn(bench.stack().oneshot(place_order("qty=1")));
+    tokio::time::sleep(secs(1)).await;
+    bench.api.accept(["one"]);
+    assert_eq!(bench.get().await.unwrap().status(), 200);
+    // It works by then, and is ended before that.
+    bench.api.accept(["two"]);
+    let _slow = bench.logins.clone().taking(secs(10));
+    assert_eq!(bench.get().await.unwrap().status(), 200);
+    assert_eq!(repeated.await.unwrap().unwrap().status(), 200);
+    assert_eq!(bench.api.tokens(), ["one", "one", "one", "two", "two"]);
+    let bodies = bench.api.seen().into_iter().map(|seen| seen.body).filter(|body| !body.is_empty());
+    assert_eq!(bodies.collect::<Vec<_>>(), ["qty=1", "qty=1"], "the order, and its repeat");
+}
+
 /// Two sources in one stack are a mistake that must not spin.
 #[tokio::test(start_paused = true)]
 async fn a_header_that_never_finds_a_token_ends_in_an_error() {
