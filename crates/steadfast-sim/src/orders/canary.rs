@@ -72,7 +72,7 @@ impl Planted {
                 Told::Placed(told.get_or_insert(order_id).clone())
             }
             Canary::Denies => Told::NotObserved,
-            Canary::SaysNothing => Told::Nonsense,
+            Canary::SaysNothing => Told::Nonsense("planted".to_owned()),
             Canary::Hangs => std::future::pending().await,
         }
     }

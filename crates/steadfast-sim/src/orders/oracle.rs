@@ -160,7 +160,7 @@ impl Judgement {
                     twins.refused += u64::from(session.seen.refused.contains(&wanted.number));
                 }
                 Some(Told::Unresolved(_)) => judged.unresolved += 1,
-                Some(Told::Nonsense) => judged.undecided += 1,
+                Some(Told::Nonsense(_)) => judged.undecided += 1,
                 Some(Told::Gone) => judged.gone += 1,
                 None => judged.stuck += 1,
             }

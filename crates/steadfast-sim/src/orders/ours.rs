@@ -13,7 +13,7 @@ use steadfast::{
     ext::{DoNotRetry, IntentId, Stamp},
     limit::{Account, ColdStart, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
-    spec::{Endpoint, Failure, Form, Outcome, PlacedOrder, Routes, WallClock},
+    spec::{Endpoint, Failure, Form, Outcome, PlacedOrder, Routes, WallClock, causes},
 };
 use steadfast_sandbox::Sandbox;
 use steadfast_testkit::invariants::Answer as Answered;
@@ -165,7 +165,7 @@ impl Ours {
                     Told::Placed(order_id)
                 }
                 Verdict::Unresolved(unresolved) => Told::in_doubt(unresolved.reason),
-                _ => Told::Nonsense,
+                other => Told::Nonsense(format!("{other:?}")),
             };
             Some((number, told))
         });
@@ -221,7 +221,7 @@ impl Ours {
         let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         Ok(match PlacedOrder::parse(&body) {
             Ok(placed) if head.status == StatusCode::OK => Told::Placed(placed.order_id),
-            _ => Told::Nonsense,
+            _ => Told::Nonsense(format!("{} {outcome:?}", head.status)),
         })
     }
 }
@@ -255,7 +255,10 @@ impl Trader for Ours {
                 Told::in_doubt(unresolved.reason)
             }
             None if Failure::outcome_of(&*error).is_not_executed() => Told::Rejected,
-            None => Told::Nonsense,
+            None => {
+                let causes: Vec<_> = causes(&*error).map(ToString::to_string).collect();
+                Told::Nonsense(causes.join(": "))
+            }
         })
     }
 

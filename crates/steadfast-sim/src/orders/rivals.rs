@@ -143,7 +143,7 @@ impl Rival {
 
 impl Trader for Rival {
     async fn place(&self, wanted: &Wanted) -> Told {
-        let Ok(order) = wanted.shape.order() else { return Told::Nonsense };
+        let Ok(order) = wanted.shape.order() else { return Told::Nonsense("no order".to_owned()) };
         let intent = wanted.intent();
         let mut pauses = BACKOFF.into_iter();
         loop {

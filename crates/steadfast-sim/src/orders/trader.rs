@@ -30,8 +30,8 @@ pub(crate) enum Told {
     NotObserved,
     /// Nobody knows, and this is why.
     Unresolved(&'static str),
-    /// Something that says neither whether it is placed nor that this is not known.
-    Nonsense,
+    /// This, which says neither whether it is placed nor that this is not known.
+    Nonsense(String),
     /// The caller went away before.
     Gone,
 }
