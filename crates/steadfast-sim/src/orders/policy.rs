@@ -2,7 +2,10 @@
 //!
 //! The books do not notice a client that repeats at once, or too often: it harms nobody until a gateway is overloaded.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use steadfast::dedup::Settings;
 use tokio::time::Instant;
@@ -28,8 +31,11 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 const PERMIT: Duration = Duration::from_secs(60);
 /// The slots of so few sends that met no answer leave room for every lane.
 const FEW_LOST: usize = 7;
-/// An order is sent so often after a 401: once in each of two rounds, and once because the session is another one.
+/// An order is sent so often after a 401: once in each of two rounds, and once because the session is another one. Any other
+/// request: with the token of another login, once more with that, and with one that came meanwhile.
 const MOST_REPLAYS: u32 = 3;
+/// By then a token that was refused at first is known everywhere, if it ever is.
+const PROPAGATION: Duration = Duration::from_secs(2);
 /// The greatest age of what is sent again after a doubt, by a clock that no suspended machine stops.
 const OLDEST_RESEND: Duration = Duration::from_secs(60);
 /// So many lists must lack an order before it is sent again.
@@ -103,15 +109,35 @@ fn judge(exchanges: &[Exchange], settings: &Settings, ending: Ending, quiet: boo
         calls.entry(&exchange.of).or_default().push(exchange);
     }
     let lists: Vec<&Exchange> = calls.get(&Call::Verification).cloned().unwrap_or_default();
-    let mut broken = Broken::default();
+    let (tokens, mut broken) = (refused(exchanges), Broken::default());
     for (call, sends) in calls {
         match call {
-            Call::Order(_) => judge_order(&sends, &lists, (settings, ending), &mut broken),
-            Call::Cancel(_) | Call::Look(_) => judge_harmless(&sends, quiet, &mut broken),
+            Call::Order(_) => judge_order(&sends, &lists, (settings, ending), &tokens, &mut broken),
+            Call::Cancel(_) | Call::Look(_) => judge_harmless(&sends, quiet, &tokens, &mut broken),
             Call::Verification | Call::Other => {}
         }
     }
     broken
+}
+
+/// When each token was refused first.
+type Refused = BTreeMap<usize, Instant>;
+
+fn refused(exchanges: &[Exchange]) -> Refused {
+    let mut tokens = Refused::new();
+    for exchange in exchanges {
+        if let Some((at, Ended::Answered { status: 401, .. })) = exchange.ended {
+            let first = tokens.entry(exchange.session).or_insert(at);
+            *first = at.min(*first);
+        }
+    }
+    tokens
+}
+
+/// True if a refused token is sent once more before it can be known everywhere.
+fn is_unknown_yet(previous: &Exchange, send: &Exchange, tokens: &Refused) -> bool {
+    previous.session == send.session
+        && tokens.get(&send.session).is_some_and(|&first| send.sent < first + PROPAGATION)
 }
 
 /// What an order's send allows: `stack.md` §1, the right column.
@@ -140,6 +166,7 @@ fn judge_order(
     sends: &[&Exchange],
     lists: &[&Exchange],
     (settings, ending): (&Settings, Ending),
+    tokens: &Refused,
     broken: &mut Broken,
 ) {
     let mut loop_of = Loop::default();
@@ -165,6 +192,10 @@ fn judge_order(
                     replays += 1;
                     loop_of = Loop::default();
                     broken.add("replayed_again", replays > MOST_REPLAYS);
+                    broken.add(
+                        "replayed_too_soon",
+                        then == Then::Replay && is_unknown_yet(previous, send, tokens),
+                    );
                 }
                 // What was allowed and did not leave may have to be looked for once more, and is then allowed anew.
                 Then::Repeat if doubts > 0 && looked_between(lists, previous, send) => {
@@ -177,10 +208,10 @@ fn judge_order(
                         && looked_between(lists, previous, send) =>
                 {
                     held_back = true;
-                    loop_of.next(previous, send, then, broken);
+                    loop_of.next(previous, send, then, tokens, broken);
                     loop_of = Loop::default();
                 }
-                Then::Repeat | Then::Replay | Then::End => loop_of.next(previous, send, then, broken),
+                Then::Repeat | Then::Replay | Then::End => loop_of.next(previous, send, then, tokens, broken),
             }
         }
     }
@@ -208,11 +239,11 @@ fn is_proved_absent(lost: &Exchange, again: &Exchange, lists: &[&Exchange], sett
     reads.len() >= NEGATIVES && reads.iter().any(|list| list.sent >= settled)
 }
 
-fn judge_harmless(sends: &[&Exchange], quiet: bool, broken: &mut Broken) {
+fn judge_harmless(sends: &[&Exchange], quiet: bool, tokens: &Refused, broken: &mut Broken) {
     let mut loop_of = Loop::default();
     for pair in sends.windows(2) {
         let then = after_harmless(pair[0].ended.map(|(_, ended)| ended));
-        loop_of.next(pair[0], pair[1], then, broken);
+        loop_of.next(pair[0], pair[1], then, tokens, broken);
     }
     let (Some(first), Some(last)) = (sends.first(), sends.last()) else { return };
     let Some((at, ended)) = last.ended.filter(|_| quiet) else { return };
@@ -229,7 +260,9 @@ fn judge_harmless(sends: &[&Exchange], quiet: bool, broken: &mut Broken) {
 struct Loop {
     repeats: usize,
     had_503: bool,
-    replayed: bool,
+    replays: u32,
+    /// The tokens that were sent once more, because they might not be known everywhere yet.
+    waited: BTreeSet<usize>,
 }
 
 impl Loop {
@@ -242,13 +275,23 @@ impl Loop {
         Some(scheduled.max(asked).max(unavailable))
     }
 
-    fn next(&mut self, previous: &Exchange, send: &Exchange, then: Then, broken: &mut Broken) {
+    fn next(
+        &mut self,
+        previous: &Exchange,
+        send: &Exchange,
+        then: Then,
+        tokens: &Refused,
+        broken: &mut Broken,
+    ) {
         let (at, ended) = previous.ended.unwrap_or((previous.sent, Ended::Broken));
         match then {
             Then::End | Then::Verify => broken.add("repeated_after_the_end", true),
             Then::Replay => {
-                broken.add("replayed_again", self.replayed);
-                self.replayed = true;
+                let same = previous.session == send.session;
+                let known = same && !self.waited.insert(send.session);
+                broken.add("replayed_again", known || self.replays == MOST_REPLAYS);
+                broken.add("replayed_too_soon", is_unknown_yet(previous, send, tokens));
+                self.replays += 1;
             }
             Then::Repeat => {
                 match self.wait(ended) {
@@ -257,7 +300,7 @@ impl Loop {
                 }
                 self.repeats += 1;
                 self.had_503 |= matches!(ended, Ended::Answered { status: 503, .. });
-                self.replayed = false;
+                (self.replays, self.waited) = (0, BTreeSet::new());
             }
         }
     }
@@ -310,9 +353,30 @@ mod tests {
             retry_after: Some(Duration::from_secs(7)),
         });
         assert_eq!(ends(&[(0, asked), (6_000, answered(200))]), ["repeated_too_soon"]);
-        let dead = answered(401);
-        assert!(ends(&[(0, dead), (100, answered(200))]).is_empty());
-        assert_eq!(ends(&[(0, dead), (100, dead), (200, answered(200))]), ["replayed_again"]);
+    }
+
+    #[test]
+    fn a_refused_token_is_sent_once_more_when_it_can_be_known_and_another_at_once() {
+        let (start, dead) = (Instant::now(), answered(401));
+        let ends = |call: &Call, all: &[(u64, usize)]| {
+            let last = all.len() - 1;
+            let ended = |index| if index == last { answered(200) } else { dead };
+            let times: Vec<_> = all.iter().enumerate().map(|(index, &(at, _))| (at, ended(index))).collect();
+            let mut all_sends = sends(call, start, &times);
+            for (send, &(_, token)) in all_sends.iter_mut().zip(all) {
+                send.session = token;
+            }
+            found(&all_sends)
+        };
+        for call in [Call::Look(1), Call::Order(1)] {
+            let ends = |all: &[(u64, usize)]| ends(&call, all);
+            assert!(ends(&[(0, 0), (100, 1)]).is_empty());
+            assert!(ends(&[(0, 0), (2_100, 0)]).is_empty());
+            assert_eq!(ends(&[(0, 0), (2_099, 0)]), ["replayed_too_soon"]);
+            assert!(ends(&[(0, 0), (100, 1), (2_200, 1), (2_300, 2)]).is_empty());
+            assert_eq!(ends(&[(0, 0), (100, 1), (200, 2), (300, 3), (400, 4)]), ["replayed_again"]);
+        }
+        assert_eq!(ends(&Call::Look(1), &[(0, 0), (2_100, 0), (4_200, 0)]), ["replayed_again"]);
     }
 
     #[test]
