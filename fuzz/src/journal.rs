@@ -297,8 +297,12 @@ impl Disk for Memory {
         Ok(Vec::new())
     }
 
-    fn set_note(&self, (): &mut (), _: &[u8]) -> io::Result<()> {
+    fn set_note(&self, (): &mut (), _: &[u8], _: bool) -> io::Result<()> {
         Ok(())
+    }
+
+    fn is_linked(&self, _: &Open) -> io::Result<bool> {
+        Ok(false)
     }
 
     fn is_in_place(&self, path: &Path, file: &Open, size: u64) -> io::Result<bool> {

@@ -18,9 +18,22 @@
 //!    replaced is what the next process would read, or would not. The lock says which journal it belongs to, so that the
 //!    next process does not begin anew where that one is missing ([`JournalError::Lost`]).
 //!
-//! What rule 6 cannot know: a journal that is put back to an earlier state of its own, and whose process ends before its
-//! next send; and one that is gone together with its lock. What is sent in the moment between the check and the send is
-//! in the file that was moved. Elsewhere than on Unix see [`FileSystem`].
+//! 7. The lock also notes how far the journal was written, after each sync. A journal that lacks some of it was cut, or put
+//!    back from an older copy, while no process ran, and is refused ([`JournalError::Outdated`]); one that goes further
+//!    is what a loss of power may leave.
+//! 8. A journal with another name is refused, and no send is told durable in one ([`JournalError::Linked`]): the lock goes
+//!    by the name.
+//!
+//! # Believing a journal all the same
+//!
+//! Whoever removes the lock says that the journal is to be believed as it stands. Nothing else does. Before that, compare
+//! the service's order list with what the journal holds ([`FileJournal::read`]; on the command line
+//! `steadfast orders unresolved --journal FILE`): an order that it lacks would be sent again under its name.
+//!
+//! What rules 6 to 8 cannot know: a journal that is gone, or put back, together with its lock; a copy under another name,
+//! which is a journal of its own; and after a loss of power, a cut of what was written in the last seconds before. What
+//! is sent in the moment between the check and the send is in the file that was moved. Elsewhere than on Unix see
+//! [`FileSystem`].
 //!
 //! # Why a log
 //!

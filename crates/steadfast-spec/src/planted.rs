@@ -151,6 +151,10 @@ planted! {
     DisplacedJournalTrusted = "displaced-journal-trusted",
     /// A journal is begun anew where the one that was written last is missing.
     LostJournalBegunAnew = "lost-journal-begun-anew",
+    /// A journal is believed in that was cut, or put back from an older copy, while no process ran.
+    OlderJournalBelieved = "older-journal-believed",
+    /// A journal with another name is used, which another process may use under that.
+    JournalLinkTaken = "journal-link-taken",
     // What an answer proves.
     /// A 502 is taken for a refusal.
     BadGatewayIsRefusal = "502-is-refusal",

@@ -149,6 +149,8 @@ pub(super) const TABLE: &[Bug] = &[
     bug("damage-is-a-torn-end", &[journal(&["images::"])]),
     bug("displaced-journal-trusted", &[journal(&["o07_"])]),
     bug("lost-journal-begun-anew", &[journal(&["o07_"])]),
+    bug("older-journal-believed", &[journal(&["o07_"])]),
+    bug("journal-link-taken", &[journal(&["o07_"])]),
     // What an answer proves.
     bug("502-is-refusal", &[ORDERS]),
     bug("429-is-doubt", &[POLICY]),

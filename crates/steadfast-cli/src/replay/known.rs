@@ -149,7 +149,10 @@ pub(crate) fn with_advice(error: &JournalError) -> String {
         JournalError::NotAJournal { .. } => {
             "nothing was sent and the file is left as it is; name another file with --journal"
         }
-        JournalError::Damaged { .. } | JournalError::Unknown { .. } | JournalError::Version { .. } => {
+        JournalError::Damaged { .. }
+        | JournalError::Unknown { .. }
+        | JournalError::Version { .. }
+        | JournalError::Outdated { .. } => {
             "nothing was sent and the file is left as it is; keep it, and compare the service's order list with the rows \
              before any of them is placed under another journal"
         }

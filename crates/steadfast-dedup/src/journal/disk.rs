@@ -37,12 +37,12 @@ pub trait Disk: Send + fmt::Debug {
     /// What the file system says.
     fn note(&self, lock: &mut Self::Lock) -> io::Result<Vec<u8>>;
 
-    /// Notes something durably in a lock, in place of what was noted.
+    /// Notes something in a lock, in place of what was noted: `durably`, or so that only a loss of power can take it.
     ///
     /// # Errors
     ///
     /// What the file system says.
-    fn set_note(&self, lock: &mut Self::Lock, note: &[u8]) -> io::Result<()>;
+    fn set_note(&self, lock: &mut Self::Lock, note: &[u8], durably: bool) -> io::Result<()>;
 
     /// True while the open file of `size` bytes is what stands at `path`: whoever opens it next reads what was written.
     ///
@@ -50,6 +50,13 @@ pub trait Disk: Send + fmt::Debug {
     ///
     /// What the file system says.
     fn is_in_place(&self, path: &Path, file: &Self::File, size: u64) -> io::Result<bool>;
+
+    /// True if the open file has another name, under which somebody else could take another lock.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    fn is_linked(&self, file: &Self::File) -> io::Result<bool>;
 
     /// Opens a file for reading; `None` if there is none.
     ///
@@ -111,7 +118,8 @@ pub trait DiskFile: Send + fmt::Debug {
 /// [`open_own`](steadfast_spec::file::open_own) says.
 ///
 /// Whether a file was moved, removed or replaced is known on Unix by its device and inode. Elsewhere it is known only if
-/// nothing of its size stands under its name; one that was replaced by another of the same size is not noticed.
+/// nothing of its size stands under its name; one that was replaced by another of the same size, or has another name (a
+/// hard link), is not noticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileSystem;
 
@@ -141,16 +149,22 @@ impl Disk for FileSystem {
         Ok(note)
     }
 
-    fn set_note(&self, lock: &mut File, note: &[u8]) -> io::Result<()> {
+    fn set_note(&self, lock: &mut File, note: &[u8], durably: bool) -> io::Result<()> {
         lock.rewind()?;
         lock.write_all(note)?;
-        lock.set_len(note.len() as u64)?;
-        lock.sync_data()
+        if lock.metadata()?.len() != note.len() as u64 {
+            lock.set_len(note.len() as u64)?;
+        }
+        if durably { lock.sync_data() } else { Ok(()) }
     }
 
     fn is_in_place(&self, path: &Path, file: &File, size: u64) -> io::Result<bool> {
         let opened = file.metadata()?;
         Ok(opened.len() == size && stands(path, &opened)?)
+    }
+
+    fn is_linked(&self, file: &File) -> io::Result<bool> {
+        Ok(has_other_name(&file.metadata()?))
     }
 
     fn open(&self, path: &Path) -> io::Result<Option<File>> {
@@ -216,4 +230,15 @@ fn is_same(named: &fs::Metadata, opened: &fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_same(named: &fs::Metadata, opened: &fs::Metadata) -> bool {
     named.is_file() && named.len() == opened.len()
+}
+
+#[cfg(unix)]
+fn has_other_name(opened: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    opened.nlink() > 1
+}
+
+#[cfg(not(unix))]
+fn has_other_name(_: &fs::Metadata) -> bool {
+    false
 }

@@ -58,6 +58,29 @@ pub enum JournalError {
         /// Its lock, which says that there was one.
         lock: PathBuf,
     },
+    /// The journal has another name (a hard link), under which another process could use it at the same time. Remove the
+    /// other name; the journal is whole.
+    Linked {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// The journal at this path lacks records that were written to it for certain: it was cut, or an older copy of it was
+    /// put back.
+    ///
+    /// Put the whole one back. If it is gone, its last orders are not known, and would be sent again under their names:
+    /// compare the service's order list with what the journal holds
+    /// ([`FileJournal::read`](crate::journal::FileJournal::read)), and remove the lock only then. Without the lock, the
+    /// journal is believed as it is.
+    Outdated {
+        /// The journal.
+        path: PathBuf,
+        /// Its lock, which notes how far it was written.
+        lock: PathBuf,
+        /// How many bytes it has.
+        length: u64,
+        /// How many bytes it had, or the file that took its place, when the lock was written.
+        written: u64,
+    },
     /// An earlier failure left nobody sure of what is durable.
     Poisoned,
 }
@@ -94,6 +117,21 @@ impl fmt::Display for JournalError {
                 write!(
                     f,
                     "journal {path} is not the one that was written last: put that back and remove {lock}"
+                )
+            }
+            Self::Linked { path } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "journal {path} has another name (a hard link), which another process could use: remove that"
+                )
+            }
+            Self::Outdated { path, lock, length, written } => {
+                let (path, lock) = (path.display(), lock.display());
+                write!(
+                    f,
+                    "journal {path} was cut or is an older copy: it has {length} bytes, and {written} were written; put \
+                     the whole one back, or compare it with the order list and remove {lock} to believe it"
                 )
             }
             Self::Poisoned => f.write_str("journal failed before"),

@@ -62,8 +62,8 @@ impl FileJournal {
     ///
     /// # Errors
     ///
-    /// [`JournalError`] if another process has it open, it is not this user's own file, it is damaged or not the one that
-    /// was written last, or the disk fails.
+    /// [`JournalError`] if another process has it open, it is not this user's own file or has another name, it is damaged,
+    /// cut, older than or not the one that was written last, or the disk fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         Self::on(FileSystem, path.as_ref())
     }

@@ -12,7 +12,7 @@ use super::{
     error::JournalError,
     fold::Fold,
     frame::{self, BadHead, Found, HEAD, Head, Salt},
-    mark::Mark,
+    mark::{Judged, Mark, Reach},
 };
 
 /// The file is rewritten when it is this large, and at least twice what still mattered when it was rewritten last.
@@ -28,7 +28,10 @@ const REWRITE: u64 = 1024 * 1024;
 /// 4. Opening writes what still matters to a new file, which takes the old one's place in one step. The same happens
 ///    when the file has grown to twice of that, so that it is never larger than that and a mebibyte.
 /// 5. Nothing is reported durable, and no successor is written, unless the file and its lock still stand under their
-///    names. Opening fails if what stands there is not what was written last.
+///    names, and the file has no other one.
+/// 6. The lock notes how far the file was written: durably when it is opened or rewritten, and after each sync without a
+///    sync of its own, so that the note may be behind the file and never before it. Opening fails if what stands there is
+///    not what was written last, or lacks some of it.
 #[derive(Debug)]
 pub struct Log<D: Disk> {
     disk: D,
@@ -39,6 +42,8 @@ pub struct Log<D: Disk> {
     next: u64,
     durable: u64,
     size: u64,
+    /// What the lock notes of the file.
+    reached: Reach,
     rewrite_at: u64,
     fold: Fold,
     failed: Option<JournalError>,
@@ -62,22 +67,22 @@ impl<D: Disk> Log<D> {
             _ => JournalError::io("lock", &path)(error),
         })?;
         let note = disk.note(&mut lock).map_err(JournalError::io("read", &beside_it))?;
-        let (mark, found) = (Mark::decode(&note), read(&disk, &path)?);
-        if mark.disowns(found.as_ref().map(|(head, _)| head.salt))
-            && !steadfast_spec::Planted::LostJournalBegunAnew.is_on()
-        {
-            return Err(JournalError::Lost { path, lock: beside_it });
+        let mark = Mark::decode(&note);
+        let found = read(&disk, &path, mark)?;
+        if found.as_ref().is_some_and(|found| found.linked) {
+            return Err(JournalError::Linked { path });
         }
-        let (salt, fold) = match found {
-            Some((head, fold)) => (head.salt, fold),
-            None => (draw_salt(), Fold::default()),
+        if found.is_some() && mark.is_between() {
+            // What is found must be what a loss of power leaves, before the note names only that.
+            let folder = folder_of(&path);
+            disk.sync_directory(folder).map_err(JournalError::io("sync", folder))?;
+        }
+        let (salt, before, fold) = match found {
+            Some(found) => (found.salt, found.reached, found.fold),
+            None => (draw_salt(), None, Fold::default()),
         };
-        let fresh = write_anew(&disk, &path, salt, &fold).map_err(Rewriting::into_error)?;
-        // Only now is there one for certain.
-        if mark != Mark::Written(salt) {
-            let note = Mark::Written(salt).encode();
-            disk.set_note(&mut lock, &note).map_err(JournalError::io("write", &beside_it))?;
-        }
+        let fresh =
+            write_anew(&disk, &path, &mut lock, salt, before, &fold).map_err(Rewriting::into_error)?;
         Ok(Self {
             disk,
             path,
@@ -86,8 +91,9 @@ impl<D: Disk> Log<D> {
             head: fresh.head,
             next: fresh.head.records,
             durable: fresh.head.records,
-            size: fresh.size,
-            rewrite_at: REWRITE.max(2 * fresh.size),
+            size: fresh.reached.size,
+            reached: fresh.reached,
+            rewrite_at: REWRITE.max(2 * fresh.reached.size),
             fold,
             failed: None,
             buffer: Vec::new(),
@@ -98,9 +104,9 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), except for the lock. `None` if there is no file.
+    /// As [`open`](Self::open), except for the lock and what that notes. `None` if there is no file.
     pub fn read(disk: &D, path: &Path) -> Result<Option<Vec<Entry>>, JournalError> {
-        Ok(read(disk, path)?.map(|(_, fold)| fold.entries().cloned().collect()))
+        Ok(read(disk, path, Mark::None)?.map(|found| found.fold.entries().cloned().collect()))
     }
 
     /// What still matters of everything that was written, in its order.
@@ -173,9 +179,19 @@ impl<D: Disk> Log<D> {
         }
         if full {
             self.rewrite()?;
+        } else if durably {
+            self.note_reach()?;
         }
         self.failed = None;
         Ok(())
+    }
+
+    /// Notes what has just been synced. A process that is killed leaves the note; a loss of power may take it.
+    fn note_reach(&mut self) -> Result<(), JournalError> {
+        self.reached = Reach { records: self.durable, size: self.size, ..self.reached };
+        let note = Mark::written(self.head.salt, self.reached, None).encode();
+        let noted = self.disk.set_note(&mut self.lock, &note, false);
+        noted.map_err(JournalError::io("write", beside(&self.path, ".lock")))
     }
 
     /// Fails, and for good, unless the file and its lock are still what stands under their names.
@@ -185,12 +201,17 @@ impl<D: Disk> Log<D> {
         let in_place = in_place.map_err(JournalError::io("find", path))?;
         let held = self.disk.holds(&lock, &self.lock).map_err(JournalError::io("find", &lock))?;
         if in_place && held {
+            if is_linked(&self.disk, &self.file, path)? {
+                // What it holds is right: the next process may go on with it, once it is the only one that can.
+                self.failed = Some(JournalError::Linked { path: path.clone() });
+                return Err(JournalError::Linked { path: path.clone() });
+            }
             return Ok(());
         }
         if !in_place {
             // For the next process: this one has sent orders that are not in what stands there.
             let note = Mark::Displaced(self.head.salt).encode();
-            if let Err(error) = self.disk.set_note(&mut self.lock, &note) {
+            if let Err(error) = self.disk.set_note(&mut self.lock, &note, true) {
                 tracing::error!(%error, "lock cannot say that its journal was displaced");
             }
         }
@@ -200,12 +221,13 @@ impl<D: Disk> Log<D> {
     }
 
     fn rewrite(&mut self) -> Result<(), JournalError> {
-        match write_anew(&self.disk, &self.path, self.head.salt, &self.fold) {
+        let before = Some(self.reached);
+        match write_anew(&self.disk, &self.path, &mut self.lock, self.head.salt, before, &self.fold) {
             Ok(fresh) => {
                 (self.file, self.head) = (fresh.file, fresh.head);
                 (self.next, self.durable) = (fresh.head.records, fresh.head.records);
-                self.size = fresh.size;
-                self.rewrite_at = REWRITE.max(2 * fresh.size);
+                (self.size, self.reached) = (fresh.reached.size, fresh.reached);
+                self.rewrite_at = REWRITE.max(2 * self.size);
                 Ok(())
             }
             // The old file is untouched and goes on growing; the disk may have room later.
@@ -218,8 +240,23 @@ impl<D: Disk> Log<D> {
     }
 }
 
-fn read<D: Disk>(disk: &D, path: &Path) -> Result<Option<(Head, Fold)>, JournalError> {
-    let Some(mut file) = disk.open(path).map_err(JournalError::io("open", path))? else { return Ok(None) };
+/// What was found where a log should stand.
+struct Recovered {
+    salt: Salt,
+    /// What the lock notes of this file.
+    reached: Option<Reach>,
+    /// It has another name.
+    linked: bool,
+    fold: Fold,
+}
+
+fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<Recovered>, JournalError> {
+    let lost = || JournalError::Lost { path: path.to_owned(), lock: beside(path, ".lock") };
+    let Some(mut file) = disk.open(path).map_err(JournalError::io("open", path))? else {
+        let is_lost =
+            mark.judge(None) == Judged::Lost && !steadfast_spec::Planted::LostJournalBegunAnew.is_on();
+        return if is_lost { Err(lost()) } else { Ok(None) };
+    };
     let bytes = file.read_all().map_err(JournalError::io("read", path))?;
     let head = Head::decode(&bytes).map_err(|bad| match bad {
         BadHead::Foreign => JournalError::NotAJournal { path: path.to_owned() },
@@ -237,14 +274,43 @@ fn read<D: Disk>(disk: &D, path: &Path) -> Result<Option<(Head, Fold)>, JournalE
         }
     }
     fold.whole_again();
-    Ok(Some((head, fold)))
+    // Last, because whoever is told of damage need not hear that there was more, too.
+    let outdated = |reach: Reach| JournalError::Outdated {
+        path: path.to_owned(),
+        lock: beside(path, ".lock"),
+        length: bytes.len() as u64,
+        written: reach.size,
+    };
+    let reached = match mark.judge(Some(head)) {
+        Judged::Lost if !steadfast_spec::Planted::LostJournalBegunAnew.is_on() => return Err(lost()),
+        Judged::Outdated(_) | Judged::Believed(Some(_))
+            if steadfast_spec::Planted::OlderJournalBelieved.is_on() =>
+        {
+            None
+        }
+        Judged::Outdated(last) => return Err(outdated(last)),
+        Judged::Believed(Some(reach)) => {
+            let promised = Head { records: head.records.max(reach.records), ..head };
+            frame::scan(&bytes, promised).map_err(|_| outdated(reach))?;
+            Some(reach)
+        }
+        Judged::Believed(None) | Judged::Lost => None,
+    };
+    let linked = is_linked(disk, &file, path)?;
+    Ok(Some(Recovered { salt: head.salt, reached, linked, fold }))
+}
+
+/// Somebody who opens it under the other name would take another lock.
+fn is_linked<D: Disk>(disk: &D, file: &D::File, path: &Path) -> Result<bool, JournalError> {
+    let linked = disk.is_linked(file).map_err(JournalError::io("look at", path))?;
+    Ok(linked && !steadfast_spec::Planted::JournalLinkTaken.is_on())
 }
 
 /// A file that has just taken its place.
 struct Fresh<F> {
     file: F,
     head: Head,
-    size: u64,
+    reached: Reach,
 }
 
 /// How writing a successor can fail.
@@ -263,8 +329,16 @@ impl Rewriting {
     }
 }
 
-fn write_anew<D: Disk>(disk: &D, path: &Path, salt: Salt, fold: &Fold) -> Result<Fresh<D::File>, Rewriting> {
-    let new = beside(path, ".new");
+/// `before` is what the lock notes of the file that the new one takes the place of.
+fn write_anew<D: Disk>(
+    disk: &D,
+    path: &Path,
+    lock: &mut D::Lock,
+    salt: Salt,
+    before: Option<Reach>,
+    fold: &Fold,
+) -> Result<Fresh<D::File>, Rewriting> {
+    let (new, beside_it) = (beside(path, ".new"), beside(path, ".lock"));
     let mut head = Head { salt, nonce: draw(), records: 0 };
     let mut bytes = head.encode().to_vec();
     for entry in fold.entries() {
@@ -276,15 +350,29 @@ fn write_anew<D: Disk>(disk: &D, path: &Path, salt: Salt, fold: &Fold) -> Result
     let mut file = disk.create(&new).map_err(create)?;
     write_all(&mut file, &bytes).map_err(|e| Rewriting::NotBegun(JournalError::io("write", &new)(e)))?;
     file.sync().map_err(|e| Rewriting::Unsure(JournalError::io("sync", &new)(e)))?;
+    let reached = Reach { nonce: head.nonce, records: head.records, size: bytes.len() as u64 };
+    if let Some(before) = before {
+        // Before the names change: a crash may leave either of the two.
+        let note = Mark::written(salt, before, Some(reached)).encode();
+        let noted = disk.set_note(lock, &note, true);
+        noted.map_err(|e| Rewriting::NotBegun(JournalError::io("write", &beside_it)(e)))?;
+    }
     // After this, whichever of the two files a crash leaves under the name holds everything so far.
     disk.rename(&new, path).map_err(|e| Rewriting::Unsure(JournalError::io("rename", &new)(e)))?;
     // Before anything is appended, so that no crash can bring back the file that would lack it.
-    let directory = match path.parent() {
+    let folder = folder_of(path);
+    disk.sync_directory(folder).map_err(|e| Rewriting::Unsure(JournalError::io("sync", folder)(e)))?;
+    // Only now is there one for certain, and this one alone.
+    let noted = disk.set_note(lock, &Mark::written(salt, reached, None).encode(), true);
+    noted.map_err(|e| Rewriting::Unsure(JournalError::io("write", &beside_it)(e)))?;
+    Ok(Fresh { file, head, reached })
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
-    };
-    disk.sync_directory(directory).map_err(|e| Rewriting::Unsure(JournalError::io("sync", directory)(e)))?;
-    Ok(Fresh { file, head, size: bytes.len() as u64 })
+    }
 }
 
 // What must be durable is written twice, so that no single flipped bit at the end of the file can pass for a torn write.

@@ -2,10 +2,10 @@
 
 use crc32fast::hash;
 
-use super::frame::Salt;
+use super::frame::{Head, Salt};
 
 const MAGIC: [u8; 8] = *b"stdfmark";
-const LEN: usize = 29;
+const LEN: usize = 77;
 
 /// What is known of the journal that a lock belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,23 +15,59 @@ pub(super) enum Mark {
     /// There was one, and the note is damaged.
     Unreadable,
     /// There was one with this salt.
-    Written(Salt),
+    Written {
+        salt: Salt,
+        /// The files of which one must stand there: two while the second takes the place of the first. None if an older
+        /// version wrote the note.
+        files: [Option<Reach>; 2],
+    },
     /// The process that wrote it noticed that it was moved, removed or replaced.
     Displaced(Salt),
 }
 
+/// How far one file of a journal was written for certain. It may have gone on since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// Which file: each one that is written anew has another.
+    pub(super) nonce: u64,
+    /// Records that were synced.
+    pub(super) records: u64,
+    /// Its length then, in bytes: never zero.
+    pub(super) size: u64,
+}
+
+/// What a mark says of the journal that stands beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// Nothing is known against it, if at least this was written to it.
+    Believed(Option<Reach>),
+    /// It is another one, or there is none.
+    Lost,
+    /// It is what this file of the same journal took the place of.
+    Outdated(Reach),
+}
+
 impl Mark {
-    // | 8 `stdfmark` | 16 salt | 1 whether it was displaced | 4 checksum of the rest |
+    pub(super) const fn written(salt: Salt, file: Reach, successor: Option<Reach>) -> Self {
+        Self::Written { salt, files: [Some(file), successor] }
+    }
+
+    // | 8 `stdfmark` | 16 salt | 1 whether it was displaced | 24 a file | 24 its successor | 4 checksum of the rest |
+    // A file is its nonce, how many records and how many bytes; zeros if there is none. Older notes have no files.
     pub(super) fn encode(self) -> Vec<u8> {
-        let (salt, displaced) = match self {
+        let (salt, displaced, files) = match self {
             Self::None | Self::Unreadable => return Vec::new(),
-            Self::Written(salt) => (salt, 0),
-            Self::Displaced(salt) => (salt, 1),
+            Self::Written { salt, files } => (salt, 0, files),
+            Self::Displaced(salt) => (salt, 1, [None; 2]),
         };
         let mut note = Vec::with_capacity(LEN);
         note.extend_from_slice(&MAGIC);
         note.extend_from_slice(&salt);
         note.push(displaced);
+        for file in files {
+            let numbers = file.map_or([0; 3], |file| [file.nonce, file.records, file.size]);
+            numbers.iter().for_each(|number| note.extend_from_slice(&number.to_le_bytes()));
+        }
         let sum = hash(&note);
         note.extend_from_slice(&sum.to_le_bytes());
         note
@@ -42,24 +78,47 @@ impl Mark {
             return Self::None;
         }
         let Some((rest, sum)) = note.split_last_chunk::<4>() else { return Self::Unreadable };
-        let Some((salt, &[displaced])) = rest.strip_prefix(&MAGIC).and_then(|it| it.split_first_chunk())
+        let Some((salt, [displaced, files @ ..])) =
+            rest.strip_prefix(&MAGIC).and_then(|it| it.split_first_chunk())
         else {
             return Self::Unreadable;
         };
+        let files = match files {
+            [] => [None; 2],
+            files => {
+                let (numbers, []) = files.as_chunks::<8>() else { return Self::Unreadable };
+                let &[a, b, c, d, e, f] = numbers else { return Self::Unreadable };
+                [[a, b, c], [d, e, f]].map(|file| {
+                    let [nonce, records, size] = file.map(u64::from_le_bytes);
+                    (size > 0).then_some(Reach { nonce, records, size })
+                })
+            }
+        };
         match (hash(rest).to_le_bytes() == *sum, displaced) {
-            (true, 0) => Self::Written(*salt),
+            (true, 0) => Self::Written { salt: *salt, files },
             (true, 1) => Self::Displaced(*salt),
             _ => Self::Unreadable,
         }
     }
 
-    /// True if the next process must not take this for what was written last.
-    pub(super) fn disowns(self, found: Option<Salt>) -> bool {
+    /// What to make of the journal with the head that was found.
+    pub(super) fn judge(self, found: Option<Head>) -> Judged {
         match (self, found) {
-            (Self::None, _) | (Self::Unreadable, Some(_)) => false,
-            (Self::Displaced(_), _) | (Self::Unreadable, None) => true,
-            (Self::Written(salt), found) => found != Some(salt),
+            (Self::None, _) | (Self::Unreadable, Some(_)) => Judged::Believed(None),
+            (Self::Displaced(_), _) | (Self::Unreadable | Self::Written { .. }, None) => Judged::Lost,
+            (Self::Written { salt, .. }, Some(head)) if salt != head.salt => Judged::Lost,
+            (Self::Written { files, .. }, Some(head)) => {
+                let mut files = files.into_iter().flatten();
+                let Some(first) = files.next() else { return Judged::Believed(None) };
+                let named = std::iter::once(first).chain(files).find(|file| file.nonce == head.nonce);
+                named.map_or(Judged::Outdated(first), |file| Judged::Believed(Some(file)))
+            }
         }
+    }
+
+    /// True if a successor was about to take its place, and nobody knows whether that would outlive a loss of power.
+    pub(super) const fn is_between(self) -> bool {
+        matches!(self, Self::Written { files: [_, Some(_)], .. })
     }
 }
 
@@ -67,33 +126,56 @@ impl Mark {
 mod tests {
     use super::*;
 
+    const SALT: Salt = [7; 16];
+    const FILE: Reach = Reach { nonce: 1, records: 0, size: 48 };
+    const SUCCESSOR: Reach = Reach { nonce: 0, records: u64::MAX, size: 9_000 };
+
+    fn older() -> Vec<u8> {
+        let mut note = [&MAGIC[..], &SALT, &[0]].concat();
+        note.extend(hash(&note).to_le_bytes());
+        note
+    }
+
     #[test]
     fn a_note_says_what_was_written_and_a_damaged_one_says_so() {
-        let salt = [7; 16];
-        for mark in [Mark::None, Mark::Written(salt), Mark::Displaced(salt)] {
+        let whole = Mark::written(SALT, FILE, Some(SUCCESSOR));
+        for mark in [Mark::None, Mark::written(SALT, FILE, None), whole, Mark::Displaced(SALT)] {
             assert_eq!(Mark::decode(&mark.encode()), mark);
         }
-        let whole = Mark::Written(salt).encode();
-        assert_eq!(whole.len(), LEN);
-        for at in 0..LEN {
-            let mut damaged = whole.clone();
-            damaged[at] ^= 1;
-            assert_eq!(Mark::decode(&damaged), Mark::Unreadable, "byte {at}");
-            assert!(at == 0 || Mark::decode(&whole[..at]) == Mark::Unreadable, "{at} bytes");
+        assert_eq!(Mark::decode(&older()), Mark::Written { salt: SALT, files: [None; 2] });
+        for (whole, length) in [(whole.encode(), LEN), (older(), 29)] {
+            assert_eq!(whole.len(), length);
+            for at in 0..length {
+                let mut damaged = whole.clone();
+                damaged[at] ^= 1;
+                assert_eq!(Mark::decode(&damaged), Mark::Unreadable, "byte {at}");
+                assert!(at == 0 || Mark::decode(&whole[..at]) == Mark::Unreadable, "{at} bytes");
+            }
         }
     }
 
     #[test]
     fn only_the_journal_that_was_written_is_gone_on_with() {
-        let (salt, other) = ([7; 16], [8; 16]);
-        for (mark, mine, others, none) in [
-            (Mark::None, false, false, false),
-            (Mark::Unreadable, false, false, true),
-            (Mark::Written(salt), false, true, true),
-            (Mark::Displaced(salt), true, true, true),
+        use Judged::{Believed, Lost, Outdated};
+        let head = |salt, nonce| Some(Head { salt, nonce, records: 0 });
+        let found = [head(SALT, 1), head(SALT, 0), head(SALT, 2), head([8; 16], 1), None];
+        let old = Mark::decode(&older());
+        let any = Believed(None);
+        for (mark, judged) in [
+            (Mark::None, [any; 5]),
+            (Mark::Unreadable, [any, any, any, any, Lost]),
+            (old, [any, any, any, Lost, Lost]),
+            (
+                Mark::written(SALT, FILE, None),
+                [Believed(Some(FILE)), Outdated(FILE), Outdated(FILE), Lost, Lost],
+            ),
+            (
+                Mark::written(SALT, FILE, Some(SUCCESSOR)),
+                [Believed(Some(FILE)), Believed(Some(SUCCESSOR)), Outdated(FILE), Lost, Lost],
+            ),
+            (Mark::Displaced(SALT), [Lost; 5]),
         ] {
-            let disowned = [Some(salt), Some(other), None].map(|found| mark.disowns(found));
-            assert_eq!(disowned, [mine, others, none], "{mark:?}");
+            assert_eq!(found.map(|found| mark.judge(found)), judged, "{mark:?}");
         }
     }
 }

@@ -388,10 +388,13 @@ async fn s81_torn_tail() {
     let world = World::new();
     world.gateway.will([ack().reply(Reply::Hang)]);
     let process = world.start();
+    let lock = world.path().with_extension("journal.lock");
+    let noted = std::fs::read(&lock).unwrap();
     process.start_placing("a", ORDER);
     sleep(s(2)).await;
     process.kill();
-    // The record of a send that was not reported durable, cut: that send has not left.
+    // The record of a send that was not reported durable, cut: that send has not left, and the lock notes nothing of it.
+    std::fs::write(lock, noted).unwrap();
     let whole = std::fs::read(world.path()).unwrap();
     let (torn, world) = (whole.len() / 2, World { gateway: Gateway::default(), ..world });
     std::fs::write(world.path(), &whole[..torn]).unwrap();
@@ -424,8 +427,12 @@ impl Disk for Fillable {
         FileSystem.note(lock)
     }
 
-    fn set_note(&self, lock: &mut Self::Lock, note: &[u8]) -> io::Result<()> {
-        FileSystem.set_note(lock, note)
+    fn set_note(&self, lock: &mut Self::Lock, note: &[u8], durably: bool) -> io::Result<()> {
+        FileSystem.set_note(lock, note, durably)
+    }
+
+    fn is_linked(&self, file: &FillableFile) -> io::Result<bool> {
+        FileSystem.is_linked(&file.0)
     }
 
     fn is_in_place(&self, path: &Path, file: &FillableFile, size: u64) -> io::Result<bool> {

@@ -25,6 +25,8 @@ struct State {
     locked: bool,
     /// What is noted in the lock.
     note: Vec<u8>,
+    /// What was noted since something was noted durably, that first: a crash leaves one of them.
+    notes: Vec<Vec<u8>>,
     /// Operations that change something, so far.
     operations: u64,
     fault: Option<Fault>,
@@ -102,14 +104,26 @@ impl SimDisk {
 
     /// A disk with one file.
     pub(crate) fn holding(path: &Path, bytes: Vec<u8>) -> Self {
+        Self::with_note(path, bytes, Vec::new())
+    }
+
+    /// A disk with one file and its lock.
+    pub(crate) fn with_note(path: &Path, bytes: Vec<u8>, note: Vec<u8>) -> Self {
         let disk = Self::default();
         {
             let mut state = disk.0.lock();
+            (state.note, state.notes) = (note.clone(), vec![note]);
             state.files.push(Inode { durable: bytes, writes: Vec::new() });
             state.names.insert(path.to_owned(), 0);
             state.durable = state.names.clone();
         }
         disk
+    }
+
+    /// Everything that a power loss now can leave noted in the lock.
+    pub(crate) fn notes(&self) -> Vec<Vec<u8>> {
+        let notes = self.0.lock().notes.clone();
+        if notes.is_empty() { vec![Vec::new()] } else { notes }
     }
 
     /// Every state of the file at `path` that a power loss now can leave, as far as whole writes go.
@@ -222,11 +236,19 @@ impl Disk for SimDisk {
         Ok(self.0.lock().note.clone())
     }
 
-    fn set_note(&self, _: &mut SimLock, note: &[u8]) -> io::Result<()> {
+    fn set_note(&self, _: &mut SimLock, note: &[u8], durably: bool) -> io::Result<()> {
         let mut state = self.0.lock();
         state.operate()?;
         state.note = note.to_vec();
+        if durably {
+            state.notes.clear();
+        }
+        state.notes.push(note.to_vec());
         Ok(())
+    }
+
+    fn is_linked(&self, _: &SimFile) -> io::Result<bool> {
+        Ok(false)
     }
 
     fn is_in_place(&self, path: &Path, file: &SimFile, size: u64) -> io::Result<bool> {

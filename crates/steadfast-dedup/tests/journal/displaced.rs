@@ -121,9 +121,11 @@ fn o07_the_next_process_begins_no_journal_anew_in_place_of_a_lost_one() {
                     let found: Vec<_> = next.unwrap().entries().filter_map(intent_of).collect();
                     assert_eq!(found[..2], [0, 1], "{how:?}");
                 }
-                // Nobody can tell: everything is gone, or is what it was before the last order.
+                // Nobody can tell: everything is gone.
                 Harm::FolderMoved => drop(next.unwrap()),
-                Harm::PutBack if !noticed => drop(next.unwrap()),
+                Harm::PutBack if !noticed => {
+                    assert!(matches!(next, Err(JournalError::Outdated { .. })), "{next:?}");
+                }
                 Harm::Emptied if !noticed => {
                     assert!(matches!(next, Err(JournalError::NotAJournal { .. })));
                 }
@@ -134,6 +136,113 @@ fn o07_the_next_process_begins_no_journal_anew_in_place_of_a_lost_one() {
             }
         }
     }
+}
+
+/// A journal that was cut at the end of a record while no process ran was believed: its last orders were placed again.
+#[test]
+fn o07_a_journal_that_was_cut_or_put_back_is_refused() {
+    for restarts in 0..3 {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut states) = (folder.path().join("orders.journal"), Vec::new());
+        for life in 0..=restarts {
+            let mut log = Log::open(FileSystem, &path).unwrap();
+            for intent in 0..3 {
+                states.push(fs::read(&path).unwrap());
+                log.append_durably([&begun(10 * life + intent)]).unwrap();
+            }
+        }
+        let (whole, note) = (fs::read(&path).unwrap(), fs::read(beside(&path, ".lock")).unwrap());
+        for older in states {
+            fs::write(&path, &older).unwrap();
+            let error = Log::open(FileSystem, &path).unwrap_err();
+            let JournalError::Outdated { path: named, lock, length, written } = &error else {
+                panic!("{error:?}")
+            };
+            assert_eq!((named, lock), (&path, &beside(&path, ".lock")));
+            assert_eq!((*length, *written), (older.len() as u64, whole.len() as u64));
+            let told = error.to_string();
+            for part in [path.display().to_string(), lock.display().to_string(), length.to_string()] {
+                assert!(told.contains(&part), "{told}");
+            }
+            assert!(told.contains(&format!("{written} were written")), "{told}");
+            assert_eq!(fs::read(&path).unwrap(), older, "left as it is");
+            assert_eq!(fs::read(lock).unwrap(), note, "still known");
+        }
+        // Put back, it is believed; and an older one is when the lock is removed.
+        fs::write(&path, &whole).unwrap();
+        drop(Log::open(FileSystem, &path).unwrap());
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        assert!(Log::open(FileSystem, &path).is_err());
+        fs::remove_file(beside(&path, ".lock")).unwrap();
+        let found = Log::open(FileSystem, &path).unwrap().entries().count();
+        assert_eq!(found, 3 * (restarts as usize + 1), "each is written twice");
+    }
+}
+
+/// Answers may be lost, and so may what was noted last: a process that is killed in between left nothing wrong.
+#[test]
+fn o07_a_note_behind_the_journal_is_no_reason_to_refuse_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, mut notes) = (folder.path().join("orders.journal"), Vec::new());
+    let mut log = Log::open(FileSystem, &path).unwrap();
+    for intent in 0..3 {
+        notes.push(fs::read(beside(&path, ".lock")).unwrap());
+        log.append_durably([&begun(intent)]).unwrap();
+    }
+    log.append([&seen("an answer")]).unwrap();
+    drop(log);
+    let whole = fs::read(&path).unwrap();
+    for cut in [0, 1] {
+        for note in &notes {
+            fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+            fs::write(beside(&path, ".lock"), note).unwrap();
+            let log = Log::open(FileSystem, &path).unwrap();
+            assert_eq!(log.entries().filter_map(intent_of).collect::<Vec<_>>(), [0, 1, 2]);
+        }
+    }
+}
+
+/// A lock of version 0.1 knows the journal and not how far it went.
+#[test]
+fn o07_a_lock_of_an_older_version_is_believed_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orders.journal");
+    let mut log = Log::open(FileSystem, &path).unwrap();
+    log.append_durably([&begun(0)]).unwrap();
+    drop(log);
+    let lock = beside(&path, ".lock");
+    let mut older = fs::read(&lock).unwrap()[..25].to_vec();
+    older.extend(crc32fast::hash(&older).to_le_bytes());
+    let copy = fs::read(&path).unwrap();
+    fs::write(&lock, older).unwrap();
+    drop(Log::open(FileSystem, &path).unwrap());
+    fs::write(&path, copy).unwrap();
+    assert!(matches!(Log::open(FileSystem, &path), Err(JournalError::Outdated { .. })));
+}
+
+/// The lock goes by the name: under another name of the same file, a second process used the journal beside the first.
+#[cfg(unix)]
+#[test]
+fn o07_a_journal_with_another_name_is_used_under_neither() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (folder.path().join("orders.journal"), folder.path().join("other.journal"));
+    let mut log = Log::open(FileSystem, &path).unwrap();
+    log.append_durably([&begun(0)]).unwrap();
+    fs::hard_link(&path, &other).unwrap();
+    let is_linked = |error: &JournalError, at: &Path| {
+        assert!(matches!(error, JournalError::Linked { path } if path == at), "{error:?}");
+        assert!(error.to_string().contains(at.to_str().unwrap()), "{error}");
+    };
+    is_linked(&Log::open(FileSystem, &other).unwrap_err(), &other);
+    is_linked(&log.append_durably([&begun(1)]).unwrap_err(), &path);
+    is_linked(&log.append_durably([&begun(1)]).unwrap_err(), &path);
+    drop(log);
+    is_linked(&Log::open(FileSystem, &path).unwrap_err(), &path);
+    assert!(Log::read(&FileSystem, &other).unwrap().is_some(), "reading is no use");
+    fs::remove_file(other).unwrap();
+    let log = Log::open(FileSystem, &path).unwrap();
+    // The second one was refused, and is looked for all the same.
+    assert_eq!(log.entries().filter_map(intent_of).collect::<Vec<_>>(), [0, 1]);
 }
 
 #[test]

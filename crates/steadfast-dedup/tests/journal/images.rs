@@ -2,7 +2,7 @@
 //!
 //! What must hold of each: a send that was reported durable is recovered, or opening fails and says where; nothing is
 //! recovered that was not written; a send whose lists before it are lost knows no session; recovering twice is
-//! recovering once.
+//! recovering once. What a crash leaves is never taken for an older copy, whichever of the notes in the lock is left.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -162,10 +162,31 @@ fn read(bytes: Vec<u8>) -> Result<Vec<Entry>, JournalError> {
     Ok(Log::read(&SimDisk::holding(path, bytes), path)?.unwrap_or_default())
 }
 
-/// Recovers, crashes at each operation of that, and recovers again, to this depth.
-fn recover(bytes: &[u8], written: &Written, depth: u32, images: &mut u64, what: &dyn Fn() -> String) {
+/// Recovers with each of the notes, crashes at each operation of that, and recovers again, to this depth.
+fn recover(
+    bytes: &[u8],
+    notes: &[Vec<u8>],
+    written: &Written,
+    depth: u32,
+    images: &mut u64,
+    what: &dyn Fn() -> String,
+) {
+    for (which, note) in notes.iter().enumerate() {
+        recover_with(bytes, note, written, depth, images, &|| format!("{}, note {which}", what()));
+    }
+}
+
+fn recover_with(
+    bytes: &[u8],
+    note: &[u8],
+    written: &Written,
+    depth: u32,
+    images: &mut u64,
+    what: &dyn Fn() -> String,
+) {
     let path = Path::new(PATH);
-    let disk = SimDisk::holding(path, bytes.to_vec());
+    let holding = || SimDisk::with_note(path, bytes.to_vec(), note.to_vec());
+    let disk = holding();
     let first = Log::open(disk.clone(), PATH).map(|log| log.entries().cloned().collect::<Vec<_>>());
     let first = first.unwrap_or_else(|error| panic!("{}: {error}", what()));
     check(&first, written, what);
@@ -174,7 +195,7 @@ fn recover(bytes: &[u8], written: &Written, depth: u32, images: &mut u64, what: 
         return;
     }
     for at in 0..disk.operations() {
-        let disk = SimDisk::holding(path, bytes.to_vec());
+        let disk = holding();
         disk.set_fault(How::Crash, at, false);
         assert!(Log::open(disk.clone(), PATH).is_err());
         let mut left = Vec::new();
@@ -182,7 +203,7 @@ fn recover(bytes: &[u8], written: &Written, depth: u32, images: &mut u64, what: 
         for image in left {
             let whole = image.torn(u32::MAX, usize::MAX, 0, Torn::Absent, 0);
             *images += 1;
-            recover(&whole, written, depth - 1, images, &|| format!("{}, then {at}", what()));
+            recover(&whole, &disk.notes(), written, depth - 1, images, &|| format!("{}, then {at}", what()));
         }
     }
 }
@@ -197,6 +218,7 @@ fn crash_everywhere(script: &[Step], thoroughly: bool) -> u64 {
         let written = run(&disk, script);
         let mut left = Vec::new();
         disk.images(Path::new(PATH), |image| left.extend(image.cloned()));
+        let notes = disk.notes();
         for image in left {
             let count = image.writes.len();
             // Which of the writes are there beside the torn one: all, none, or any.
@@ -214,14 +236,15 @@ fn crash_everywhere(script: &[Step], thoroughly: bool) -> u64 {
                             check(&found, &written, &what);
                             images += 1;
                             if images % 509 == 0 {
-                                recover(&bytes, &written, if thoroughly { 2 } else { 1 }, &mut images, &what);
+                                let depth = if thoroughly { 2 } else { 1 };
+                                recover(&bytes, &notes, &written, depth, &mut images, &what);
                             }
                         }
                     }
                 }
             }
             let bytes = image.torn(u32::MAX, usize::MAX, 0, Torn::Absent, 0);
-            recover(&bytes, &written, 2, &mut images, &|| format!("crash at {at}"));
+            recover(&bytes, &notes, &written, 2, &mut images, &|| format!("crash at {at}"));
             images += 1;
         }
     }
