@@ -149,7 +149,7 @@ impl Docket {
             let mut record = self.record.lock().clone();
             let over = record.revision();
             let changed = change(&mut record);
-            record.account.get_or_insert_with(|| self.books.identity.account());
+            self.books.identity.bind_account(&mut record.account);
             record.advance(over);
             match lease.save(&record, over).await {
                 Ok(()) => {

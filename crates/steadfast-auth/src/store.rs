@@ -4,6 +4,7 @@ mod file;
 mod identity;
 mod memory;
 mod record;
+mod spelling;
 
 use std::{future::Future, pin::Pin, time::Duration};
 

@@ -2,6 +2,7 @@
 
 use std::{
     error::Error,
+    fs,
     path::PathBuf,
     time::{Duration, SystemTime},
 };
@@ -147,13 +148,24 @@ impl Account {
         if let Some(path) = &self.store {
             return Ok(path.clone());
         }
-        let label = self.identity().label();
         let directory = match (variable_of("XDG_STATE_HOME")?, variable_of("HOME")?) {
             (Some(state), _) => PathBuf::from(state),
             (None, Some(home)) => PathBuf::from(home).join(".local/state"),
             (None, None) => return Err(Failed::usage("neither --store nor HOME says where tokens are kept")),
         };
-        Ok(directory.join("steadfast").join(format!("auth-{label}.json")))
+        let directory = directory.join("steadfast");
+        let file = |label: String| directory.join(format!("auth-{label}.json"));
+        let path = file(self.identity().label());
+        // What version 0.1 kept under this spelling counts on. Where there is one for all spellings, that is it.
+        if let Some(older) = self.identity().older_label().map(file)
+            && older.exists()
+            && !path.exists()
+            && let Err(error) = fs::rename(&older, &path)
+            && !path.exists()
+        {
+            return Err(Failed::error(format_args!("{} cannot be renamed: {error}", older.display())));
+        }
+        Ok(path)
     }
 
     /// The account's store.

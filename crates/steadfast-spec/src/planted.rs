@@ -316,6 +316,8 @@ planted! {
     LinksFollowed = "links-followed",
     /// Wrong logins are counted for the credentials that were used last, and forgotten when others come.
     LastCredentialsCounted = "last-credentials-counted",
+    /// Another spelling of an address or a user is another account, with wrong logins of its own.
+    SpellingsAreAccounts = "spellings-are-accounts",
     /// A token with a colon in it is taken, and every request with it refused.
     ColonTokenTaken = "colon-token-taken",
     /// A login that ends with its runtime fails the requests of all others, and those of the next half minute.

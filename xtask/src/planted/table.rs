@@ -253,6 +253,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("owner-unchecked", &[auth(&["x03_"])]),
     bug("links-followed", &[auth(&["x03_"])]),
     bug("last-credentials-counted", &[auth(&["t21_"])]),
+    bug("spellings-are-accounts", &[auth(&["t21_"])]),
     bug("colon-token-taken", &[auth(&["t22_"])]),
     bug("interruption-is-failure", &[auth(&["t25_requests"])]),
     bug("other-parameters-judged", &[auth(&["t24_other"])]),

@@ -61,16 +61,16 @@ impl Failures {
     /// Makes the credentials of `identity` the last ones; what is counted for others stays.
     pub(crate) fn turn_to(&mut self, identity: &Identity) {
         if self.last.is_of(identity) {
-            self.last.credentials.get_or_insert_with(|| identity.credentials());
+            identity.bind_credentials(&mut self.last.credentials);
             return;
         }
         if Planted::LastCredentialsCounted.is_on() {
             *self = Self::default();
         }
         let known = self.others.iter().position(|tried| tried.is_of(identity));
-        let own = known.map(|place| self.others.remove(place)).unwrap_or_default();
-        let credentials = own.credentials.or_else(|| Some(identity.credentials()));
-        let before = mem::replace(&mut self.last, Tried { credentials, ..own });
+        let mut own = known.map(|place| self.others.remove(place)).unwrap_or_default();
+        identity.bind_credentials(&mut own.credentials);
+        let before = mem::replace(&mut self.last, own);
         if before.spent > 0 || before.latched {
             self.others.push(before);
             let surplus = self.others.len().saturating_sub(MOST_OTHERS);

@@ -5,60 +5,116 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretSlice};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+use steadfast_spec::Planted;
 
+use super::spelling;
 use crate::ApiKey;
 
 /// Whose logins these are, and by which credentials: a store is bound to the first, the failure budget to both.
 ///
 /// Only salted hashes of it are ever kept, and each covers the API key, which is long and random: a password cannot
 /// be guessed from them without the key.
+///
+/// Other spellings of an account are the same one, because the service counts wrong logins however they are written:
+/// address and user are compared without case in scheme, host and user, without the scheme's own port, a dot behind the
+/// host, slashes that separate nothing and space around them, and `localhost`, `127.0.0.1` and `[::1]` are one host.
 #[derive(Clone)]
 pub struct Identity {
+    own: Names,
+    /// As they were given, by which version 0.1 knew them; `None` if that is no other spelling.
+    as_given: Option<Names>,
+}
+
+#[derive(Clone)]
+struct Names {
     account: SecretSlice<u8>,
     credentials: SecretSlice<u8>,
+}
+
+impl Names {
+    fn new(parts: [&str; 3]) -> Self {
+        let mut account = Vec::new();
+        parts.iter().for_each(|part| append(&mut account, part.as_bytes()));
+        Self { credentials: account.clone().into(), account: account.into() }
+    }
+
+    fn with(self, part: &[u8]) -> Self {
+        let mut credentials = self.credentials.expose_secret().to_vec();
+        append(&mut credentials, part);
+        Self { credentials: credentials.into(), ..self }
+    }
+
+    fn label(&self) -> String {
+        let hash = hash(&[0; SALT], self.account.expose_secret());
+        HEXLOWER.encode(&hash[..6])
+    }
 }
 
 impl Identity {
     /// The account of `user` at `base`; `user` is empty where the login does not know it.
     #[must_use]
     pub fn new(base: &str, api_key: &ApiKey, user: &str) -> Self {
-        let mut account = Vec::new();
-        for part in [base, api_key.expose(), user] {
-            append(&mut account, part.as_bytes());
+        let given = [base, api_key.expose(), user];
+        if Planted::SpellingsAreAccounts.is_on() {
+            return Self { own: Names::new(given), as_given: None };
         }
-        Self { credentials: account.clone().into(), account: account.into() }
+        let (base, user) = (spelling::of_base(base), spelling::of_user(user));
+        let own = [&*base, api_key.expose().trim(), &*user];
+        Self { own: Names::new(own), as_given: (own != given).then(|| Names::new(given)) }
     }
 
     /// Adds what the service may refuse the login for: a password, a secret, the form's field names. When it
     /// changes, the failure budget is whole again.
     #[must_use]
     pub fn with(self, part: impl AsRef<[u8]>) -> Self {
-        let mut credentials = self.credentials.expose_secret().to_vec();
-        append(&mut credentials, part.as_ref());
-        Self { credentials: credentials.into(), ..self }
+        let part = part.as_ref();
+        Self { own: self.own.with(part), as_given: self.as_given.map(|names| names.with(part)) }
     }
 
     pub(crate) fn account(&self) -> Fingerprint {
-        Fingerprint::of(&self.account)
+        Fingerprint::of(&self.own.account)
     }
 
     pub(crate) fn credentials(&self) -> Fingerprint {
-        Fingerprint::of(&self.credentials)
+        Fingerprint::of(&self.own.credentials)
     }
 
     pub(crate) fn is_of(&self, account: &Fingerprint) -> bool {
-        account.matches(&self.account)
+        self.names().any(|names| account.matches(&names.account))
     }
 
     pub(crate) fn has(&self, credentials: &Fingerprint) -> bool {
-        credentials.matches(&self.credentials)
+        self.names().any(|names| credentials.matches(&names.credentials))
+    }
+
+    /// In place of what an older version wrote for one spelling: what all of them find.
+    pub(crate) fn bind_account(&self, account: &mut Option<Fingerprint>) {
+        if account.as_ref().is_none_or(|account| !account.matches(&self.own.account)) {
+            *account = Some(self.account());
+        }
+    }
+
+    /// As [`bind_account`](Self::bind_account).
+    pub(crate) fn bind_credentials(&self, credentials: &mut Option<Fingerprint>) {
+        if credentials.as_ref().is_none_or(|credentials| !credentials.matches(&self.own.credentials)) {
+            *credentials = Some(self.credentials());
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &Names> {
+        std::iter::once(&self.own).chain(&self.as_given)
     }
 
     /// The first half of a hash without salt, in hex: tells one account's files from another's.
     #[must_use]
     pub fn label(&self) -> String {
-        let hash = hash(&[0; SALT], self.account.expose_secret());
-        HEXLOWER.encode(&hash[..6])
+        self.own.label()
+    }
+
+    /// By what version 0.1 told them apart, if that is something else: whoever finds files with it takes them over.
+    #[must_use]
+    pub fn older_label(&self) -> Option<String> {
+        self.as_given.as_ref().map(Names::label)
     }
 }
 
@@ -130,6 +186,42 @@ mod tests {
             assert!(!other.is_of(&account));
         }
         assert_ne!(account, one.account(), "salted");
+    }
+
+    #[test]
+    fn t21_an_account_and_its_credentials_are_the_same_in_every_spelling() {
+        let one = identity("http://a/v2", "k", "u").with("p");
+        assert_eq!(one.older_label(), None);
+        for other in [
+            identity("http://A:80/v2", "k", "u"),
+            identity("http://a./v2/", "k", "u"),
+            identity("http://a//v2", "k", " U "),
+        ] {
+            let other = other.with("p");
+            assert_eq!(one.label(), other.label());
+            assert!(other.older_label().is_some_and(|label| label != one.label()));
+            assert!(one.is_of(&other.account()) && other.is_of(&one.account()));
+            assert!(one.has(&other.credentials()) && other.has(&one.credentials()));
+            assert!(!one.has(&other.with("q").credentials()));
+        }
+    }
+
+    #[test]
+    fn t21_what_an_older_version_wrote_for_a_spelling_is_found_and_bound_anew() {
+        let (one, same) =
+            (identity("http://A/v2/", "k", "u").with("p"), identity("http://a/v2", "k", "u").with("p"));
+        let older = Names::new(["http://A/v2/", "k", "u"]).with(b"p");
+        assert_eq!(one.older_label(), Some(older.label()));
+        let (mut account, mut credentials) =
+            (Some(Fingerprint::of(&older.account)), Some(Fingerprint::of(&older.credentials)));
+        assert!(!same.is_of(account.as_ref().unwrap()), "nobody knows how it was spelled");
+        assert!(one.is_of(account.as_ref().unwrap()) && one.has(credentials.as_ref().unwrap()));
+        one.bind_account(&mut account);
+        one.bind_credentials(&mut credentials);
+        assert!(same.is_of(account.as_ref().unwrap()) && same.has(credentials.as_ref().unwrap()));
+        let bound = account.clone();
+        same.bind_account(&mut account);
+        assert_eq!(account, bound, "once");
     }
 
     #[test]

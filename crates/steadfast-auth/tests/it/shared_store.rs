@@ -11,9 +11,11 @@ use std::{
 
 use parking_lot::Mutex;
 use steadfast_auth::{
-    AuthErrorKind, AuthHeaderLayer, Credentials, FileStore, Identity, IndividualLogin, MemoryStore, Record,
-    RefreshLayer, Renewal, StoreError, StoreLease, Stored, TokenSource, TokenState, TokenStore, TotpSecret,
+    AuthErrorKind, AuthHeaderLayer, Credentials, FileStore, Identity, IndividualLogin, Login, MemoryStore,
+    Record, RefreshLayer, Renewal, StoreError, StoreLease, Stored, TokenSource, TokenState, TokenStore,
+    TotpSecret,
 };
+use steadfast_spec::BaseUrl;
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
@@ -151,6 +153,47 @@ fn t21_two_wrong_passwords_and_twenty_restarts_each_make_three_logins() {
         let summary = block_on(store.summary()).unwrap().unwrap();
         assert_eq!((summary.failures, summary.latched, summary.needs_reset), (3, true, true), "{answer:?}");
     }
+}
+
+/// Every spelling of an account had a file of its own, and two wrong logins: five of them locked the account.
+#[tokio::test(start_paused = true)]
+async fn t21_all_spellings_of_an_account_have_one_budget() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Clock::new();
+    let logins = Script::new(&clock, [Answer::Status(401)]);
+    // As the command line keeps them: one file for each account.
+    let source = |base: &str, user: &str, password: &str| {
+        let (base, secret) = (BaseUrl::new(base).unwrap(), TotpSecret::new(TOTP_SECRET).unwrap());
+        let credentials = Credentials::new(user, password);
+        let login = IndividualLogin::totp(logins.clone(), &base, api_key(), credentials, secret).unwrap();
+        let label = Login::identity(&login).unwrap().label();
+        let store = FileStore::open(directory.path().join(format!("auth-{label}.json"))).unwrap();
+        TokenSource::builder(api_key(), login).clock(clock.wall()).store(store).build()
+    };
+    let spellings = [
+        ("https://api.example/tradeapi/v2", "U1"),
+        ("HTTPS://api.example/tradeapi/v2", "U1"),
+        ("https://API.example/tradeapi/v2", "u1"),
+        ("https://api.example:443/tradeapi/v2", "U1 "),
+        ("https://api.example./tradeapi//v2/", " u1"),
+    ];
+    for (base, user) in spellings.repeat(4) {
+        let error = source(base, user, "wrong").login().await.unwrap_err();
+        assert_eq!(error.kind(), AuthErrorKind::Latched, "{base} {user:?}");
+    }
+    assert_eq!(logins.count(), 2);
+    // What is right in one spelling is right in all.
+    logins.answer_with([Answer::Token("one")]);
+    for (base, user) in spellings {
+        let source = source(base, user, "right");
+        source.login().await.unwrap();
+        assert_eq!(header(&source), "one");
+    }
+    assert_eq!(logins.count(), 3);
+    let other = source("https://api.example/tradeapi/v2", "U2", "right");
+    logins.answer_with([Answer::Token("two")]);
+    other.login().await.unwrap();
+    assert_eq!(header(&other), "two", "another user is another account");
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

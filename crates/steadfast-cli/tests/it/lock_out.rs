@@ -86,6 +86,40 @@ async fn t21_two_programs_with_two_wrong_passwords_make_three_attempts() {
     assert_eq!(user.logins().await, (1, 3));
 }
 
+/// Each spelling of the address had a file of its own, and two wrong logins.
+#[tokio::test]
+async fn t21_other_spellings_of_address_and_user_are_no_other_account() {
+    let user = User::new().await;
+    let (base, client) = (user.sandbox.fact("base_url"), user.sandbox.fact("client_id"));
+    let port = base.strip_prefix("http://127.0.0.1:").unwrap();
+    let (localhost, slash) = (format!("http://LocalHost:{port}"), format!("{base}/"));
+    let wrong = async |base: &str, client: &str| {
+        let mut command = user.command(&["login", "--flow", "otp", "--base-url", base]);
+        command.env_remove("STEADFAST_STORE").env("XDG_STATE_HOME", user.file("state"));
+        command.env("STEADFAST_CLIENT_ID", client).env("STEADFAST_PASSWORD", "wrong");
+        code(&command.env("STEADFAST_OTP_COMMAND", "echo 123456").output().await.unwrap())
+    };
+    let all = async || {
+        for base in [base, &localhost, &slash] {
+            for client in [client, &client.to_lowercase(), &client.to_uppercase()] {
+                assert_eq!(wrong(base, client).await, 4, "{base} {client}");
+            }
+        }
+    };
+    all().await;
+    assert_eq!(user.logins().await, (0, 2));
+
+    // What an older version kept under a spelling of its own counts on.
+    let key = steadfast::auth::ApiKey::new(user.sandbox.fact("api_key")).unwrap();
+    let identity = steadfast::auth::Identity::new(base, &key, client);
+    let file = |label: &str| user.file("state").join("steadfast").join(format!("auth-{label}.json"));
+    let (kept, older) = (file(&identity.label()), file(&identity.older_label().unwrap()));
+    std::fs::rename(&kept, &older).unwrap();
+    all().await;
+    assert_eq!(user.logins().await, (0, 2));
+    assert!(kept.exists() && !older.exists());
+}
+
 #[tokio::test]
 async fn a_reset_allows_the_same_credentials_again() {
     let user = User::new().await;

@@ -1,0 +1,87 @@
+//! One spelling for all that name the same account: a service locks the account, however its address is written.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use http::Uri;
+
+/// A base address with scheme and host in lower case, without the scheme's own port, a dot behind the host, and slashes
+/// that separate nothing; `localhost` for the two addresses that go by that name.
+pub(super) fn of_base(base: &str) -> String {
+    let base = base.trim();
+    let Ok(uri) = base.parse::<Uri>() else { return base.to_owned() };
+    let (Some(scheme), Some(host)) = (uri.scheme_str(), uri.host()) else { return base.to_owned() };
+    let scheme = scheme.to_ascii_lowercase();
+    let own_port = if scheme == "https" { 443 } else { 80 };
+    let port = uri.port_u16().filter(|port| *port != own_port);
+    let port = port.map_or_else(String::new, |port| format!(":{port}"));
+    let path = uri.path().split('/').filter(|segment| !segment.is_empty());
+    let path: String = path.flat_map(|segment| ["/", segment]).collect();
+    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    format!("{scheme}://{}{port}{path}{query}", of_host(host))
+}
+
+fn of_host(host: &str) -> String {
+    let bare = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+    match bare.parse() {
+        Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)) | Ok(IpAddr::V6(Ipv6Addr::LOCALHOST)) => "localhost".to_owned(),
+        Ok(IpAddr::V4(address)) => address.to_string(),
+        Ok(IpAddr::V6(address)) => format!("[{address}]"),
+        Err(_) => bare.to_lowercase(),
+    }
+}
+
+/// A user without the space around it, in lower case.
+pub(super) fn of_user(user: &str) -> String {
+    user.trim().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t21_an_address_has_one_spelling() {
+        for (same, others) in [
+            (
+                "https://api.example/v2",
+                &[
+                    "HTTPS://API.Example/v2",
+                    "https://api.example:443/v2",
+                    "https://api.example./v2",
+                    "https://api.example/v2/",
+                    "https://api.example//v2",
+                    " https://api.example.:443//v2// ",
+                ][..],
+            ),
+            (
+                "http://localhost:8080/a/v2",
+                &["http://LOCALHOST.:8080/a/v2", "http://127.0.0.1:8080//a/v2", "http://[::1]:8080/a/v2/"],
+            ),
+            ("http://localhost/v2", &["http://localhost:80/v2", "http://[0:0:0:0:0:0:0:1]/v2"]),
+            ("http://[2001:db8::1]/v2", &["http://[2001:DB8:0::1]:80/v2"]),
+            ("no address", &[" no address"]),
+            ("", &[" "]),
+        ] {
+            assert_eq!(of_base(same), same, "what is written so already stays");
+            others.iter().for_each(|other| assert_eq!(of_base(other), same, "{other}"));
+        }
+    }
+
+    #[test]
+    fn other_addresses_stay_others() {
+        let all = [
+            "https://api.example/v2",
+            "http://api.example/v2",
+            "https://api.example:80/v2",
+            "https://api.example:444/v2",
+            "https://api.example/V2",
+            "https://api.example/v2/x",
+            "https://api.example/v2?x",
+            "https://api.example.org/v2",
+            "https://127.0.0.2/v2",
+            "https://127.0.0.1/v2",
+        ];
+        let spelled: std::collections::BTreeSet<_> = all.map(of_base).into();
+        assert_eq!(spelled.len(), all.len(), "{spelled:?}");
+    }
+}
