@@ -5,7 +5,7 @@ use http::{Uri, uri::Scheme};
 /// A request that is not sent because of what it would do to a secret, or for want of one.
 ///
 /// Found as the source of a [`Failure`](steadfast_spec::Failure) that is a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusedHeader {
     /// There is no token, or the one there is must not be used.
@@ -28,6 +28,8 @@ impl fmt::Display for RefusedHeader {
         })
     }
 }
+
+steadfast_spec::debug_in_one_line!(RefusedHeader);
 
 impl Error for RefusedHeader {}
 

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, sync::Arc};
 
-use steadfast_spec::{BoxError, Planted};
+use steadfast_spec::{BoxError, Planted, causes, one_line};
 use tokio::time::Instant;
 
 use crate::Cause;
@@ -76,16 +76,6 @@ impl AuthError {
     }
 }
 
-impl fmt::Debug for AuthError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuthError")
-            .field("kind", &self.kind)
-            .field("causes", &self.causes)
-            .field("source", &self.source)
-            .finish_non_exhaustive()
-    }
-}
-
 impl fmt::Display for AuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
@@ -101,6 +91,17 @@ impl fmt::Display for AuthError {
     }
 }
 
+/// Reads like `Display`, with all that is behind it, because `main` shows an error by it.
+impl fmt::Debug for AuthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&one_line(causes(self)))?;
+        for (number, cause) in self.causes.iter().enumerate() {
+            write!(f, "{}{cause}", if number == 0 { "; likely: " } else { "; or: " })?;
+        }
+        Ok(())
+    }
+}
+
 impl Error for AuthError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn Error + 'static))
@@ -112,3 +113,32 @@ impl Error for AuthError {
 /// It stands in the response's extensions, beside the untouched answer.
 #[derive(Clone, Debug)]
 pub struct Unrenewed(pub AuthError);
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+    use crate::{LoginFailure, StoreError, UnexpectedStatus};
+
+    #[test]
+    fn c06_debug_reads_like_display_with_all_causes() {
+        let denied = LoginFailure::Denied(UnexpectedStatus(StatusCode::FORBIDDEN).into());
+        let error = AuthError::new(AuthErrorKind::Unavailable).with_source(denied);
+        assert_eq!(
+            format!("{error:?}"),
+            "login failed for now: login denied by the gateway: token endpoint answered 403"
+        );
+        let refused =
+            AuthError::new(AuthErrorKind::Rejected).with_causes(vec![Cause::Ended, Cause::AddressChanged]);
+        let line = format!("{refused:?}");
+        assert!(line.starts_with("service refuses the credentials; likely: the session was ended"), "{line}");
+        assert!(line.contains("; or: this machine's address has changed"), "{line}");
+        let store = StoreError::io("auth.json", std::io::Error::other("no space"));
+        assert_eq!(
+            format!("{:?}", LoginFailure::Store(store)),
+            "login not sent because it cannot be written down: auth.json cannot be used: no space"
+        );
+        assert_eq!(format!("{:?}", crate::RefusedHeader::NoToken), "no usable access token");
+    }
+}

@@ -82,7 +82,7 @@ impl fmt::Debug for Credentials {
 }
 
 /// A secret that cannot be used as it is. It does not echo the secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidSecret {
     /// The API key is empty, or cannot stand in a header.
@@ -105,6 +105,8 @@ impl fmt::Display for InvalidSecret {
         })
     }
 }
+
+steadfast_spec::debug_in_one_line!(InvalidSecret);
 
 impl Error for InvalidSecret {}
 

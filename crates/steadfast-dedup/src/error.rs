@@ -7,7 +7,6 @@ use crate::{journal::JournalError, resolution::Unresolved};
 /// An order whose outcome was lost with the transport and could not be resolved.
 ///
 /// Its source is the transport's own error. Repeating the request may place the order twice.
-#[derive(Debug)]
 pub struct InDoubt {
     unresolved: Unresolved,
     source: BoxError,
@@ -31,6 +30,8 @@ impl fmt::Display for InDoubt {
     }
 }
 
+steadfast_spec::debug_in_one_line!(InDoubt);
+
 impl Error for InDoubt {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&*self.source)
@@ -38,7 +39,6 @@ impl Error for InDoubt {
 }
 
 /// An order that was refused on this side, before anything was sent.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum OrderRefused {
     /// Its path does not say where the order list is.
@@ -109,6 +109,8 @@ impl fmt::Display for OrderRefused {
     }
 }
 
+steadfast_spec::debug_in_one_line!(OrderRefused);
+
 impl Error for OrderRefused {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
@@ -136,9 +138,25 @@ pub enum ReadFault {
 
 #[cfg(test)]
 mod tests {
+    use std::{io, sync::Arc};
+
     use steadfast_spec::{Form, OrderRequest};
 
     use super::*;
+
+    #[test]
+    fn c06_debug_reads_like_display_with_all_causes() {
+        let source = Arc::new(io::Error::other("no space"));
+        let full = JournalError::Io { doing: "write", path: "j".into(), source };
+        let refused = OrderRefused::JournalFailed(full);
+        assert_eq!(
+            format!("{refused:?}"),
+            "order cannot be written down before it is sent: journal cannot write j: no space"
+        );
+        let order = OrderRefused::InvalidOrder(OrderRequest::from_fields([]).unwrap_err());
+        assert!(format!("{order:?}").starts_with("order breaks a rule: "), "{order:?}");
+        assert_eq!(format!("{:?}", crate::InvalidRuling::UnknownIntent), "order is not known");
+    }
 
     #[test]
     fn what_is_wrong_with_an_order_is_the_cause_of_its_refusal() {

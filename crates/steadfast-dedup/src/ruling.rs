@@ -28,7 +28,7 @@ pub enum Ruling {
 }
 
 /// A ruling that contradicts what is known, or that nobody asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidRuling {
     /// The order is not known, or no longer.
@@ -48,6 +48,8 @@ impl fmt::Display for InvalidRuling {
         })
     }
 }
+
+steadfast_spec::debug_in_one_line!(InvalidRuling);
 
 impl Error for InvalidRuling {}
 

@@ -3,7 +3,7 @@ use std::{error::Error, fmt, io, path::PathBuf, time::Duration};
 use steadfast_spec::{Lane, Zone, file::NotOwn};
 
 /// A limiter cannot be built from its quotas.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidLimiter {
     /// There is no zone at all.
@@ -121,5 +121,7 @@ impl fmt::Display for InvalidLimiter {
         }
     }
 }
+
+steadfast_spec::debug_in_one_line!(InvalidLimiter);
 
 impl Error for InvalidLimiter {}

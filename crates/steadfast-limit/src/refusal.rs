@@ -5,7 +5,7 @@ use steadfast_spec::{Lane, Zone};
 /// A request was refused on this side: nothing was sent, nothing was spent, and asking again at once is in vain.
 ///
 /// The layer returns it inside a refused [`Failure`](steadfast_spec::Failure), which nothing retries.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The zone cannot admit the request before the instant by which it must have left.
@@ -79,11 +79,21 @@ impl fmt::Display for Refusal {
     }
 }
 
+steadfast_spec::debug_in_one_line!(Refusal);
+
 impl Error for Refusal {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn c06_debug_of_refusals_reads_like_display() {
+        let refusal = Refusal::QueueFull { zone: Zone::GENERAL, lane: Lane::Bulk };
+        assert_eq!(format!("{refusal:?}"), "queue of lane bulk in zone general is full");
+        let invalid = crate::InvalidLimiter::ZeroQueue(Lane::Bulk);
+        assert_eq!(format!("{invalid:?}"), "queue of lane bulk holds nothing");
+    }
 
     #[test]
     fn a_refusal_says_why_and_names_the_zone_that_refused_if_one_did() {

@@ -7,7 +7,7 @@ use crate::{AttemptTrail, StopReason};
 /// One send did not end within its time.
 ///
 /// It is the source of a [`Failure`](steadfast_spec::Failure) that says whether anything had left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AttemptTimedOut {
     after: Duration,
 }
@@ -30,12 +30,14 @@ impl fmt::Display for AttemptTimedOut {
     }
 }
 
+steadfast_spec::debug_in_one_line!(AttemptTimedOut);
+
 impl Error for AttemptTimedOut {}
 
 /// The body of an answer paused for longer than the idle timeout.
 ///
 /// It is the source of a [`Failure`](steadfast_spec::Failure).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BodyStalled {
     idle: Duration,
 }
@@ -58,13 +60,14 @@ impl fmt::Display for BodyStalled {
     }
 }
 
+steadfast_spec::debug_in_one_line!(BodyStalled);
+
 impl Error for BodyStalled {}
 
 /// A call ended in an error after repeats, or because a repeat was due and was not made.
 ///
 /// Its source is the error of the last send, unchanged. A [`RetryPolicy`](crate::RetryPolicy) further out leaves
 /// it alone.
-#[derive(Debug)]
 pub struct RetriesEnded {
     stopped: Option<StopReason>,
     trail: AttemptTrail,
@@ -115,6 +118,8 @@ impl fmt::Display for RetriesEnded {
     }
 }
 
+steadfast_spec::debug_in_one_line!(RetriesEnded);
+
 impl Error for RetriesEnded {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&*self.source)
@@ -131,6 +136,18 @@ mod tests {
     fn ended(first: Outcome, last: Failure) -> BoxError {
         let trail = vec![Attempt::new(first, None), Attempt::new(last.outcome(), None)];
         RetriesEnded::new(None, trail.into(), last.into()).into_error()
+    }
+
+    #[test]
+    fn c06_debug_reads_like_display_with_all_causes() {
+        let timed_out = Failure::timed_out(Fate::NeverLeft, AttemptTimedOut::new(Duration::from_secs(2)));
+        let trail = vec![Attempt::new(timed_out.outcome(), None)];
+        let ended = RetriesEnded::new(None, trail.into(), timed_out.into());
+        assert_eq!(
+            format!("{ended:?}"),
+            "failed after 1 send: request not sent: no complete answer within 2s"
+        );
+        assert_eq!(format!("{:?}", BodyStalled::new(Duration::from_secs(9))), "body paused for 9s");
     }
 
     #[test]

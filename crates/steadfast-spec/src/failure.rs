@@ -9,7 +9,6 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 ///
 /// The leaf that owns the connection and every layer that refuses a request itself return one, so that layers
 /// further out can read the outcome without knowing who failed.
-#[derive(Debug)]
 pub struct Failure {
     fate: Fate,
     cause: Cause,
@@ -88,6 +87,46 @@ pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a 
     std::iter::successors(Some(error), |&error| error.source())
 }
 
+/// Errors in one line: each one's text behind that of the one before, control characters spelled out. What says no more
+/// than the line does so far is left out.
+pub fn one_line<'a>(causes: impl IntoIterator<Item = &'a (dyn Error + 'static)>) -> String {
+    let mut line = String::new();
+    for cause in causes {
+        let text = on_one_line(&cause.to_string());
+        if line.contains(&text) {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str(": ");
+        }
+        line.push_str(&text);
+    }
+    line
+}
+
+/// A text whose control characters are spelled out: none of it moves a terminal's cursor or begins a line in a log.
+#[must_use]
+pub fn on_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
+}
+
+/// Lets `Debug` of errors read like `Display`, with all causes behind it in [one line](crate::one_line): `main` shows an error
+/// by its `Debug`.
+#[macro_export]
+macro_rules! debug_in_one_line {
+    ($($error:ty),+ $(,)?) => {
+        $(impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&$crate::one_line($crate::causes(self)))
+            }
+        })+
+    };
+}
+
 /// The first error of type `E` in an error's chain of sources.
 #[must_use]
 pub fn find_cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
@@ -105,6 +144,8 @@ impl fmt::Display for Failure {
         })
     }
 }
+
+crate::debug_in_one_line!(Failure);
 
 impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
@@ -124,6 +165,15 @@ mod tests {
         assert!(Failure::new(Fate::Lost { ended: None }, "reset").outcome().is_unknown());
         assert!(Failure::new(Fate::Answered, "cut").outcome().is_unknown());
         assert!(Failure::outcome_of(&fmt::Error).is_unknown());
+    }
+
+    #[test]
+    fn c06_debug_reads_like_display_with_all_causes_in_one_line() {
+        let failure = Failure::refused("queue\n\x1b[31m full");
+        assert_eq!(format!("{failure:?}"), r"request refused before it was sent: queue\n\u{1b}[31m full");
+        // What is said already is not said again.
+        let outer = Failure::new(Fate::NeverLeft, Failure::new(Fate::NeverLeft, "refused"));
+        assert_eq!(format!("{outer:?}"), "request not sent: refused");
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub use crate::{
     endpoint::{AuthKind, Class, Endpoint},
     envelope::{Envelope, EnvelopeError, PlacedOrder},
     error_table::{ERRORS, ErrorRow, Origin, is_documented, msg},
-    failure::{BoxError, Failure, causes, find_cause},
+    failure::{BoxError, Failure, causes, find_cause, on_one_line, one_line},
     form::{Form, MalformedForm},
     operation::{InvalidOperation, Operation},
     order::{InvalidOrder, InvalidOrderReason, OrderRequest, OrderRequestBuilder},

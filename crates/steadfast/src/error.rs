@@ -5,7 +5,10 @@ use steadfast_auth::{AuthError, AuthErrorKind};
 use steadfast_dedup::{OrderRefused, Reason, Unresolved};
 use steadfast_limit::Refusal;
 use steadfast_retry::{AttemptTrail, RetriesEnded};
-use steadfast_spec::{BaseUrl, BoxError, Failure, Outcome, Resend, RetryAfter, ext::Stamp, find_cause};
+use steadfast_spec::{
+    BaseUrl, BoxError, Failure, Outcome, Resend, RetryAfter, causes, ext::Stamp, find_cause, on_one_line,
+    one_line,
+};
 use tokio::time::Instant;
 
 use crate::transport::{authority_of, why_not_connected};
@@ -324,33 +327,8 @@ fn kind_in_doubt(unresolved: &Unresolved) -> ErrorKind {
 
 /// An error and what is behind it, in one line. What says no more than the line does so far is left out.
 pub(crate) fn chain_of(error: &(dyn StdError + 'static)) -> String {
-    let mut line = String::new();
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        next = cause.source();
-        // How far the request got is what the kind says.
-        if cause.is::<Failure>() && next.is_some() {
-            continue;
-        }
-        let text = on_one_line(&cause.to_string());
-        if line.contains(&text) {
-            continue;
-        }
-        if !line.is_empty() {
-            line.push_str(": ");
-        }
-        line.push_str(&text);
-    }
-    line
-}
-
-/// A text whose control characters are spelled out: none of it moves a terminal's cursor or begins a line in a log.
-fn on_one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
-    }
-    line
+    // How far the request got is what the kind says.
+    one_line(causes(error).filter(|cause| !cause.is::<Failure>() || cause.source().is_none()))
 }
 
 impl fmt::Display for Error {

@@ -220,7 +220,7 @@ impl<C> fmt::Debug for BrowserLogin<C> {
 }
 
 /// A redirect that no login can end with.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum InvalidRedirect {
     /// It is no address with a scheme and a host.
@@ -246,10 +246,12 @@ impl fmt::Display for InvalidRedirect {
     }
 }
 
+steadfast_spec::debug_in_one_line!(InvalidRedirect);
+
 impl Error for InvalidRedirect {}
 
 /// The person, or the service, refused the login in the browser.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LoginRefused {
     pub(super) reason: String,
 }
@@ -259,6 +261,8 @@ impl fmt::Display for LoginRefused {
         write!(f, "login refused in the browser: {}", self.reason)
     }
 }
+
+steadfast_spec::debug_in_one_line!(LoginRefused);
 
 impl Error for LoginRefused {}
 

@@ -6,7 +6,6 @@ use steadfast_spec::BoxError;
 use crate::StoreError;
 
 /// How an attempt to log in failed; it decides what follows.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum LoginFailure {
     /// 401: password, one-time code, key or address are wrong, and the service does not say which. Spends budget.
@@ -72,6 +71,8 @@ impl fmt::Display for LoginFailure {
     }
 }
 
+steadfast_spec::debug_in_one_line!(LoginFailure);
+
 impl Error for LoginFailure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
@@ -87,7 +88,7 @@ impl Error for LoginFailure {
 }
 
 /// A status that a token endpoint answered with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct UnexpectedStatus(pub StatusCode);
 
 impl fmt::Display for UnexpectedStatus {
@@ -95,5 +96,7 @@ impl fmt::Display for UnexpectedStatus {
         write!(f, "token endpoint answered {}", self.0.as_u16())
     }
 }
+
+steadfast_spec::debug_in_one_line!(UnexpectedStatus);
 
 impl Error for UnexpectedStatus {}

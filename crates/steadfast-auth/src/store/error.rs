@@ -3,7 +3,6 @@ use std::{error::Error, fmt, io};
 use steadfast_spec::{BoxError, file::NotOwn};
 
 /// What a [`TokenStore`](crate::TokenStore) refuses, or cannot do. `place` is the store's path or address.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The file system refuses.
@@ -99,6 +98,8 @@ impl fmt::Display for StoreError {
         }
     }
 }
+
+steadfast_spec::debug_in_one_line!(StoreError);
 
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

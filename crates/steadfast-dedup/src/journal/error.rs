@@ -1,7 +1,7 @@
 use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
 
 /// A journal that cannot be used. Nothing is sent while it cannot.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum JournalError {
     /// Another process, or another journal of this one, has it open.
@@ -138,6 +138,8 @@ impl fmt::Display for JournalError {
         }
     }
 }
+
+steadfast_spec::debug_in_one_line!(JournalError);
 
 impl Error for JournalError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
