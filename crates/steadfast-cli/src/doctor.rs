@@ -8,7 +8,7 @@ use std::net::UdpSocket;
 use secrecy::SecretString;
 use serde::Serialize;
 use steadfast::{
-    BoxError,
+    BoxError, Transport,
     auth::{BrowserLogin, Cause, CodeSource, FileStore, Stored, Summary, TokenSource, TokenStore},
 };
 
@@ -173,6 +173,10 @@ async fn service(
     findings: &mut Findings,
 ) -> Result<Vec<Cause>, Failed> {
     let probe = Probe::new(account)?;
+    if let Err(error) = Transport::new().reach(&account.base).await {
+        findings.bad("service", error);
+        return Ok(Vec::new());
+    }
     let bare = match probe.without_token().await {
         Ok(bare) => bare,
         Err(error) => {

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use steadfast::{
     auth::{AuthError, AuthErrorKind, FileStore, LoginFailure, Status, Summary, TokenSource, TokenStore},
-    spec::WallClock,
+    spec::{WallClock, causes, one_line},
 };
 
 use self::{flow::source, progress::Progress};
@@ -18,6 +18,7 @@ use crate::{
     auth::recent_sessions,
     doctor::probe::Probe,
     exit::{Failed, print_line, print_note},
+    reach::reach,
     signal::interrupted,
 };
 
@@ -80,6 +81,7 @@ async fn log_in(args: Args) -> Result<(), Failed> {
     let path = store.path().display().to_string();
     let flow = flow::choose(args.flow).await?;
     let probe = Probe::new(&account)?;
+    let base = account.base.clone();
     let source = source(flow, account, store.clone(), args.paste).await?;
 
     let restored = source.restore().await.map_err(store_failed)?;
@@ -88,6 +90,8 @@ async fn log_in(args: Args) -> Result<(), Failed> {
         if !args.force {
             spare_sessions(&store).await?;
         }
+        // Before a code is asked for or made: it is good for half a minute.
+        reach(&base).await?;
         note_if_held(&store).await;
         let progress = Progress::start(flow == Flow::Totp && !args.quiet, &source);
         let ended = source.login().await;
@@ -108,7 +112,7 @@ async fn is_accepted(probe: &Probe, source: &TokenSource) -> Result<bool, Failed
         }
         Ok(probed) if matches!(probed.status, 200 | 403) => return Ok(true),
         Ok(probed) => probed.status.to_string(),
-        Err(error) => error.to_string(),
+        Err(error) => one_line(causes(&*error)),
     };
     print_note(format_args!("steadfast: whether the service accepts the token is not known ({answer})"));
     Ok(true)

@@ -11,7 +11,8 @@ const PAUSES: [u64; 4] = [1, 2, 4, 8];
 
 /// Makes one connection to the service, and sends nothing over it.
 ///
-/// Orders would be repeated for as long without a word: whoever has mistyped a port should not have to wait for that.
+/// Orders and logins would be repeated for as long without a word: whoever has mistyped a port should not have to wait for
+/// that.
 pub(crate) async fn reach(base: &BaseUrl) -> Result<(), Failed> {
     if steadfast_spec::Planted::RefusedPortSilent.is_on() {
         return Ok(());

@@ -8,7 +8,11 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{command::steadfast, files::orders};
+use crate::{
+    account::{User, stdout},
+    command::steadfast,
+    files::orders,
+};
 
 /// The first line that a replay at `base` says of the connection, and how long it took.
 async fn first_word(base: &str) -> (String, Duration) {
@@ -35,6 +39,27 @@ async fn c07_a_refused_port_is_told_at_once_with_its_address() {
     );
     assert_eq!(line, expected);
     assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+/// `login` said no more than that it failed for now, after all its repeats, and `doctor` that there was no answer.
+#[tokio::test]
+async fn c07_login_and_doctor_name_a_refused_port_at_once() {
+    let user = User::new().await;
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let base = format!("http://{free}/v2");
+    let why =
+        format!("service cannot be reached at {free}: the connection is refused: nothing listens there");
+    let mut login = user.totp(&["login", "--base-url", &base]);
+    let began = Instant::now();
+    let mut child = login.stderr(std::process::Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = timeout(Duration::from_secs(20), lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert_eq!(line, format!("steadfast: {why}; trying again in 1 s"));
+    child.kill().await.unwrap();
+    let doctor = user.command(&["doctor", "--base-url", &base]).output().await.unwrap();
+    assert!(stdout(&doctor).contains(&format!("bad       service   {why}")), "{}", stdout(&doctor));
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(user.logins().await, (0, 0));
 }
 
 #[tokio::test]
