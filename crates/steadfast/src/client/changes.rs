@@ -99,7 +99,9 @@ impl Client {
     ///
     /// As long as a change in doubt may still be made, another change of the same order is refused, because the older one
     /// would undo it: W after an error that the service documents, T_gw and W after the end of the connection, and 120 s
-    /// longer where no transport can say that it ended. The same change may be made again.
+    /// longer where no transport can say that it ended. The same change may be made again. This memory does not outlive the
+    /// process, with or without a journal: a program that starts anew after a change in doubt waits for as long before it
+    /// changes that order in another way.
     ///
     /// # Errors
     ///

@@ -19,7 +19,8 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// Changes of orders that may still be made, although their answer was lost.
 ///
-/// Until then a newer one could be made first, and be undone by the older.
+/// Until then a newer one could be made first, and be undone by the older. They are kept in memory only: the next process
+/// knows of none.
 #[derive(Debug, Default)]
 pub(super) struct LateChanges(Mutex<HashMap<String, Late>>);
 
