@@ -183,6 +183,9 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     if let Some(journal) = &journal {
         known::refuse_other_day(journal, known::today())?;
         known::refuse_other_rows(journal, &args.file, open()?)?;
+        if args.journal.is_none() {
+            known::refuse_other_name(journal, open()?, known::today())?;
+        }
     }
     if let Some(out) = &args.out {
         OutFile::check(out, &own_files(args, journal.as_deref()))?;
@@ -233,7 +236,7 @@ fn journal_of(args: &Args, target: &Target) -> Result<Option<PathBuf>, Failed> {
                     "orders from standard input need --journal FILE: without it a run that dies could not be run again",
                 ));
             }
-            None => known::beside(&args.file, ".journal"),
+            None => known::journal_of(&args.file)?,
         },
     };
     match fs::metadata(&journal) {
@@ -412,6 +415,9 @@ impl Service {
         let user = find("CLIENT_ID").await?;
         target.announce(preview.orders, user.as_ref().map(|user| user.expose_secret()));
         preview.warn();
+        if let Some(journal) = &journal {
+            known::announce(journal);
+        }
         target::consent(named, args.yes).await?;
         let whose = Whose { base_url: base, store: args.store.clone() };
         Ok(Self { client: open_client(whose, journal).await?, arena: None })

@@ -1,11 +1,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
+    fs,
     path::{Path, PathBuf},
 };
 
 use steadfast::{
-    Outcome,
+    OrderRequest, Outcome,
     dedup::{
         Epoch, RecoveredOrder, Settings, Verdict,
         journal::{Entry, FileJournal, JournalError, Record},
@@ -14,7 +15,7 @@ use steadfast::{
 };
 
 use super::row::{Row, Rows};
-use crate::exit::Failed;
+use crate::exit::{Failed, print_note};
 
 /// How many orders a journal remembers by name: the oldest of more would be placed a second time.
 const NAMES: usize = 100_000;
@@ -24,6 +25,74 @@ pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(file);
     name.push(ending);
     name.into()
+}
+
+const JOURNAL: &str = ".journal";
+
+/// The journal of an orders' file: beside the file itself, also where a link leads to it.
+pub(super) fn journal_of(file: &Path) -> Result<PathBuf, Failed> {
+    let named = beside(file, JOURNAL);
+    let is_link = fs::symlink_metadata(file).is_ok_and(|named| named.is_symlink());
+    // What is no file, such as a pipe, stands nowhere.
+    let itself = fs::canonicalize(file).ok().filter(|itself| is_link && itself.is_file());
+    let Some(journal) = itself.map(|itself| beside(&itself, JOURNAL)) else { return Ok(named) };
+    if named.exists() && fs::canonicalize(&named).ok() != fs::canonicalize(&journal).ok() {
+        return Err(Failed::usage(format_args!(
+            "{} stands beside a link, and the journal is {}: nothing was sent; say by --journal which of them tells what \
+             was sent",
+            named.display(),
+            journal.display()
+        )));
+    }
+    Ok(journal)
+}
+
+/// Says what a run goes on with, before anything is sent.
+pub(super) fn announce(journal: &Path) {
+    let new = if journal.exists() { "" } else { "new " };
+    let what = if new.is_empty() { "what it holds is not sent again" } else { "every order is sent" };
+    print_note(format_args!("{new}journal {}: {what}", journal.display()));
+}
+
+/// Refuses a file whose rows another journal of the folder tells of today, if the file of that one is gone: it was renamed,
+/// and all that was sent under its old name would be sent again.
+pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: Epoch) -> Result<(), Failed> {
+    let folder = match journal.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if journal.exists() {
+        return Ok(());
+    }
+    let Ok(others) = fs::read_dir(folder) else { return Ok(()) };
+    let others = others.flatten().map(|other| other.path());
+    let of_none = others.filter(|other| {
+        other.extension().is_some_and(|ending| ending == "journal") && !other.with_extension("").exists()
+    });
+    let rows: BTreeMap<u64, Row> = rows.flatten().map(|row| (row.line, row)).collect();
+    for other in of_none {
+        // One that cannot be read may be anything.
+        let entries = FileJournal::read(&other).ok().flatten().unwrap_or_default();
+        let tells_of =
+            |(line, order): (u64, &OrderRequest)| rows.get(&line).is_some_and(|row| row.order == *order);
+        let of_today = |entry: &&Entry| matches!(entry.record, Record::Begun { day, .. } if day == today);
+        if entries.iter().filter(of_today).filter_map(row_of).any(tells_of) {
+            let other = other.display();
+            return Err(Failed::usage(format_args!(
+                "{other} tells of the same rows, and its file is gone: was that renamed? nothing was sent; go on with it by \
+                 --journal {other}, or begin a new one by --journal {}",
+                journal.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The line and the order of a row that was sent.
+fn row_of(entry: &Entry) -> Option<(u64, &OrderRequest)> {
+    let Record::Begun { name: Some(name), order, .. } = &entry.record else { return None };
+    let line = name.as_str().strip_prefix("line-")?.trim_end_matches("-again").parse().ok()?;
+    Some((line, order))
 }
 
 fn read(journal: &Path) -> Result<Vec<Entry>, Failed> {
@@ -74,11 +143,10 @@ pub(super) fn refuse_other_rows(journal: &Path, file: &Path, rows: Rows) -> Resu
             file.display()
         )));
     }
-    let other = entries.iter().filter_map(|entry| {
-        let Record::Begun { name: Some(name), order, .. } = &entry.record else { return None };
-        let line = name.as_str().strip_prefix("line-")?.trim_end_matches("-again").parse().ok()?;
-        rows.get(&line).is_none_or(|row| row.order != **order).then_some((line, order))
-    });
+    let other = entries
+        .iter()
+        .filter_map(row_of)
+        .filter(|(line, order)| rows.get(line).is_none_or(|row| row.order != **order));
     let Some((line, order)) = other.min_by_key(|(line, _)| *line) else { return Ok(()) };
     let (file, journal) = (file.display(), journal.display());
     Err(Failed::usage(format_args!(
@@ -174,7 +242,6 @@ mod tests {
     use std::sync::Arc;
 
     use steadfast::{
-        OrderRequest,
         dedup::{Answer, AttemptNo, IntentNo, Session},
         ext::IntentId,
     };

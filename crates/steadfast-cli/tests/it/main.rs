@@ -17,6 +17,7 @@ mod own_gateway;
 mod reaching;
 mod readable;
 mod readme;
+mod renamed;
 mod replay;
 mod results;
 mod resume;

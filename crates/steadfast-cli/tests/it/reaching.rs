@@ -24,7 +24,7 @@ async fn first_word(base: &str) -> (String, Duration) {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     loop {
         let line = timeout(Duration::from_secs(20), lines.next_line()).await.unwrap().unwrap().unwrap();
-        if !line.starts_with("placing ") {
+        if !line.starts_with("placing ") && !line.starts_with("new journal ") {
             return (line, began.elapsed());
         }
     }
