@@ -64,6 +64,10 @@ impl Broken {
             *self.0.entry(rule).or_default() += 1;
         }
     }
+
+    fn extend(&mut self, rule: Option<&'static str>) {
+        rule.into_iter().for_each(|rule| self.add(rule, true));
+    }
 }
 
 /// Which rules a session has broken, and how often.
@@ -169,49 +173,43 @@ fn judge_order(
     tokens: &Refused,
     broken: &mut Broken,
 ) {
-    let mut loop_of = Loop::default();
-    let (mut doubts, mut replays, mut held_back) = (0, 0, false);
-    for (index, send) in sends.iter().enumerate() {
-        if let Some(previous) = index.checked_sub(1).map(|index| sends[index]) {
-            let then = after_order(previous.ended.map(|(_, ended)| ended));
-            match then {
-                Then::Verify => {
-                    doubts += 1;
-                    loop_of = Loop::default();
-                    let answered = matches!(previous.ended, Some((_, Ended::Answered { .. })));
-                    let proved = (answered || ending.is_promised())
-                        && is_proved_absent(previous, send, lists, settings);
-                    broken.add("resent_unproved", !proved || doubts > 1);
-                    let ends = |send: &Exchange| after_order(send.ended.map(|(_, ended)| ended));
-                    let lost = sends.iter().find(|send| ends(send) == Then::Verify).unwrap_or(&previous);
-                    let age = send.sent_at_gateway.saturating_sub(lost.sent_at_gateway);
-                    broken.add("resent_too_old", age > OLDEST_RESEND);
-                }
-                // In the session of another token the order is looked at anew, and so is the schedule.
-                Then::Replay | Then::Repeat if then == Then::Replay || previous.session != send.session => {
-                    replays += 1;
-                    loop_of = Loop::default();
-                    broken.add("replayed_again", replays > MOST_REPLAYS);
-                    broken.add(
-                        "replayed_too_soon",
-                        then == Then::Replay && is_unknown_yet(previous, send, tokens),
-                    );
-                }
-                // What was allowed and did not leave may have to be looked for once more, and is then allowed anew.
-                Then::Repeat if doubts > 0 && looked_between(lists, previous, send) => {
-                    loop_of = Loop::default()
-                }
-                // The list of a session that was not known yet had to be read first, once.
-                Then::Repeat
-                    if !held_back
-                        && matches!(previous.ended, Some((_, Ended::NotSent)))
-                        && looked_between(lists, previous, send) =>
-                {
-                    held_back = true;
-                    loop_of.next(previous, send, then, tokens, broken);
-                    loop_of = Loop::default();
-                }
-                Then::Repeat | Then::Replay | Then::End => loop_of.next(previous, send, then, tokens, broken),
+    let mut courses = Courses::default();
+    let (mut doubts, mut replays) = (0, 0);
+    let mut lost: Option<&Exchange> = None;
+    for pair in sends.windows(2) {
+        let [previous, send] = pair else { continue };
+        let then = after_order(previous.ended.map(|(_, ended)| ended));
+        if then == Then::Verify {
+            lost.get_or_insert(previous);
+        }
+        // A connection that was never made carries nothing, and where it is asked for nobody has judged anything yet.
+        if let Some(lost) = lost.filter(|_| !matches!(send.ended, Some((_, Ended::NotSent)))) {
+            let age = send.sent_at_gateway.saturating_sub(lost.sent_at_gateway);
+            broken.add("resent_too_old", age > OLDEST_RESEND);
+        }
+        match then {
+            Then::Verify => {
+                doubts += 1;
+                courses.begin_anew();
+                let answered = matches!(previous.ended, Some((_, Ended::Answered { .. })));
+                let proved =
+                    (answered || ending.is_promised()) && is_proved_absent(previous, send, lists, settings);
+                broken.add("resent_unproved", !proved || doubts > 1);
+            }
+            // In the session of another token the order is looked at anew, and so is the schedule.
+            Then::Replay | Then::Repeat if then == Then::Replay || previous.session != send.session => {
+                replays += 1;
+                courses.begin_anew();
+                broken.add("replayed_again", replays > MOST_REPLAYS);
+                broken
+                    .add("replayed_too_soon", then == Then::Replay && is_unknown_yet(previous, send, tokens));
+            }
+            // What was allowed and did not leave may have to be looked for once more, and is then allowed anew.
+            Then::Repeat if doubts > 0 && looked_between(lists, previous, send) => courses.begin_anew(),
+            Then::Repeat | Then::Replay | Then::End => {
+                let not_sent = matches!(previous.ended, Some((_, Ended::NotSent)));
+                let waits = not_sent && doubts == 0 && reads_meanwhile(lists, previous, send);
+                courses.next((previous, send), then, waits, tokens, broken);
             }
         }
     }
@@ -219,6 +217,12 @@ fn judge_order(
 
 fn looked_between(lists: &[&Exchange], previous: &Exchange, send: &Exchange) -> bool {
     lists.iter().any(|list| list.sent > previous.sent && list.sent < send.sent)
+}
+
+/// True if a list was awaited between two sends, whenever it was asked for.
+fn reads_meanwhile(lists: &[&Exchange], previous: &Exchange, send: &Exchange) -> bool {
+    let ends_after = |list: &Exchange| list.ended.is_none_or(|(ended, _)| ended > previous.sent);
+    lists.iter().any(|list| list.sent < send.sent && ends_after(list))
 }
 
 /// True if the lists between two sends can have proved that the first one will never be listed.
@@ -243,7 +247,7 @@ fn judge_harmless(sends: &[&Exchange], quiet: bool, tokens: &Refused, broken: &m
     let mut loop_of = Loop::default();
     for pair in sends.windows(2) {
         let then = after_harmless(pair[0].ended.map(|(_, ended)| ended));
-        loop_of.next(pair[0], pair[1], then, tokens, broken);
+        broken.extend(loop_of.next(pair[0], pair[1], then, tokens));
     }
     let (Some(first), Some(last)) = (sends.first(), sends.last()) else { return };
     let Some((at, ended)) = last.ended.filter(|_| quiet) else { return };
@@ -256,13 +260,15 @@ fn judge_harmless(sends: &[&Exchange], quiet: bool, tokens: &Refused, broken: &m
 }
 
 /// The sends of one call that follow the schedule.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Loop {
     repeats: usize,
     had_503: bool,
     replays: u32,
     /// The tokens that were sent once more, because they might not be known everywhere yet.
     waited: BTreeSet<usize>,
+    /// It was held back for a list once, and began anew.
+    held_back: bool,
 }
 
 impl Loop {
@@ -275,34 +281,88 @@ impl Loop {
         Some(scheduled.max(asked).max(unavailable))
     }
 
+    /// The rule that the next send breaks, if it breaks one.
     fn next(
         &mut self,
         previous: &Exchange,
         send: &Exchange,
         then: Then,
         tokens: &Refused,
-        broken: &mut Broken,
-    ) {
+    ) -> Option<&'static str> {
         let (at, ended) = previous.ended.unwrap_or((previous.sent, Ended::Broken));
         match then {
-            Then::End | Then::Verify => broken.add("repeated_after_the_end", true),
+            Then::End | Then::Verify => Some("repeated_after_the_end"),
             Then::Replay => {
-                let same = previous.session == send.session;
-                let known = same && !self.waited.insert(send.session);
-                broken.add("replayed_again", known || self.replays == MOST_REPLAYS);
-                broken.add("replayed_too_soon", is_unknown_yet(previous, send, tokens));
+                let known = previous.session == send.session && !self.waited.insert(send.session);
                 self.replays += 1;
+                if known || self.replays > MOST_REPLAYS {
+                    return Some("replayed_again");
+                }
+                is_unknown_yet(previous, send, tokens).then_some("replayed_too_soon")
             }
             Then::Repeat => {
-                match self.wait(ended) {
-                    None => broken.add("sent_too_often", true),
-                    Some(wait) => broken.add("repeated_too_soon", send.sent < at + wait),
-                }
+                let wait = self.wait(ended);
                 self.repeats += 1;
                 self.had_503 |= matches!(ended, Ended::Answered { status: 503, .. });
                 (self.replays, self.waited) = (0, BTreeSet::new());
+                match wait {
+                    None => Some("sent_too_often"),
+                    Some(wait) => (send.sent < at + wait).then_some("repeated_too_soon"),
+                }
             }
         }
+    }
+
+    fn begun_anew(held_back: bool) -> Self {
+        Self { held_back, ..Self::default() }
+    }
+}
+
+/// Every schedule that an order's sends may be on.
+///
+/// The list of a session that was not known yet has to be read first, once, and the order that waited for it begins its
+/// schedule anew. On the wire nothing tells that wait from a list that was read for somebody else meanwhile; so a send
+/// breaks a rule if it does by all of them.
+#[derive(Debug)]
+struct Courses(Vec<Loop>);
+
+impl Default for Courses {
+    fn default() -> Self {
+        Self(vec![Loop::default()])
+    }
+}
+
+impl Courses {
+    fn begin_anew(&mut self) {
+        let held_back = self.0.iter().all(|course| course.held_back);
+        self.0 = vec![Loop::begun_anew(held_back)];
+    }
+
+    /// `waits`: the send may have waited for a list.
+    fn next(
+        &mut self,
+        (previous, send): (&Exchange, &Exchange),
+        then: Then,
+        waits: bool,
+        tokens: &Refused,
+        broken: &mut Broken,
+    ) {
+        let (mut courses, mut wrong) = (Vec::new(), None);
+        for mut course in self.0.drain(..) {
+            match course.next(previous, send, then, tokens) {
+                Some(rule) => drop(wrong.get_or_insert((rule, course))),
+                None => {
+                    let anew = (waits && !course.held_back).then(|| Loop::begun_anew(true));
+                    courses.extend([course].into_iter().chain(anew));
+                }
+            }
+        }
+        courses.dedup();
+        if let Some((rule, course)) = wrong.filter(|_| courses.is_empty()) {
+            broken.add(rule, true);
+            courses.push(course);
+        }
+        self.0 = courses;
     }
 }
 
@@ -413,5 +473,40 @@ mod tests {
         };
         assert_eq!(thrice(&[]), ["repeated_too_soon"]);
         assert!(thrice(&[15_400]).is_empty(), "it was looked for once more");
+    }
+
+    #[test]
+    fn a_resend_is_too_old_only_if_it_leaves() {
+        let (start, order, refused) = (Instant::now(), Call::Order(1), Some(Ended::NotSent));
+        let judged = |resends: &[(u64, Option<Ended>)]| {
+            let mut all = sends(&order, start, &[&[(0, Some(INTERNAL))], resends].concat());
+            let lists = [(600, answered(200)), (15_100, answered(200))];
+            all.extend(sends(&Call::Verification, start, &lists));
+            found(&all)
+        };
+        assert!(judged(&[(61_000, refused)]).is_empty(), "nothing has left");
+        assert_eq!(judged(&[(61_000, answered(200))]), ["resent_too_old"]);
+        assert_eq!(judged(&[(59_000, refused), (60_200, answered(200))]), ["resent_too_old"]);
+        assert!(judged(&[(57_000, refused), (58_200, answered(200))]).is_empty());
+    }
+
+    #[test]
+    fn an_order_that_waits_for_a_list_begins_its_schedule_anew_once() {
+        let (start, order, e) = (Instant::now(), Call::Order(1), Some(Ended::NotSent));
+        let judged = |at: &[u64], lists: &[u64]| {
+            let mut all = sends(&order, start, &at.iter().map(|&at| (at, e)).collect::<Vec<_>>());
+            let lists: Vec<_> = lists.iter().map(|&at| (at, answered(200))).collect();
+            all.extend(sends(&Call::Verification, start, &lists));
+            found(&all)
+        };
+        let (soon, anew) = (["repeated_too_soon"], [1_000, 2_200, 3_400, 5_600]);
+        assert_eq!(judged(&anew, &[]), soon, "no list was awaited");
+        assert_eq!(judged(&anew, &[800]), soon, "it was there before");
+        assert!(judged(&anew, &[1_500]).is_empty());
+        assert!(judged(&anew, &[950]).is_empty(), "asked for before, and awaited since");
+        assert_eq!(judged(&[1_000, 2_200, 3_400, 4_600], &[1_500, 2_600, 3_800]), soon, "a second time");
+        let later = [1_000, 2_200, 4_400, 5_600, 7_800];
+        assert!(judged(&later, &[1_500, 3_000]).is_empty(), "the first list was somebody else's");
+        assert_eq!(judged(&later, &[1_500]), soon);
     }
 }
