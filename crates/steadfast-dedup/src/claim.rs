@@ -77,20 +77,41 @@ impl Registry {
     /// The candidates of an intent that are told of nowhere else.
     ///
     /// What is no more than like it, and exactly what a send was that is taken for dead or was refused, tells that send's
-    /// caller nothing: that it is late, or there at all, is still to be reported, when nobody waits for it any more.
+    /// caller nothing: that it is late, or there at all, is still to be reported, when nobody waits for it any more. So is
+    /// what a refused send was, and the intent would be itself, where more is listed than all that it may be: without prices a
+    /// list shows two orders alike, and one of them is too many.
     fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
-        let dead = self.dead_of(&intent.key).map(|(_, intent)| intent);
-        let others: Vec<_> = dead.chain(self.refused_of(&intent.key)).collect();
-        let asked: BTreeSet<_> = others.iter().map(|it| it.order.qty()).collect();
-        let is_anothers = |fresh: &Fresh| {
+        let is_refused = |fresh: &Fresh| self.refused_owner(&intent.key, fresh).is_some();
+        let dead: Vec<_> = self.dead_of(&intent.key).map(|(_, intent)| intent).collect();
+        let asked: BTreeSet<_> = dead.iter().map(|it| it.order.qty()).collect();
+        let is_dead = |fresh: &Fresh| {
             let is_its =
                 |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
-            fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && others.iter().any(is_its)
+            fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && dead.iter().any(is_its)
         };
-        let near = self
-            .near(intent)
-            .filter(|fresh| !is_anothers(fresh) || steadfast_spec::Planted::LikenessTakesNews.is_on());
-        self.intent_strict(intent).chain(near).map(|fresh| fresh.order_id.clone()).collect()
+        let near = self.near(intent).filter(|fresh| {
+            !is_dead(fresh) && !is_refused(fresh) || steadfast_spec::Planted::LikenessTakesNews.is_on()
+        });
+        let mut strict: Vec<_> = self.intent_strict(intent).collect();
+        strict.sort_by_key(|fresh| (fresh.first_seen, &fresh.order_id));
+        let mut too_many = strict.len().saturating_sub(self.claimants(intent, &strict));
+        strict.retain(|fresh| {
+            let left = too_many > 0 && is_refused(fresh);
+            too_many -= usize::from(left);
+            !left
+        });
+        strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect()
+    }
+
+    /// How many that wait, this one among them, one of these orders may be of.
+    fn claimants(&self, intent: &Intent, orders: &[&Fresh]) -> usize {
+        let may_own = |other: &Intent| {
+            let is_it = |fresh: &&Fresh| {
+                other.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &other.order)
+            };
+            orders.iter().any(is_it)
+        };
+        self.live_of(&intent.key).filter(|(_, other)| may_own(other)).count().max(1)
     }
 
     pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {

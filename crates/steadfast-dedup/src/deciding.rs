@@ -31,6 +31,18 @@ impl Registry {
             self.doubt_refused(number, out);
         }
         let intents = &self.intents;
+        // So may what was refused shortly before midnight. It bars nobody, as it did not on its own day.
+        let may_be_listed = |number: &IntentNo, intent: &Intent| {
+            let told = self.watches.get(number).copied().unwrap_or_default();
+            intent.finding() == Some(&Finding::Refused)
+                && (intent.at_midnight || told.saturating_add(self.settings.lateness) > self.now)
+                && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
+        };
+        let refused: BTreeSet<IntentNo> = intents
+            .iter()
+            .filter(|(number, it)| may_be_listed(number, it))
+            .map(|(&number, _)| number)
+            .collect();
         self.names.retain(|_, number| intents.contains_key(number));
         self.book = std::mem::take(&mut self.book).next_day();
         let mut overnight = BTreeSet::new();
@@ -43,15 +55,17 @@ impl Registry {
                     && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
             });
             overnight.extend(tainting.iter().copied());
+            let mut finished = std::mem::take(&mut key.finished);
+            finished.retain(|number| refused.contains(number));
+            finished.extend(tainting.iter().copied());
             // What is in flight may differ from what comes.
-            let mixed = !live.is_empty();
-            let (finished, tainted) = (tainting.clone(), key.tainted);
+            let (mixed, tainted) = (!live.is_empty(), key.tainted);
             *key = KeyBook { live, line, mixed, finished, tainting, tainted, ..KeyBook::default() };
         }
-        self.watches.retain(|number, _| overnight.contains(number));
+        self.watches.retain(|number, _| overnight.contains(number) || refused.contains(number));
         overnight.iter().for_each(|&number| self.block_over_midnight(number));
         self.keep_unsettled(&overnight);
-        self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.tainting.is_empty());
+        self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.finished.is_empty());
         self.session = None;
         self.snapshot = Snapshot::Unknown;
         self.baseline_failed = (0, self.now);

@@ -234,7 +234,11 @@ pub enum OrderEvent {
     /// An order that the service said it had not executed (401, 429) is in the list.
     ///
     /// It is looked for as after a [`LateDuplicate`](Self::LateDuplicate): until the end of the trading day if its caller was
-    /// told of the refusal, otherwise in whatever list is read.
+    /// told of the refusal, and of the next day if that was within the lateness bound of midnight; otherwise in whatever list
+    /// is read.
+    ///
+    /// Where a list does not tell orders apart, because it shows no prices, it may be another one of ours, whose
+    /// [`Unresolved`](Self::Unresolved) names it as a candidate, too: look at it before you cancel it.
     RefusedButPlaced {
         /// The order's number in this process.
         intent: IntentNo,

@@ -213,6 +213,12 @@ impl Intent {
         }
     }
 
+    /// True if its caller was told that it may be this order.
+    pub(crate) fn was_told_of(&self, order_id: &str) -> bool {
+        let Some(Finding::Unresolved(unresolved)) = self.finding() else { return false };
+        unresolved.candidates.iter().any(|candidate| candidate == order_id)
+    }
+
     /// Why it must never be sent again, the gravest reason first.
     pub(crate) fn never(&self) -> Option<Never> {
         let reasons = || {

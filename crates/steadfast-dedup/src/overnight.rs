@@ -2,15 +2,15 @@
 //!
 //! Lists start anew and identifiers may be used again, so nothing that was listed yesterday proves anything today. Four
 //! things stay for one day: the names of orders, for a caller who repeats one just after midnight; the identifiers that
-//! belong to them, for a list that is a moment behind; what is in flight, until it is answered; and what was lost so
-//! shortly before midnight that it may be listed today. That last one is watched for, and keeps the orders of its
-//! instrument and side from being reasoned about until lists have shown that nothing of it has appeared.
+//! belong to them, for a list that is a moment behind; what is in flight, until it is answered; and what was lost, or refused,
+//! so shortly before midnight that it may be listed today. That last one is watched for. What was lost also keeps the orders
+//! of its instrument and side from being reasoned about until lists have shown that nothing of it has appeared.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     book::Fresh,
-    intent::{Block, Intent},
+    intent::{Block, Finding, Intent},
     key::Key,
     matcher,
     registry::{ReadStart, Registry},
@@ -90,9 +90,9 @@ impl Registry {
             .filter_map(|intent| intent.first_sent().map(|sent| sent.seq))
     }
 
-    /// True if an order that appears today may be what is left of one that was lost before midnight.
+    /// True if an order that appears today may be what is left of one that was lost, or refused, before midnight.
     pub(crate) fn may_be_overnight(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
-        intent.block.is_some()
+        (intent.block.is_some() || intent.finding() == Some(&Finding::Refused))
             && intent.epoch != self.epoch
             && self.watches.contains_key(&number)
             && !self.book.was_owned_yesterday(&fresh.order_id)

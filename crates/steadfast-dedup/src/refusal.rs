@@ -13,6 +13,7 @@ use crate::{
     event::{Answer, Effect},
     intent::{Check, Finding, Intent, Phase},
     key::Key,
+    matcher,
     registry::{ReadStart, Registry},
     resolution::Reason,
     stamp::{AttemptNo, IntentNo},
@@ -92,11 +93,22 @@ impl Registry {
         self.intent_strict(intent).chain(near)
     }
 
-    /// Orders of a key whose callers were told today that they were refused.
-    pub(crate) fn refused_of(&self, key: &Key) -> impl Iterator<Item = &Intent> {
+    /// Orders of a key whose callers were told that they were refused: today, or so shortly before midnight that they may
+    /// be listed today.
+    pub(crate) fn refused_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
         let finished = self.keys.get(key).into_iter().flat_map(|key| &key.finished);
-        let intents = finished.filter_map(|number| self.intents.get(number));
-        intents.filter(|it| it.epoch == self.epoch && it.finding() == Some(&Finding::Refused))
+        let intents = finished.filter_map(|number| Some((*number, self.intents.get(number)?)));
+        intents.filter(|(number, it)| {
+            it.finding() == Some(&Finding::Refused)
+                && (it.epoch == self.epoch || self.watches.contains_key(number))
+        })
+    }
+
+    /// The order among them that shows itself now, by everything that is listed of it.
+    pub(crate) fn refused_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+        let is_it = |it: &Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
+        let mut refused = self.refused_of(key).filter(|(_, intent)| is_it(intent));
+        refused.next().map(|(number, _)| number)
     }
 
     /// Takes back the belief in every refusal on a key that what is listed refutes. Before anything is claimed: the order

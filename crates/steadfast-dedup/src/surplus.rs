@@ -45,9 +45,12 @@ impl Registry {
         if waiting().next().is_none() {
             return self.surplus_of(key, fresh);
         }
-        // Of those who wait, nobody asked for exactly this; a send that was taken for dead did.
+        // Of those who wait, nobody asked for exactly this; a send that was taken for dead did, or one that was refused.
         let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, &intent.order));
-        if asked { None } else { self.dead_owner(key, fresh) }
+        if asked {
+            return None;
+        }
+        self.dead_owner(key, fresh).or_else(|| self.refused_owner(key, fresh))
     }
 
     /// The decided intent that an order without an owner most likely belongs to: one without an order first.
@@ -61,25 +64,27 @@ impl Registry {
             },
         );
         let (number, _) = eligible
-            // Whose caller knows of a doubt comes before whose caller was told of a refusal.
+            // Whose caller knows of a doubt comes before whose caller was told of a refusal, but not with an order that he was
+            // told of already.
             .min_by_key(|(number, intent)| {
                 let told = intent.order_id().is_some();
-                (told, intent.finding() == Some(&Finding::Refused), intent.resends() == 0, *number)
+                let refused = intent.finding() == Some(&Finding::Refused);
+                (told, intent.was_told_of(&fresh.order_id), refused, intent.resends() == 0, *number)
             })?;
         Some(number)
     }
 
     fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
         let lag = self.lag(number);
+        let Some(intent) = self.intents.get(&number) else { return };
+        let refused = intent.finding() == Some(&Finding::Refused);
+        // It goes on barring whoever waits for one like it: refusals are true but for few, and orders are changed.
+        let wanted = refused && self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
         // What is listed today may have been there yesterday.
-        let certain = self
-            .intents
-            .get(&number)
-            .is_some_and(|intent| intent.epoch == self.epoch && self.is_certainly(intent, fresh));
+        let certain = !wanted && intent.epoch == self.epoch && self.is_certainly(intent, fresh);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
         let order_id = fresh.order_id.to_string();
-        let refused = intent.finding() == Some(&Finding::Refused);
         let appeared = |order_id| match refused {
             true => OrderEvent::RefusedButPlaced { intent: number, name: name.clone(), order_id, kept: None },
             false => OrderEvent::LateDuplicate { intent: number, name: name.clone(), order_id, kept: None },

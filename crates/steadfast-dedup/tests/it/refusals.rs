@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     gateway::{Place, ReadReply, ack, gw504, http, read},
+    policies::{day_with, unresolved},
     rig::{ORDER, Rig, Told, order},
 };
 
@@ -154,6 +155,68 @@ async fn o05_a_candidate_of_another_order_that_was_refused_is_reported() {
         assert_eq!(contradicted(&rig), ["o1"]);
         assert_eq!(rig.gateway.posts(), 2);
         rig.audit();
+    }
+}
+
+/// Told at once, although an order that it may be, changed, is looked for; which it goes on barring.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_order_is_reported_while_others_are_in_doubt() {
+    for refusal in refusals() {
+        let rig = Rig::new();
+        rig.between.repeats_nothing();
+        rig.gateway.will([refusal.placed(), gw504()]);
+        assert!(matches!(rig.place("a", ORDER).await, Told::Answer(401 | 429)));
+        let other = rig.start("b", &order(3));
+        sleep(s(5)).await;
+        assert!(!other.is_finished());
+        assert_eq!(contradicted(&rig), ["o1"]);
+        assert_eq!(other.await.unwrap(), Told::Unresolved("near_match", vec!["o1".into()], 504));
+        sleep(s(130)).await;
+        assert_eq!(contradicted(&rig), ["o1"], "once");
+        assert_eq!(rig.gateway.posts(), 2, "what may be the other's is not sent again");
+        rig.audit();
+    }
+}
+
+/// Both orders of two prices are listed alike: one more than the order that is looked for can be.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_order_is_reported_where_lists_show_no_prices() {
+    for refusal in refusals() {
+        let rig = Rig::new();
+        rig.between.repeats_nothing();
+        let unpriced = |place: Place| place.edit(|record| drop(record.remove("limitPrice")));
+        rig.gateway.will([unpriced(refusal.placed_after(s(2))), unpriced(gw504().placed_after(s(2)))]);
+        // What was there before is not known, so nothing is claimed.
+        rig.gateway.always(read(ReadReply::Http(500)));
+        assert!(matches!(rig.place("a", ORDER).await, Told::Answer(401 | 429)));
+        let other = rig.start("b", &ORDER.replace("100", "101"));
+        sleep(s(20)).await;
+        assert_eq!(rig.gateway.posts(), 2);
+        rig.gateway.0.lock().always = None;
+        assert_eq!(other.await.unwrap(), unresolved("no_baseline", &["o1", "o2"]));
+        sleep(s(130)).await;
+        assert_eq!(contradicted(&rig), ["o1"]);
+        assert_eq!(rig.gateway.posts(), 2);
+        rig.audit();
+    }
+}
+
+/// Refused and placed so shortly before midnight that it is listed on the next day.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_order_that_shows_after_midnight_is_reported() {
+    for refusal in refusals() {
+        for (sent, after) in [(98, 4), (87, 15)] {
+            let rig = Rig::with(day_with(s(100)));
+            rig.between.repeats_nothing();
+            rig.gateway.will([ack(), refusal.clone().placed_after(s(after)), gw504()]);
+            assert_eq!(rig.place("z", &order(99)).await, Told::Placed("o1".into()));
+            sleep(s(sent)).await;
+            assert!(matches!(rig.place("a", ORDER).await, Told::Answer(401 | 429)));
+            sleep(s(130)).await;
+            assert_eq!(contradicted(&rig), ["o2"], "{sent}");
+            assert_eq!(rig.gateway.posts(), 2);
+            rig.audit();
+        }
     }
 }
 
