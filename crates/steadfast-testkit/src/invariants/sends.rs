@@ -140,7 +140,9 @@ pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), Str
             let voided =
                 history.attempts_of(intent).filter_map(|attempt| attempt.closed.as_ref()).map(|(at, ..)| *at);
             let (Some(lost), Some(end)) = (lost, end_of(&history, intent)) else { continue };
-            let from = lost.max(voided.max().unwrap_or(lost)).min(end);
+            // What is contradicted is looked for anew, however long ago it was lost.
+            let anew = history.contradictions(intent).max();
+            let from = lost.max(voided.chain(anew).max().unwrap_or(lost)).min(end);
             let took = history.steps[end].now.saturating_sub(history.steps[from].now);
             // Whoever only waits for others of its key goes on for as long as one of them takes to settle, and a read
             // on its way, which takes 30 s at most, holds up the end.
