@@ -74,8 +74,12 @@ where
             if name.is_none() {
                 account.orphaned_twin(&order).await.map_err(Failure::refused)?;
             }
-            if let Some(name) = &name {
-                account.settle_day(name).await;
+            if let Some(name) = &name
+                && !account.settle_day(name, deadline(self.request.extensions())).await
+            {
+                // It may be the order that was asked for by this name before.
+                let candidates = account.placed_before(name).into_iter().collect();
+                return attached(Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, candidates)));
             }
             loop {
                 match account.open(&order, name.clone()).map_err(Failure::refused)? {

@@ -87,6 +87,17 @@ impl Registry {
         intent.is_some_and(|intent| intent.epoch != self.epoch)
     }
 
+    /// The order that a name meant on another day, if that was placed.
+    pub(crate) fn placed_before(&self, name: &ext::IntentId) -> Option<&Arc<str>> {
+        self.names.get(name).and_then(|number| self.intents.get(number))?.order_id()
+    }
+
+    /// True if this process has read a whole list of today in the session that it is in.
+    pub(crate) fn knows_list(&self) -> bool {
+        let known = self.session.and_then(|session| self.book.session(session));
+        known.is_some_and(|book| book.has_baseline)
+    }
+
     /// An unnamed intent for this same order that nobody waits for and that is not decided.
     #[must_use]
     pub fn orphaned_twin(&self, order: &OrderRequest) -> Option<IntentNo> {

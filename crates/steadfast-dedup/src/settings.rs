@@ -247,6 +247,11 @@ impl Settings {
     /// reported ([`OrderEvent::ClockStepped`](crate::OrderEvent::ClockStepped)) and otherwise ignored until then. For ten
     /// minutes on both sides of midnight an order that is lost is not sent again; for ten minutes after it the names of
     /// the day before still mean the orders of that day.
+    ///
+    /// A process that has just begun has nobody but the wall clock. If by that clock alone a name means an order of another
+    /// day, its call waits until an answer's `Date` says what day it is, or a list has come without one; at the call's
+    /// deadline, or after 30 s if it has none, it comes back as in doubt ([`Reason::EpochChanged`](crate::Reason::EpochChanged))
+    /// with nothing sent. Calling again is safe.
     #[must_use]
     pub fn trading_day(mut self, clock: WallClock, utc_offset: i32) -> Self {
         self.clocks = self.clocks.with_wall(clock);

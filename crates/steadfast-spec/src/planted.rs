@@ -132,6 +132,8 @@ planted! {
     NamesEndAtMidnight = "names-end-at-midnight",
     /// What was lost just before midnight bars its instrument and side for the whole day that follows.
     TaintLastsAllDay = "taint-lasts-all-day",
+    /// A name is free on the day that a restarted machine's clock says, although nobody else could be asked.
+    UnknownDayTrusted = "unknown-day-trusted",
     // The journal.
     /// A restarted process knows nothing of orders that were refused with 401 or 429, and sends them again unlooked.
     RefusalsUnjournaled = "refusals-unjournaled",

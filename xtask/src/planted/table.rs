@@ -139,6 +139,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("day-by-wall-clock", &[dedup_lib(&["trading_day::"]), dedup(&["o03_"])]),
     bug("names-end-at-midnight", &[dedup(&["o03_"])]),
     bug("taint-lasts-all-day", &[dedup(&["o13_"])]),
+    bug("unknown-day-trusted", &[dedup(&["o03_"])]),
     // The journal.
     bug("refusals-unjournaled", &[dedup(&["crash::o05_"])]),
     bug("sent-before-journal", &[dedup(&["crash::"])]),

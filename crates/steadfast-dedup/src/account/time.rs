@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use http::{HeaderMap, header};
 use steadfast_spec::{Moment, ext};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::Account;
 use crate::{
@@ -22,6 +22,10 @@ const NOISE: Duration = Duration::from_millis(50);
 
 /// How often an answer's `Date` is looked at while nothing is wrong.
 const DATED_EVERY: Duration = Duration::from_secs(60);
+
+/// How often, and for how long where its caller sets no deadline, the list is asked for that says what day it is.
+const SETTLING_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_SETTLING: Duration = Duration::from_secs(30);
 
 /// The clocks of an account: which day it is, and how long the machine slept.
 pub(crate) struct Timekeeper {
@@ -160,15 +164,40 @@ impl Account {
         Err(OrderRefused::JournalAhead(path))
     }
 
-    /// Asks the service what day it is, by a read of the list, where a name means yesterday's order or a new one by this
-    /// machine's clock alone: it may have been set while nothing ran.
-    pub(crate) async fn settle_day(self: &Arc<Self>, name: &ext::IntentId) {
-        let in_question = self
-            .monitor
-            .look(|state| !state.time.day.is_confirmed() && state.registry.was_named_before(name));
-        if in_question {
+    /// Asks the service what day it is, by reads of the list, where a name means yesterday's order or a new one by this
+    /// machine's clock alone: it may have been set while nothing ran. False if no list could be had until the deadline, so
+    /// that nobody knows; a service whose answers have no `Date` leaves it to the clock.
+    pub(crate) async fn settle_day(
+        self: &Arc<Self>,
+        name: &ext::IntentId,
+        deadline: Option<Instant>,
+    ) -> bool {
+        let end = deadline.unwrap_or_else(|| Instant::now() + LONGEST_SETTLING);
+        let is_settled = || {
+            self.monitor.look(|state| state.time.day.is_confirmed() || !state.registry.was_named_before(name))
+        };
+        loop {
+            if is_settled() {
+                return true;
+            }
             self.baseline().await;
+            if is_settled()
+                || self.monitor.look(|state| state.registry.knows_list())
+                || steadfast_spec::Planted::UnknownDayTrusted.is_on()
+            {
+                return true;
+            }
+            let next = Instant::now() + self.settings.read_spacing.max(SETTLING_PAUSE);
+            if next >= end {
+                return false;
+            }
+            sleep_until(next).await;
         }
+    }
+
+    /// The order that a name meant on another day, if that was placed.
+    pub(crate) fn placed_before(&self, name: &ext::IntentId) -> Option<String> {
+        self.monitor.look(|state| state.registry.placed_before(name).map(ToString::to_string))
     }
 
     /// Takes in the `Date` of an answer to what was asked for at `asked`.

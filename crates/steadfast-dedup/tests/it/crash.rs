@@ -814,6 +814,32 @@ async fn o03_a_restart_asks_the_service_what_day_it_is() {
     }
 }
 
+/// Restarted with a clock a day ahead, and no list is to be had that says so: a name may be today's.
+#[tokio::test(start_paused = true)]
+async fn o03_a_name_waits_until_the_service_says_what_day_it_is() {
+    for fails in [s(10), s(1_000)] {
+        let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
+        let world = World { settings: clocks.settings(), ..World::new() };
+        let truth = clocks.clone();
+        world.gateway.0.lock().date = Some(WallClock::new(move || truth.truth()));
+        let process = world.start();
+        assert_eq!(process.place_as("n", ORDER).await, Told::Placed("o1".into()));
+        process.kill();
+        clocks.set_wall(86_400);
+        let process = world.start();
+        world.gateway.always(read(ReadReply::Http(504)));
+        let gateway = world.gateway.clone();
+        tokio::spawn(async move {
+            sleep(fails).await;
+            gateway.0.lock().always = None;
+        });
+        let told = process.place_as("n", ORDER).await;
+        let unknown = Told::Unresolved("epoch_changed", vec!["o1".into()], 0);
+        assert_eq!(told, if fails < s(30) { Told::Attached("o1".into()) } else { unknown });
+        assert_eq!(world.gateway.posts(), 1);
+    }
+}
+
 /// Restarted with a clock a day ahead that is set right before the service was asked anything.
 #[tokio::test(start_paused = true)]
 async fn o03_a_clock_set_right_after_a_restart_frees_no_name() {
