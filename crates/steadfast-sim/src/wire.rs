@@ -422,13 +422,8 @@ impl Shared {
             state.attempts += 1;
             state.sent_again += u64::from(state.inherited.contains(&call.of));
             state.standing.insert((call.of, call.nth));
-            match fault.axis {
-                Some(Axis::PlacedRefusals) => drop(state.refused.insert(call.of)),
-                Some(Axis::StrayAnswers) => drop(state.misled.insert(call.of)),
-                _ => {}
-            }
-            if fault.name == "placement.403-applied" {
-                state.refused_for_good.insert(call.of);
+            if fault.axis == Some(Axis::StrayAnswers) {
+                state.misled.insert(call.of);
             }
             if in_doubt {
                 state.attempts_in_doubt += 1;
@@ -472,8 +467,15 @@ impl Shared {
             }
             Err(_) => Err(Broken::Reset),
         };
+        // The gateway's own refusal comes first: then nothing is placed, whatever was to go wrong.
+        let placed_all_the_same = fault.axis == Some(Axis::PlacedRefusals) && self.has_struck(call.of);
         let mut state = self.state();
-        if matches!(status, 401 | 429) && fault.axis != Some(Axis::PlacedRefusals) {
+        if placed_all_the_same {
+            state.refused.insert(call.of);
+            if fault.name == "placement.403-applied" {
+                state.refused_for_good.insert(call.of);
+            }
+        } else if matches!(status, 401 | 429) {
             state.standing.remove(&(call.of, call.nth));
         }
         let now = u64::try_from(self.sandbox.now().as_nanos()).unwrap_or(u64::MAX);
@@ -488,6 +490,13 @@ impl Shared {
             }
             Err(broken) => Err(broken),
         }
+    }
+
+    /// True if the send of an order that came last met the fault that was put in for it.
+    fn has_struck(&self, order: u64) -> bool {
+        let (name, arrivals) = (intent_name(order), self.sandbox.state().arrivals);
+        let last = arrivals.iter().rfind(|arrival| arrival.intent.as_deref() == Some(&*name));
+        last.is_some_and(|arrival| !arrival.faults.is_empty())
     }
 
     fn inject(&self, call: Numbered, fault: Fault) {

@@ -84,6 +84,58 @@ struct Twins<'a> {
     existing: Vec<&'a str>,
 }
 
+impl Twins<'_> {
+    /// Those whose callers were not told that there is none.
+    fn believed(&self) -> u64 {
+        self.wanted - self.rejected - self.not_observed
+    }
+}
+
+/// The orders that callers were told of as theirs, or as ones that may be, where no list shows prices.
+///
+/// Such a list tells orders apart no better than identical ones that differ in nothing but the price: whose is whose is a
+/// convention then, and what counts is how many there are.
+#[derive(Debug, Default)]
+struct Named {
+    candidates: BTreeSet<String>,
+    /// Of each kind of order that such lists show alike, how many callers believe in one who have none of their terms.
+    believers: Vec<(Shape, u64)>,
+}
+
+impl Named {
+    fn of(session: &Session, twins: &BTreeMap<Shape, Twins<'_>>) -> Self {
+        if !session.hides_prices {
+            return Self::default();
+        }
+        let candidates = session.events.iter().flat_map(|event| match event {
+            OrderEvent::Unresolved { unresolved, .. } => unresolved.candidates.clone(),
+            OrderEvent::Recovered { order_id, .. } => vec![order_id.clone()],
+            _ => Vec::new(),
+        });
+        let mut believers: Vec<(Shape, u64)> = Vec::new();
+        for (&shape, twins) in twins {
+            let more = twins.believed().saturating_sub(twins.existing.len() as u64);
+            match believers.iter_mut().find(|(kind, _)| kind.is_alike_without_prices(shape)) {
+                Some((_, believers)) => *believers += more,
+                None => believers.push((shape, more)),
+            }
+        }
+        Self { candidates: candidates.collect(), believers }
+    }
+
+    /// How many of the orders of a shape, that nothing else was reported of, are told of so; each believer has one.
+    fn take(&mut self, shape: Shape, existing: &[&str], flagged: &BTreeSet<String>) -> u64 {
+        let told = existing.iter().filter(|id| self.candidates.contains(**id) && !flagged.contains(**id));
+        let told = told.count() as u64;
+        let kind = self.believers.iter_mut().find(|(kind, _)| kind.is_alike_without_prices(shape));
+        kind.map_or(0, |(_, believers)| {
+            let taken = told.min(*believers);
+            *believers -= taken;
+            taken
+        })
+    }
+}
+
 impl Judgement {
     pub(crate) fn of(workload: &Workload, session: &Session) -> Self {
         let shapes: BTreeMap<u64, Shape> =
@@ -169,8 +221,9 @@ impl Judgement {
         let wrong = unexcused(session.hides_prices, mistaken, left_over(session, &shape_of));
         judged.wrongly_claimed += wrong;
         judged.adopted += mistakes - wrong;
-        for twins in twins.values() {
-            judged.count(twins, session);
+        let mut named = Named::of(session, &twins);
+        for (&shape, twins) in &twins {
+            judged.count(twins, session, named.take(shape, &twins.existing, &session.flagged));
         }
         // Where nobody says when a connection has ended, no bound on lateness holds; what is late is reported.
         if !session.ending.is_promised() {
@@ -183,12 +236,14 @@ impl Judgement {
         judged
     }
 
-    fn count(&mut self, twins: &Twins<'_>, session: &Session) {
+    /// `named`: so many of them the callers of others were told of, who have none of their own.
+    fn count(&mut self, twins: &Twins<'_>, session: &Session, named: u64) {
         let existing = twins.existing.len() as u64;
-        let reported = twins.existing.iter().filter(|id| session.flagged.contains(**id)).count() as u64;
+        let reported =
+            twins.existing.iter().filter(|id| session.flagged.contains(**id)).count() as u64 + named;
         // A report of any of the twins is one of this one.
         let refused = (reported + twins.refused_for_good).min(twins.refused);
-        let believed = twins.wanted - twins.rejected - twins.not_observed;
+        let believed = twins.believed();
         self.placed += existing.min(twins.wanted);
         self.duplicated += existing.saturating_sub(twins.wanted);
         self.denied += existing.min(twins.wanted).saturating_sub(believed + refused);
@@ -335,6 +390,21 @@ pub(crate) enum Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_no_list_shows_prices_an_order_is_told_of_by_whoever_may_have_it() {
+        let (one, near, far) = (Shape::LIMIT, Shape::LIMIT_AT_ANOTHER_PRICE, Shape::MARKET);
+        let named =
+            || Named { candidates: ["1", "2", "3"].map(str::to_owned).into(), believers: vec![(near, 1)] };
+        let (nothing, flagged) = (BTreeSet::new(), BTreeSet::from(["1".to_owned()]));
+        assert_eq!(named().take(one, &["1"], &nothing), 1);
+        assert_eq!(named().take(one, &["4"], &nothing), 0, "nobody was told of it");
+        assert_eq!(named().take(one, &["1"], &flagged), 0, "it counts once");
+        assert_eq!(named().take(far, &["1"], &nothing), 0, "the terms differ in more than the price");
+        let mut named = named();
+        assert_eq!(named.take(one, &["1", "2"], &nothing), 1, "one caller may have one");
+        assert_eq!(named.take(near, &["3"], &nothing), 0);
+    }
 
     #[test]
     fn a_claim_of_other_terms_is_excused_only_by_an_order_left_over_that_no_list_tells_from_it() {
