@@ -93,6 +93,9 @@ impl Registry {
             !is_dead(fresh) && !is_refused(fresh) || steadfast_spec::Planted::LikenessTakesNews.is_on()
         });
         let mut strict: Vec<_> = self.intent_strict(intent).collect();
+        if self.refused_of(&intent.key).next().is_none() {
+            return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();
+        }
         strict.sort_by_key(|fresh| (fresh.first_seen, &fresh.order_id));
         let mut too_many = strict.len().saturating_sub(self.claimants(intent, &strict));
         strict.retain(|fresh| {

@@ -32,20 +32,16 @@ impl Registry {
         }
         let intents = &self.intents;
         // So may what was refused shortly before midnight. It bars nobody, as it did not on its own day.
-        let may_be_listed = |number: &IntentNo, intent: &Intent| {
+        let may_be_listed = |number: &IntentNo| {
             let told = self.watches.get(number).copied().unwrap_or_default();
-            intent.finding() == Some(&Finding::Refused)
-                && (intent.at_midnight || told.saturating_add(self.settings.lateness) > self.now)
+            let is_near = told.saturating_add(self.settings.lateness) > self.now;
+            let refused = intents.get(number).filter(|it| it.finding() == Some(&Finding::Refused));
+            refused.is_some_and(|intent| intent.at_midnight || is_near)
                 && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
         };
-        let refused: BTreeSet<IntentNo> = intents
-            .iter()
-            .filter(|(number, it)| may_be_listed(number, it))
-            .map(|(&number, _)| number)
-            .collect();
         self.names.retain(|_, number| intents.contains_key(number));
         self.book = std::mem::take(&mut self.book).next_day();
-        let mut overnight = BTreeSet::new();
+        let (mut overnight, mut watched) = (BTreeSet::new(), BTreeSet::new());
         for key in self.keys.values_mut() {
             let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
             // What was lost so shortly before may be listed today.
@@ -55,14 +51,15 @@ impl Registry {
                     && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
             });
             overnight.extend(tainting.iter().copied());
-            let mut finished = std::mem::take(&mut key.finished);
-            finished.retain(|number| refused.contains(number));
-            finished.extend(tainting.iter().copied());
+            let mut refused = std::mem::take(&mut key.refused);
+            refused.retain(may_be_listed);
+            watched.extend(refused.iter().copied());
+            let finished = tainting.union(&refused).copied().collect();
             // What is in flight may differ from what comes.
             let (mixed, tainted) = (!live.is_empty(), key.tainted);
-            *key = KeyBook { live, line, mixed, finished, tainting, tainted, ..KeyBook::default() };
+            *key = KeyBook { live, line, mixed, finished, refused, tainting, tainted, ..KeyBook::default() };
         }
-        self.watches.retain(|number, _| overnight.contains(number) || refused.contains(number));
+        self.watches.retain(|number, _| overnight.contains(number) || watched.contains(number));
         overnight.iter().for_each(|&number| self.block_over_midnight(number));
         self.keep_unsettled(&overnight);
         self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.finished.is_empty());
@@ -105,7 +102,7 @@ impl Registry {
             Some(Finding::Unresolved(unresolved)) => !unresolved.reason.is_absence(),
             _ => false,
         };
-        let dead = intent.is_presumed_dead();
+        let (dead, refused) = (intent.is_presumed_dead(), intent.finding() == Some(&Finding::Refused));
         let epoch_changed = intent.epoch != self.epoch;
         self.retire(&key, number);
         self.leave_line(number, out);
@@ -117,6 +114,9 @@ impl Registry {
         book.finished.insert(number);
         if dead {
             book.dead.insert(number);
+        }
+        if refused {
+            book.refused.insert(number);
         }
         if tainting {
             if book.tainting.is_empty() {
@@ -159,6 +159,7 @@ impl Registry {
         if let Some(key) = self.keys.get_mut(&intent.key) {
             key.finished.remove(&number);
             key.dead.remove(&number);
+            key.refused.remove(&number);
             key.tainting.remove(&number);
         }
         // A name may be used again on the next day: by now it may be another intent's.

@@ -51,6 +51,7 @@ impl Registry {
         self.finished.retain(|other| *other != number);
         let book = self.keys.entry(key.clone()).or_default();
         book.finished.remove(&number);
+        book.refused.remove(&number);
         if !book.live.contains(&number) {
             book.live.push(number);
         }
@@ -96,8 +97,8 @@ impl Registry {
     /// Orders of a key whose callers were told that they were refused: today, or so shortly before midnight that they may
     /// be listed today.
     pub(crate) fn refused_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
-        let finished = self.keys.get(key).into_iter().flat_map(|key| &key.finished);
-        let intents = finished.filter_map(|number| Some((*number, self.intents.get(number)?)));
+        let refused = self.keys.get(key).into_iter().flat_map(|key| &key.refused);
+        let intents = refused.filter_map(|number| Some((*number, self.intents.get(number)?)));
         intents.filter(|(number, it)| {
             it.finding() == Some(&Finding::Refused)
                 && (it.epoch == self.epoch || self.watches.contains_key(number))

@@ -79,6 +79,8 @@ pub(crate) struct KeyBook {
     pub(crate) finished: BTreeSet<IntentNo>,
     /// Those of them of which a send was never answered.
     pub(crate) dead: BTreeSet<IntentNo>,
+    /// Those of them whose caller was told that it was refused.
+    pub(crate) refused: BTreeSet<IntentNo>,
     pub(crate) unsettled: usize,
     pub(crate) last_settled: Seq,
     /// One of the orders that were sent, and whether others were sent that are not equal to it.
