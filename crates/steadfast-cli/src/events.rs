@@ -106,6 +106,11 @@ impl Told {
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("ack_not_listed", Some(intent.0), order_id, msg) })
             }
+            OrderEvent::AckMismatch { intent, name, order_id } => {
+                let msg = format!("the list shows another order as {order_id} than was acknowledged: its row is in doubt");
+                let name = name.as_ref().map(|name| name.as_str().to_owned());
+                Self::Stands(Seen { name, ..seen("conflict", Some(intent.0), order_id, msg) })
+            }
             OrderEvent::ClockStepped { .. } => Self::Note(
                 "the machine's wall clock was set, or is wrong: the trading day goes on as it was".to_owned(),
             ),
@@ -113,7 +118,7 @@ impl Told {
                 "the order list no longer holds order {order_id}, which it has shown: an order that it lacks proves nothing \
                  now"
             )),
-            OrderEvent::Uncalibrated { order_id } => Self::Note(format!(
+            OrderEvent::Uncalibrated { order_id, .. } => Self::Note(format!(
                 "the order list shows order {order_id} in another form than it was sent in: orders in doubt are hard to \
                  recognise"
             )),
@@ -152,7 +157,9 @@ impl Contradicted {
                 self.0.extend([Some(intent), other.as_ref()].into_iter().flatten().map(|intent| intent.0));
                 return Told::of(event);
             }
-            OrderEvent::AckNotListed { intent, .. } | OrderEvent::RefusedButPlaced { intent, .. } => {
+            OrderEvent::AckNotListed { intent, .. }
+            | OrderEvent::AckMismatch { intent, .. }
+            | OrderEvent::RefusedButPlaced { intent, .. } => {
                 self.0.insert(intent.0);
                 return Told::of(event);
             }

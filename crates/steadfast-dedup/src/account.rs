@@ -192,6 +192,11 @@ impl Account {
         })
     }
 
+    /// A change of an order is about to be sent.
+    pub(crate) fn hear_change(self: &Arc<Self>) {
+        self.step(Event::Changed);
+    }
+
     /// Whoever sends for the intent is gone.
     pub(crate) fn forget(self: &Arc<Self>, intent: IntentNo) {
         self.step(Event::Concluded(intent));

@@ -85,8 +85,8 @@ struct Entry {
     /// The sessions that list it, since when, and the latest list that did.
     listed: Vec<Listed>,
     acknowledged: Option<(Session, Duration)>,
-    /// Its record was compared with the order of the intent that owns it.
-    compared: bool,
+    /// The list of ours whose record was compared with the order of the intent that owns it.
+    compared: Option<Seq>,
     /// Which of its legs were listed, one bit for each; none if only its identifier is known.
     legs: u16,
     /// Some list has shown it, of an earlier run perhaps.
@@ -109,7 +109,7 @@ impl Entry {
             owner: None,
             listed: Vec::new(),
             acknowledged: None,
-            compared: false,
+            compared: None,
             legs: 0,
             shown: false,
             contested: false,
@@ -298,7 +298,10 @@ impl Book {
                 news.seen.push(order_id.clone());
             }
             if let Some(owner) = entry.owner {
-                if !matcher::is_exit_leg(&record) && !std::mem::replace(&mut entry.compared, true) {
+                // A list may hold it more than once, by its legs.
+                let compared = entry.compared.is_some_and(|list| list != seen);
+                if !compared && !matcher::is_exit_leg(&record) {
+                    entry.compared = entry.compared.or(source.own.then_some(seen));
                     news.owned.push((owner, record));
                 }
                 continue;
@@ -579,7 +582,7 @@ impl Book {
         }
         let owner = entry.owner.take();
         if owner.is_some() {
-            (entry.compared, entry.legs) = (false, 0);
+            (entry.compared, entry.legs) = (None, 0);
         }
         self.stop_awaiting(order_id);
         owner
@@ -609,6 +612,17 @@ impl Book {
         let Some(entry) = self.entries.get_mut(order_id) else { return 0 };
         entry.missed = entry.missed.saturating_add(1);
         entry.missed
+    }
+
+    /// A list has shown the order that was acknowledged: what else it shows under this identifier is a leg of it.
+    pub(crate) fn end_comparison(&mut self, order_id: &str) {
+        if let Some(entry) = self.entries.get_mut(order_id) {
+            entry.compared = Some(Seq::default());
+        }
+    }
+
+    pub(crate) fn has_compared(&self, order_id: &str) -> bool {
+        self.entries.get(order_id).is_some_and(|entry| entry.compared == Some(Seq::default()))
     }
 
     /// True if a list has shown an order that had ended.

@@ -64,6 +64,7 @@ impl Registry {
         self.keep_unsettled(&overnight);
         self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.finished.is_empty());
         self.session = None;
+        self.mismatched.clear();
         self.snapshot = Snapshot::Unknown;
         self.baseline_failed = (0, self.now);
         self.day_ends = None;

@@ -78,6 +78,8 @@ pub enum Event {
         /// What has become of it.
         ruling: Ruling,
     },
+    /// A change of an order is about to be sent: its quantity may not be the one that was ordered from here on.
+    Changed,
     /// A list that a caller read for himself: good for what it holds, never for what it does not.
     Overheard {
         /// The session that it was read in.
@@ -286,13 +288,37 @@ pub enum OrderEvent {
         /// The identifier that its answer gave it.
         order_id: String,
     },
+    /// The list shows another order under the identifier that an answer gave to an order: of another instrument or side, or
+    /// of a quantity that was exchanged with another order's. The answer may have been another one's.
+    ///
+    /// Its caller was told of that identifier. Its order is looked for from now on and never sent again;
+    /// [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) tells how it ends. An instrument is another one where
+    /// lists are known to name it as it was ordered, or where the one that they show is that of another order of ours. A
+    /// quantity proves something only if the one that was ordered is listed too, as another order of ours that shows a
+    /// quantity of its own no more, or as one too many, and if no `modify-order` was sent since; otherwise the answer is
+    /// believed, and this is an [`Uncalibrated`](Self::Uncalibrated).
+    AckMismatch {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// The identifier that its answer gave it.
+        order_id: String,
+    },
     /// The list no longer holds an order that it has shown; absence proves nothing in this session.
     ListNotMonotone {
         /// The identifier that is gone.
         order_id: String,
     },
     /// An acknowledged order is listed in a form that does not match it.
+    ///
+    /// Told of each order that is listed with another quantity, or under an instrument's name that may be a spelling of the
+    /// list's own. Of a price or a type that differs it is told once.
     Uncalibrated {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
         /// The identifier.
         order_id: String,
     },

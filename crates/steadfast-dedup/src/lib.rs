@@ -88,6 +88,7 @@ mod ledger;
 mod likeness;
 mod line;
 mod matcher;
+mod mismatch;
 #[cfg(test)]
 mod model;
 mod monitor;

@@ -224,6 +224,7 @@ impl Registry {
             let is_whole = self.book.session(session).is_none_or(|book| !book.not_monotone);
             self.audit(start, session, is_whole, out);
         }
+        self.judge_mismatches(out);
         for key in self.open_keys() {
             self.resolve(&key, out);
         }
@@ -281,7 +282,7 @@ impl Registry {
             _ => Keep::No,
         });
         for (owner, record) in owned {
-            self.calibrate(owner, &record, out);
+            self.calibrate(owner, &record, source.own, out);
         }
         seen
     }
@@ -343,7 +344,7 @@ impl Registry {
     }
 
     // An order that the service named must look like the one that was sent, or nothing can be recognised.
-    fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, out: &mut Vec<Effect>) {
+    fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, own: bool, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&owner) else { return };
         if record.sym_id.is_some() && matcher::may_be_its_instrument(record, &intent.order) {
             self.book.recognise(intent.order.sym_id().folded());
@@ -351,22 +352,27 @@ impl Registry {
         if !matches!(intent.finding(), Some(Finding::Acknowledged { .. })) {
             return;
         }
-        if matcher::strict(record, &intent.order) {
+        let (order, name) = (intent.order.clone(), intent.name.clone());
+        // What a caller's own list shows is compared again with the next one of ours.
+        let is_another = own && self.note_mismatch(owner, record);
+        if matcher::strict(record, &order) {
             if self.calibration == Calibration::Untested {
                 self.calibration = Calibration::Recognised;
             }
             return;
         }
-        let found = if matcher::may_be_its_instrument(record, &intent.order) {
+        let found = if matcher::may_be_its_instrument(record, &order) {
             Calibration::Failed
         } else {
             Calibration::Unlike
         };
-        // It only gets worse, and each is told once.
+        // It only gets worse, and each is told once, unless it is told of this order anyway.
         if self.calibration != found && self.calibration != Calibration::Unlike {
             self.calibration = found;
-            let order_id = record.order_id.clone();
-            out.push(Effect::Report(OrderEvent::Uncalibrated { order_id }));
+            if !is_another {
+                let order_id = record.order_id.clone();
+                out.push(Effect::Report(OrderEvent::Uncalibrated { intent: owner, name, order_id }));
+            }
         }
     }
 }

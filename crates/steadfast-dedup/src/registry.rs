@@ -12,6 +12,7 @@ use crate::{
     event::{Effect, Event, OrderEvent},
     intent::{Doubt, Intent},
     key::Key,
+    mismatch::Mismatch,
     policy::OrdersScope,
     resolution::{Reason, Unresolved},
     rules::Rules,
@@ -64,6 +65,10 @@ pub struct Registry {
     pub(crate) tried: Seq,
     pub(crate) last_look: bool,
     pub(crate) calibration: Calibration,
+    /// Acknowledged orders that lists of ours show as another one.
+    pub(crate) mismatched: BTreeMap<Arc<str>, Mismatch>,
+    /// When a change of an order was sent last.
+    pub(crate) changed: Seq,
     /// When the trading day ends, as far as the wall clock says now.
     pub(crate) day_ends: Option<Duration>,
     pub(crate) tally: Tally,
@@ -219,6 +224,8 @@ impl Registry {
             tried: Seq::default(),
             last_look: false,
             calibration: Calibration::Untested,
+            mismatched: BTreeMap::new(),
+            changed: Seq::default(),
             day_ends: None,
             tally: Tally::default(),
             steps,
@@ -249,6 +256,7 @@ impl Registry {
             Event::Abandoned(intent) => self.abandon(intent, &mut out),
             Event::BaselineWanted => self.snapshot = Snapshot::Wanted(self.tick()),
             Event::Ruled { intent, ruling } => self.rule(intent, ruling, &mut out),
+            Event::Changed => self.changed = self.tick(),
             Event::Overheard { session, records } => self.overhear(session, records, &mut out),
             Event::Known { session, order_ids, complete } => self.know(session, order_ids, complete),
             Event::Found { intent, order_id, status } => {

@@ -37,8 +37,16 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
         OrderEvent::ListNotMonotone { order_id } => {
             tracing::warn!(account, order_id, "order list lost an order: no resends in this session");
         }
-        OrderEvent::Uncalibrated { order_id } => {
-            tracing::warn!(account, order_id, "acknowledged order not recognised in the list");
+        OrderEvent::AckMismatch { intent, order_id, .. } => {
+            tracing::error!(account, intent = intent.0, order_id, "order id is listed as another order");
+        }
+        OrderEvent::Uncalibrated { intent, order_id, .. } => {
+            tracing::warn!(
+                account,
+                intent = intent.0,
+                order_id,
+                "acknowledged order not recognised in the list"
+            );
         }
         OrderEvent::ClockStepped { by, forward } => {
             tracing::warn!(account, ?by, forward, "wall clock set: the trading day goes on without it");

@@ -73,6 +73,9 @@ where
             ext::Began(self.ledger.settings().moment()).put(request.extensions_mut());
         }
         if kind == Kind::Change {
+            if let Some(account) = self.ledger.known_account(request.extensions().get()) {
+                account.hear_change();
+            }
             match self.ledger.run() {
                 Some(run) => drop(request.extensions_mut().insert(run)),
                 None => return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into()),

@@ -36,7 +36,7 @@ impl Registry {
     }
 
     /// Whose an order is that nobody who waits for one can claim.
-    fn owner_too_late(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
+    pub(crate) fn owner_too_late(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         // Perhaps it has its owner, by another spelling of its identifier or from the day before.
         if self.book.is_ambiguous(&fresh.order_id) {
             return None;

@@ -28,7 +28,7 @@ pub struct Tally {
     pub refused_but_placed: u64,
     /// Orders that nobody asked for.
     pub excess: u64,
-    /// Answers that contradicted the books.
+    /// Answers that contradicted the books, or what lists show.
     pub conflict: u64,
     /// Acknowledged orders that no list showed.
     pub not_listed: u64,
@@ -206,7 +206,7 @@ impl Tally {
                 OrderEvent::LateDuplicate { .. } => self.late_duplicate += 1,
                 OrderEvent::RefusedButPlaced { .. } => self.refused_but_placed += 1,
                 OrderEvent::Excess { .. } => self.excess += 1,
-                OrderEvent::Conflict { .. } => self.conflict += 1,
+                OrderEvent::Conflict { .. } | OrderEvent::AckMismatch { .. } => self.conflict += 1,
                 OrderEvent::AckNotListed { .. } => self.not_listed += 1,
                 OrderEvent::Uncalibrated { .. } => self.uncalibrated += 1,
                 OrderEvent::Recovered { .. }

@@ -66,6 +66,8 @@ planted! {
     ConflictBelieved = "conflict-believed",
     /// An acknowledged order is taken for placed though no list ever shows it.
     UnlistedAcksBelieved = "unlisted-acks-believed",
+    /// An acknowledged order is taken for placed though lists show another one under its identifier.
+    MismatchedAcksBelieved = "mismatched-acks-believed",
     /// What was refused with 401 or 429 is sent again without a look at the list.
     RefusalBelieved = "refusal-believed",
     /// A look at the list right after a refusal is enough, whatever the list lags behind.

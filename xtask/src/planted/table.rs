@@ -102,6 +102,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("read-left-open", &[dedup(&["panics::"])]),
     bug("conflict-believed", &[dedup(&["o06_"])]),
     bug("unlisted-acks-believed", &[dedup(&["o06_"])]),
+    bug("mismatched-acks-believed", &[dedup(&["o06_"])]),
     bug("late-orders-unreported", &[LATE]),
     bug("endless-connection-ends", &[dedup(&["o01_"])]),
     bug("foreign-error-settles", &[dedup(&["o02_"])]),

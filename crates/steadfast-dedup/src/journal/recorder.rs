@@ -84,7 +84,11 @@ impl Recorder {
                 self.journal.append(self.entry(Record::Unresolved { intent: *intent, reason }));
             }
             // Its answer is written down as one that placed it. The reason is that of any success without an identifier.
-            Effect::Report(OrderEvent::Conflict { intent, .. } | OrderEvent::AckNotListed { intent, .. }) => {
+            Effect::Report(
+                OrderEvent::Conflict { intent, .. }
+                | OrderEvent::AckNotListed { intent, .. }
+                | OrderEvent::AckMismatch { intent, .. },
+            ) => {
                 let other = match effect {
                     Effect::Report(OrderEvent::Conflict { other, .. }) => *other,
                     _ => None,

@@ -17,6 +17,7 @@ mod concurrency;
 mod contradicted;
 mod crash;
 mod ends;
+mod exchanged;
 mod figures;
 mod foreign;
 mod halting;

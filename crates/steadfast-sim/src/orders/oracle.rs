@@ -334,9 +334,9 @@ impl Judgement {
 /// The identifiers that answers gave to orders, and that the client has reported as another one's, or as nobody's.
 fn contradicted(session: &Session) -> BTreeSet<&str> {
     let events = session.events.iter().filter_map(|event| match event {
-        OrderEvent::Conflict { order_id, .. } | OrderEvent::AckNotListed { order_id, .. } => {
-            Some(order_id.as_str())
-        }
+        OrderEvent::Conflict { order_id, .. }
+        | OrderEvent::AckNotListed { order_id, .. }
+        | OrderEvent::AckMismatch { order_id, .. } => Some(order_id.as_str()),
         _ => None,
     });
     events.collect()

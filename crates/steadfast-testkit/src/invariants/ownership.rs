@@ -16,9 +16,9 @@ pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
         for order_id in history.known() {
             let owners = history.owners(order_id, usize::MAX);
             let conflict = history.reports.iter().copied().any(|(_, event)| match event {
-                OrderEvent::Conflict { order_id: id, .. } | OrderEvent::AckNotListed { order_id: id, .. } => {
-                    id == order_id
-                }
+                OrderEvent::Conflict { order_id: id, .. }
+                | OrderEvent::AckNotListed { order_id: id, .. }
+                | OrderEvent::AckMismatch { order_id: id, .. } => id == order_id,
                 _ => false,
             });
             if owners.len() > 1 && !conflict {

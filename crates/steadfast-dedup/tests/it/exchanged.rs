@@ -1,0 +1,192 @@
+//! Acknowledged identifiers that the list shows as another order.
+
+use std::time::Duration;
+
+use serde_json::json;
+use steadfast_dedup::OrderEvent;
+use steadfast_spec::{
+    Endpoint, Route,
+    ext::{self, Stamp},
+};
+use tokio::time::sleep;
+use tower::ServiceExt;
+
+use crate::{
+    gateway::{Place, ReadReply, Reply, ack, http, read},
+    rig::{ORDER, Rig, Told, order},
+};
+
+const fn s(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn tcs(qty: u32) -> String {
+    order(qty).replace("INFY", "TCS")
+}
+
+fn sell(qty: u32) -> String {
+    order(qty).replace("buy", "sell")
+}
+
+/// The answer of another order to one that is placed.
+fn answered(id: &'static str) -> Place {
+    ack().reply(Reply::AckId(id)).answered_after(s(1))
+}
+
+/// Identifiers that were taken away, with the numbers of the orders that had them.
+fn taken_away(rig: &Rig) -> Vec<(u64, String)> {
+    let taken = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::AckMismatch { intent, order_id, .. } => Some((intent.0, order_id)),
+        _ => None,
+    });
+    let mut taken: Vec<_> = taken.collect();
+    taken.sort();
+    taken
+}
+
+fn found(rig: &Rig) -> Vec<(u64, String)> {
+    let found = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::Recovered { intent, order_id, .. } => Some((intent.0, order_id)),
+        _ => None,
+    });
+    let mut found: Vec<_> = found.collect();
+    found.sort();
+    found
+}
+
+fn uncalibrated(rig: &Rig) -> Vec<String> {
+    let told = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::Uncalibrated { order_id, .. } => Some(order_id),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// Places orders at once; their answers name the orders of these numbers.
+async fn place_all(rig: &Rig, orders: &[(String, &'static str)]) {
+    rig.gateway.will(orders.iter().map(|(_, id)| answered(id)));
+    let mut calls = Vec::new();
+    for (n, (form, _)) in orders.iter().enumerate() {
+        calls.push(rig.start(&format!("i{n}"), form));
+        sleep(Duration::from_millis(100)).await;
+    }
+    for (call, (_, id)) in calls.into_iter().zip(orders) {
+        assert_eq!(call.await.unwrap(), Told::Placed((*id).into()), "nothing contradicts it yet");
+    }
+}
+
+/// Each caller was told of the other's order for good.
+#[tokio::test(start_paused = true)]
+async fn o06_exchanged_answers_are_told_and_the_right_orders_found() {
+    for (first, second) in [(order(10), tcs(10)), (order(10), sell(10)), (order(3), order(7))] {
+        let rig = Rig::new();
+        place_all(&rig, &[(first, "o2"), (second.clone(), "o1")]).await;
+        sleep(s(70)).await;
+        let both = |a: &str, b: &str| vec![(0, a.to_owned()), (1, b.to_owned())];
+        assert_eq!(taken_away(&rig), both("o2", "o1"), "{second}");
+        assert_eq!(found(&rig), both("o1", "o2"), "{second}");
+        assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
+        assert_eq!(rig.ledger.tally().conflict, 2);
+        rig.check();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_shifted_answers_are_told_and_the_right_orders_found() {
+    for forms in [[order(3), order(5), order(7)], [order(3), tcs(3), sell(3)]] {
+        let rig = Rig::new();
+        let shifted = ["o2", "o3", "o1"];
+        let orders: Vec<_> = forms.into_iter().zip(shifted).collect();
+        place_all(&rig, &orders).await;
+        sleep(s(70)).await;
+        assert_eq!(taken_away(&rig).len(), 3);
+        let right = [(0, "o1"), (1, "o2"), (2, "o3")].map(|(n, id)| (n, id.to_owned()));
+        assert_eq!(found(&rig), right);
+        assert_eq!(rig.gateway.posts(), 3);
+        rig.check();
+    }
+}
+
+/// Somebody else's order, and the order itself beside it.
+#[tokio::test(start_paused = true)]
+async fn o06_a_quantity_that_is_listed_as_nobodys_order_is_the_order() {
+    let rig = Rig::new();
+    rig.gateway.will([answered("o2")]);
+    let call = rig.start("a", &order(3));
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(rig.gateway.foreign(&order(7), |_| {}), "o2");
+    assert_eq!(call.await.unwrap(), Told::Placed("o2".into()));
+    sleep(s(70)).await;
+    assert_eq!((taken_away(&rig), found(&rig)), (vec![(0, "o2".into())], vec![(0, "o1".into())]));
+    rig.check();
+}
+
+/// A user changes a quantity, or the list counts what is left: that is told, and no answer is disbelieved.
+#[tokio::test(start_paused = true)]
+async fn o06_a_changed_quantity_takes_no_identifier_away() {
+    let rig = Rig::new();
+    for (n, qty) in [(1, 3), (2, 7), (3, 9)] {
+        assert_eq!(rig.place(&format!("i{n}"), &order(qty)).await, Told::Placed(format!("o{n}")));
+    }
+    // Of nine, seven are left.
+    rig.gateway.set("o3", "qty", json!(7));
+    rig.gateway.set("o1", "qty", json!(4));
+    sleep(s(200)).await;
+    assert_eq!((taken_away(&rig), found(&rig)), (vec![], vec![]));
+    let mut told = uncalibrated(&rig);
+    told.sort();
+    assert_eq!(told, ["o1", "o3"], "each is told, once");
+    rig.audit();
+}
+
+#[tokio::test(start_paused = true)]
+async fn o06_quantities_exchanged_by_changes_of_ours_take_nothing_away() {
+    let mut rig = Rig::new();
+    // A change is sent to the gateway, too, and is no order.
+    rig.unchecked = true;
+    assert_eq!(rig.place("a", &order(3)).await, Told::Placed("o1".into()));
+    assert_eq!(rig.place("b", &order(7)).await, Told::Placed("o2".into()));
+    let change = async || {
+        rig.gateway.will([http(200, "changed")]);
+        let mut request = rig.request("change", "orderId=o1&qty=7");
+        ext::Route::new(Route::new(Endpoint::ModifyOrder)).put(request.extensions_mut());
+        assert!(rig.service.clone().oneshot(request).await.is_ok());
+    };
+    change().await;
+    change().await;
+    rig.gateway.set("o1", "qty", json!(7));
+    rig.gateway.set("o2", "qty", json!(3));
+    sleep(s(200)).await;
+    assert_eq!((taken_away(&rig), uncalibrated(&rig).len()), (vec![], 2));
+}
+
+/// A list that spells instruments in a way of its own contradicts no answer.
+#[tokio::test(start_paused = true)]
+async fn o06_another_spelling_takes_nothing_away_until_the_lists_own_is_known() {
+    let rig = Rig::new();
+    rig.gateway.will([ack().edit(|record| drop(record.insert("symId".into(), json!("INFY"))))]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    sleep(s(70)).await;
+    assert_eq!((taken_away(&rig), uncalibrated(&rig)), (vec![], vec!["o1".into()]));
+    // It lists the instrument as we do, after all: what it showed was another one.
+    assert_eq!(rig.place("b", &order(3)).await, Told::Placed("o2".into()));
+    sleep(s(70)).await;
+    assert_eq!(taken_away(&rig), [(0, "o1".into())]);
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
+/// A bracket order's legs share an identifier, and are of the other side.
+#[tokio::test(start_paused = true)]
+async fn o06_a_leg_of_the_other_side_takes_nothing_away() {
+    for legs in [["buy", "sell"], ["sell", "buy"]] {
+        let rig = Rig::new();
+        let leg = |side: &str| {
+            format!(r#"{{"orderId":"o1","symId":"EQT_INFY_EQ_NSE","qty":10,"side":"{side}","type":"limit"}}"#)
+        };
+        assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+        let list = format!(r#"{{"s":"ok","d":[{}]}}"#, legs.map(leg).join(","));
+        rig.gateway.always(read(ReadReply::Raw(list)));
+        sleep(s(70)).await;
+        assert_eq!((taken_away(&rig), rig.gateway.gets()), (vec![], 2), "{legs:?}");
+    }
+}
