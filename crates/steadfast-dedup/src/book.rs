@@ -602,9 +602,9 @@ impl Book {
         self.unlisted.iter().take_while(|(at, ..)| *at < end).cloned().collect()
     }
 
-    /// Since when the oldest acknowledged order is awaited that no list has shown.
-    pub(crate) fn unlisted_since(&self) -> Option<Duration> {
-        self.unlisted.first().map(|(at, ..)| *at)
+    /// When the oldest of the acknowledged orders that no list has shown was acknowledged, of those from `start` on.
+    pub(crate) fn unlisted_from(&self, start: Duration) -> Option<Duration> {
+        self.unlisted.range((start, Arc::from(""), Session::default())..).next().map(|(at, ..)| *at)
     }
 
     /// One more list lacks an order that it should have shown; how many did.

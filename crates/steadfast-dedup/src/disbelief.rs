@@ -14,6 +14,7 @@ use crate::{
     intent::{Finding, Intent},
     policy::ListShows,
     registry::{ReadStart, Registry},
+    schedule,
     stamp::{AttemptNo, IntentNo, Session},
 };
 
@@ -98,7 +99,7 @@ impl Registry {
         is_whole: bool,
         out: &mut Vec<Effect>,
     ) {
-        if self.awaits_audit().is_none() {
+        if !self.awaits_audit() {
             return;
         }
         let old = |after: Duration| start.at.checked_sub(after).unwrap_or_default();
@@ -139,9 +140,24 @@ impl Registry {
     }
 
     /// True while the list has to be looked at for acknowledged orders that it has not shown.
-    pub(crate) fn awaits_audit(&self) -> Option<Duration> {
+    pub(crate) fn awaits_audit(&self) -> bool {
         let audited = self.settings.list_shows == ListShows::Everything
             && !steadfast_spec::Planted::UnlistedAcksBelieved.is_on();
-        self.book.unlisted_since().filter(|_| audited)
+        audited && self.book.unlisted_from(Duration::ZERO).is_some()
+    }
+
+    /// When it is looked at for them, if the last look was at `last`.
+    pub(crate) fn next_audit(&self, last: Option<Duration>) -> Option<Duration> {
+        if !self.awaits_audit() {
+            return None;
+        }
+        let lateness = self.settings.lateness;
+        if self.pace.failed {
+            return Some(schedule::next_try(last.unwrap_or_default()));
+        }
+        // As of `audit`: what was acknowledged before this should have been shown by then.
+        let beyond = last.and_then(|last| last.checked_sub(lateness)).unwrap_or_default();
+        let missed = self.book.unlisted_from(Duration::ZERO).is_some_and(|since| since < beyond);
+        schedule::next_audit(missed, self.book.unlisted_from(beyond), last, lateness)
     }
 }

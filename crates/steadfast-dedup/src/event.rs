@@ -276,8 +276,9 @@ pub enum OrderEvent {
     ///
     /// Its caller was told that it is placed. It is looked for from now on and never sent again;
     /// [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) tells how it ends. While acknowledged orders are
-    /// in no list yet, the list is looked at for them every 30 s, in the slowest lane, and by
-    /// [`Ledger::shutdown`](crate::Ledger::shutdown). It is not told where lists lose orders that they have shown, where
+    /// in no list yet, the list is looked at for them a second after the [lateness bound](crate::Settings::lateness_bound) of the
+    /// first of them, then every 30 s, in the slowest lane, and by [`Ledger::shutdown`](crate::Ledger::shutdown). It takes two
+    /// lists, and the time in which an order whose answer was lost could still appear. It is not told where lists lose orders that they have shown, where
     /// the [settings](crate::Settings::list_shows) say that they hide some, and of orders that may have ended at once
     /// (market, ioc) where no list has shown an order that has ended.
     AckNotListed {

@@ -296,7 +296,7 @@ impl Registry {
         let Pace { shared, failed, .. } = self.pace;
         let watches = self.watches.values().map(|&since| schedule::next_watch(since, shared, failed));
         let watch = watches.chain(self.day_end()).map(|due| (due, Purpose::Watch));
-        let audit = self.awaits_audit().map(|since| (schedule::next_audit(since, shared), Purpose::Audit));
+        let audit = self.next_audit(shared).map(|due| (due, Purpose::Audit));
         // Orders wait to leave: those that leave after it can be compared with it.
         let again = self.baseline_again().filter(|_| !self.unsent.is_empty());
         let again = again.map(|at| (at, Purpose::Baseline));

@@ -265,7 +265,7 @@ impl Registry {
             Event::Disbelieved(intent) => self.disbelieve_again(intent),
             Event::Restarted => self.restart(&mut out),
             Event::LastLook => {
-                self.last_look = !self.watches.is_empty() || self.awaits_audit().is_some();
+                self.last_look = !self.watches.is_empty() || self.awaits_audit();
             }
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
             Event::SessionMet(session) => self.meet(session),

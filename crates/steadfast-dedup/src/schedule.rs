@@ -25,8 +25,11 @@ const WATCH_EVERY: Duration = Duration::from_secs(1_800);
 /// How long after a look that showed no list the next one follows.
 const WATCH_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long after the last look the list is looked at for acknowledged orders that it has not shown.
+/// How long after a look that should have shown an acknowledged order, and did not, the list is looked at for it again.
 const AUDIT_EVERY: Duration = Duration::from_secs(30);
+
+/// How long after the lateness bound the list is looked at for the first time: a look at the bound itself proves nothing.
+const AUDIT_AFTER: Duration = Duration::from_secs(1);
 
 /// How long before the trading day ends the list is read for the last time.
 pub(crate) const BEFORE_DAY_END: Duration = Duration::from_secs(60);
@@ -44,10 +47,22 @@ pub(crate) fn next_watch(since: Duration, last: Option<Duration>, failed: bool) 
     again.map_or(next, |last| next.min(last.saturating_add(WATCH_AGAIN)))
 }
 
-/// When the list is looked at for an order that was acknowledged at `since` and is in no list, if the last look was at
-/// `last`.
-pub(crate) fn next_audit(since: Duration, last: Option<Duration>) -> Duration {
-    last.map_or(since, |last| last.max(since)).saturating_add(AUDIT_EVERY)
+/// When the list is looked at for acknowledged orders that no list has shown, if the last look was at `last`: for those that
+/// it should have shown (`missed`), and for the others, of which the first was acknowledged at `young`.
+pub(crate) fn next_audit(
+    missed: bool,
+    young: Option<Duration>,
+    last: Option<Duration>,
+    lateness: Duration,
+) -> Option<Duration> {
+    let again = last.filter(|_| missed).map(|last| last.saturating_add(AUDIT_EVERY));
+    let first = young.map(|young| young.saturating_add(lateness).saturating_add(AUDIT_AFTER));
+    again.into_iter().chain(first).min()
+}
+
+/// When somebody looks again whose last look, at `last`, showed no list.
+pub(crate) fn next_try(last: Duration) -> Duration {
+    last.saturating_add(WATCH_AGAIN)
 }
 
 /// The first instant of the schedule that no read has served yet.

@@ -308,7 +308,7 @@ fn the_watch_goes_on_after_an_unresolved_order_and_not_after_a_clean_one() {
     let intent = driver.open();
     let attempt = driver.send(intent).unwrap();
     driver.close(attempt, Outcome::Accepted { order_id: Some("x".into()) }, Answer::Status(200));
-    assert_eq!(driver.registry.next_wake(), Some(Wake::Read(ms(30_000), Purpose::Audit)));
+    assert_eq!(driver.registry.next_wake(), Some(Wake::Read(ms(16_000), Purpose::Audit)));
     driver.list(&["x"]);
     assert_eq!(driver.registry.next_wake(), None);
     let intent = driver.open();
