@@ -107,7 +107,9 @@ impl Told {
                 Self::Stands(Seen { name, ..seen("ack_not_listed", Some(intent.0), order_id, msg) })
             }
             OrderEvent::AckMismatch { intent, name, order_id } => {
-                let msg = format!("the list shows another order as {order_id} than was acknowledged: its row is in doubt");
+                let msg = format!(
+                    "the list shows another order as {order_id} than was acknowledged: its row is in doubt"
+                );
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("conflict", Some(intent.0), order_id, msg) })
             }

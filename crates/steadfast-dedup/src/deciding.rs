@@ -11,6 +11,9 @@ use crate::{
     stamp::{Epoch, IntentNo},
 };
 
+/// So many orders that were refused for good are kept, in case that a list shows them all the same.
+const REJECTED: usize = 1_000;
+
 impl Registry {
     // Identifiers may be used again and lists start anew: nothing of yesterday proves anything today. Days never go back:
     // each ends once.
@@ -65,6 +68,8 @@ impl Registry {
         self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.finished.is_empty());
         self.session = None;
         self.mismatched.clear();
+        self.rejected.clear();
+        self.rejected_at = None;
         self.snapshot = Snapshot::Unknown;
         self.baseline_failed = (0, self.now);
         self.day_ends = None;
@@ -81,9 +86,10 @@ impl Registry {
         let watched = match &finding {
             Finding::Unresolved(_) | Finding::Refused => true,
             Finding::Acknowledged { .. } | Finding::Recovered { .. } => intent.resends() > 0,
+            Finding::Rejected => false,
         };
         match &finding {
-            Finding::Acknowledged { .. } | Finding::Refused => {}
+            Finding::Acknowledged { .. } | Finding::Refused | Finding::Rejected => {}
             Finding::Recovered { order_id, .. } => {
                 let order_id = order_id.to_string();
                 out.push(Effect::Report(OrderEvent::Recovered { intent: number, name, order_id }));
@@ -103,7 +109,7 @@ impl Registry {
             Some(Finding::Unresolved(unresolved)) => !unresolved.reason.is_absence(),
             _ => false,
         };
-        let (dead, refused) = (intent.is_presumed_dead(), intent.finding() == Some(&Finding::Refused));
+        let (dead, refused) = (intent.is_presumed_dead(), intent.was_told_refused());
         let epoch_changed = intent.epoch != self.epoch;
         self.retire(&key, number);
         self.leave_line(number, out);
@@ -132,6 +138,9 @@ impl Registry {
             self.watches.insert(number, self.now);
         }
         out.push(Effect::Decided(number));
+        if self.intents.get(&number).and_then(Intent::finding) == Some(&Finding::Rejected) {
+            return self.keep_rejected(number);
+        }
         self.finished.push_back(number);
         // A few at a time make up for those that keep their place.
         for _ in 0..8 {
@@ -145,6 +154,17 @@ impl Registry {
             } else {
                 self.drop_finished(oldest);
             }
+        }
+    }
+
+    /// Orders that were refused for good take no place of those whose names are remembered.
+    fn keep_rejected(&mut self, number: IntentNo) {
+        self.rejected.push_back(number);
+        if self.rejected.len() > REJECTED
+            && let Some(oldest) = self.rejected.pop_front()
+            && self.intents.get(&oldest).and_then(Intent::finding) == Some(&Finding::Rejected)
+        {
+            self.drop_finished(oldest);
         }
     }
 

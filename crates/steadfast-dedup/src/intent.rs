@@ -74,6 +74,9 @@ pub(crate) enum Finding {
     Unresolved(Unresolved),
     /// The service refused it without having executed it, and its caller was told so.
     Refused,
+    /// The service refused it for good, and its caller was told so. It is reported if a list shows it all the same, and
+    /// nothing is read, or kept waiting, for its sake.
+    Rejected,
 }
 
 /// The search for an order whose outcome was lost.
@@ -209,7 +212,7 @@ impl Intent {
     pub(crate) fn order_id(&self) -> Option<&Arc<str>> {
         match self.finding()? {
             Finding::Acknowledged { order_id } | Finding::Recovered { order_id, .. } => Some(order_id),
-            Finding::Unresolved(_) | Finding::Refused => None,
+            Finding::Unresolved(_) | Finding::Refused | Finding::Rejected => None,
         }
     }
 

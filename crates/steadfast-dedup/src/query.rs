@@ -138,7 +138,7 @@ impl Registry {
             Phase::Finished(Finding::Recovered { order_id, status }) => {
                 Verdict::Recovered { order_id: order_id.to_string(), status: status.clone() }
             }
-            Phase::Finished(Finding::Refused) => Verdict::NotPlaced,
+            Phase::Finished(Finding::Refused | Finding::Rejected) => Verdict::NotPlaced,
             Phase::Finished(Finding::Unresolved(unresolved)) => Verdict::Unresolved(unresolved.clone()),
         }
     }
@@ -262,7 +262,7 @@ impl Registry {
             intent.and_then(Intent::finding) == Some(&Finding::Refused)
         });
         let last = refused.map(|(_, since)| since.saturating_add(self.rules.refusal_lag)).max();
-        last.unwrap_or_default()
+        last.unwrap_or_default().max(self.rejections_show().unwrap_or_default())
     }
 
     /// True for a look that nobody waits for.

@@ -100,8 +100,7 @@ impl Registry {
         let refused = self.keys.get(key).into_iter().flat_map(|key| &key.refused);
         let intents = refused.filter_map(|number| Some((*number, self.intents.get(number)?)));
         intents.filter(|(number, it)| {
-            it.finding() == Some(&Finding::Refused)
-                && (it.epoch == self.epoch || self.watches.contains_key(number))
+            it.was_told_refused() && (it.epoch == self.epoch || self.watches.contains_key(number))
         })
     }
 
@@ -195,9 +194,31 @@ impl Registry {
             self.finish(number, Finding::Refused, out);
         }
     }
+
+    /// The call is over, and its caller is told that the order was refused for good. The name is free: by the service's word
+    /// it never meant an order.
+    pub(crate) fn end_rejected(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let name = self.intents.get(&number).and_then(|intent| intent.name.as_ref());
+        if let Some(name) = name.filter(|name| self.names.get(name) == Some(&number)).cloned() {
+            self.names.remove(&name);
+        }
+        self.rejected_at = Some(self.now);
+        self.finish(number, Finding::Rejected, out);
+    }
+
+    /// From when on a list shows what was refused for good and is placed all the same, if none was read since.
+    pub(crate) fn rejections_show(&self) -> Option<Duration> {
+        let show = self.rejected_at?.saturating_add(self.rules.refusal_lag);
+        self.pace.shared.is_none_or(|last| last < show).then_some(show)
+    }
 }
 
 impl Intent {
+    /// True if its caller was told that it was refused.
+    pub(crate) fn was_told_refused(&self) -> bool {
+        matches!(self.finding(), Some(Finding::Refused | Finding::Rejected))
+    }
+
     /// True if a send of it was refused without having been executed.
     pub(crate) fn was_refused(&self) -> bool {
         self.attempts.iter().any(|attempt: &Attempt| attempt.refused().is_some())

@@ -55,6 +55,9 @@ pub struct Registry {
     pub(crate) pace: Pace,
     pub(crate) watches: BTreeMap<IntentNo, Duration>,
     pub(crate) finished: VecDeque<IntentNo>,
+    /// The latest orders that were refused for good, and when the last of them was.
+    pub(crate) rejected: VecDeque<IntentNo>,
+    pub(crate) rejected_at: Option<Duration>,
     pub(crate) session: Option<Session>,
     /// Sessions whose lists can be read even when they are over, because their token is kept and accepted.
     pub(crate) readable: BTreeSet<Session>,
@@ -217,6 +220,8 @@ impl Registry {
             pace: Pace::default(),
             watches: BTreeMap::new(),
             finished: VecDeque::new(),
+            rejected: VecDeque::new(),
+            rejected_at: None,
             session: None,
             readable: BTreeSet::new(),
             snapshot: Snapshot::Unknown,
@@ -265,7 +270,8 @@ impl Registry {
             Event::Disbelieved(intent) => self.disbelieve_again(intent),
             Event::Restarted => self.restart(&mut out),
             Event::LastLook => {
-                self.last_look = !self.watches.is_empty() || self.awaits_audit();
+                self.last_look =
+                    !self.watches.is_empty() || self.awaits_audit() || self.rejections_show().is_some();
             }
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
             Event::SessionMet(session) => self.meet(session),

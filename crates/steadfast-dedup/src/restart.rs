@@ -73,7 +73,10 @@ impl Registry {
             self.forget(number, out);
         }
         for number in refused {
-            self.end_refused(number, &mut Vec::new());
+            match self.intents.get(&number).map(|intent| &intent.phase) {
+                Some(Phase::Idle) => self.end_rejected(number, &mut Vec::new()),
+                _ => self.end_refused(number, &mut Vec::new()),
+            }
         }
         let numbers: Vec<_> = self.intents.keys().copied().collect();
         for number in numbers {

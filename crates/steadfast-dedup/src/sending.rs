@@ -173,6 +173,13 @@ impl Registry {
         if let Some(found) = intent.attempts.get_mut(attempt.index) {
             found.state = AttemptState::Void;
         }
+        // Its word may be untrue. Where another send of it stands, that one's order is looked for anyway.
+        if let (Voided::Refused, Some(sent), None) = (how, sent, intent.first_sent())
+            && let Some(found) = intent.attempts.get_mut(attempt.index)
+            && !steadfast_spec::Planted::RejectedOrderForgotten.is_on()
+        {
+            found.state = AttemptState::Refused(sent);
+        }
         if sent.is_none() && how == Voided::Unexecuted {
             // It never left, so it never was in anybody's way.
             return;
@@ -276,6 +283,7 @@ impl Registry {
     pub(crate) fn conclude(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         match intent.phase {
+            Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
             Phase::Refused(_) | Phase::Cleared => self.end_refused(number, out),
@@ -288,6 +296,7 @@ impl Registry {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.caller_waits = steadfast_spec::Planted::ResentForNobody.is_on();
         match intent.phase {
+            Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
             Phase::Refused(_) | Phase::Cleared => self.end_refused(number, out),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     book::Fresh,
     event::{Effect, OrderEvent},
-    intent::{Finding, Phase},
+    intent::{Finding, Intent, Phase},
     key::Key,
     matcher,
     policy::AccountMode,
@@ -63,21 +63,14 @@ impl Registry {
                     && matcher::strict(&fresh.record, &intent.order)
             },
         );
-        let (number, _) = eligible
-            // Whose caller knows of a doubt comes before whose caller was told of a refusal, but not with an order that he was
-            // told of already.
-            .min_by_key(|(number, intent)| {
-                let told = intent.order_id().is_some();
-                let refused = intent.finding() == Some(&Finding::Refused);
-                (told, intent.was_told_of(&fresh.order_id), refused, intent.resends() == 0, *number)
-            })?;
+        let (number, _) = eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), *number))?;
         Some(number)
     }
 
     fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
         let lag = self.lag(number);
         let Some(intent) = self.intents.get(&number) else { return };
-        let refused = intent.finding() == Some(&Finding::Refused);
+        let refused = intent.was_told_refused();
         // It goes on barring whoever waits for one like it: refusals are true but for few, and orders are changed.
         let wanted = refused && self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
         // What is listed today may have been there yesterday.
@@ -130,4 +123,17 @@ impl Registry {
             (Some(_), 0, AccountMode::Shared) => {}
         }
     }
+}
+
+/// How likely a listed order without an owner is a decided intent's, the likeliest first: whose caller knows of a doubt, or was
+/// told of a refusal, comes before whose caller has an order, but not with an order that he was told of already; and a send
+/// that was taken for dead before a refusal for good.
+fn likely_owner(intent: &Intent, fresh: &Fresh) -> (u8, bool, bool) {
+    let group = match intent.finding() {
+        Some(Finding::Rejected) => 2,
+        _ if intent.order_id().is_none() => 0,
+        _ if intent.resends() > 0 => 1,
+        _ => 3,
+    };
+    (group, intent.was_told_of(&fresh.order_id), intent.finding() == Some(&Finding::Refused))
 }

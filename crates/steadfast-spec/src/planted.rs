@@ -74,6 +74,8 @@ planted! {
     RefusalCheckedAtOnce = "refusal-checked-at-once",
     /// An order that was refused and turns up all the same is reported to nobody.
     RefusedOrderForgotten = "refused-order-forgotten",
+    /// An order that was refused for good and turns up all the same is reported to nobody.
+    RejectedOrderForgotten = "rejected-order-forgotten",
     /// A suspended machine's time does not count: what is old when it wakes is sent all the same.
     SuspendNotCounted = "suspend-not-counted",
     /// An order is changed although an earlier change of it may still be made.

@@ -109,6 +109,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("refusal-believed", &[dedup(&["o05_"])]),
     bug("refusal-checked-at-once", &[dedup(&["o05_"])]),
     bug("refused-order-forgotten", &[dedup(&["o05_"])]),
+    bug("rejected-order-forgotten", &[dedup(&["o05_"])]),
     bug("suspend-not-counted", &[dedup(&["o04_", "s83_"])]),
     bug("late-change-over-newer", &[steadfast(&["typed::o01_"])]),
     // Orders: what a list proves.

@@ -29,6 +29,7 @@ impl World {
                 Phase::Refused(_) => 6,
                 Phase::Cleared => 7,
                 Phase::Finished(Finding::Refused) => 8,
+                Phase::Finished(Finding::Rejected) => 9,
                 Phase::Finished(_) => 5,
             });
             if let Phase::Refused(check) = &intent.phase {

@@ -322,3 +322,39 @@ async fn o05_a_renewed_sessions_orders_refute_no_refusal_of_the_old_one() {
     assert_eq!(a.await.unwrap(), Told::Placed("o3".into()));
     rig.audit();
 }
+
+/// A refusal for good is told at once, and nothing is read for it; whatever list is read anyway reports that it was untrue.
+#[tokio::test(start_paused = true)]
+async fn o05_an_order_refused_for_good_and_placed_is_reported() {
+    for (status, msg) in [(400, "Bad request"), (403, "no"), (404, "no"), (405, "no"), (415, "no")] {
+        for shuts_down in [false, true] {
+            let rig = Rig::new();
+            assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
+            sleep(s(60)).await;
+            let named = || {
+                let mut request = rig.request("a", ORDER);
+                request.extensions_mut().insert(ext::IntentId::new("n"));
+                request
+            };
+            rig.gateway.will([http(status, msg).placed()]);
+            let (start, gets) = (Instant::now(), rig.gateway.gets());
+            assert_eq!(rig.send(named()).await, Told::Answer(status));
+            assert!(start.elapsed() < s(1), "nothing holds its answer up");
+            sleep(s(300)).await;
+            assert_eq!((contradicted(&rig), rig.gateway.gets()), (vec![], gets), "nothing is read for it");
+            if shuts_down {
+                rig.ledger.shutdown().await;
+            } else {
+                // Its name means no order: it is used again at once.
+                let start = Instant::now();
+                rig.gateway.will([http(status, msg)]);
+                assert_eq!(rig.send(named()).await, Told::Answer(status));
+                assert!(start.elapsed() < s(1));
+                rig.gateway.will([gw504().placed()]);
+                assert!(matches!(rig.place("b", &order(7)).await, Told::Recovered(_)));
+            }
+            assert_eq!(contradicted(&rig), ["o2"], "{status}");
+            rig.audit();
+        }
+    }
+}

@@ -263,9 +263,8 @@ impl<'a> History<'a> {
     pub(crate) fn contradictions(&self, intent: IntentNo) -> impl Iterator<Item = usize> {
         let contradicted = self.reports.iter().filter(move |(_, event)| match event {
             OrderEvent::Conflict { intent: given, other, .. } => *given == intent || *other == Some(intent),
-            OrderEvent::AckNotListed { intent: given, .. } | OrderEvent::AckMismatch { intent: given, .. } => {
-                *given == intent
-            }
+            OrderEvent::AckNotListed { intent: given, .. }
+            | OrderEvent::AckMismatch { intent: given, .. } => *given == intent,
             _ => false,
         });
         contradicted.map(|(at, _)| *at)
