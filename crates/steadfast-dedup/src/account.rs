@@ -222,6 +222,11 @@ impl Account {
         })
     }
 
+    /// True if a list has confirmed that the service did not execute what it refused.
+    pub(crate) fn is_refused(&self, intent: IntentNo) -> bool {
+        self.monitor.look(|state| state.registry.is_refused(intent))
+    }
+
     pub(crate) fn verdict(&self, intent: IntentNo) -> Verdict {
         self.monitor.look(|state| state.registry.verdict(intent))
     }

@@ -59,6 +59,10 @@ pub(crate) struct Check {
     pub(crate) since: Duration,
     /// The same as a position: only reads that start later can confirm it.
     pub(crate) from: Seq,
+    /// It refused the token, and what refuses the token may refuse the list as well.
+    pub(crate) by_token: bool,
+    /// The call is over but for this: its caller is told of the refusal when it is confirmed.
+    pub(crate) is_last: bool,
 }
 
 /// How the resolution of an intent ended.

@@ -175,7 +175,7 @@ impl<S> Sender<'_, S> {
                 }
                 Verdict::Unresolved(unresolved) => return in_doubt(answer, unresolved),
                 // What was in doubt and is no longer remembered is not thereby harmless.
-                Verdict::NotPlaced if doubted => {
+                Verdict::NotPlaced if doubted && !account.is_refused(self.intent) => {
                     Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()))
                 }
                 // An answer that somebody below kept from us.

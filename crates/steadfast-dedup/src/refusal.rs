@@ -4,6 +4,9 @@
 //! and an order that is sent again on its word alone is placed twice. So its word stands only if one valid list, read
 //! [long enough](crate::rules::Rules::refusal_lag) after it, does not show the order. Shown, or not to be had: the order is
 //! in doubt, resolved by what is listed, and never sent again.
+//!
+//! A caller to whom a 429 is returned is told at once, and the list is watched. Of a 401 he is told after that one look: a token
+//! that is refused, and that nobody can renew, reads no list later either. If the look fails the order is unresolved.
 
 use std::time::Duration;
 
@@ -21,8 +24,9 @@ use crate::{
 
 impl Registry {
     /// The service says that it did not execute what was sent.
-    pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, out: &mut Vec<Effect>) {
-        let check = Check { since: self.now, from: self.tick() };
+    pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, answer: Answer, out: &mut Vec<Effect>) {
+        let by_token = answer == Answer::Status(401);
+        let check = Check { since: self.now, from: self.tick(), by_token, is_last: false };
         let epoch = self.epoch;
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
@@ -44,7 +48,7 @@ impl Registry {
         if !matches!(intent.phase, Phase::Finished(Finding::Refused)) {
             return;
         }
-        intent.phase = Phase::Refused(Check { since, from });
+        intent.phase = Phase::Refused(Check { since, from, by_token: false, is_last: false });
         (intent.caller_waits, intent.opened) = (true, self.now);
         let key = intent.key.clone();
         self.refused.insert(number);
@@ -140,7 +144,11 @@ impl Registry {
             let Some(intent) = self.intents.get(&number) else { continue };
             let key = intent.key.clone();
             if !valid {
+                let is_last = matches!(intent.phase, Phase::Refused(Check { is_last: true, .. }));
                 self.doubt_refused(number, out);
+                if is_last {
+                    self.finish_unresolved(number, Reason::Unverifiable, out);
+                }
                 self.resolve(&key, out);
             } else if self.stays_refused(intent) {
                 self.clear_refused(number, out);
@@ -148,8 +156,25 @@ impl Registry {
         }
     }
 
+    /// True if a caller would be told of a refusal of the token that no list has confirmed.
+    pub(crate) fn awaits_last_check(&self, intent: &Intent) -> bool {
+        intent.caller_waits
+            && intent.first_sent().is_none()
+            && !steadfast_spec::Planted::DeadTokenBelieved.is_on()
+    }
+
+    /// The call is over but for the look that confirms its refusal: nobody may be able to make it later.
+    pub(crate) fn hold_refused(&mut self, number: IntentNo, check: Check) {
+        if let Some(intent) = self.intents.get_mut(&number) {
+            intent.phase = Phase::Refused(Check { is_last: true, ..check });
+        }
+    }
+
     fn clear_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
+        if matches!(intent.phase, Phase::Refused(Check { is_last: true, .. })) {
+            return self.end_refused(number, out);
+        }
         // Of a resend, the grant stands.
         if intent.first_sent().is_some() {
             intent.phase = Phase::Granted;

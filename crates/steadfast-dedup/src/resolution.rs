@@ -64,7 +64,8 @@ pub enum Reason {
     /// The trading day ended. If an order of it could still appear by then, later ones of the same instrument and side are
     /// [`Tainted`](Self::Tainted).
     EpochChanged,
-    /// The list cannot be used: forbidden, longer than what may be held, or not understood.
+    /// The list cannot be used: forbidden, longer than what may be held, or not understood; or it could not be had when a 401
+    /// was about to be told.
     Unverifiable,
     /// An acknowledged order was listed in a form that does not match it.
     Uncalibrated,

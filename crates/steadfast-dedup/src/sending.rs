@@ -116,7 +116,7 @@ impl Registry {
         let assumed = Sent { seq: found.begun, at: self.now, aging: self.aging() };
         match outcome {
             Outcome::NotExecuted if self.rules.refusals_checked => match sent {
-                Some(sent) => self.refuse(attempt, sent, out),
+                Some(sent) => self.refuse(attempt, sent, answer, out),
                 // Refused by its head alone: nothing of the order has left.
                 None => self.void(attempt, sent, Voided::Unexecuted, out),
             },
@@ -286,6 +286,9 @@ impl Registry {
             Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
             Phase::Idle => self.forget(number, out),
             Phase::Granted => self.finish_unresolved(number, Reason::NotObserved, out),
+            Phase::Refused(check) if check.by_token && self.awaits_last_check(intent) => {
+                self.hold_refused(number, check);
+            }
             Phase::Refused(_) | Phase::Cleared => self.end_refused(number, out),
             Phase::Sending | Phase::Doubt | Phase::Finished(_) => {}
         }

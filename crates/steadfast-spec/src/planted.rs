@@ -76,6 +76,8 @@ planted! {
     RefusedOrderForgotten = "refused-order-forgotten",
     /// An order that was refused for good and turns up all the same is reported to nobody.
     RejectedOrderForgotten = "rejected-order-forgotten",
+    /// A 401 that nobody can repeat is told without a look whether the order is placed.
+    DeadTokenBelieved = "dead-token-believed",
     /// A suspended machine's time does not count: what is old when it wakes is sent all the same.
     SuspendNotCounted = "suspend-not-counted",
     /// An order is changed although an earlier change of it may still be made.

@@ -110,6 +110,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("refusal-checked-at-once", &[dedup(&["o05_"])]),
     bug("refused-order-forgotten", &[dedup(&["o05_"])]),
     bug("rejected-order-forgotten", &[dedup(&["o05_"])]),
+    bug("dead-token-believed", &[dedup(&["o05_"])]),
     bug("suspend-not-counted", &[dedup(&["o04_", "s83_"])]),
     bug("late-change-over-newer", &[steadfast(&["typed::o01_"])]),
     // Orders: what a list proves.
