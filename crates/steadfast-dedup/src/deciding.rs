@@ -70,6 +70,7 @@ impl Registry {
         self.mismatched.clear();
         self.rejected.clear();
         self.rejected_at = None;
+        self.believed.clear();
         self.snapshot = Snapshot::Unknown;
         self.baseline_failed = (0, self.now);
         self.day_ends = None;

@@ -236,9 +236,10 @@ pub enum OrderEvent {
     /// An order that the service said it had not executed (401, 429), or had refused for good (400, 403, 404, 405, 415), is in
     /// the list.
     ///
-    /// After a 401 or a 429 it is looked for as after a [`LateDuplicate`](Self::LateDuplicate): until the end of the trading day
-    /// if its caller was told of the refusal, and of the next day if that was within the lateness bound of midnight; otherwise
-    /// in whatever list is read. After a refusal for good it is looked for in whatever list is read, and by
+    /// After a 401 or a 429 it is looked for once when no order can be late any more, two seconds after the
+    /// [lateness bound](crate::Settings::lateness_bound), and as after a [`LateDuplicate`](Self::LateDuplicate): until the end of
+    /// the trading day if its caller was told of the refusal, and of the next day if that was within the lateness bound of
+    /// midnight; otherwise in whatever list is read. After a refusal for good it is looked for in whatever list is read, and by
     /// [`Ledger::shutdown`](crate::Ledger::shutdown), of the latest thousand of the day; a process that comes after forgets them.
     ///
     /// Where a list does not tell orders apart, because it shows no prices, it may be another one of ours, whose

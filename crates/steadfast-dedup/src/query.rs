@@ -295,7 +295,8 @@ impl Registry {
         let check = self.next_check().map(|due| (due, Purpose::Verification));
         let Pace { shared, failed, .. } = self.pace;
         let watches = self.watches.values().map(|&since| schedule::next_watch(since, shared, failed));
-        let watch = watches.chain(self.day_end()).map(|due| (due, Purpose::Watch));
+        let watch =
+            watches.chain(self.day_end()).chain(self.next_late_look()).map(|due| (due, Purpose::Watch));
         let audit = self.next_audit(shared).map(|due| (due, Purpose::Audit));
         // Orders wait to leave: those that leave after it can be compared with it.
         let again = self.baseline_again().filter(|_| !self.unsent.is_empty());

@@ -137,6 +137,9 @@ impl Registry {
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
             self.last_look = false;
             self.pace.failed = !looked;
+            if let Some(start) = started.filter(|_| looked) {
+                self.end_late_looks(start);
+            }
         }
     }
 

@@ -5,6 +5,9 @@
 //! [long enough](crate::rules::Rules::refusal_lag) after it, does not show the order. Shown, or not to be had: the order is
 //! in doubt, resolved by what is listed, and never sent again.
 //!
+//! Lists may lag for longer than that one look waits. So the list is read once more when no order can be late any more, in the
+//! slowest lane, and an order that it shows is reported.
+//!
 //! A caller to whom a 429 is returned is told at once, and the list is watched. Of a 401 he is told after that one look: a token
 //! that is refused, and that nobody can renew, reads no list later either. If the look fails the order is unresolved.
 
@@ -19,6 +22,7 @@ use crate::{
     matcher,
     registry::{ReadStart, Registry},
     resolution::Reason,
+    schedule,
     stamp::{AttemptNo, IntentNo},
 };
 
@@ -175,6 +179,8 @@ impl Registry {
         if matches!(intent.phase, Phase::Refused(Check { is_last: true, .. })) {
             return self.end_refused(number, out);
         }
+        let late = self.now.saturating_add(self.settings.lateness);
+        self.believed.insert(late);
         // Of a resend, the grant stands.
         if intent.first_sent().is_some() {
             intent.phase = Phase::Granted;
@@ -216,8 +222,22 @@ impl Registry {
             // What is refused is a resend.
             self.finish_unresolved(number, Reason::NotObserved, out);
         } else {
+            self.believed.insert(self.now.saturating_add(self.settings.lateness));
             self.finish(number, Finding::Refused, out);
         }
+    }
+
+    /// When the list is read for those whose refusals were believed before their orders were late: once for all of them that
+    /// follow on each other.
+    pub(crate) fn next_late_look(&self) -> Option<Duration> {
+        let due = schedule::late_look(*self.believed.first()?);
+        let failed = self.pace.shared.filter(|&last| last >= due);
+        Some(failed.map_or(due, schedule::next_try))
+    }
+
+    /// A list was read that could have shown them.
+    pub(crate) fn end_late_looks(&mut self, start: ReadStart) {
+        self.believed.retain(|&late| late >= start.at);
     }
 
     /// The call is over, and its caller is told that the order was refused for good. The name is free: by the service's word

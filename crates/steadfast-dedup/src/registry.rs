@@ -58,6 +58,8 @@ pub struct Registry {
     /// The latest orders that were refused for good, and when the last of them was.
     pub(crate) rejected: VecDeque<IntentNo>,
     pub(crate) rejected_at: Option<Duration>,
+    /// When an order could still be listed, by the lateness bound, whose refusal (401, 429) was believed, or told, before that.
+    pub(crate) believed: BTreeSet<Duration>,
     pub(crate) session: Option<Session>,
     /// Sessions whose lists can be read even when they are over, because their token is kept and accepted.
     pub(crate) readable: BTreeSet<Session>,
@@ -222,6 +224,7 @@ impl Registry {
             finished: VecDeque::new(),
             rejected: VecDeque::new(),
             rejected_at: None,
+            believed: BTreeSet::new(),
             session: None,
             readable: BTreeSet::new(),
             snapshot: Snapshot::Unknown,
@@ -270,8 +273,10 @@ impl Registry {
             Event::Disbelieved(intent) => self.disbelieve_again(intent),
             Event::Restarted => self.restart(&mut out),
             Event::LastLook => {
-                self.last_look =
-                    !self.watches.is_empty() || self.awaits_audit() || self.rejections_show().is_some();
+                self.last_look = !self.watches.is_empty()
+                    || !self.believed.is_empty()
+                    || self.awaits_audit()
+                    || self.rejections_show().is_some();
             }
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
             Event::SessionMet(session) => self.meet(session),

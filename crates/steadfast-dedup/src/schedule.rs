@@ -60,6 +60,14 @@ pub(crate) fn next_audit(
     again.into_iter().chain(first).min()
 }
 
+/// How long after the lateness bound the list is read for orders whose refusals were believed: others follow.
+const LATE_LOOK_AFTER: Duration = Duration::from_secs(2);
+
+/// When the list is read for an order that may be late until then, whose refusal was believed.
+pub(crate) fn late_look(late: Duration) -> Duration {
+    late.saturating_add(LATE_LOOK_AFTER)
+}
+
 /// When somebody looks again whose last look, at `last`, showed no list.
 pub(crate) fn next_try(last: Duration) -> Duration {
     last.saturating_add(WATCH_AGAIN)

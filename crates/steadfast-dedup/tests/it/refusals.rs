@@ -397,3 +397,39 @@ async fn o05_an_order_refused_for_good_and_placed_is_reported() {
         }
     }
 }
+
+/// Lists may lag for as long as the bound, and the look that believed a refusal came after one second.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_order_that_is_late_is_reported_within_the_bound_and_five_seconds() {
+    for (status, repeats) in [(401, true), (401, false), (429, true), (429, false)] {
+        let rig = Rig::new();
+        if !repeats {
+            rig.between.repeats_nothing();
+        }
+        rig.gateway.will([http(status, "no").placed_after(ms(14_900))]);
+        let told = rig.place("a", ORDER).await;
+        assert_eq!(told, if repeats { Told::Placed("o2".into()) } else { Told::Answer(status) });
+        sleep(s(4)).await;
+        // A list that shows what was acknowledged leaves nothing of that to be looked for.
+        rig.gateway.will([gw504().placed()]);
+        assert!(matches!(rig.place("b", &order(3)).await, Told::Recovered(_)));
+        sleep(s(15)).await;
+        assert_eq!(contradicted(&rig), ["o1"], "{status}, {repeats}");
+        rig.audit();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o05_late_looks_are_shared() {
+    let rig = Rig::new();
+    rig.between.repeats_nothing();
+    assert_eq!(rig.place("z", &order(99)).await, Told::Placed("o1".into()));
+    rig.gateway.will((0..10).map(|_| http(429, "Too many requests")));
+    for n in 0..10 {
+        assert_eq!(rig.place(&format!("i{n}"), &order(n + 1)).await, Told::Answer(429));
+    }
+    sleep(s(25)).await;
+    // The baseline, the one for what was acknowledged, and one for all refusals.
+    assert!(rig.gateway.gets() <= 3, "{}", rig.gateway.gets());
+    rig.audit();
+}
