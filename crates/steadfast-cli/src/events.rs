@@ -106,6 +106,15 @@ impl Told {
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("ack_not_listed", Some(intent.0), order_id, msg) })
             }
+            OrderEvent::MayBeDoubled { intent, name, kept } => {
+                let kept = kept.as_ref().map_or_else(|| "no order".to_owned(), |kept| format!("order {kept}"));
+                let msg = format!(
+                    "the lists by which this row was sent again prove less now: beside {kept} there may be another"
+                );
+                let name = name.as_ref().map(|name| name.as_str().to_owned());
+                let seen = Seen { name, order_id: None, ..seen("may_be_doubled", Some(intent.0), "", msg) };
+                Self::Stands(seen)
+            }
             OrderEvent::AckMismatch { intent, name, order_id } => {
                 let msg = format!(
                     "the list shows another order as {order_id} than was acknowledged: its row is in doubt"

@@ -233,6 +233,19 @@ pub enum OrderEvent {
         /// appeared from now on, unless others of ours or of somebody else's could own that as well.
         kept: Option<String>,
     },
+    /// An order was sent again because lists did not show it, and a later list, while it was watched for, has shown that they
+    /// prove less: it lacks an order that they had shown, or one that was acknowledged long before it was read.
+    ///
+    /// The order may be placed twice, though no list shows that. It is told once, and watched for as before: if the other one
+    /// appears, that is a [`LateDuplicate`](Self::LateDuplicate).
+    MayBeDoubled {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// The order that the caller was told of, if he was told of one.
+        kept: Option<String>,
+    },
     /// An order that the service said it had not executed (401, 429), or had refused for good (400, 403, 404, 405, 415), is in
     /// the list.
     ///

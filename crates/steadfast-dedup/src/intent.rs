@@ -30,6 +30,8 @@ pub(crate) struct Intent {
     /// Whether a resend was refused for good; what stands is looked for once more and never sent again.
     pub(crate) reopened: bool,
     pub(crate) doubt: Option<Doubt>,
+    /// It was told that the lists by which it was sent again may have lacked it.
+    pub(crate) suspected: bool,
     /// Orders of it that appeared after all, beside the one that its caller was told of.
     pub(crate) late: usize,
 }
@@ -152,6 +154,7 @@ impl Intent {
             has_baseline: false,
             reopened: false,
             doubt: None,
+            suspected: false,
             late: 0,
         }
     }

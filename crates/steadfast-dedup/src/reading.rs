@@ -303,11 +303,13 @@ impl Registry {
             Canary::Intact => {}
             Canary::Stale => {
                 self.tally.canary_fail += 1;
+                self.suspect_resends(session, out);
                 self.note_fault(Fault::Failed);
                 return false;
             }
             Canary::Gone(order_id) => {
                 self.tally.canary_fail += 1;
+                self.suspect_resends(session, out);
                 let book = self.book.session_mut(session);
                 if !book.not_monotone {
                     book.not_monotone = true;

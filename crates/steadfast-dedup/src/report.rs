@@ -24,6 +24,14 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
                 "order refused and placed all the same"
             );
         }
+        OrderEvent::MayBeDoubled { intent, kept, .. } => {
+            tracing::error!(
+                account,
+                intent = intent.0,
+                ?kept,
+                "order sent again by lists that prove less now"
+            );
+        }
         OrderEvent::Excess { intent, order_id } => {
             tracing::error!(account, intent = intent.0, order_id, "more orders than were asked for");
         }

@@ -10,7 +10,7 @@ use crate::{
     matcher,
     policy::AccountMode,
     registry::Registry,
-    stamp::{IntentNo, Seq},
+    stamp::{IntentNo, Seq, Session},
 };
 
 impl Registry {
@@ -32,6 +32,18 @@ impl Registry {
             let all: Vec<Seq> = self.keys.keys().flat_map(sends).collect();
             self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
             self.book.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
+        }
+    }
+
+    /// A list of a session lacks what it should show: those that have shown orders of that session absent may have, too.
+    pub(crate) fn suspect_resends(&mut self, session: Session, out: &mut Vec<Effect>) {
+        for &number in self.watches.keys() {
+            let Some(intent) = self.intents.get_mut(&number) else { continue };
+            let is_one = intent.resends() > 0 && intent.epoch == self.epoch && intent.was_sent_in(session);
+            if is_one && !std::mem::replace(&mut intent.suspected, true) {
+                let (name, kept) = (intent.name.clone(), intent.order_id().map(ToString::to_string));
+                out.push(Effect::Report(OrderEvent::MayBeDoubled { intent: number, name, kept }));
+            }
         }
     }
 

@@ -211,6 +211,7 @@ impl Tally {
                 OrderEvent::Uncalibrated { .. } => self.uncalibrated += 1,
                 OrderEvent::Recovered { .. }
                 | OrderEvent::Absent { .. }
+                | OrderEvent::MayBeDoubled { .. }
                 | OrderEvent::ListNotMonotone { .. }
                 | OrderEvent::ClockStepped { .. } => {}
             }

@@ -8,7 +8,9 @@ use std::{
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
-use steadfast_dedup::{AccountMode, DedupLayer, GuardedBody, Ledger, ResendPolicy, SendGuardLayer, Settings};
+use steadfast_dedup::{
+    AccountMode, DedupLayer, GuardedBody, Ledger, OrderEvent, ResendPolicy, SendGuardLayer, Settings,
+};
 use steadfast_spec::{BoxError, ext};
 use tokio::time::{Instant, sleep};
 use tower::{Layer, Service, ServiceExt};
@@ -298,4 +300,31 @@ async fn what_a_session_listed_must_be_in_its_next_list_whoever_read_between() {
     rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
     assert_eq!(rig.place("a", ORDER).await, unresolved("list_not_monotone", &[]));
     assert_eq!(rig.gateway.posts(), 3);
+}
+
+/// What lists had not shown was sent again, and then they turned out to lose orders.
+#[tokio::test(start_paused = true)]
+async fn o06_a_resend_by_lists_that_prove_less_later_is_told() {
+    let doubled = |rig: &Rig| {
+        let told = rig.events().into_iter().filter_map(|event| match event {
+            OrderEvent::MayBeDoubled { intent, kept, .. } => Some((intent.0, kept)),
+            _ => None,
+        });
+        told.collect::<Vec<_>>()
+    };
+    for (lacks, from) in [(Some("o1"), 20), (Some("o3"), 0), (None, 20)] {
+        let rig = Rig::new();
+        assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o1".into()));
+        rig.gateway.will([gw504()]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Resent("o2".into()));
+        assert_eq!(rig.place("last", &order(7)).await, Told::Placed("o3".into()));
+        sleep(s(from)).await;
+        assert_eq!(doubled(&rig), []);
+        if let Some(lacks) = lacks {
+            rig.gateway.always(read(ReadReply::Without(vec![lacks])));
+        }
+        sleep(s(3_600)).await;
+        let told = if lacks.is_some() { vec![(1, Some("o2".into()))] } else { vec![] };
+        assert_eq!(doubled(&rig), told, "{lacks:?}, and once");
+    }
 }
