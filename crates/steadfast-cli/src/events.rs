@@ -107,7 +107,8 @@ impl Told {
                 Self::Stands(Seen { name, ..seen("ack_not_listed", Some(intent.0), order_id, msg) })
             }
             OrderEvent::MayBeDoubled { intent, name, kept } => {
-                let kept = kept.as_ref().map_or_else(|| "no order".to_owned(), |kept| format!("order {kept}"));
+                let kept =
+                    kept.as_ref().map_or_else(|| "no order".to_owned(), |kept| format!("order {kept}"));
                 let msg = format!(
                     "the lists by which this row was sent again prove less now: beside {kept} there may be another"
                 );

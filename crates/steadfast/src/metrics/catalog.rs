@@ -34,10 +34,14 @@ pub const NOT_OBSERVED: &str = "steadfast_not_observed_total";
 pub const RESENT: &str = "steadfast_resent_total";
 /// Orders that appeared after they had been taken for absent or given up.
 pub const LATE_DUPLICATE: &str = "steadfast_late_duplicate_total";
+/// Orders that were refused and are in the list all the same.
+pub const REFUSED_BUT_PLACED: &str = "steadfast_refused_but_placed_total";
 /// Orders that nobody asked for.
 pub const EXCESS: &str = "steadfast_excess_total";
 /// Answers that contradicted the books.
 pub const CONFLICT: &str = "steadfast_conflict_total";
+/// Acknowledged orders that no list showed.
+pub const NOT_LISTED: &str = "steadfast_not_listed_total";
 /// Lists that lacked an order which they should have held.
 pub const CANARY_FAIL: &str = "steadfast_canary_fail_total";
 /// Acknowledged orders that were listed in a form that does not match them.
@@ -197,8 +201,10 @@ pub const METRICS: &[Metric] = &[
     counter(NOT_OBSERVED, &[], "orders absent beyond the lateness bound and not sent again"),
     counter(RESENT, &[], "orders sent again after a verified absence"),
     counter(LATE_DUPLICATE, &[], "orders that appeared after they had been taken for absent or given up"),
+    counter(REFUSED_BUT_PLACED, &[], "orders that were refused and are in the list all the same"),
     counter(EXCESS, &[], "orders that nobody asked for"),
-    counter(CONFLICT, &[], "answers that contradicted the books"),
+    counter(CONFLICT, &[], "answers that contradicted the books or the list"),
+    counter(NOT_LISTED, &[], "acknowledged orders that no list showed"),
     counter(CANARY_FAIL, &[], "lists that lacked an order which they should have held"),
     counter(UNCALIBRATED, &[], "acknowledged orders listed in a form that does not match them"),
     counter(

@@ -175,8 +175,10 @@ impl Reading {
             (catalog::NOT_OBSERVED, tally.not_observed()),
             (catalog::RESENT, tally.resent),
             (catalog::LATE_DUPLICATE, tally.late_duplicate),
+            (catalog::REFUSED_BUT_PLACED, tally.refused_but_placed),
             (catalog::EXCESS, tally.excess),
             (catalog::CONFLICT, tally.conflict),
+            (catalog::NOT_LISTED, tally.not_listed),
             (catalog::CANARY_FAIL, tally.canary_fail),
             (catalog::UNCALIBRATED, tally.uncalibrated),
         ] {
