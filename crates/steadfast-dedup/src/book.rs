@@ -60,9 +60,6 @@ const KEPT: usize = 256;
 /// So many identifiers are known in a day. A list with more is no evidence; nobody places half as many orders.
 pub(crate) const IDS: usize = 200_000;
 
-/// So many orders acknowledged after another one speak for a list that shows them and lacks that one.
-const WITNESSES: usize = 3;
-
 /// What a listed order without an owner is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
@@ -94,6 +91,8 @@ struct Entry {
     /// Answers have given it to more than one intent, or to one that no list shows it for: no answer is believed that
     /// names it.
     contested: bool,
+    /// The intent that an answer gave it to which is not believed any more.
+    told: Option<IntentNo>,
     /// Lists that should have shown it and did not, since it was acknowledged.
     missed: u8,
     /// As of [`Fresh`], which may be forgotten meanwhile.
@@ -113,6 +112,7 @@ impl Entry {
             legs: 0,
             shown: false,
             contested: false,
+            told: None,
             missed: 0,
             flagged: false,
             late: false,
@@ -493,30 +493,25 @@ impl Book {
                 return Canary::Gone(order_id.clone());
             }
         }
-        // One is enough to tell what is missing from what may be the fault of one answer.
-        let missing = self.missing.range((session, Duration::ZERO, "".into())..);
-        let missing = missing.take_while(|(told_in, at, _)| old((*told_in, *at)));
-        let missing: Vec<&Entry> = missing.filter_map(|(_, _, id)| self.entries.get(id)).take(2).collect();
-        let trusted = steadfast_spec::Planted::StaleListIsAbsence.is_on();
-        if trusted || missing.is_empty() || self.is_stray(&missing, session, seen) {
-            Canary::Intact
-        } else {
+        // Also what no answer is believed any more that named it: a list that hides an order looks the same.
+        let mut missing = self.missing.range((session, Duration::ZERO, Arc::default())..);
+        let lacks_some = missing.next().is_some_and(|(told_in, at, _)| old((*told_in, *at)));
+        if lacks_some && !steadfast_spec::Planted::StaleListIsAbsence.is_on() {
             Canary::Stale
+        } else {
+            Canary::Intact
         }
     }
 
-    /// True if it is the fault of one answer, and not of the list, that the list lacks what was acknowledged.
-    ///
-    /// The two look alike, and after a wrong guess an order that exists is sent again. So the answer is to blame only if
-    /// it is the only one, is not believed for other reasons, and the list shows what was acknowledged after it: then it
-    /// neither lags, nor hides what has ended, nor is it cut off.
-    fn is_stray(&self, missing: &[&Entry], session: Session, seen: Seq) -> bool {
-        let [Entry { contested: true, acknowledged: Some((_, at)), .. }] = missing else { return false };
-        let is_witness = |entry: &&Entry| {
-            entry.listed.iter().any(|listed| listed.session == session && listed.last >= seen)
-                && entry.acknowledged.is_some_and(|(told_in, later)| told_in == session && later > *at)
-        };
-        self.ended && self.entries.values().filter(is_witness).take(WITNESSES).count() == WITNESSES
+    /// True if an answer gave the order to this intent, and is not believed any more.
+    pub(crate) fn was_told(&self, order_id: &str, number: IntentNo) -> bool {
+        self.entries.get(order_id).is_some_and(|entry| entry.told == Some(number))
+    }
+
+    /// Somebody says that an intent's order is not the one that its answer named: no list has to show that one.
+    pub(crate) fn excuse(&mut self, number: IntentNo) {
+        let entries = &self.entries;
+        self.missing.retain(|(_, _, id)| entries.get(id).is_none_or(|entry| entry.told != Some(number)));
     }
 
     /// Orders without an owner that could show an order of this key.
@@ -582,7 +577,7 @@ impl Book {
         }
         let owner = entry.owner.take();
         if owner.is_some() {
-            (entry.compared, entry.legs) = (None, 0);
+            (entry.compared, entry.legs, entry.told) = (None, 0, owner);
         }
         self.stop_awaiting(order_id);
         owner
@@ -604,7 +599,7 @@ impl Book {
 
     /// When the oldest of the acknowledged orders that no list has shown was acknowledged, of those from `start` on.
     pub(crate) fn unlisted_from(&self, start: Duration) -> Option<Duration> {
-        self.unlisted.range((start, Arc::from(""), Session::default())..).next().map(|(at, ..)| *at)
+        self.unlisted.range((start, Arc::default(), Session::default())..).next().map(|(at, ..)| *at)
     }
 
     /// One more list lacks an order that it should have shown; how many did.

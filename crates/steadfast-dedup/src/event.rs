@@ -294,9 +294,11 @@ pub enum OrderEvent {
     /// [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) tells how it ends. While acknowledged orders are
     /// in no list yet, the list is looked at for them a second after the [lateness bound](crate::Settings::lateness_bound) of the
     /// first of them, then every 30 s, in the slowest lane, and by [`Ledger::shutdown`](crate::Ledger::shutdown). It takes two
-    /// lists, and the time in which an order whose answer was lost could still appear. It is not told where lists lose orders that they have shown, where
-    /// the [settings](crate::Settings::list_shows) say that they hide some, and of orders that may have ended at once
-    /// (market, ioc) where no list has shown an order that has ended.
+    /// lists, and the time in which an order whose answer was lost could still appear. While the identifier is missing, no order
+    /// of its session is absent: a list that hides an order looks the same. A [ruling](crate::Ruling) ends that.
+    ///
+    /// It is not told where lists lose orders that they have shown, where the [settings](crate::Settings::list_shows) say that
+    /// they hide some, and of orders that may have ended at once (market, ioc) where no list has shown an order that has ended.
     AckNotListed {
         /// The order's number in this process.
         intent: IntentNo,

@@ -84,6 +84,9 @@ impl Registry {
         match ruling {
             Ruling::Placed { order_id } => {
                 let order_id: Arc<str> = order_id.into();
+                if !self.book.was_told(&order_id, number) {
+                    self.book.excuse(number);
+                }
                 intent.phase =
                     Phase::Finished(Finding::Recovered { order_id: order_id.clone(), status: None });
                 self.book.adopt(&order_id, number, seen);
@@ -97,6 +100,7 @@ impl Registry {
                 {
                     self.names.remove(&name);
                 }
+                self.book.excuse(number);
             }
         }
         self.clear_taint(&key, number);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_dedup::{ListShows, OrderEvent, Reason, Settings};
+use steadfast_dedup::{IntentNo, ListShows, OrderEvent, Reason, Ruling, Settings};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -124,14 +124,19 @@ async fn o06_an_ack_that_no_list_shows_is_told() {
     // Whether the answer was wrong or the list is, nobody knows: nothing is absent by such a list.
     rig.gateway.will([gw504()]);
     assert_eq!(rig.place("c", &order(5)).await, Told::Unresolved("budget", vec![], 504));
-    // Until it shows what was acknowledged later, and what has ended: then the answer was wrong.
+    // Not even where it shows all that was acknowledged later, and what has ended: it may hide every second order.
     rig.gateway.will([ack().edit(|record| drop(record.insert("status".into(), "completed".into())))]);
-    for n in 6..9 {
+    for n in 6..10 {
         assert!(matches!(rig.place(&format!("i{n}"), &order(n)).await, Told::Placed(_)));
     }
     rig.gateway.will([gw504()]);
     let sell = ORDER.replace("buy", "sell");
-    assert_eq!(rig.place("d", &sell).await, Told::Resent("o5".into()));
+    assert_eq!(rig.place("d", &sell).await, Told::Unresolved("budget", vec![], 504));
+    // Somebody who looked for himself knows.
+    rig.ledger.resolve(None, IntentNo(1), Ruling::NotPlaced).unwrap();
+    rig.gateway.will([gw504()]);
+    let other = ORDER.replace("INFY", "TCS");
+    assert_eq!(rig.place("e", &other).await, Told::Resent("o6".into()));
 }
 
 /// An order was sent twice because a list that hid everything was believed once the answers that contradicted it were not.

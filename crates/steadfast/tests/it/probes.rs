@@ -141,8 +141,8 @@ impl Probed {
         assert_eq!(self.world.stack.known_orders().in_doubt(), 0, "{when}");
         assert_eq!(self.uses.running(), 0, "{when}");
         // Two minutes in which a lost request may arrive, or in which what a 429 has taught is taken back, and two of the
-        // longest windows: long enough for every stamp and every hold to end by itself.
-        sleep(300 * SECOND).await;
+        // longest windows: long enough for every stamp and every hold to end by itself, also after a look at what is watched.
+        sleep(420 * SECOND).await;
         let snapshot = self.world.stack.rate_limits().snapshot();
         assert!(snapshot.zones.is_empty(), "{when}: {snapshot:?}");
     }

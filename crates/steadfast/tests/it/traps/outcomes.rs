@@ -60,7 +60,8 @@ fn table() -> Vec<(&'static str, Signal, Done)> {
         ("refused by a layer of our own", Refused, RETURNED),
         ("429", Says(429, "x"), RESENT),
         ("429 of an edge", Body(429, "<html>"), RESENT),
-        ("401 of a token that nobody renews", Says(401, "x"), RETURNED),
+        // Told after a look that does not show it.
+        ("401 of a token that nobody renews", Says(401, "x"), LOOKED_FOR),
         ("400 bad request", Says(400, msg::BAD_REQUEST), RETURNED),
         ("400 input validation", Says(400, msg::INPUT_VALIDATION), RETURNED),
         ("400 internal error", Says(400, msg::INTERNAL_ERROR), RESENT),
