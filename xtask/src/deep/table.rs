@@ -78,7 +78,7 @@ pub(crate) const TABLE: &[Deep] = &[
     Deep::new(
         "orders",
         "orders while answers get lost",
-        What::Simulation(&["orders", "--seeds", "0..2730", "--seconds", "400", "--demand-existence"]),
+        What::Simulation(&["orders", "--seeds", "0..16000", "--seconds", "400", "--demand-existence"]),
         10,
     ),
     Deep::new(
@@ -103,9 +103,9 @@ pub(crate) const TABLE: &[Deep] = &[
             "orders",
             "--unbounded",
             "--seeds",
-            "0..1300",
+            "0..8000",
             "--seconds",
-            "40",
+            "120",
             "--rivals-every",
             "0",
         ]),
@@ -132,7 +132,7 @@ pub(crate) const TABLE: &[Deep] = &[
             "--wire",
             "pipe",
             "--seeds",
-            "1001..2598",
+            "0..9000",
             "--seconds",
             "120",
             "--floor",
@@ -141,16 +141,16 @@ pub(crate) const TABLE: &[Deep] = &[
         ]),
         5,
     ),
-    // Of the axes, those whose worlds keep every promise. What they draw is in `crates/steadfast-sim/src/axes.rs`.
+    // What the axes draw is in `crates/steadfast-sim/src/axes.rs`.
     Deep::new(
         "axes",
         "orders in worlds that were once taken for impossible",
         What::Simulation(&[
             "orders",
             "--axes",
-            "intermediaries,orphans,suspend,quotas,cached-lists",
+            "intermediaries,placed-refusals,stray-answers,orphans,wall-clock,suspend,quotas,cached-lists",
             "--seeds",
-            "0..1900",
+            "0..2450",
             "--rivals-every",
             "0",
         ]),

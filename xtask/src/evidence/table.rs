@@ -9,7 +9,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         id: "F1",
         what: "simulated orders over the whole stack, in process and over real hyper connections",
-        target: "≥ 4,000 seeds, ≥ 90,000 orders: 0 duplicated, 0 lost, 0 wrongly claimed",
+        target: "≥ 20,000 seeds, ≥ 300,000 orders: 0 duplicated, 0 lost, 0 wrongly claimed",
         aim: "≥ 100,000,000 orders, ≥ 10,000,000 in doubt: 0, 0, 0",
         stages: &["orders", "pipe"],
         judge: By::Figures(orders),
@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         id: "F2",
         what: "simulated trading time",
-        target: "≥ 400 h",
+        target: "≥ 2,000 h",
         aim: "≥ 10,000 h",
         stages: &["orders", "pipe"],
         judge: By::Figures(trading_time),
@@ -174,14 +174,14 @@ fn orders(figures: &Figures) -> Judgement {
         count(orders),
         count(doubts),
     );
-    let holds = duplicated + lost + claimed == 0.0 && seeds >= 4_000.0 && orders >= 90_000.0;
+    let holds = duplicated + lost + claimed == 0.0 && seeds >= 20_000.0 && orders >= 300_000.0;
     sums.judge(holds, value)
 }
 
 fn trading_time(figures: &Figures) -> Judgement {
     let mut sums = Sums::new(figures);
     let hours = sums.of(&["orders", "pipe"], "simulated_hours");
-    sums.judge(hours >= 400.0, format!("{} h", count(hours)))
+    sums.judge(hours >= 2_000.0, format!("{} h", count(hours)))
 }
 
 fn verdicts(figures: &Figures) -> Judgement {
