@@ -44,12 +44,20 @@ pub(crate) struct Book {
     strange: VecDeque<Fresh>,
     /// When the latest was seen of those that found no room there.
     strange_before: Seq,
+    /// The latest acknowledged orders that lists show otherwise than they were asked for: each may be another one's, or have
+    /// been changed.
+    disputed: VecDeque<Fresh>,
+    /// When the latest was seen of those that found no room there.
+    disputed_before: Seq,
     /// Instruments, as they are compared, under whose names lists have shown orders of ours.
     recognised: BTreeSet<SymId>,
 }
 
 /// So many orders of other instruments are kept: they only have to be there, and to be told.
 const STRANGE: usize = 100;
+
+/// So many acknowledged orders are kept that are shown otherwise. Where lists show all orders so, no more of them matter.
+const DISPUTED: usize = 1_000;
 
 /// So many orders without an owner are kept that can only veto an absence, of each key and without one.
 const NEAR: usize = 100;
@@ -382,6 +390,33 @@ impl Book {
         (self.strange.iter().filter(move |fresh| fresh.first_seen > sent), self.strange_before > sent)
     }
 
+    /// A list shows an acknowledged order otherwise than it was asked for.
+    pub(crate) fn dispute(&mut self, record: &OrderRecord, session: Session) {
+        let Some((order_id, entry)) = self.entries.get_key_value(record.order_id.as_str()) else { return };
+        if self.disputed.iter().any(|fresh| fresh.order_id == *order_id) {
+            return;
+        }
+        let fresh = Fresh {
+            order_id: order_id.clone(),
+            first_seen: entry.first_seen,
+            record: Arc::new(record.clone()),
+            session,
+            flagged: true,
+            late: false,
+        };
+        if self.disputed.len() >= DISPUTED
+            && let Some(oldest) = self.disputed.pop_front()
+        {
+            self.disputed_before = self.disputed_before.max(oldest.first_seen);
+        }
+        self.disputed.push_back(fresh);
+    }
+
+    /// Acknowledged orders that are shown otherwise; in the second place, whether there were others, seen after `sent`.
+    pub(crate) fn disputed(&self, sent: Seq) -> (impl Iterator<Item = &Fresh>, bool) {
+        (self.disputed.iter().filter(move |fresh| fresh.first_seen > sent), self.disputed_before > sent)
+    }
+
     /// A list has shown an order of ours under its instrument's name.
     pub(crate) fn recognise(&mut self, instrument: SymId) {
         self.recognised.insert(instrument);
@@ -578,6 +613,7 @@ impl Book {
         let owner = entry.owner.take();
         if owner.is_some() {
             (entry.compared, entry.legs, entry.told) = (None, 0, owner);
+            self.disputed.retain(|fresh| &*fresh.order_id != order_id);
         }
         self.stop_awaiting(order_id);
         owner

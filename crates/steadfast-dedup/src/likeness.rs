@@ -69,15 +69,32 @@ impl Registry {
         intent.first_sent().is_some_and(|sent| self.book.is_crowded(&intent.key, sent.seq, None))
     }
 
-    /// True if an order is listed that could be the intent's, changed, not told apart or under another name.
+    /// Orders that show exactly the intent's, and that answers have given to others of ours which asked for something else:
+    /// an answer may have been another one's. In the second place, whether there were more than are kept.
+    fn disputed<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
+        let sent = intent.first_sent().map(|sent| sent.seq);
+        let matters = sent.is_some() && !steadfast_spec::Planted::DisputedAcksBelieved.is_on();
+        let (disputed, more) = self.book.disputed(sent.unwrap_or_default());
+        let its = move |fresh: &&Fresh| matters && matcher::strict(&fresh.record, &intent.order);
+        (disputed.filter(its), more && matters)
+    }
+
+    /// True if an order is listed that could be the intent's, changed, not told apart, under another name or given to another
+    /// by a wrong answer.
     pub(crate) fn is_vetoed(&self, intent: &Intent) -> bool {
-        let (mut strangers, more) = self.strangers(intent);
-        self.is_crowded(intent) || self.near(intent).next().is_some() || more || strangers.next().is_some()
+        let (mut strangers, more_strangers) = self.strangers(intent);
+        let (mut disputed, more_disputed) = self.disputed(intent);
+        self.is_crowded(intent)
+            || more_strangers
+            || more_disputed
+            || self.near(intent).next().is_some()
+            || strangers.next().is_some()
+            || disputed.next().is_some()
     }
 
     /// Everything that is listed and could be the intent's, without what is exactly its own.
     pub(crate) fn likely<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        self.near(intent).chain(self.strangers(intent).0)
+        self.near(intent).chain(self.strangers(intent).0).chain(self.disputed(intent).0)
     }
 
     /// Why near orders leave an intent without an answer whose session is over.

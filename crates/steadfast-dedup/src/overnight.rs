@@ -21,7 +21,16 @@ impl Registry {
     /// The day that goes on has another name: nothing of it is over.
     pub(crate) fn correct_epoch(&mut self, epoch: Epoch) {
         let wrong = std::mem::replace(&mut self.epoch, epoch);
-        self.intents.values_mut().filter(|intent| intent.epoch == wrong).for_each(|it| it.epoch = epoch);
+        let restored = self.restored;
+        // The clock was behind: what an earlier process has placed on the day that this one took for today was yesterday's.
+        let is_older = |number: IntentNo, intent: &Intent| {
+            wrong < epoch && Some(number) <= restored && intent.order_id().is_some()
+        };
+        for (&number, intent) in &mut self.intents {
+            if intent.epoch == wrong && !is_older(number, intent) {
+                intent.epoch = epoch;
+            }
+        }
         self.reads.values_mut().filter(|read| read.epoch == wrong).for_each(|read| read.epoch = epoch);
         // What was put aside as yesterday's is today's again, and nobody else's.
         let seen = self.tick();

@@ -366,6 +366,9 @@ impl Registry {
             }
             return;
         }
+        if !matcher::is_exit_leg(record) {
+            self.book.dispute(record, self.session.unwrap_or_default());
+        }
         let found = if matcher::may_be_its_instrument(record, &order) {
             Calibration::Failed
         } else {

@@ -147,7 +147,7 @@ impl Registry {
         for number in due {
             let Some(intent) = self.intents.get(&number) else { continue };
             let key = intent.key.clone();
-            if !valid {
+            if !valid || started.is_some_and(|start| self.is_shown_elsewhere(intent, start)) {
                 let is_last = matches!(intent.phase, Phase::Refused(Check { is_last: true, .. }));
                 self.doubt_refused(number, out);
                 if is_last {
@@ -158,6 +158,15 @@ impl Registry {
                 self.clear_refused(number, out);
             }
         }
+    }
+
+    /// True if an order would be in another session's list. Of a 401 there is no other: its session is over.
+    fn is_shown_elsewhere(&self, intent: &Intent, start: ReadStart) -> bool {
+        let by_token = matches!(intent.phase, Phase::Refused(Check { by_token: true, .. }));
+        let last = intent.attempts.iter().rev().find(|attempt: &&Attempt| attempt.refused().is_some());
+        !by_token
+            && last.is_some_and(|attempt| self.scoped(attempt.session) != start.session)
+            && !steadfast_spec::Planted::RefusalCheckedElsewhere.is_on()
     }
 
     /// True if a caller would be told of a refusal of the token that no list has confirmed.

@@ -55,6 +55,8 @@ pub struct Registry {
     pub(crate) pace: Pace,
     pub(crate) watches: BTreeMap<IntentNo, Duration>,
     pub(crate) finished: VecDeque<IntentNo>,
+    /// The last intent of earlier processes.
+    pub(crate) restored: Option<IntentNo>,
     /// The latest orders that were refused for good, and when the last of them was.
     pub(crate) rejected: VecDeque<IntentNo>,
     pub(crate) rejected_at: Option<Duration>,
@@ -222,6 +224,7 @@ impl Registry {
             pace: Pace::default(),
             watches: BTreeMap::new(),
             finished: VecDeque::new(),
+            restored: None,
             rejected: VecDeque::new(),
             rejected_at: None,
             believed: BTreeSet::new(),

@@ -49,6 +49,7 @@ impl Registry {
 
     /// Everything without an answer is in doubt anew, for the whole time, and nobody waits for it.
     pub(crate) fn restart(&mut self, out: &mut Vec<Effect>) {
+        self.restored = self.intents.last_key_value().map(|(&number, _)| number);
         self.reads.clear();
         self.unsettled.clear();
         self.session = None;

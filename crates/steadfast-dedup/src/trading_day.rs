@@ -123,8 +123,10 @@ impl TradingDay {
         let day_of = |time: i64| Epoch((time + now.carried).div_euclid(DAY));
         // The day that is written down goes on if it may have begun.
         let today = day_of(right).max(self.written.min(day_of(right + SLACK)));
-        let corrected = (today < self.day).then_some(today);
-        self.day = self.day.min(today);
+        // Behind, the day that was called so is the one on which the process began, even if that is over by now.
+        let begun = Epoch(right.div_euclid(DAY)).max(self.day);
+        let corrected = (today.min(begun) != self.day).then_some(today.min(begun));
+        self.day = corrected.unwrap_or(self.day);
         self.read(now);
         Change { stepped, corrected }
     }
@@ -236,7 +238,8 @@ mod tests {
         let mut day = noon();
         day.read(at(NOON + DAY, 0));
         let date = NOON + DAY + 40_000;
-        assert_eq!(day.date(at(NOON + DAY, 0), date, 80), Change::default());
+        // Nobody had confirmed the day on which it began.
+        assert_eq!(day.date(at(NOON + DAY, 0), date, 80).corrected, Some(Epoch(11)));
         assert_eq!(day.day(), Epoch(11));
     }
 
@@ -250,6 +253,19 @@ mod tests {
         // Behind by a day: the service's midnight is midnight all the same.
         day.date(at(NOON - 12 * HOUR, 12 * HOUR), NOON + 12 * HOUR, 80);
         assert_eq!(day.day(), Epoch(11));
+    }
+
+    #[test]
+    fn a_clock_that_was_behind_from_the_start_renames_the_day_on_which_the_process_began() {
+        for (passed, renamed) in [(HOUR, 10), (13 * HOUR, 10)] {
+            let mut day = TradingDay::new(at(NOON - DAY, 0));
+            let change = day.date(at(NOON - DAY + passed, passed), NOON + passed, 80);
+            assert_eq!(change.corrected, Some(Epoch(renamed)));
+            assert_eq!(day.day(), Epoch((NOON + passed).div_euclid(DAY)));
+        }
+        // Behind by less than what is left of the day.
+        let mut day = TradingDay::new(at(NOON - HOUR, 0));
+        assert_eq!(day.date(at(NOON - HOUR, 0), NOON, 80).corrected, None);
     }
 
     #[test]

@@ -68,6 +68,10 @@ planted! {
     UnlistedAcksBelieved = "unlisted-acks-believed",
     /// An acknowledged order is taken for placed though lists show another one under its identifier.
     MismatchedAcksBelieved = "mismatched-acks-believed",
+    /// An order is absent though the list shows it, under the identifier that an answer gave to another one.
+    DisputedAcksBelieved = "disputed-acks-believed",
+    /// A list of another session confirms that a 429 was true.
+    RefusalCheckedElsewhere = "refusal-checked-elsewhere",
     /// What was refused with 401 or 429 is sent again without a look at the list.
     RefusalBelieved = "refusal-believed",
     /// A look at the list right after a refusal is enough, whatever the list lags behind.

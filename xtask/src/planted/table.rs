@@ -103,6 +103,8 @@ pub(super) const TABLE: &[Bug] = &[
     bug("conflict-believed", &[dedup(&["o06_"])]),
     bug("unlisted-acks-believed", &[dedup(&["o06_"])]),
     bug("mismatched-acks-believed", &[dedup(&["o06_"])]),
+    bug("disputed-acks-believed", &[dedup(&["o06_"])]),
+    bug("refusal-checked-elsewhere", &[dedup(&["o05_"])]),
     bug("late-orders-unreported", &[LATE]),
     bug("endless-connection-ends", &[dedup(&["o01_"])]),
     bug("foreign-error-settles", &[dedup(&["o02_"])]),

@@ -205,6 +205,20 @@ async fn o03_a_clock_that_was_a_day_ahead_from_the_start_pins_no_day() {
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()));
 }
 
+/// The first list says so while the name's order waits to leave; the name means that order afterwards.
+#[tokio::test(start_paused = true)]
+async fn o03_a_clock_that_was_a_day_behind_from_the_start_gives_one_order_for_a_name() {
+    let clocks = Clockwork::before_midnight(s(DAY / 2));
+    clocks.set_wall(-86_400);
+    let rig = Rig::over(clocks.gateway(), clocks.settings());
+    assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o1".into()));
+    clocks.set_wall(0);
+    assert_eq!(place_as(&rig, "n", ORDER).await, Told::Attached("o1".into()));
+    assert_eq!(rig.gateway.posts(), 1);
+    sleep(s(DAY)).await;
+    assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()));
+}
+
 /// What was granted, and what waits, does not leave when the machine wakes.
 #[tokio::test(start_paused = true)]
 async fn o04_nothing_is_sent_again_after_three_hours_of_sleep() {

@@ -139,6 +139,18 @@ async fn o06_an_ack_that_no_list_shows_is_told() {
     assert_eq!(rig.place("e", &other).await, Told::Resent("o6".into()));
 }
 
+/// The answer gave the lost order's identifier to another one, of another price: the lost one was told as not observed.
+#[tokio::test(start_paused = true)]
+async fn o06_an_order_that_is_listed_as_anothers_is_not_absent() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().placed(), stray_and_not_placed("o1")]);
+    let lost = rig.start("lost", ORDER);
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(rig.place("other", &ORDER.replace("100", "101")).await, Told::Placed("o1".into()));
+    assert_eq!(lost.await.unwrap(), Told::Unresolved("near_match", vec!["o1".into()], 504));
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
 /// An order was sent twice because a list that hid everything was believed once the answers that contradicted it were not.
 #[tokio::test(start_paused = true)]
 async fn o06_a_list_that_shows_nothing_makes_nothing_absent() {

@@ -6,7 +6,7 @@ use steadfast_dedup::Event;
 use tokio::time::sleep;
 
 use crate::{
-    gateway::gw504,
+    gateway::{gw504, http},
     rig::{ORDER, Rig, Told, order},
 };
 
@@ -63,6 +63,19 @@ async fn s36_a_token_that_is_refused_is_tried_once() {
     let first = tokens.iter().position(|token| token == NEW).unwrap();
     assert_eq!(tokens[first..].iter().filter(|token| *token == OLD).count(), 1, "{tokens:?}");
     rig.audit();
+}
+
+/// A 429 after placement: the list of another session does not show the order, and proved that it was not executed.
+#[tokio::test(start_paused = true)]
+async fn o05_a_429_whose_session_is_over_leaves_its_order_in_doubt() {
+    let rig = rig();
+    rig.gateway.will([http(429, "Too many requests").placed()]);
+    let a = rig.start("a", ORDER);
+    sleep(Duration::from_millis(300)).await;
+    rig.between.token(1);
+    rig.gateway.0.lock().dead.push(OLD);
+    assert_eq!(a.await.unwrap(), Told::Unresolved("session_changed", vec![], 0));
+    assert_eq!(rig.gateway.posts(), 1);
 }
 
 /// Only its own session's list shows it.

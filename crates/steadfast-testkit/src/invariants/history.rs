@@ -222,10 +222,11 @@ impl<'a> History<'a> {
             .min()
     }
 
-    /// The first send by then that may have placed an order, were its refusal as not executed untrue.
+    /// The first send by then that may have placed an order, were its refusal untrue.
     pub(crate) fn first_left(&self, intent: IntentNo, by: usize) -> Option<usize> {
         let refused = |attempt: &&Attempt| {
-            attempt.closed.as_ref().is_some_and(|(_, outcome, _)| *outcome == Outcome::NotExecuted)
+            let refusals = [Outcome::NotExecuted, Outcome::Rejected];
+            attempt.closed.as_ref().is_some_and(|(_, outcome, _)| refusals.contains(outcome))
         };
         let left = self.attempts_of(intent).filter(|attempt| !attempt.is_void(by) || refused(attempt));
         left.filter_map(|attempt| attempt.sent).filter(|&sent| sent <= by).min()
