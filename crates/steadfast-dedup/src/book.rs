@@ -401,7 +401,7 @@ impl Book {
             first_seen: entry.first_seen,
             record: Arc::new(record.clone()),
             session,
-            flagged: true,
+            flagged: false,
             late: false,
         };
         if self.disputed.len() >= DISPUTED
@@ -415,6 +415,16 @@ impl Book {
     /// Acknowledged orders that are shown otherwise; in the second place, whether there were others, seen after `sent`.
     pub(crate) fn disputed(&self, sent: Seq) -> (impl Iterator<Item = &Fresh>, bool) {
         (self.disputed.iter().filter(move |fresh| fresh.first_seen > sent), self.disputed_before > sent)
+    }
+
+    /// Those of them that were not reported as somebody else's.
+    pub(crate) fn unreported_disputes(&self) -> impl Iterator<Item = &Fresh> {
+        self.disputed.iter().filter(|fresh| !fresh.flagged)
+    }
+
+    pub(crate) fn report_dispute(&mut self, order_id: &str) {
+        let disputed = self.disputed.iter_mut().filter(|fresh| &*fresh.order_id == order_id);
+        disputed.for_each(|fresh| fresh.flagged = true);
     }
 
     /// A list has shown an order of ours under its instrument's name.

@@ -155,6 +155,8 @@ impl Registry {
         }
         Some(match self.settings.account_mode {
             _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
+            // It may be the one that a wrong answer gave to another, and this one somebody else's.
+            _ if self.is_disputed(intent) => Claim::Barred(Reason::NearMatch),
             AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
             // What is listed today may have been there yesterday.
             AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),

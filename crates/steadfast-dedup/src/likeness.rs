@@ -79,17 +79,21 @@ impl Registry {
         (disputed.filter(its), more && matters)
     }
 
+    /// True if an order that an answer has given to another one may be the intent's.
+    pub(crate) fn is_disputed(&self, intent: &Intent) -> bool {
+        let (mut disputed, more) = self.disputed(intent);
+        more || disputed.next().is_some()
+    }
+
     /// True if an order is listed that could be the intent's, changed, not told apart, under another name or given to another
     /// by a wrong answer.
     pub(crate) fn is_vetoed(&self, intent: &Intent) -> bool {
-        let (mut strangers, more_strangers) = self.strangers(intent);
-        let (mut disputed, more_disputed) = self.disputed(intent);
+        let (mut strangers, more) = self.strangers(intent);
         self.is_crowded(intent)
-            || more_strangers
-            || more_disputed
+            || more
+            || self.is_disputed(intent)
             || self.near(intent).next().is_some()
             || strangers.next().is_some()
-            || disputed.next().is_some()
     }
 
     /// Everything that is listed and could be the intent's, without what is exactly its own.

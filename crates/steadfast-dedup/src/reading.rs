@@ -227,6 +227,8 @@ impl Registry {
             let is_whole = self.book.session(session).is_none_or(|book| !book.not_monotone);
             self.audit(start, session, is_whole, out);
         }
+        // Before an identifier is nobody's again: no list may come that shows it.
+        self.report_disputed(out);
         self.judge_mismatches(out);
         for key in self.open_keys() {
             self.resolve(&key, out);

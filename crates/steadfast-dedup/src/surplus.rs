@@ -79,6 +79,23 @@ impl Registry {
         Some(number)
     }
 
+    /// Reports refused orders that are listed under identifiers which answers have given to others.
+    pub(crate) fn report_disputed(&mut self, out: &mut Vec<Effect>) {
+        let refused = |fresh: &Fresh| {
+            let key = Key::of_record(&fresh.record)?;
+            Some((self.refused_owner(&key, fresh)?, fresh.order_id.clone()))
+        };
+        let refused: Vec<_> = self.book.unreported_disputes().filter_map(refused).collect();
+        for (number, order_id) in refused {
+            let Some(intent) = self.intents.get(&number) else { continue };
+            let (name, kept) = (intent.name.clone(), None);
+            self.book.report_dispute(&order_id);
+            self.book.flag(&order_id);
+            let order_id = order_id.to_string();
+            out.push(Effect::Report(OrderEvent::RefusedButPlaced { intent: number, name, order_id, kept }));
+        }
+    }
+
     fn report_surplus(&mut self, key: &Key, number: IntentNo, fresh: &Fresh, out: &mut Vec<Effect>) {
         let lag = self.lag(number);
         let Some(intent) = self.intents.get(&number) else { return };

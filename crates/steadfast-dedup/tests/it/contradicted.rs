@@ -6,7 +6,7 @@ use steadfast_dedup::{IntentNo, ListShows, OrderEvent, Reason, Ruling, Settings}
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    gateway::{Place, ReadReply, Reply, ack, gw504, read},
+    gateway::{Place, ReadReply, Reply, ack, gw504, http, read},
     rig::{ORDER, Rig, Told, market, order},
 };
 
@@ -149,6 +149,23 @@ async fn o06_an_order_that_is_listed_as_anothers_is_not_absent() {
     assert_eq!(rig.place("other", &ORDER.replace("100", "101")).await, Told::Placed("o1".into()));
     assert_eq!(lost.await.unwrap(), Told::Unresolved("near_match", vec!["o1".into()], 504));
     assert_eq!(rig.gateway.posts(), 2);
+}
+
+/// It was refused, placed all the same, and its identifier given to another one of another quantity.
+#[tokio::test(start_paused = true)]
+async fn o06_a_refused_order_that_is_listed_as_anothers_is_reported() {
+    let rig = Rig::new();
+    rig.between.repeats_nothing();
+    rig.gateway.will([http(403, "Forbidden").placed(), stray("o1")]);
+    assert_eq!(rig.place("refused", ORDER).await, Told::Answer(403));
+    assert_eq!(rig.place("other", &order(75)).await, Told::Placed("o1".into()));
+    sleep(s(130)).await;
+    let reported = |event: &OrderEvent| {
+        matches!(event, OrderEvent::RefusedButPlaced { intent, order_id, .. }
+        if intent.0 == 0 && order_id == "o1")
+    };
+    let events = rig.events();
+    assert_eq!(events.iter().filter(|event| reported(event)).count(), 1, "{events:?}");
 }
 
 /// An order was sent twice because a list that hid everything was believed once the answers that contradicted it were not.
