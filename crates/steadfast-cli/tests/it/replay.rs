@@ -12,23 +12,17 @@ use tokio::net::TcpListener;
 
 use crate::{
     command::{RunningSandbox, output, steadfast},
-    files::{forget, orders},
+    files::{HEADER, Orders, file, orders},
     own_gateway::{OwnGateway, placed},
 };
-
-const HEADER: &str = "symId,qty,side,type,product,validity,limitPrice,trigPrice";
 
 fn data(name: &str) -> String {
     format!("{}/../../examples/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A file of the test's own in the build's directory for such files.
-fn file(name: &str, rows: &str) -> String {
-    let path = format!("{}/{name}", env!("CARGO_TARGET_TMPDIR"));
-    std::fs::write(&path, format!("{HEADER}\n{rows}")).unwrap();
-    // What an earlier run of the test wrote down belongs to another sandbox.
-    forget(&format!("{path}.journal"));
-    path
+/// A file of orders with these rows.
+fn rows(rows: &str) -> Orders {
+    file(&format!("{HEADER}{rows}"))
 }
 
 fn said(output: &Output) -> (String, String) {
@@ -59,7 +53,8 @@ async fn a_bad_row_is_named_and_the_rest_goes_on() {
     let rows = "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n\
         EQT_INFY_EQ_NSE,1,BUY,limit,intraday,day,,\n\
         EQT_TCS_EQ_NSE,2,sell,limit,delivery,gtc,3400.05,\n";
-    let output = output(&["replay", &file("bad-row.csv", rows)]).await;
+    let orders = file(&format!("{HEADER}{rows}"));
+    let output = output(&["replay", orders.path()]).await;
     let (stdout, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("line 3, column 3: side is not one of buy, sell\n"), "{stderr}");
@@ -79,7 +74,8 @@ async fn a_bad_row_is_named_and_the_rest_goes_on() {
 
 #[tokio::test]
 async fn results_go_to_a_file_and_nothing_secret_goes_to_the_log() {
-    let results = format!("{}/results.csv", env!("CARGO_TARGET_TMPDIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results.csv").to_str().unwrap().to_owned();
     let orders = data("orders-40.csv");
     let mut command = steadfast(&["replay", &orders, "--out", &results]);
     let output = command.env("STEADFAST_LOG", "trace").output().await.unwrap();
@@ -97,11 +93,11 @@ async fn results_go_to_a_file_and_nothing_secret_goes_to_the_log() {
 
 #[tokio::test]
 async fn an_order_behind_a_504_is_found_and_its_row_says_so() {
-    let script = format!("{}/504.toml", env!("CARGO_TARGET_TMPDIR"));
+    let orders = rows("EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n");
+    let script = orders.beside("504.toml");
     std::fs::write(&script, "[[fault]]\nname = 'placement.504-applied'\nnth = 1\n").unwrap();
     let sandbox = RunningSandbox::start(&["--script", &script]).await;
-    let orders = file("504.csv", "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n");
-    let mut command = steadfast(&["replay", &orders, "--base-url", sandbox.fact("base_url")]);
+    let mut command = steadfast(&["replay", orders.path(), "--base-url", sandbox.fact("base_url")]);
     command.env("STEADFAST_API_KEY", sandbox.fact("api_key"));
     let output = command.env("STEADFAST_ACCESS_TOKEN", sandbox.fact("access_token")).output().await.unwrap();
     let (stdout, stderr) = said(&output);
@@ -112,8 +108,8 @@ async fn an_order_behind_a_504_is_found_and_its_row_says_so() {
 #[tokio::test]
 async fn any_base_url_takes_the_orders_with_credentials_from_the_environment() {
     let sandbox = RunningSandbox::start(&[]).await;
-    let orders = file("base-url.csv", "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n");
-    let args = ["replay", &orders, "--base-url", sandbox.fact("base_url"), "--json"];
+    let orders = rows("EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n");
+    let args = ["replay", orders.path(), "--base-url", sandbox.fact("base_url"), "--json"];
     let mut command = steadfast(&args);
     command.env("STEADFAST_API_KEY", sandbox.fact("api_key"));
     let output = command.env("STEADFAST_ACCESS_TOKEN", sandbox.fact("access_token")).output().await.unwrap();
@@ -125,14 +121,13 @@ async fn any_base_url_takes_the_orders_with_credentials_from_the_environment() {
 
 #[tokio::test]
 async fn what_cannot_be_read_or_used_ends_with_the_code_for_usage() {
-    let header = file("header.csv", "");
-    std::fs::write(&header, "symId,quantity\n").unwrap();
-    let one = file("one.csv", "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n");
+    let header = file("symId,quantity\n");
+    let one = rows("EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n");
     for (args, named) in [
         (&["replay", "no-such-file.csv"][..], "no-such-file.csv"),
-        (&["replay", &header], "line 1, column 2: \"quantity\" is none of symId, qty"),
-        (&["replay", &one, "--base-url", "https://api.example"], "base url does not end in /v2"),
-        (&["replay", &one, "--base-url", "http://127.0.0.1:1/v2"], "STEADFAST_API_KEY is not set"),
+        (&["replay", header.path()], "line 1, column 2: \"quantity\" is none of symId, qty"),
+        (&["replay", one.path(), "--base-url", "https://api.example"], "base url does not end in /v2"),
+        (&["replay", one.path(), "--base-url", "http://127.0.0.1:1/v2"], "STEADFAST_API_KEY is not set"),
         (&["demo", "--orders", "10"], "10 is not in 60..=3000"),
     ] {
         let mut command = steadfast(args);

@@ -3,11 +3,11 @@
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{
     command::{RunningSandbox, steadfast},
-    files::forget,
     readme::exchange,
 };
 
@@ -18,22 +18,23 @@ struct Run {
     sandbox: RunningSandbox,
     orders: String,
     journal: String,
+    _folder: TempDir,
 }
 
 impl Run {
     /// Orders that differ in their quantity, at a sandbox that does what `script` says.
-    async fn new(name: &str, rows: usize, script: &str) -> Self {
-        let path = |ending: &str| format!("{}/{name}.{ending}", env!("CARGO_TARGET_TMPDIR"));
-        let (orders, journal) = (path("csv"), path("journal"));
-        forget(&journal);
+    async fn new(rows: usize, script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let (orders, journal) = (path("orders.csv"), path("journal"));
         let mut text = format!("{HEADER}\n");
         for row in 1..=rows {
             text.push_str(&format!("EQT_INFY_EQ_NSE,{row},buy,market,intraday,day,,\n"));
         }
         std::fs::write(&orders, text).unwrap();
-        std::fs::write(path("toml"), script).unwrap();
-        let sandbox = RunningSandbox::start(&["--script", &path("toml")]).await;
-        Self { sandbox, orders, journal }
+        std::fs::write(path("faults.toml"), script).unwrap();
+        let sandbox = RunningSandbox::start(&["--script", &path("faults.toml")]).await;
+        Self { sandbox, orders, journal, _folder: folder }
     }
 
     fn command(&self, words: &[&str]) -> tokio::process::Command {
@@ -84,7 +85,7 @@ fn said(output: &Output) -> String {
 async fn a_killed_replay_goes_on_and_places_nothing_twice() {
     // The first answer is held back for so long that the process is dead by then.
     let script = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\nanswer_after_ms = 20000\n";
-    let run = Run::new("killed", 25, script).await;
+    let run = Run::new(25, script).await;
     // Nine of the first second's ten orders are answered, and the next second has not begun.
     run.killed_after(9).await;
     assert_eq!(run.truth().await, (10, 10));
@@ -121,7 +122,7 @@ async fn a_killed_replay_goes_on_and_places_nothing_twice() {
 #[tokio::test]
 async fn what_is_in_doubt_is_looked_for_and_never_sent() {
     let script = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\nanswer_after_ms = 20000\n";
-    let run = Run::new("verify", 3, script).await;
+    let run = Run::new(3, script).await;
     run.killed_after(2).await;
     let before = run.truth().await;
     let output = run.command(&["orders", "verify", "--json"]).output().await.unwrap();
@@ -143,7 +144,7 @@ async fn an_order_that_never_arrived_is_placed_again_only_if_asked_for() {
         return;
     }
     let script = "[[fault]]\nname = 'placement.504-not-applied'\nnth = 1\nanswer_after_ms = 20000\n";
-    let run = Run::new("absent", 3, script).await;
+    let run = Run::new(3, script).await;
     run.killed_after(2).await;
     let (output, counts) = run.replay(&[]).await;
     assert_eq!(output.status.code(), Some(6), "{}", said(&output));
@@ -160,7 +161,7 @@ async fn an_order_that_never_arrived_is_placed_again_only_if_asked_for() {
 
 #[tokio::test]
 async fn a_journal_that_cannot_be_used_places_nothing() {
-    let run = Run::new("unusable", 2, "").await;
+    let run = Run::new(2, "").await;
     std::fs::write(&run.journal, "no journal").unwrap();
     #[cfg(unix)]
     {
@@ -176,7 +177,7 @@ async fn a_journal_that_cannot_be_used_places_nothing() {
 
 #[tokio::test]
 async fn a_file_whose_rows_have_moved_places_nothing() {
-    let run = Run::new("moved", 3, "").await;
+    let run = Run::new(3, "").await;
     let (output, counts) = run.replay(&[]).await;
     assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));
     let before = run.truth().await;
@@ -204,7 +205,7 @@ async fn a_file_whose_rows_have_moved_places_nothing() {
 
 #[tokio::test]
 async fn a_journal_of_another_service_is_refused() {
-    let run = Run::new("service", 2, "").await;
+    let run = Run::new(2, "").await;
     let (output, _) = run.replay(&[]).await;
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     // The rows once counted as placed at a service that had never heard of them.
