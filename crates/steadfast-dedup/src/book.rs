@@ -337,6 +337,7 @@ impl Book {
             }
             if kept != Keep::No {
                 let (first_seen, flagged, late) = (entry.first_seen, entry.flagged, entry.late);
+                self.end_dispute(&order_id);
                 let fresh = Fresh {
                     order_id,
                     first_seen,
@@ -415,6 +416,11 @@ impl Book {
     /// Acknowledged orders that are shown otherwise; in the second place, whether there were others, seen after `sent`.
     pub(crate) fn disputed(&self, sent: Seq) -> (impl Iterator<Item = &Fresh>, bool) {
         (self.disputed.iter().filter(move |fresh| fresh.first_seen > sent), self.disputed_before > sent)
+    }
+
+    /// An order that no answer gives to anybody any more is kept with the others, from when a list shows it.
+    fn end_dispute(&mut self, order_id: &str) {
+        self.disputed.retain(|fresh| &*fresh.order_id != order_id);
     }
 
     /// Those of them that were not reported as somebody else's.
@@ -623,7 +629,6 @@ impl Book {
         let owner = entry.owner.take();
         if owner.is_some() {
             (entry.compared, entry.legs, entry.told) = (None, 0, owner);
-            self.disputed.retain(|fresh| &*fresh.order_id != order_id);
         }
         self.stop_awaiting(order_id);
         owner
@@ -756,6 +761,7 @@ impl Book {
     }
 
     fn take_fresh(&mut self, order_id: &str) -> Option<Fresh> {
+        self.end_dispute(order_id);
         let mut taken = None;
         let entry = self.entries.get(order_id)?;
         self.crowds.own(entry.first_seen, entry.number);

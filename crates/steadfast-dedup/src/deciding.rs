@@ -30,6 +30,7 @@ impl Registry {
             self.finish_unresolved(number, Reason::EpochChanged, out);
         }
         // A list of today confirms no refusal of yesterday.
+        self.reopen_unconfirmed();
         for number in self.refused.clone() {
             self.doubt_refused(number, out);
         }

@@ -72,7 +72,7 @@ impl Registry {
     /// Orders that show exactly the intent's, and that answers have given to others of ours which asked for something else:
     /// an answer may have been another one's. In the second place, whether there were more than are kept.
     fn disputed<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
-        let sent = intent.first_sent().map(|sent| sent.seq);
+        let sent = intent.first_left().map(|sent| sent.seq);
         let matters = sent.is_some() && !steadfast_spec::Planted::DisputedAcksBelieved.is_on();
         let (disputed, more) = self.book.disputed(sent.unwrap_or_default());
         let its = move |fresh: &&Fresh| matters && matcher::strict(&fresh.record, &intent.order);
@@ -143,7 +143,7 @@ impl Registry {
     }
 
     // What a session's list shows first belongs first to what was sent in that session.
-    pub(crate) fn is_another_sessions(&self, intent: &Intent, fresh: &Fresh) -> bool {
+    fn is_another_sessions(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.settings.orders_scope == OrdersScope::Session
             && self.rules.session_first
             && !intent.was_sent_in(fresh.session)
@@ -151,6 +151,18 @@ impl Registry {
                 other.was_sent_in(fresh.session)
                     && other.could_own(fresh.first_seen)
                     && matcher::loose(&fresh.record, &other.order)
+            })
+    }
+
+    /// True if an order is what an equal one has lost that was sent in the session whose list shows it. While an answer is
+    /// awaited in that session, it may still say that the order is not its own.
+    pub(crate) fn is_a_lost_twins(&self, intent: &Intent, fresh: &Fresh) -> bool {
+        self.is_another_sessions(intent, fresh)
+            && self.standing_of(&intent.key).any(|(_, other)| {
+                other.was_sent_in(fresh.session)
+                    && other.could_own(fresh.first_seen)
+                    && matcher::strict(&fresh.record, &other.order)
+                    && other.attempts.iter().all(|attempt| attempt.in_flight().is_none())
             })
     }
 

@@ -98,7 +98,12 @@ where
                             }
                             // It came to nothing and left nothing behind: this call is the first one now.
                             Verdict::NotPlaced => {}
-                            verdict => return attached(verdict),
+                            verdict => {
+                                if matches!(verdict, Verdict::Recovered { .. }) {
+                                    account.written().await;
+                                }
+                                return attached(verdict);
+                            }
                         }
                     }
                 }
@@ -167,6 +172,7 @@ impl<S> Sender<'_, S> {
                     verdict
                 }
                 Verdict::Recovered { order_id, status } => {
+                    account.written().await;
                     return Ok(synthesized(
                         &order_id.clone(),
                         "recovered",

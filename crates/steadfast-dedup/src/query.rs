@@ -69,14 +69,18 @@ impl Registry {
         intent.and_then(|intent| intent.attempts.get(attempt.index)).is_some_and(|a| a.in_flight().is_some())
     }
 
-    /// The intent that goes by a caller's name in this epoch, and its order; while midnight is near, also the one of the
-    /// day before.
+    /// The intent that goes by a caller's name in this epoch, and its order; while midnight is near, or if nobody knows what
+    /// became of it, also the one of the day before.
     #[must_use]
     pub fn named(&self, name: &ext::IntentId) -> Option<(IntentNo, &Arc<OrderRequest>)> {
         let number = *self.names.get(name)?;
         let intent = self.intents.get(&number)?;
-        // Yesterday's is free on the next day, once it is that by every clock.
-        let ended = intent.epoch != self.epoch && intent.finding().is_some();
+        // Yesterday's is free on the next day, once it is that by every clock, unless nobody knows what became of its order.
+        let decided = intent.finding().is_some_and(|finding| match finding {
+            Finding::Unresolved(unresolved) => unresolved.reason.is_absence(),
+            _ => true,
+        });
+        let ended = intent.epoch != self.epoch && decided;
         let near = self.midnight && !steadfast_spec::Planted::NamesEndAtMidnight.is_on();
         (!ended || near).then_some((number, &intent.order))
     }

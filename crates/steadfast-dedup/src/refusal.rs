@@ -66,6 +66,24 @@ impl Registry {
         self.join_line(&key, number);
     }
 
+    /// The day is over, and no list was read that would have shown what an earlier process had sent and was refused. Nobody
+    /// was told of its refusal.
+    pub(crate) fn reopen_unconfirmed(&mut self) {
+        let lateness = self.settings.lateness;
+        let unconfirmed = self.watches.iter().filter(|&(&number, told)| {
+            let intent = self.intents.get(&number);
+            Some(number) <= self.restored
+                && intent.and_then(Intent::finding) == Some(&Finding::Refused)
+                && self.believed.contains(&told.saturating_add(lateness))
+        });
+        for number in unconfirmed.map(|(&number, _)| number).collect::<Vec<_>>() {
+            self.reopen_refused(number);
+            if let Some(intent) = self.intents.get_mut(&number) {
+                intent.caller_waits = false;
+            }
+        }
+    }
+
     /// True if an intent waits for a list that confirms its refusal.
     #[must_use]
     pub fn awaits_check(&self, intent: IntentNo) -> bool {
@@ -92,13 +110,13 @@ impl Registry {
 
     /// True if no list shows an order that was refused, as far as is known now.
     pub(crate) fn stays_refused(&self, intent: &Intent) -> bool {
-        intent.epoch == self.epoch && self.shown_as(intent).next().is_none()
+        intent.epoch == self.epoch && self.shown_as(intent).next().is_none() && !self.is_disputed(intent)
     }
 
-    /// Listed orders that may be one that was refused. What a session's list shows belongs first to what was sent in it, and
-    /// a token that was refused is not the one that the list is read with.
+    /// Listed orders that may be one that was refused, whichever session's list shows them; but of two equal orders the one
+    /// that was lost in that session comes first.
     fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        let near = self.near(intent).filter(|fresh| !self.is_another_sessions(intent, fresh));
+        let near = self.near(intent).filter(|fresh| !self.is_a_lost_twins(intent, fresh));
         self.intent_strict(intent).chain(near)
     }
 
@@ -129,7 +147,7 @@ impl Registry {
             self.intents.get(number).is_some_and(|intent| {
                 // An answer that is awaited may say that it is another's.
                 let its = |fresh: &Fresh| !self.may_be_answered_yet(key, *number, fresh.first_seen);
-                intent.key == *key && self.shown_as(intent).any(its)
+                intent.key == *key && (self.shown_as(intent).any(its) || self.is_disputed(intent))
             })
         };
         let refuted: Vec<_> = self.refused.iter().copied().filter(refuted).collect();

@@ -420,7 +420,10 @@ impl Shared {
         let mut state = self.state();
         if call.kind == Kind::Place {
             state.attempts += 1;
-            state.sent_again += u64::from(state.inherited.contains(&call.of));
+            // A list may have given the order of a refused send to an equal one that was truly refused. Then this one is sent
+            // once more, and there are as many orders as were wanted, which is counted elsewhere.
+            let untrue = state.refused.contains(&call.of);
+            state.sent_again += u64::from(!untrue && state.inherited.contains(&call.of));
             state.standing.insert((call.of, call.nth));
             if fault.axis == Some(Axis::StrayAnswers) {
                 state.misled.insert(call.of);

@@ -3,10 +3,12 @@
 use std::{
     hash::{BuildHasher, RandomState},
     sync::{Arc, LazyLock},
+    time::Duration,
 };
 
 use http::{HeaderMap, HeaderValue, header};
 use steadfast_spec::ext::{self, Stamp};
+use tokio::time::timeout;
 
 use super::{Account, Starter};
 use crate::{
@@ -17,6 +19,9 @@ use crate::{
     resolution::{Reason, Unresolved, Verdict},
     stamp::{AttemptNo, IntentNo, Session},
 };
+
+/// How long a caller waits for what was found to be durable.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Account {
     /// Goes to where the journal ends, and writes on from there. Returns what is in doubt, and what is beyond help.
@@ -102,6 +107,14 @@ impl Account {
             // What was in doubt and is no longer remembered is not thereby harmless.
             Verdict::NotPlaced => Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new())),
             verdict => verdict,
+        }
+    }
+
+    /// Waits until what was found is durable, before anybody is told of it: the next process would have to find it again, and
+    /// of two equal orders it may take the other one. A journal that is slow or has failed holds nobody back for long.
+    pub(crate) async fn written(&self) {
+        if let Some(recorder) = &self.recorder {
+            let _ = timeout(PATIENCE, recorder.flush()).await;
         }
     }
 

@@ -48,6 +48,11 @@ impl Recorder {
         self.journal.append_durably(self.entry(Record::Begun { attempt, session, day, name, order }))
     }
 
+    /// Makes everything durable that was written.
+    pub(crate) fn flush(&self) -> Durable {
+        self.journal.flush()
+    }
+
     pub(crate) fn event(&self, event: &Event) {
         let record = match event {
             Event::Closed { attempt, outcome, answer } => {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::Request;
-use steadfast_dedup::{OrderEvent, Settings};
+use steadfast_dedup::{IntentNo, OrderEvent, Ruling, Settings};
 use steadfast_spec::{
     BootClock, Endpoint, Route, WallClock,
     ext::{self, Stamp as _},
@@ -190,6 +190,22 @@ async fn o03_a_name_and_its_order_outlive_midnight_by_ten_minutes() {
     assert!(matches!(told, Told::Unresolved(..)), "{told:?}");
     sleep(s(600)).await;
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()), "it is another day's");
+}
+
+/// It was sent again on the next day, while nobody knew of the first one.
+#[tokio::test(start_paused = true)]
+async fn o03_a_name_in_doubt_is_sent_on_the_next_day_only_after_a_ruling() {
+    let clocks = Clockwork::before_midnight(s(3_600));
+    let rig = Rig::with(clocks.settings());
+    rig.gateway.0.lock().always = Some(read(ReadReply::Http(504)));
+    rig.gateway.will([gw504()]);
+    assert!(matches!(place_as(&rig, "n", ORDER).await, Told::Unresolved(..)));
+    sleep(s(DAY / 2)).await;
+    rig.gateway.0.lock().always = None;
+    assert!(matches!(place_as(&rig, "n", ORDER).await, Told::Unresolved(..)));
+    assert_eq!(rig.gateway.posts(), 1);
+    rig.ledger.resolve(None, IntentNo(0), Ruling::NotPlaced).unwrap();
+    assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o1".into()));
 }
 
 /// The wall clock was wrong when the process began; the first list says so.

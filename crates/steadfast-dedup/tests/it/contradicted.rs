@@ -168,6 +168,18 @@ async fn o06_a_refused_order_that_is_listed_as_anothers_is_reported() {
     assert_eq!(events.iter().filter(|event| reported(event)).count(), 1, "{events:?}");
 }
 
+/// Its identifier belonged to another one by that one's answer, so that the list was taken to show nothing of it.
+#[tokio::test(start_paused = true)]
+async fn o06_a_refused_order_that_is_listed_as_anothers_is_not_sent_again() {
+    let rig = Rig::new();
+    rig.gateway.will([http(429, "Too many requests").placed(), stray("o1")]);
+    let (a, b) = (rig.start("a", ORDER), rig.start("b", &ORDER.replace("buy", "sell")));
+    assert_eq!(b.await.unwrap(), Told::Placed("o1".into()));
+    let told = a.await.unwrap();
+    assert_eq!(told, Told::Recovered("o1".into()));
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
 /// An order was sent twice because a list that hid everything was believed once the answers that contradicted it were not.
 #[tokio::test(start_paused = true)]
 async fn o06_a_list_that_shows_nothing_makes_nothing_absent() {

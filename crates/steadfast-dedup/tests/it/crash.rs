@@ -31,12 +31,17 @@ use tokio::{
 use tower::{Layer, Service, ServiceExt};
 
 use crate::{
+    clocks::Clockwork,
     gateway::{Body, Gateway, Place, ReadReply, Reply, ack, gw504, http, read},
     rig::{ORDER, Told, order, tell},
 };
 
 const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
+}
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
 }
 
 /// A journal that writes where it is called, so that paused time has no thread to wait for.
@@ -50,13 +55,20 @@ struct Written<D: Disk> {
     salt: [u8; 16],
     /// How long the disk takes.
     pause: Duration,
+    /// How long it takes for what was written before.
+    flush_takes: Duration,
 }
 
 impl<D: Disk> Inline<D> {
     fn open(disk: D, path: &Path) -> Self {
         let log = Log::open(disk, path).unwrap();
         let salt = log.salt();
-        Self(Arc::new(Mutex::new(Written { log: Some(log), salt, pause: Duration::ZERO })))
+        Self(Arc::new(Mutex::new(Written {
+            log: Some(log),
+            salt,
+            pause: Duration::ZERO,
+            flush_takes: Duration::ZERO,
+        })))
     }
 
     /// Nothing is written any more.
@@ -85,25 +97,28 @@ where
             Some(log) => log.append_durably([&entry]),
             None => Err(JournalError::Poisoned),
         };
-        if written.pause.is_zero() {
-            return Durable::known(result);
-        }
-        let (report, durable) = Durable::pending();
-        let pause = written.pause;
-        tokio::spawn(async move {
-            sleep(pause).await;
-            report.tell(result);
-        });
-        durable
+        after(written.pause, result)
     }
 
     fn flush(&self) -> Durable {
-        Durable::known(Ok(()))
+        after(self.0.lock().flush_takes, Ok(()))
     }
 
     fn salt(&self) -> [u8; 16] {
         self.0.lock().salt
     }
+}
+
+fn after(pause: Duration, result: Result<(), JournalError>) -> Durable {
+    if pause.is_zero() {
+        return Durable::known(result);
+    }
+    let (report, durable) = Durable::pending();
+    tokio::spawn(async move {
+        sleep(pause).await;
+        report.tell(result);
+    });
+    durable
 }
 
 /// The way to the gateway, until the process ends: after that nothing goes out and nothing comes back.
@@ -368,6 +383,41 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
         let run = Run::new(&world.settings, vec![process.ledger.trace(None)], process.ledger.in_doubt());
         assert_eq!(violations(&run), Vec::<String>::new());
     }
+}
+
+/// Nobody has confirmed it before midnight, and no list of the next day can.
+#[tokio::test(start_paused = true)]
+async fn o05_an_unconfirmed_refusal_of_a_dead_process_is_doubt_after_midnight() {
+    let clocks = Clockwork::before_midnight(s(3_600));
+    let world = World { settings: clocks.settings(), ..World::new() };
+    world.gateway.0.lock().always = Some(read(ReadReply::Http(504)));
+    world.gateway.will([http(429, "Too many requests").placed()]);
+    let process = world.start();
+    assert_eq!(process.place_as("a", ORDER).await, Told::Answer(429));
+    process.kill();
+
+    let process = world.start();
+    sleep(s(43_200)).await;
+    assert!(matches!(process.place_as("a", ORDER).await, Told::Unresolved(..)));
+    assert_eq!(world.gateway.posts(), 1);
+}
+
+/// Another process would have found it anew, and of two equal orders it may take the other one.
+#[tokio::test(start_paused = true)]
+async fn o05_an_order_that_was_found_is_durable_before_its_caller_is_told() {
+    let world = World::new();
+    world.gateway.will([gw504().placed()]);
+    let process = world.start();
+    process.journal.0.lock().flush_takes = ms(400);
+    let start = Instant::now();
+    assert_eq!(process.place_as("a", ORDER).await, Told::Recovered("o1".into()));
+    let with = start.elapsed();
+    process.journal.0.lock().flush_takes = s(3_600);
+    world.gateway.will([gw504().placed()]);
+    let start = Instant::now();
+    assert_eq!(process.place_as("b", &order(3)).await, Told::Recovered("o2".into()));
+    assert!(start.elapsed() > with + ms(500), "it waits");
+    assert!(start.elapsed() < with + s(2), "and not for ever");
 }
 
 /// A journal that holds more than it can read again loses what is in doubt.

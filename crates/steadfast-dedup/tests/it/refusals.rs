@@ -7,7 +7,7 @@ use steadfast_spec::ext;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    gateway::{Place, ReadReply, ack, gw504, http, read},
+    gateway::{Place, Read, ReadReply, ack, gw504, http, read},
     policies::{day_with, unresolved},
     rig::{ORDER, Rig, Told, order},
 };
@@ -359,6 +359,24 @@ async fn o05_a_renewed_sessions_orders_refute_no_refusal_of_the_old_one() {
     let b = rig.start("b", ORDER);
     assert_eq!(b.await.unwrap(), Told::Recovered("o2".into()));
     assert_eq!(a.await.unwrap(), Told::Placed("o3".into()));
+    rig.audit();
+}
+
+/// The list of the new session showed it, and it was taken for that of another order which was on its way there.
+#[tokio::test(start_paused = true)]
+async fn o05_an_order_behind_a_401_is_no_other_one_of_the_new_session() {
+    let rig = Rig::new();
+    assert_eq!(rig.place("z", &order(99)).await, Told::Placed("o1".into()));
+    rig.gateway.will([http(401, "Unauthorized").placed(), ack().answered_after(s(5))]);
+    let a = rig.start("a", ORDER);
+    sleep(ms(60)).await;
+    rig.between.token(2);
+    // It is sent before the new session's list is there.
+    rig.gateway.reads([Read { after: ms(1_500), ..read(ReadReply::List) }]);
+    let b = rig.start("b", &order(75));
+    assert_eq!(b.await.unwrap(), Told::Placed("o3".into()));
+    assert_eq!(a.await.unwrap(), Told::Recovered("o2".into()));
+    assert_eq!(rig.gateway.posts(), 3);
     rig.audit();
 }
 
