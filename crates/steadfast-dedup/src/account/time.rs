@@ -33,6 +33,8 @@ pub(crate) struct Timekeeper {
     last: Moment,
     pub(super) day: TradingDay,
     dated: Option<Moment>,
+    /// An answer of the service came without a date.
+    undated: bool,
     /// By the wall clock, where no boot clock tells it.
     slept_by_wall: Duration,
     slept: Duration,
@@ -50,6 +52,7 @@ impl Timekeeper {
             last: start,
             day,
             dated: None,
+            undated: false,
             slept_by_wall: Duration::ZERO,
             slept: Duration::ZERO,
             near: false,
@@ -166,7 +169,7 @@ impl Account {
 
     /// Asks the service what day it is, by reads of the list, where a name means yesterday's order or a new one by this
     /// machine's clock alone: it may have been set while nothing ran. False if no list could be had until the deadline, so
-    /// that nobody knows; a service whose answers have no `Date` leaves it to the clock.
+    /// that nobody knows; a service whose answers have no `Date` leaves it to the clock, unless that was seen to be set.
     pub(crate) async fn settle_day(
         self: &Arc<Self>,
         name: &ext::IntentId,
@@ -181,8 +184,13 @@ impl Account {
                 return true;
             }
             self.baseline().await;
+            // A date may also be missing because its answer was out of a cache, or too slow.
+            let is_left_to_the_clock = |state: &mut State| {
+                let time = &state.time;
+                state.registry.knows_list() && time.undated && !time.day.is_doubted()
+            };
             if is_settled()
-                || self.monitor.look(|state| state.registry.knows_list())
+                || self.monitor.look(is_left_to_the_clock)
                 || steadfast_spec::Planted::UnknownDayTrusted.is_on()
             {
                 return true;
@@ -212,7 +220,12 @@ impl Account {
             return;
         }
         let date = headers.get(header::DATE).and_then(|date| date.to_str().ok());
-        let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else { return };
+        let Some(date) = date.and_then(|date| httpdate::parse_http_date(date).ok()) else {
+            if !self.monitor.look(|state| state.time.undated) {
+                self.with(|state, _, _| state.time.undated = true);
+            }
+            return;
+        };
         let took = i64::try_from(asked.elapsed_at_most(&now).as_millis()).unwrap_or(i64::MAX / 4);
         let date = self.settings.local_millis(date);
         self.with(|state, at, effects| {

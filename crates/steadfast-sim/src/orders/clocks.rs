@@ -100,6 +100,12 @@ impl Clocks {
         self.start.elapsed() + slept < self.day_left
     }
 
+    /// True as long as names of the first day mean the same orders: until ten minutes after it, less one to ask in.
+    pub(crate) fn do_names_hold(&self) -> bool {
+        let slept = Duration::from_millis(self.suspended.load(Ordering::Relaxed));
+        self.start.elapsed() + slept < self.day_left + Duration::from_secs(9 * 60)
+    }
+
     /// Suspends the machine whenever it is time; everybody else goes on meanwhile, the gateway as well.
     pub(crate) async fn suspend(self, sandbox: Sandbox) {
         for Nap { after, lasts } in self.naps {

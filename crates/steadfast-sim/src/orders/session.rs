@@ -248,6 +248,9 @@ async fn trade(
                     found.sent_by_recovery = after - before;
                     found.starts_empty = starts_empty;
                     told.inherit(workload, recovered);
+                    if !clocks.do_names_hold() {
+                        told.go();
+                    }
                     crash = Some(found);
                 }
             }
@@ -255,8 +258,8 @@ async fn trade(
             if let Some(crash) = &mut crash {
                 (_, crash.sent_again) = wire.sends();
             }
-            if world.axes.has(Axis::WallClock) && clocks.is_first_day() {
-                ask_again(&ours, workload, &told).await;
+            if world.axes.has(Axis::WallClock) {
+                ask_again(&ours, workload, &told, &clocks).await;
             }
             let (begun, told) = told.take();
             suspended.abort();
@@ -409,6 +412,12 @@ impl Answers {
             }
         }
     }
+
+    /// On another day a name means another order: who had asked before goes by what was recovered.
+    fn go(&self) {
+        let begun = |asked: &&mut Asked| asked.begun.is_some() && asked.told.is_none();
+        self.lock().iter_mut().filter(begun).for_each(|asked| asked.told = Some(Told::Gone));
+    }
 }
 
 /// Lets every caller ask for its orders that nobody has been told of yet, one after the other.
@@ -449,10 +458,11 @@ pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start:
 }
 
 /// Asks once more for every order that has a name and was placed: on the same day nothing may be sent for it.
-async fn ask_again(trader: &Ours, workload: &Workload, answers: &Answers) {
+async fn ask_again(trader: &Ours, workload: &Workload, answers: &Answers, clocks: &Clocks) {
     let asked = answers.lock().clone();
     for (wanted, asked) in workload.wanted.iter().zip(asked) {
-        if trader.names(wanted) && matches!(asked.told, Some(Told::Placed(_))) {
+        // One that is in doubt again is waited for, perhaps until the day is over.
+        if clocks.is_first_day() && trader.names(wanted) && matches!(asked.told, Some(Told::Placed(_))) {
             drop(timeout(LONGEST_CALL, trader.place(wanted)).await);
         }
     }

@@ -268,7 +268,17 @@ impl<'a> History<'a> {
             | OrderEvent::AckMismatch { intent: given, .. } => *given == intent,
             _ => false,
         });
-        contradicted.map(|(at, _)| *at)
+        contradicted.map(|(at, _)| *at).chain(self.contradicted_before(intent))
+    }
+
+    /// Where a replay takes back the belief in an answer: an earlier process reported that.
+    fn contradicted_before(&self, intent: IntentNo) -> Option<usize> {
+        let named = |attempt: &&Attempt| {
+            matches!(&attempt.closed, Some((_, Outcome::Accepted { order_id: Some(_) }, _)))
+        };
+        let (told, ..) = self.attempts_of(intent).find(named)?.closed.as_ref()?;
+        let is_it = |step: &Step| matches!(&step.event, Event::Disbelieved(other) if *other == intent);
+        self.steps[*told..].iter().position(is_it).map(|after| told + after)
     }
 
     /// Where the day of a step began.
