@@ -65,12 +65,19 @@ impl Registry {
     }
 
     /// An earlier run of the process has found that its answer proves nothing.
-    pub(crate) fn disbelieve_again(&mut self, number: IntentNo) {
-        let finding = self.intents.get(&number).and_then(Intent::finding);
-        if let Some(Finding::Acknowledged { order_id }) = finding {
-            let order_id = order_id.clone();
-            self.book.contest(&order_id);
-            self.disbelieve(number);
+    pub(crate) fn disbelieve_again(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
+        let Some(intent) = self.intents.get(&number) else { return };
+        match intent.finding() {
+            Some(Finding::Acknowledged { order_id }) => {
+                let order_id = order_id.clone();
+                self.book.contest(&order_id);
+                self.disbelieve(number);
+            }
+            None if intent.was_refused() => {
+                self.refused.insert(number);
+                self.doubt_refused(number, out);
+            }
+            _ => {}
         }
     }
 

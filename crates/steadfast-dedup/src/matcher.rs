@@ -3,7 +3,7 @@
 //! Two predicates, because the two mistakes cost differently. Taking an order for ours needs [`strict`]; taking ours
 //! for absent needs that nothing is even [`loose`]. What lies between is never acted upon.
 
-use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Side, SymId};
+use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Product, Side, SymId};
 
 /// True if the record shows exactly this order, as far as it shows anything.
 ///
@@ -32,13 +32,16 @@ pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
 /// True if the record could show this order, changed by its user or by the service.
 ///
 /// A field that is absent or in an unknown spelling excludes nothing. Exit legs are made by the service and are
-/// never what was asked for.
+/// never what was asked for; but only bracket and cover orders have any, whatever a list calls others.
 pub(crate) fn loose(record: &OrderRecord, order: &OrderRequest) -> bool {
     let side = match &record.side {
         Some(Code::Known(side)) => *side == order.side(),
         Some(Code::Other(_)) | None => true,
     };
-    !is_exit_leg(record) && may_be_its_instrument(record, order) && side
+    let legs = matches!(order.product(), Product::Bracket | Product::Cover)
+        || !record.product.as_ref().is_some_and(|product| product.is(order.product()))
+        || steadfast_spec::Planted::LegNamesTrusted.is_on();
+    !(legs && is_exit_leg(record)) && may_be_its_instrument(record, order) && side
 }
 
 /// True if the record shows the order's instrument, in whatever spelling, or none.

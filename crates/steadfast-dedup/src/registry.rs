@@ -273,7 +273,7 @@ impl Registry {
             Event::Found { intent, order_id, status } => {
                 self.find(intent, order_id.into(), status, &mut out);
             }
-            Event::Disbelieved(intent) => self.disbelieve_again(intent),
+            Event::Disbelieved(intent) => self.disbelieve_again(intent, &mut out),
             Event::Restarted => self.restart(&mut out),
             Event::LastLook => {
                 self.last_look = !self.watches.is_empty()

@@ -10,6 +10,7 @@ use crate::{
     matcher,
     policy::AccountMode,
     registry::Registry,
+    resolution::{Reason, Unresolved},
     stamp::{IntentNo, Seq, Session},
 };
 
@@ -91,8 +92,31 @@ impl Registry {
             let (name, kept) = (intent.name.clone(), None);
             self.book.report_dispute(&order_id);
             self.book.flag(&order_id);
-            let order_id = order_id.to_string();
-            out.push(Effect::Report(OrderEvent::RefusedButPlaced { intent: number, name, order_id, kept }));
+            let shown = order_id.to_string();
+            out.push(Effect::Report(OrderEvent::RefusedButPlaced {
+                intent: number,
+                name,
+                order_id: shown,
+                kept,
+            }));
+            self.hold_name(number, &order_id);
+        }
+    }
+
+    /// Whoever repeats a refused order's name is told of the order that is listed, or, where that may be somebody else's, that
+    /// nobody knows. The name of an order that was refused for good was free at once: unless another one has it by now, it
+    /// means the order again.
+    fn hold_name(&mut self, number: IntentNo, order_id: &str) {
+        let Some(intent) = self.intents.get_mut(&number) else { return };
+        let Some(name) = &intent.name else { return };
+        let holder = *self.names.get(name).unwrap_or(&number);
+        if holder != number || steadfast_spec::Planted::RefusedNameStaysFree.is_on() {
+            return;
+        }
+        self.names.insert(name.clone(), number);
+        if intent.was_told_refused() {
+            let unresolved = Unresolved::new(Reason::NearMatch, vec![order_id.to_owned()]);
+            intent.phase = Phase::Finished(Finding::Unresolved(unresolved));
         }
     }
 
@@ -116,6 +140,7 @@ impl Registry {
             (None, ..) if !certain => {
                 self.book.flag(&fresh.order_id);
                 out.push(Effect::Report(appeared(order_id)));
+                self.hold_name(number, &fresh.order_id);
             }
             // Its caller was told that it is not resolved; now it is, and the order has its owner.
             (None, ..) => {
@@ -126,6 +151,7 @@ impl Registry {
                     Phase::Finished(Finding::Recovered { order_id: fresh.order_id.clone(), status });
                 out.push(Effect::Report(appeared(order_id)));
                 self.clear_taint(key, number);
+                self.hold_name(number, &fresh.order_id);
             }
             (Some(kept), 1.., _) => {
                 intent.late += 1;

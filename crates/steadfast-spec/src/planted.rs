@@ -144,6 +144,10 @@ planted! {
     TaintLastsAllDay = "taint-lasts-all-day",
     /// A name is free on the day that a restarted machine's clock says, although nobody else could be asked.
     UnknownDayTrusted = "unknown-day-trusted",
+    /// A record that says it is an exit leg is none of ours, although its product has no legs.
+    LegNamesTrusted = "leg-names-trusted",
+    /// The name of an order that was refused for good stays free when a list shows the order.
+    RefusedNameStaysFree = "refused-name-stays-free",
     // The journal.
     /// A restarted process knows nothing of orders that were refused with 401 or 429, and sends them again unlooked.
     RefusalsUnjournaled = "refusals-unjournaled",

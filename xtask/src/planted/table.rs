@@ -145,6 +145,8 @@ pub(super) const TABLE: &[Bug] = &[
     bug("names-end-at-midnight", &[dedup(&["o03_"])]),
     bug("taint-lasts-all-day", &[dedup(&["o13_"])]),
     bug("unknown-day-trusted", &[dedup(&["o03_"])]),
+    bug("leg-names-trusted", &[dedup(&["o05_", "s48_"])]),
+    bug("refused-name-stays-free", &[dedup(&["o05_"])]),
     // The journal.
     bug("refusals-unjournaled", &[dedup(&["crash::o05_"])]),
     bug("sent-before-journal", &[dedup(&["crash::"])]),

@@ -11,8 +11,8 @@ const NAMED: usize = 100_000;
 /// Of everything that was written down, what still matters.
 ///
 /// Forgotten are sends that placed nothing for certain, lists of days that are over, and what became of orders of such
-/// days, unless it is not known or the order has a name. What is in doubt is never forgotten, and what was refused without
-/// having been executed (401, 429) is kept as long as what was placed: a list may refute it.
+/// days, unless it is not known or the order has a name. What is in doubt is never forgotten, and what was refused is kept as
+/// long as what was placed: a list may refute it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fold {
     next: u64,
@@ -71,7 +71,9 @@ impl Fold {
                     return;
                 }
                 match outcome {
-                    Outcome::NotExecuted if !steadfast_spec::Planted::RefusalsUnjournaled.is_on() => {
+                    Outcome::NotExecuted | Outcome::Rejected
+                        if !steadfast_spec::Planted::RefusalsUnjournaled.is_on() =>
+                    {
                         trail.refused.insert(attempt.index);
                     }
                     Outcome::NotSent | Outcome::NotExecuted | Outcome::Rejected => {

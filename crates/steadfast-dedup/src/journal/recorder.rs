@@ -107,6 +107,9 @@ impl Recorder {
                 if let Some((intent, order_id)) = registry.found_late(report) {
                     let order_id = order_id.to_owned();
                     self.journal.append(self.entry(Record::Found { intent, order_id, status: None }));
+                } else if let OrderEvent::RefusedButPlaced { intent, kept: None, .. } = report {
+                    let reason = Reason::NearMatch.as_str().to_owned();
+                    self.journal.append(self.entry(Record::Unresolved { intent: *intent, reason }));
                 }
             }
             Effect::Decided(_) => {}

@@ -385,6 +385,54 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
     }
 }
 
+/// It was reported, and the next run sent it once more.
+#[tokio::test(start_paused = true)]
+async fn o05_a_name_refused_for_good_means_the_order_that_is_listed() {
+    for (mode, told) in [
+        (AccountMode::Exclusive, Some(Told::Attached("o1".into()))),
+        // It may be somebody else's.
+        (AccountMode::Shared, None),
+    ] {
+        for restarts in [false, true] {
+            let mut world = World::new();
+            world.settings = world.settings.account_mode(mode);
+            world.gateway.will([http(403, "no").placed()]);
+            let mut process = world.start();
+            assert_eq!(process.place_as("a", ORDER).await, Told::Answer(403));
+            process.ledger.shutdown().await;
+            if restarts {
+                process.kill();
+                process = world.start();
+            } else {
+                process.ledger.resume();
+            }
+            let again = process.place_as("a", ORDER).await;
+            match &told {
+                Some(told) => assert_eq!(again, *told),
+                None => assert!(matches!(again, Told::Unresolved(..)), "{again:?}, restarts: {restarts}"),
+            }
+            assert_eq!(world.gateway.posts(), 1, "{mode:?}, restarts: {restarts}");
+        }
+    }
+}
+
+/// It was in doubt, and the next process did not look for it: it said at once that nothing is.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refusal_that_could_not_be_verified_is_recovered_after_a_restart() {
+    let world = World::new();
+    let process = world.start();
+    assert_eq!(process.place("z", &order(3)).await, Told::Placed("o1".into()));
+    world.gateway.always(read(ReadReply::Http(403)));
+    world.gateway.will([http(401, "Unauthorized").placed()]);
+    let told = process.place_as("a", ORDER).await;
+    assert!(matches!(told, Told::Unresolved(..)), "{told:?}");
+    process.kill();
+    world.gateway.0.lock().always = None;
+    let process = world.start();
+    is(&process.recover().await, &[("a", "o2")]);
+    assert_eq!(world.gateway.posts(), 2);
+}
+
 /// Nobody has confirmed it before midnight, and no list of the next day can.
 #[tokio::test(start_paused = true)]
 async fn o05_an_unconfirmed_refusal_of_a_dead_process_is_doubt_after_midnight() {

@@ -67,8 +67,8 @@ async fn o08_a_list_in_parts_counts_as_one() {
     assert_eq!(rig.place("warm", &order(5)).await, Told::Placed("o1".into()));
     rig.gateway.will([gw504()]);
     for n in 0..1_000 {
-        rig.gateway
-            .foreign(&order(20 + n % 7), |record| drop(record.insert("legType".into(), "target".into())));
+        let bracket = order(20 + n % 7).replace("delivery", "bracket");
+        rig.gateway.foreign(&bracket, |record| drop(record.insert("legType".into(), "target".into())));
     }
     assert!(matches!(rig.place("a", ORDER).await, Told::Resent(_)), "a thousand exit legs are not it");
     let trace = rig.ledger.trace(None);

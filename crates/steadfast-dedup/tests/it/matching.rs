@@ -41,8 +41,9 @@ async fn s48_bracket_legs() {
     let rig = Rig::new();
     let leg = |name: &'static str| {
         move |rig: &Rig, form: &str| {
+            let form = form.replace("delivery", "bracket");
             rig.gateway.foreign(
-                form,
+                &form,
                 match name {
                     "stoploss" => |record| drop(record.insert("legType".into(), json!("stoploss"))),
                     _ => |record| drop(record.insert("legType".into(), json!("target"))),
@@ -60,6 +61,23 @@ async fn s48_bracket_legs() {
     assert_eq!(a.await.unwrap(), Told::Recovered("o3".into()));
     assert_eq!(rig.gateway.posts(), 2, "sent again, and found");
     rig.audit();
+}
+
+/// Listed as a leg in all but its product, which has none: it was sent a second time.
+#[tokio::test(start_paused = true)]
+async fn o05_an_order_listed_as_a_leg_is_not_sent_again() {
+    for leg in ["stoploss", "target"] {
+        let rig = Rig::new();
+        rig.gateway.will([match leg {
+            "target" => {
+                gw504().placed().edit(|record| drop(record.insert("legType".into(), json!("target"))))
+            }
+            _ => gw504().placed().edit(|record| drop(record.insert("legType".into(), json!("stoploss")))),
+        }]);
+        let told = rig.place("a", ORDER).await;
+        assert!(matches!(told, Told::Unresolved("near_match" | "uncalibrated", ..)), "{leg}: {told:?}");
+        assert_eq!(rig.gateway.posts(), 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]
