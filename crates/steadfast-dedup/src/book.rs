@@ -39,6 +39,8 @@ pub(crate) struct Book {
     crowds: Crowds,
     /// Acknowledged orders that no list of the session has shown in which they were sent, since when.
     missing: BTreeSet<(Session, Duration, Arc<str>)>,
+    /// Identifiers of answers that are believed no more for one reason only, that no list shows them, by whom they were given to.
+    unshown: BTreeMap<IntentNo, Arc<str>>,
     /// The latest orders without an owner that show an instrument of which none of ours is; one that ours is under
     /// another name, perhaps.
     strange: VecDeque<Fresh>,
@@ -101,8 +103,8 @@ struct Entry {
     contested: bool,
     /// The intent that an answer gave it to which is not believed any more.
     told: Option<IntentNo>,
-    /// Lists that should have shown it and did not, since it was acknowledged.
-    missed: u8,
+    /// When the first list was asked for that should have shown it and did not, since it was acknowledged.
+    missed: Option<Duration>,
     /// As of [`Fresh`], which may be forgotten meanwhile.
     flagged: bool,
     late: bool,
@@ -121,7 +123,7 @@ impl Entry {
             shown: false,
             contested: false,
             told: None,
-            missed: 0,
+            missed: None,
             flagged: false,
             late: false,
         }
@@ -561,6 +563,7 @@ impl Book {
 
     /// Somebody says that an intent's order is not the one that its answer named: no list has to show that one.
     pub(crate) fn excuse(&mut self, number: IntentNo) {
+        self.unshown.remove(&number);
         let entries = &self.entries;
         self.missing.retain(|(_, _, id)| entries.get(id).is_none_or(|entry| entry.told != Some(number)));
     }
@@ -584,6 +587,7 @@ impl Book {
         let entry = self.entries.get_mut(order_id)?;
         debug_assert!(entry.owner.is_none(), "a claim is never revoked");
         entry.owner = Some(owner);
+        self.unshown.retain(|&number, id| number != owner && **id != *order_id);
         let fresh = self.take_fresh(order_id)?;
         self.name(&fresh.order_id);
         Some(fresh)
@@ -624,6 +628,7 @@ impl Book {
     pub(crate) fn contest(&mut self, order_id: &str) -> Option<IntentNo> {
         let entry = self.entries.get_mut(order_id)?;
         if std::mem::replace(&mut entry.contested, true) {
+            self.unshown.retain(|_, id| **id != *order_id);
             return None;
         }
         let owner = entry.owner.take();
@@ -632,6 +637,22 @@ impl Book {
         }
         self.stop_awaiting(order_id);
         owner
+    }
+
+    /// The same where nothing else speaks against its answer than that no list shows it: if one does after all, it is its owner's.
+    pub(crate) fn contest_unshown(&mut self, order_id: &Arc<str>) {
+        if let Some(owner) = self.contest(order_id) {
+            self.unshown.insert(owner, order_id.clone());
+        }
+    }
+
+    /// The identifier that an answer gave to an intent, and that is believed again as soon as a list shows it.
+    pub(crate) fn unshown(&self, owner: IntentNo) -> Option<&Arc<str>> {
+        self.unshown.get(&owner)
+    }
+
+    pub(crate) fn has_unshown(&self) -> bool {
+        !self.unshown.is_empty()
     }
 
     /// Nobody looks for this order any more because it was acknowledged. A list that lacks it still proves no absence.
@@ -653,11 +674,15 @@ impl Book {
         self.unlisted.range((start, Arc::default(), Session::default())..).next().map(|(at, ..)| *at)
     }
 
-    /// One more list lacks an order that it should have shown; how many did.
-    pub(crate) fn miss(&mut self, order_id: &str) -> u8 {
-        let Some(entry) = self.entries.get_mut(order_id) else { return 0 };
-        entry.missed = entry.missed.saturating_add(1);
-        entry.missed
+    /// A list that was asked for at `at` lacks an order that it should have shown; when the first such list was asked for.
+    pub(crate) fn miss(&mut self, order_id: &str, at: Duration) -> Duration {
+        self.entries.get_mut(order_id).map_or(at, |entry| *entry.missed.get_or_insert(at))
+    }
+
+    /// When such lists were asked for, of the orders that were acknowledged before `end`.
+    pub(crate) fn missed_before(&self, end: Duration) -> impl Iterator<Item = Duration> {
+        let old = self.unlisted.iter().take_while(move |(at, ..)| *at < end);
+        old.filter_map(|(_, order_id, _)| self.entries.get(order_id)?.missed)
     }
 
     /// A list has shown the order that was acknowledged: what else it shows under this identifier is a leg of it.

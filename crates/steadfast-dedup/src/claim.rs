@@ -29,6 +29,7 @@ impl Registry {
     /// Draws every conclusion that the evidence on a key allows.
     pub(crate) fn resolve(&mut self, key: &Key, out: &mut Vec<Effect>) {
         self.refute(key, out);
+        self.believe_again(key, out);
         // Each claim may take away what kept another intent in doubt.
         while let Some((number, claim)) = self.next_claim(key) {
             match claim {
@@ -154,6 +155,7 @@ impl Registry {
             return None;
         }
         Some(match self.settings.account_mode {
+            _ if self.awaits_its_own(number, intent, fresh) => return None,
             _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
             // It may be the one that a wrong answer gave to another, and this one somebody else's.
             _ if self.is_disputed(intent) => Claim::Barred(Reason::NearMatch),
@@ -179,7 +181,7 @@ impl Registry {
         if young && self.resend_allowed(intent).is_ok() { Alternative::Resend } else { Alternative::Report }
     }
 
-    fn take(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
+    pub(crate) fn take(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         let confidence = self.confidence(number, order_id);
         let Some(fresh) = self.book.claim(order_id, number) else { return };
         // It was taken because it is named as ours is.

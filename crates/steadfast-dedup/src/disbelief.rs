@@ -3,6 +3,10 @@
 //! On a connection that is out of step an order gets the answer of another one. Then two orders have one identifier, or one
 //! has an identifier that no list ever shows. Nothing can be done about a wrong identifier before anything contradicts it;
 //! from then on its order is in doubt, is looked for, and is never sent again: by the service's word it was taken.
+//!
+//! That two lists lack it may also say that lists are later than they are taken to be. So an order of that kind that a list shows
+//! after all belongs to whom its answer named it to, before anybody else; and until no order of his can appear any more, he takes
+//! no other one that somebody else could own, too.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,16 +14,16 @@ use steadfast_spec::{OrderType, Validity};
 
 use crate::{
     attempt::{AttemptState, Never},
+    book::Fresh,
     event::{Answer, Effect, OrderEvent},
     intent::{Finding, Intent},
+    key::Key,
+    matcher,
     policy::ListShows,
     registry::{ReadStart, Registry},
     schedule,
     stamp::{AttemptNo, IntentNo, Session},
 };
-
-/// How many lists must lack an acknowledged order.
-const MISSED: u8 = 2;
 
 impl Registry {
     /// Looks for the order of an intent whose answer, or whose claim, is contradicted; it is never sent again.
@@ -111,14 +115,18 @@ impl Registry {
         }
         let old = |after: Duration| start.at.checked_sub(after).unwrap_or_default();
         let beyond = old(self.settings.lateness);
-        // After this not even an order whose answer got lost could still appear.
+        // After this nobody waits for a list of its session any more.
         let settled = old(self.settings.gateway_timeout.saturating_add(self.settings.lateness));
         let mut keys = Vec::new();
         for (at, order_id, told_in) in self.book.unlisted_before(beyond) {
             let owner = self.book.owner(&order_id);
             let shows_it = told_in == session && is_whole;
-            let missed = if shows_it { self.book.miss(&order_id) } else { 0 };
-            if at >= settled || (shows_it && missed < MISSED) {
+            let waits = match shows_it {
+                // One list may be older than it says, out of a cache nobody knows of. A while later there is another one.
+                true => start.at < self.book.miss(&order_id, start.at).saturating_add(schedule::AUDIT_AGAIN),
+                false => at >= settled,
+            };
+            if waits {
                 continue;
             }
             // Either way nothing more will be learnt of it.
@@ -128,7 +136,7 @@ impl Registry {
                 continue;
             };
             let (name, key) = (intent.name.clone(), intent.key.clone());
-            self.book.contest(&order_id);
+            self.book.contest_unshown(&order_id);
             let order_id = order_id.to_string();
             out.push(Effect::Report(OrderEvent::AckNotListed { intent: number, name, order_id }));
             self.disbelieve(number);
@@ -137,6 +145,37 @@ impl Registry {
         for key in keys {
             self.resolve(&key, out);
         }
+    }
+
+    /// Gives orders that lists show after all back to those whose answers named them.
+    pub(crate) fn believe_again(&mut self, key: &Key, out: &mut Vec<Effect>) {
+        if !self.book.has_unshown() {
+            return;
+        }
+        let shown = |(number, intent): (IntentNo, &Intent)| {
+            let order_id =
+                self.book.unshown(number).filter(|_| intent.is_open() && intent.epoch == self.epoch)?;
+            let mut strict = self.book.strict(key, &intent.order);
+            let fresh =
+                strict.find(|fresh| fresh.order_id == *order_id && intent.could_own(fresh.first_seen))?;
+            (!self.may_be_answered_yet(key, number, fresh.first_seen)).then(|| (number, order_id.clone()))
+        };
+        let shown: Vec<_> = self.live_of(key).filter_map(shown).collect();
+        for (number, order_id) in shown {
+            self.take(number, &order_id, out);
+        }
+    }
+
+    /// True if an order may be another one's, of somebody whose own may be listed yet, under the identifier that its answer named.
+    pub(crate) fn awaits_its_own(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
+        let is_its = |(other, it): (IntentNo, &Intent)| {
+            other != number && it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order)
+        };
+        let key = &intent.key;
+        self.book.unshown(number).is_some()
+            && intent.is_unsettled()
+            && !steadfast_spec::Planted::LateAckTakesTwins.is_on()
+            && (self.is_tainted(key) || self.live_of(key).chain(self.dead_of(key)).any(is_its))
     }
 
     /// False for an order that may have ended at once, where no list has shown an order that has ended.
@@ -158,13 +197,24 @@ impl Registry {
         if !self.awaits_audit() {
             return None;
         }
-        let lateness = self.settings.lateness;
-        if self.pace.failed {
-            return Some(schedule::next_try(last.unwrap_or_default()));
-        }
-        // As of `audit`: what was acknowledged before this should have been shown by then.
-        let beyond = last.and_then(|last| last.checked_sub(lateness)).unwrap_or_default();
-        let missed = self.book.unlisted_from(Duration::ZERO).is_some_and(|since| since < beyond);
-        schedule::next_audit(missed, self.book.unlisted_from(beyond), last, lateness)
+        let (lateness, beyond) = (self.settings.lateness, self.overdue_before(last));
+        let first = if self.pace.listless {
+            Some(schedule::next_try(last.unwrap_or_default()))
+        } else {
+            let overdue = self.book.unlisted_from(Duration::ZERO).is_some_and(|since| since < beyond);
+            schedule::next_audit(overdue, self.book.unlisted_from(beyond), last, lateness)
+        };
+        first.into_iter().chain(self.second_audit(last)).min()
+    }
+
+    /// When it is looked at once more for those that a list lacks.
+    pub(crate) fn second_audit(&self, last: Option<Duration>) -> Option<Duration> {
+        let missed = self.book.missed_before(self.overdue_before(last));
+        schedule::second_audit(missed, last).filter(|_| self.awaits_audit())
+    }
+
+    /// As of `audit`: what was acknowledged before this should have been shown by the look at `last`.
+    fn overdue_before(&self, last: Option<Duration>) -> Duration {
+        last.and_then(|last| last.checked_sub(self.settings.lateness)).unwrap_or_default()
     }
 }

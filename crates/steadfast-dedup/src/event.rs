@@ -291,13 +291,19 @@ pub enum OrderEvent {
     /// may have been another one's.
     ///
     /// Its caller was told that it is placed. It is looked for from now on and never sent again;
-    /// [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) tells how it ends. While acknowledged orders are
-    /// in no list yet, the list is looked at for them a second after the [lateness bound](crate::Settings::lateness_bound) of the
-    /// first of them, then every 30 s, in the slowest lane, and by [`Ledger::shutdown`](crate::Ledger::shutdown). It takes two
-    /// lists, and the time in which an order whose answer was lost could still appear. While the identifier is missing, no order
-    /// of its session is absent: a list that hides an order looks the same. A [ruling](crate::Ruling) ends that.
+    /// [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) tells how it ends. If a list shows the identifier
+    /// after all, only later than it should, the order is `Recovered` under it, or a [`LateDuplicate`](Self::LateDuplicate) that
+    /// says so if it was unresolved by then.
     ///
-    /// It is not told where lists lose orders that they have shown, where the [settings](crate::Settings::list_shows) say that
+    /// It is told within the [lateness bound](crate::Settings::lateness_bound) and 5 s of the answer where lists can be read:
+    /// it takes two of them that lack the identifier, one read after the bound and one two seconds later. While acknowledged orders
+    /// are in no list yet, the list is looked at for them a second after the bound of the first of them, and by
+    /// [`Ledger::shutdown`](crate::Ledger::shutdown), in the slowest lane; a look that brings no list is made again after 30 s.
+    /// While the identifier is missing, no order of its session is absent: a list that hides an order looks the same. A
+    /// [ruling](crate::Ruling) ends that.
+    ///
+    /// It is not told where lists lose orders that they have shown, where the order's session is over before the second list is
+    /// read and lists hold one session's orders, where the [settings](crate::Settings::list_shows) say that
     /// they hide some, and of orders that may have ended at once (market, ioc) where no list has shown an order that has ended.
     AckNotListed {
         /// The order's number in this process.

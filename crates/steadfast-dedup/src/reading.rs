@@ -94,7 +94,7 @@ impl Registry {
         let stale = read.is_some_and(|read| read.epoch != self.epoch);
         let failed = |registry: &mut Self, fault| {
             registry.note_fault(fault);
-            false
+            None
         };
         let mut valid = false;
         let looked = match list {
@@ -136,8 +136,9 @@ impl Registry {
         // What may be late may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
             self.last_look = false;
-            self.pace.failed = !looked;
-            if let Some(start) = started.filter(|_| looked) {
+            self.pace.failed = looked != Some(true);
+            self.pace.listless = looked.is_none();
+            if let Some(start) = started.filter(|_| looked == Some(true)) {
                 self.end_late_looks(start);
             }
         }
@@ -185,8 +186,8 @@ impl Registry {
         (order_ids, taken)
     }
 
-    /// Takes in what a list holds, or the rest of it; false if it may be older than the read. Sets `valid` if what it
-    /// lacks counts.
+    /// Takes in what a list holds, or the rest of it; false if it may be older than the read, `None` if it is of no use at all.
+    /// Sets `valid` if what it lacks counts.
     fn take_list(
         &mut self,
         started: Option<ReadStart>,
@@ -194,7 +195,7 @@ impl Registry {
         records: Vec<OrderRecord>,
         valid: &mut bool,
         out: &mut Vec<Effect>,
-    ) -> bool {
+    ) -> Option<bool> {
         let taken = taken.unwrap_or_else(|| Taken { completed: self.tick(), news: false, too_long: false });
         let completed = taken.completed;
         let session = self.session_of_read(started);
@@ -206,7 +207,7 @@ impl Registry {
         let (order_ids, taken) = self.take_some(started, taken, records, out);
         if taken.too_long {
             self.note_fault(Fault::Unusable);
-            return false;
+            return None;
         }
         // Without a start on the wire this may be an older flight's answer: good for what it holds only.
         let complete = match started {
@@ -234,7 +235,7 @@ impl Registry {
             self.resolve(&key, out);
         }
         // One that lacks an order shows what is new all the same.
-        complete || self.book.session(session).is_some_and(|book| book.not_monotone)
+        Some(complete || self.book.session(session).is_some_and(|book| book.not_monotone))
     }
 
     /// What a caller's own list holds is known from now on; what it does not hold says nothing.

@@ -142,6 +142,8 @@ pub(crate) struct Pace {
     pub(crate) shared: Option<Duration>,
     /// That one came to nothing.
     pub(crate) failed: bool,
+    /// It brought no list, not even one that lacks something.
+    pub(crate) listless: bool,
     /// By one that the next one keeps its distance from.
     pub(crate) spaced: Option<Duration>,
 }

@@ -25,7 +25,10 @@ const WATCH_EVERY: Duration = Duration::from_secs(1_800);
 /// How long after a look that showed no list the next one follows.
 const WATCH_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long after a look that should have shown an acknowledged order, and did not, the list is looked at for it again.
+/// How long after a list that lacks an acknowledged order the next one is read, which says the same or is right.
+pub(crate) const AUDIT_AGAIN: Duration = Duration::from_secs(2);
+
+/// How long after a look that proved nothing of an acknowledged order, as of another session's, the list is looked at again.
 const AUDIT_EVERY: Duration = Duration::from_secs(30);
 
 /// How long after the lateness bound the list is looked at for the first time: a look at the bound itself proves nothing.
@@ -48,16 +51,26 @@ pub(crate) fn next_watch(since: Duration, last: Option<Duration>, failed: bool) 
 }
 
 /// When the list is looked at for acknowledged orders that no list has shown, if the last look was at `last`: for those that
-/// it should have shown (`missed`), and for the others, of which the first was acknowledged at `young`.
+/// it should have shown (`overdue`), and for the others, of which the first was acknowledged at `young`.
 pub(crate) fn next_audit(
-    missed: bool,
+    overdue: bool,
     young: Option<Duration>,
     last: Option<Duration>,
     lateness: Duration,
 ) -> Option<Duration> {
-    let again = last.filter(|_| missed).map(|last| last.saturating_add(AUDIT_EVERY));
+    let again = last.filter(|_| overdue).map(|last| last.saturating_add(AUDIT_EVERY));
     let first = young.map(|young| young.saturating_add(lateness).saturating_add(AUDIT_AFTER));
     again.into_iter().chain(first).min()
+}
+
+/// When the list is looked at for acknowledged orders once more that lists of these times lack, if the last look was at `last`.
+pub(crate) fn second_audit(
+    missed: impl Iterator<Item = Duration>,
+    last: Option<Duration>,
+) -> Option<Duration> {
+    let due = missed.map(|missed| missed.saturating_add(AUDIT_AGAIN));
+    // A look that came then and decided nothing is followed by those of the others.
+    due.filter(|&due| last.is_none_or(|last| last < due)).min()
 }
 
 /// How long after the lateness bound the list is read for orders whose refusals were believed: others follow.
@@ -125,6 +138,15 @@ mod tests {
         assert_eq!(next(110, true), 130, "the first is due anyway");
         assert_eq!(next(99, true), 130, "it failed before");
         assert_eq!(next(2_790, true), 2_800);
+    }
+
+    #[test]
+    fn an_order_that_a_list_lacks_is_looked_at_again_once() {
+        let at = Duration::from_secs;
+        let next = |last| second_audit([at(16), at(20)].into_iter(), last);
+        assert_eq!((next(Some(at(16))), next(Some(at(17)))), (Some(at(18)), Some(at(18))));
+        assert_eq!((next(Some(at(18))), next(Some(at(21)))), (Some(at(22)), Some(at(22))));
+        assert_eq!(next(Some(at(22))), None, "both looks were made");
     }
 
     #[test]

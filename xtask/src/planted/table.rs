@@ -115,6 +115,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("dead-token-believed", &[dedup(&["o05_"])]),
     bug("suspend-not-counted", &[dedup(&["o04_", "s83_"])]),
     bug("late-change-over-newer", &[steadfast(&["typed::o01_"])]),
+    bug("late-ack-takes-twins", &[dedup(&["o06_"])]),
     // Orders: what a list proves.
     bug("endless-lists", &[dedup(&["o08_"])]),
     bug("spelling-trusted", &[dedup(&["o09_"])]),

@@ -84,6 +84,10 @@ pub(crate) fn i07_a_claim_is_strict_oldest_and_undisputed(run: &Run) -> Result<(
                     attempt.no
                 ));
             }
+            // Its own answer had named it, before lists lacked it for a while.
+            if history.owners(order_id, at.saturating_sub(1)).contains(intent) {
+                continue;
+            }
             let older = history.known().find(|other| {
                 *other != order_id
                     && history.first_seen(other, at).is_some_and(|(first, record)| {
