@@ -301,6 +301,12 @@ impl Settings {
         self.orders_scope
     }
 
+    /// Which orders the list shows, of those that it holds.
+    #[must_use]
+    pub fn shows(&self) -> ListShows {
+        self.list_shows
+    }
+
     pub(crate) fn budget(&self) -> Duration {
         self.budget.unwrap_or_else(|| {
             self.gateway_timeout.saturating_add(self.lateness).saturating_add(Duration::from_secs(60))

@@ -10,6 +10,7 @@ mod ownership;
 mod run;
 mod sends;
 mod surface;
+mod unlisted;
 
 pub use self::run::{Answer, Order, Run};
 
@@ -17,7 +18,7 @@ pub use self::run::{Answer, Order, Run};
 pub type Checker = fn(&Run) -> Result<(), String>;
 
 /// All of them, by their numbers.
-pub const ALL: [(&str, Checker); 22] = [
+pub const ALL: [(&str, Checker); 23] = [
     ("I1", sends::i01_nothing_leaves_unrecorded),
     ("I2", ownership::i02_one_owner_per_order),
     ("I3", ownership::i03_no_more_orders_than_intents),
@@ -40,6 +41,7 @@ pub const ALL: [(&str, Checker); 22] = [
     ("I20", sends::i20_every_order_ends_once_and_in_time),
     ("I21", surface::i21_doubt_is_told_in_full),
     ("I22", surface::i22_accounts_share_nothing),
+    ("I23", unlisted::i23_an_unlisted_order_is_told_in_time),
 ];
 
 /// Every violation of a run.

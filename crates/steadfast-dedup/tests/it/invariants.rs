@@ -440,3 +440,17 @@ async fn i22_knowledge_from_elsewhere_is_found() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn i23_an_unlisted_order_that_nobody_is_told_of_is_found() {
+    finds("I23", |run| {
+        for step in steps(run) {
+            if let Event::ReadEnded { list: Ok(records), .. } | Event::ReadPart { records, .. } =
+                &mut step.event
+            {
+                records.retain(|record| record.order_id != "o1");
+            }
+        }
+    })
+    .await;
+}
