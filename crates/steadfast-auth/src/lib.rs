@@ -48,8 +48,10 @@
 //!
 //! # Time
 //!
-//! Expiry follows the wall clock ([`WallClock`](steadfast_spec::WallClock)), so that a machine that was suspended
-//! notices it, and counts from the instant *before* the login was sent. It is kept in the service's time, which
+//! Tokens age by the clock that runs on in a suspended machine ([`BootClock`](steadfast_spec::BootClock)), and from the instant
+//! *before* the login was sent: a wall clock that is set ends none, and keeps none alive. The wall clock
+//! ([`WallClock`](steadfast_spec::WallClock)) tells where there is no such clock, how old a stored token is when it is taken over,
+//! and, where the service has refused a token, whether that was because of its age. Times are kept in the service's time, which
 //! [`SkewEstimator`] learns from `Date` headers, and so are the time steps of one-time codes. Pauses and limits are
 //! monotonic. The offset is not stored: a clock is most likely to be set where a process starts, and an offset of before
 //! would then spend one of two logins on a wrong code. Any success of a business call tells it anew, once a minute.

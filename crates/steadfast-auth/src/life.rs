@@ -9,7 +9,7 @@ pub(crate) use self::{refusal::AfterRefusal, sharing::Adopted};
 
 use crate::{
     AuthErrorKind, LoginMode, Renewal, TokenState,
-    policy::{LoginPolicy, Refusal},
+    policy::{BETWEEN_LOGINS, LoginPolicy, Refusal},
 };
 
 /// While the breaker is open, one request passes this often to see whether the service accepts again.
@@ -23,6 +23,9 @@ const DAY_MS: i64 = 86_400_000;
 pub(crate) struct Now {
     pub(crate) elapsed: Duration,
     pub(crate) wall: i64,
+    /// The clock that tokens age by, in milliseconds since some start: it is never set, and a suspended machine does not
+    /// stop it. Where there is none, the wall clock.
+    pub(crate) aging: i64,
 }
 
 impl Now {
@@ -50,6 +53,8 @@ pub(crate) struct Life {
     held: Option<Held>,
     generation: u64,
     flying: bool,
+    // When the last login was granted, by the clock that tokens age by.
+    granted: Option<i64>,
     // The flight under way only looks whether somebody else has stored a token.
     looking: bool,
     // Other processes may store tokens.
@@ -67,6 +72,8 @@ struct Held {
     issued: i64,
     // `None`: only the service knows.
     expires: Option<i64>,
+    // How far the service's wall clock was ahead of the clock that tokens age by when it came.
+    ahead: i64,
     worked: bool,
     // Another process fetched it moments before, and the service has not accepted it from here yet.
     fresh: bool,
@@ -117,6 +124,7 @@ impl Life {
             held: None,
             generation: 0,
             flying: false,
+            granted: None,
             looking: false,
             shares: false,
             look_at: Duration::ZERO,
@@ -202,7 +210,7 @@ impl Life {
         Ok(true)
     }
 
-    /// The background looks every 30 s, by the wall clock, because a suspended machine's monotonic clock stands still.
+    /// The background looks every 30 s, because tokens age in a suspended machine too, whose timers stand still.
     pub(crate) fn tick(&mut self, now: Now, may_renew: bool) -> Tick {
         let Some(held) = self.held.filter(|_| !self.flying) else { return Tick::Idle };
         if !self.is_advisory(held, now) {
@@ -224,22 +232,25 @@ impl Life {
     /// A login brought a token. If it is the one already held, its generation stays. Returns the generation.
     pub(crate) fn granted(&mut self, issued: i64, life: Option<Duration>, same: bool, now: Now) -> u64 {
         self.policy.granted(now.elapsed);
+        self.granted = Some(now.aging);
         let expires = life.map(|l| issued.saturating_add(i64::try_from(l.as_millis()).unwrap_or(i64::MAX)));
         // A given token is a session that somebody else has opened.
         if !same && self.mode != Some(LoginMode::Once) {
             self.note_session(now.wall);
         }
-        self.hold(issued, expires, same)
+        self.hold(issued, expires, same, now)
     }
 
-    fn hold(&mut self, issued: i64, expires: Option<i64>, same: bool) -> u64 {
+    fn hold(&mut self, issued: i64, expires: Option<i64>, same: bool, now: Now) -> u64 {
         self.flying = false;
         self.looking = false;
+        let ahead = now.wall.saturating_sub(now.aging);
         match &mut self.held {
             // A service that hands out the session's token again has not made it any better: what is known of it stays.
             Some(held) if same => {
                 held.issued = issued;
                 held.expires = expires;
+                held.ahead = ahead;
                 held.doubted = false;
             }
             _ => {
@@ -250,6 +261,7 @@ impl Life {
                     generation,
                     issued,
                     expires,
+                    ahead,
                     worked: false,
                     fresh: false,
                     refused: None,
@@ -319,12 +331,12 @@ impl Life {
         self.held.is_some()
     }
 
-    /// Until when, by the service's clock, requests need not ask: nothing is wrong and no renewal is due.
+    /// Until when, by the clock that tokens age by, requests need not ask: nothing is wrong and no renewal is due.
     pub(crate) fn carefree_until(&self) -> i64 {
         match self.held {
-            Some(held) if !held.doubted && self.breaker.is_none() => {
-                held.expires.map_or(i64::MAX, |e| self.renewal.advisory_at(held.issued, e, held.generation))
-            }
+            Some(held) if !held.doubted && self.breaker.is_none() => held.expires.map_or(i64::MAX, |e| {
+                self.renewal.advisory_at(held.issued, e, held.generation).saturating_sub(held.ahead)
+            }),
             _ => i64::MIN,
         }
     }
@@ -337,6 +349,12 @@ impl Life {
     /// When the held token ends, by the service's clock.
     pub(crate) fn expires(&self) -> Option<i64> {
         self.held.and_then(|h| h.expires)
+    }
+
+    /// How long the held token lives on; zero if there is none.
+    pub(crate) fn left(&self, now: Now) -> Duration {
+        let left = self.held.and_then(|h| Some(h.expires?.saturating_sub(h.wall(now))));
+        left.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis).unwrap_or_default()
     }
 
     /// The state as people see it.
@@ -400,6 +418,9 @@ impl Life {
         let refuse = |kind| Err(Refusal { kind, ready: None });
         match (self.mode, self.held) {
             (None, _) => refuse(AuthErrorKind::NotConfigured),
+            (Some(LoginMode::Unattended), _) | (Some(LoginMode::Once), None) if self.has_rested(now) => {
+                self.policy.may_be_asked(now.elapsed)
+            }
             (Some(LoginMode::Unattended), _) | (Some(LoginMode::Once), None) => {
                 self.policy.may_start(now.elapsed)
             }
@@ -414,18 +435,38 @@ impl Life {
         }
     }
 
+    /// Whether the service was left alone for long enough after a login, a suspended machine's time included: the token may
+    /// have ended in that time.
+    fn has_rested(&self, now: Now) -> bool {
+        let rest = i64::try_from(BETWEEN_LOGINS.as_millis()).unwrap_or(i64::MAX);
+        self.granted.is_some_and(|at| now.aging.saturating_sub(at) >= rest)
+    }
+
     fn is_advisory(&self, held: Held, now: Now) -> bool {
-        held.expires.is_some_and(|e| now.wall >= self.renewal.advisory_at(held.issued, e, held.generation))
+        held.expires
+            .is_some_and(|e| held.wall(now) >= self.renewal.advisory_at(held.issued, e, held.generation))
     }
 
     fn is_mandatory(&self, held: Held, now: Now) -> bool {
-        held.expires.is_some_and(|e| now.wall >= self.renewal.mandatory_at(held.issued, e))
+        held.expires.is_some_and(|e| held.wall(now) >= self.renewal.mandatory_at(held.issued, e))
+    }
+
+    /// Whether its age explains that the service refuses it. A machine that was stopped altogether, and not only
+    /// suspended, has a wall clock that knows more than the others; set ahead, it costs a login here and no more.
+    fn is_too_old(&self, held: Held, now: Now) -> bool {
+        let by_wall = Held { ahead: now.wall.saturating_sub(now.aging), ..held };
+        self.is_mandatory(held, now) || self.is_mandatory(by_wall, now)
     }
 }
 
 impl Held {
     fn is_over(&self, now: Now) -> bool {
-        self.expires.is_some_and(|e| now.wall >= e)
+        self.expires.is_some_and(|e| self.wall(now) >= e)
+    }
+
+    /// The service's wall clock as it was when the token came, carried on: a clock that is set ages no token.
+    fn wall(&self, now: Now) -> i64 {
+        if Planted::AgeByWallClock.is_on() { now.wall } else { now.aging.saturating_add(self.ahead) }
     }
 }
 

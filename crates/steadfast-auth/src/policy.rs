@@ -17,7 +17,7 @@ const AFTER_DENIAL: Duration = Duration::from_secs(15 * 60);
 const UNKNOWN_PER_HOUR: usize = 3;
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Two unattended logins are at least this far apart, even where tokens live for seconds.
-const BETWEEN_LOGINS: Duration = Duration::from_secs(30);
+pub(crate) const BETWEEN_LOGINS: Duration = Duration::from_secs(30);
 
 /// Decides what follows an attempt to log in, so that no sequence of failures locks the account.
 ///

@@ -30,7 +30,7 @@ use crate::{
     sync::Guard,
 };
 
-/// The background looks at the wall clock this often; a suspended machine is noticed within it.
+/// The background looks at the clocks this often; a suspended machine is noticed within it.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
 
 /// Holds the freshest token of one account and fetches the next: one login for everybody who waits.

@@ -32,7 +32,7 @@ pub struct Status {
     pub state: TokenState,
     /// Which token is held.
     pub generation: Option<TokenGeneration>,
-    /// When it ends, by this machine's clock; `None` if only the service knows, or there is none.
+    /// When it ends, by this machine's clock as it was when the token came; `None` if only the service knows, or there is none.
     pub expires_at: Option<SystemTime>,
     /// True if logins have stopped until a reset, whether or not a token is still usable.
     pub latched: bool,

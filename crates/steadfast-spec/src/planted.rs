@@ -350,6 +350,8 @@ planted! {
     PortGuessed = "port-guessed",
     /// A new token that is refused to a request's second send is not tried once more.
     SecondRefusalSurfaces = "second-refusal-surfaces",
+    /// The age of a token is told by the wall clock, which may be set.
+    AgeByWallClock = "age-by-wall-clock",
     // The sandbox.
     /// The admin API answers requests that name another host, and those of web pages.
     AdminTrustsPages = "admin-trusts-pages",

@@ -58,7 +58,7 @@ impl Life {
         // ## (Valid | Advisory | Mandatory) => Expired
         //
         // Its age explains the refusal, so no suspicion falls on anything else.
-        if held.is_over(now) || self.is_mandatory(held, now) {
+        if self.is_too_old(held, now) {
             return match (resent, self.may_start(now)) {
                 (false, Ok(())) => self.join(true),
                 _ => AfterRefusal::Surface,

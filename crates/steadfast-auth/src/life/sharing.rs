@@ -38,7 +38,7 @@ impl Life {
 
     /// Takes over a token that another process has fetched. Returns its generation.
     pub(crate) fn adopted(&mut self, token: &Adopted, same: bool, now: Now) -> u64 {
-        let generation = self.hold(token.issued, token.expires, same);
+        let generation = self.hold(token.issued, token.expires, same, now);
         // An old token that nobody has used yet may have ended over night: its age is a reason for a login.
         let age = now.wall.saturating_sub(token.issued);
         if let Some(held) = &mut self.held {

@@ -10,9 +10,14 @@ fn life(mode: LoginMode) -> Life {
     Life::new(Renewal::new().daily(None).jitter_seed(7), Some(mode))
 }
 
-/// Both clocks at `ms`.
+/// All clocks at `ms`.
 fn at(ms: i64) -> Now {
-    Now { elapsed: Duration::from_millis(ms.unsigned_abs()), wall: ms }
+    Now { elapsed: Duration::from_millis(ms.unsigned_abs()), wall: ms, aging: ms }
+}
+
+/// The same, with a wall clock that was set ahead by `step` milliseconds.
+fn stepped(ms: i64, step: i64) -> Now {
+    Now { wall: ms + step, ..at(ms) }
 }
 
 /// A life with token 1, issued at 0, accepted once.
@@ -53,7 +58,7 @@ fn nothing_is_asked_before_a_renewal_is_due() {
 
 #[test]
 fn instants_of_the_two_clocks_are_those_of_one_moment() {
-    let now = Now { elapsed: Duration::from_secs(10), wall: 100_000 };
+    let now = Now { elapsed: Duration::from_secs(10), wall: 100_000, aging: 0 };
     assert_eq!(now.wall_at(Duration::from_secs(4)), 94_000);
     assert_eq!(now.elapsed_at(94_000), Duration::from_secs(4));
     assert_eq!(now.wall_at(Duration::from_secs(11)), 100_000, "one that lies ahead is taken for now");
@@ -119,6 +124,45 @@ fn a_401_within_the_last_minute_is_explained_by_age_and_casts_no_suspicion() {
     let late = at(24 * HOUR - 30_000);
     assert_eq!(life.refused(1, false, late), AfterRefusal::Join { start: true });
     assert_eq!(life.suspected, None);
+}
+
+#[test]
+fn t27_a_wall_clock_that_is_set_ages_no_token() {
+    let day = 24 * HOUR;
+    for step in [day, -day, 30 * day] {
+        let mut life = working();
+        let carefree = life.carefree_until();
+        assert_eq!(life.state(stepped(HOUR, step)), TokenState::Valid, "{step}");
+        assert_eq!(life.admit(stepped(HOUR, step), true), Admission::Go);
+        assert_eq!(life.tick(stepped(HOUR, step), true), Tick::Idle);
+        assert_eq!(life.left(stepped(HOUR, step)), DAY - DAY / 24);
+        assert_eq!(life.state(stepped(carefree, step)), TokenState::Advisory, "nor makes it younger");
+        assert_eq!(life.admit(stepped(day, step), true), Admission::Wait { start: true });
+        // What it brings counts from the clock as it is now.
+        assert_eq!(life.granted(day + step, Some(DAY), false, stepped(day, step)), 2);
+        assert_eq!(life.left(stepped(day, step)), DAY);
+        assert_eq!(life.carefree_until() / HOUR, day / HOUR + 22);
+    }
+}
+
+#[test]
+fn t27_the_rest_after_a_login_counts_the_time_of_a_suspended_machine() {
+    let asleep = |seconds: i64| Now { elapsed: Duration::from_secs(5), ..at(seconds * 1_000) };
+    for (slept, starts) in [(29, false), (30, true), (3 * 3_600, true)] {
+        let mut life = life(LoginMode::Unattended);
+        life.granted(0, Some(Duration::from_secs(10)), false, at(0));
+        let admitted = life.admit(asleep(slept), true);
+        assert_eq!(admitted == Admission::Wait { start: true }, starts, "{slept}: {admitted:?}");
+    }
+}
+
+#[test]
+fn t27_a_401_for_a_token_that_only_the_wall_clock_calls_dead_casts_no_suspicion() {
+    for (step, explained) in [(24 * HOUR, true), (0, false), (-24 * HOUR, false)] {
+        let mut life = working();
+        assert_eq!(life.refused(1, false, stepped(HOUR, step)), AfterRefusal::Join { start: true });
+        assert_eq!(life.suspected.is_none(), explained, "{step}");
+    }
 }
 
 #[test]

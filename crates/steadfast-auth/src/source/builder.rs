@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use steadfast_spec::{Planted, WallClock};
+use steadfast_spec::{BootClock, Planted, WallClock};
 use tokio::time::Instant;
 
 use super::{TokenSource, shared::Shared};
@@ -12,6 +12,7 @@ pub struct TokenSourceBuilder {
     pub(super) api_key: ApiKey,
     pub(super) login: Option<Arc<dyn AnyLogin>>,
     pub(super) clock: WallClock,
+    pub(super) boot: BootClock,
     pub(super) renewal: Renewal,
     pub(super) may_renew: MayRenew,
     pub(super) on_human_needed: OnHumanNeeded,
@@ -27,6 +28,7 @@ impl TokenSourceBuilder {
             api_key,
             login,
             clock: WallClock::system(),
+            boot: BootClock::system(),
             renewal: Renewal::new(),
             may_renew: Box::new(|| true),
             on_human_needed: Box::new(|_| ()),
@@ -37,6 +39,12 @@ impl TokenSourceBuilder {
     /// Reads the wall time from `clock`.
     pub fn clock(self, clock: WallClock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// Reads how old tokens become from `clock`, which is never set and runs on in a suspended machine; where it tells
+    /// nothing, from the wall clock.
+    pub fn boot_clock(self, clock: BootClock) -> Self {
+        Self { boot: clock, ..self }
     }
 
     /// When tokens are renewed.
@@ -68,6 +76,7 @@ impl TokenSourceBuilder {
         if Planted::AgeByMonotonicClock.is_on() {
             let (wall, start) = (self.clock.now(), Instant::now());
             self.clock = WallClock::new(move || wall + start.elapsed());
+            self.boot = BootClock::new(move || Some(start.elapsed()));
         }
         TokenSource { shared: Arc::new(Shared::new(self)) }
     }

@@ -1,15 +1,17 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use steadfast_spec::Planted;
 use tokio::runtime::Handle;
 
 use super::{
     landing::{Landing, interrupted},
-    shared::Shared,
+    shared::{Shared, time_at},
     single_flight::Ended,
     stored::{Charge, unusable},
 };
-use crate::{Attempt, AuthError, AuthErrorKind, LoginFailure, login::AnyLogin, policy::Next};
+use crate::{
+    Attempt, AuthError, AuthErrorKind, Grant, LoginFailure, login::AnyLogin, policy::Next, skew::unix_ms,
+};
 
 impl Shared {
     /// Runs the login in a task of its own. The caller has just marked it as under way.
@@ -49,11 +51,12 @@ impl Shared {
             );
             let by = self.correction(corrected);
             tracing::debug!(corrected, "logging in");
+            let began = (self.clock.now(), self.aging());
             let failure = match login.attempt(&attempt).await {
                 Ok(_) if Planted::DroppedCallerStopsLogin.is_on() && self.flight.lock().is_deserted() => {
                     return Err(interrupted());
                 }
-                Ok(grant) => match self.keep(&docket, grant, before).await {
+                Ok(grant) => match self.keep(&docket, self.redated(grant, began), before).await {
                     Ok(()) => return Ok(()),
                     // The same login would bring the like of it again.
                     Err(invalid) => LoginFailure::Misconfigured(invalid.into()),
@@ -73,6 +76,19 @@ impl Shared {
                 Next::GiveUp(refusal) => return Err(self.error(refusal).with_source(failure)),
             }
         }
+    }
+
+    /// The grant, by the wall clock as it is now: one that was set during the attempt would make the token older, or younger,
+    /// by as much. Of the two ages that are possible the smaller is the true one, as long as it is one.
+    fn redated(&self, grant: Grant, (wall, aging): (SystemTime, Option<i64>)) -> Grant {
+        let (Some(then), Some(now)) = (aging, self.aging()) else { return grant };
+        let (sent, wall_now) = (unix_ms(grant.sent), unix_ms(self.clock.now()));
+        let set = (wall_now - unix_ms(wall)) - (now - then);
+        let (age, other) = (wall_now - sent, wall_now - sent - set);
+        if set.abs() <= CLOCK_SET_MS || other < 0 || (0..=other).contains(&age) {
+            return grant;
+        }
+        Grant { sent: time_at(sent + set).unwrap_or(grant.sent), ..grant }
     }
 
     /// What is added to this machine's clock to make codes, in milliseconds.
@@ -101,5 +117,5 @@ impl Shared {
     }
 }
 
-/// Estimates of the same offset differ by less.
+/// Estimates of the same offset differ by less, and so do two clocks over the time of a login.
 const CLOCK_SET_MS: i64 = 2_000;

@@ -8,7 +8,7 @@ use std::{
 
 use http::HeaderMap;
 use parking_lot::Mutex;
-use steadfast_spec::{WallClock, ext::TokenGeneration};
+use steadfast_spec::{Clocks, Moment, WallClock, ext::TokenGeneration};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
@@ -44,6 +44,9 @@ pub(crate) struct Shared {
     may_renew: MayRenew,
     on_human_needed: OnHumanNeeded,
     start: Instant,
+    clocks: Clocks,
+    // Where a boot clock says how long ago the start was; else tokens age by the wall clock.
+    began: Option<Moment>,
 }
 
 impl Shared {
@@ -63,6 +66,8 @@ impl Shared {
         };
         let life = Life::new(renewal, mode);
         let life = if store.is_some() { life.sharing() } else { life };
+        let (start, clocks) = (Instant::now(), Clocks::new(builder.boot, builder.clock.clone()));
+        let began = Some(clocks.at(start.into_std())).filter(|began| began.elapsed_by_boot(began).is_some());
         Self {
             api_key: builder.api_key,
             login: builder.login,
@@ -70,17 +75,19 @@ impl Shared {
             books,
             shares: store.is_some(),
             clock: builder.clock,
-            flight: Arc::new(SingleFlight::new(life, renewal.waiting, Arc::clone(&skew))),
+            flight: Arc::new(SingleFlight::new(life, renewal.waiting, Arc::clone(&skew), began.is_none())),
             skew,
             sample_at: AtomicI64::new(i64::MIN),
             may_renew: builder.may_renew,
             on_human_needed: builder.on_human_needed,
-            start: Instant::now(),
+            start,
+            clocks,
+            began,
         }
     }
 
     pub(super) fn admit(self: &Arc<Self>) -> Admitted {
-        if self.flight.is_carefree(unix_ms(self.clock.now())) {
+        if self.flight.is_carefree(self.aging().unwrap_or_else(|| unix_ms(self.clock.now()))) {
             return Admitted::Go;
         }
         // Asked without the lock, so that the hook may look at the source.
@@ -163,9 +170,7 @@ impl Shared {
     }
 
     pub(super) fn ask_human(&self) {
-        let now = self.now();
-        let expires = self.flight.lock().life.expires().unwrap_or(now.wall);
-        let within = Duration::from_millis(u64::try_from(expires - now.wall).unwrap_or_default());
+        let within = self.with_life(|life, now| life.left(now));
         tracing::warn!(within_s = within.as_secs(), "access token ends soon and only a person can renew it");
         (self.on_human_needed)(HumanNeeded { within });
     }
@@ -230,7 +235,14 @@ impl Shared {
 
     pub(super) fn now(&self) -> Now {
         let offset = self.skew.lock().offset().unwrap_or_default();
-        Now { elapsed: BEFORE + self.start.elapsed(), wall: unix_ms(self.clock.now()) + offset }
+        let wall = unix_ms(self.clock.now()) + offset;
+        Now { elapsed: BEFORE + self.start.elapsed(), wall, aging: self.aging().unwrap_or(wall) }
+    }
+
+    /// How long this source has lived, a suspended machine's time included, in milliseconds; `None` where no clock tells.
+    pub(super) fn aging(&self) -> Option<i64> {
+        let lived = self.began?.elapsed_at_most(&self.clocks.at(Instant::now().into_std()));
+        Some(i64::try_from(lived.as_millis()).unwrap_or(i64::MAX))
     }
 
     pub(super) fn instant(&self, elapsed: Duration) -> Instant {
@@ -288,6 +300,6 @@ const BETWEEN_SAMPLES_MS: i64 = 60_000;
 /// From here on the log warns.
 const MANY_SESSIONS: usize = 7;
 
-fn time_at(ms: i64) -> Option<SystemTime> {
+pub(super) fn time_at(ms: i64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(ms).ok()?))
 }

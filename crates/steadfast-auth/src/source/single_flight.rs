@@ -30,8 +30,10 @@ pub(crate) struct SingleFlight {
     state: Mutex<State>,
     // The hot read.
     token: ArcSwapOption<Token>,
-    // Until then, by this machine's clock, requests pass without asking for the lock.
+    // Until then, by the clock that tokens age by, requests pass without asking for the lock.
     carefree_until: AtomicI64,
+    // That clock is this machine's wall clock, from which the service's differs.
+    by_wall: bool,
     skew: Arc<parking_lot::Mutex<SkewEstimator>>,
     most_waiting: usize,
 }
@@ -88,7 +90,12 @@ pub(super) struct Holding {
 }
 
 impl SingleFlight {
-    pub(super) fn new(life: Life, most_waiting: usize, skew: Arc<parking_lot::Mutex<SkewEstimator>>) -> Self {
+    pub(super) fn new(
+        life: Life,
+        most_waiting: usize,
+        skew: Arc<parking_lot::Mutex<SkewEstimator>>,
+        by_wall: bool,
+    ) -> Self {
         let state = State {
             life,
             waiting: Vec::new(),
@@ -102,6 +109,7 @@ impl SingleFlight {
             state: Mutex::new(state),
             token: ArcSwapOption::empty(),
             carefree_until: AtomicI64::new(i64::MIN),
+            by_wall,
             skew,
             most_waiting,
         }
@@ -115,7 +123,7 @@ impl SingleFlight {
         self.token.load_full()
     }
 
-    /// True while requests need not ask: nothing is wrong and no renewal is due at `ms` of this machine's clock.
+    /// True while requests need not ask: nothing is wrong and no renewal is due at `ms` of the clock that tokens age by.
     pub(super) fn is_carefree(&self, ms: i64) -> bool {
         ms < self.carefree_until.load(Ordering::Acquire)
     }
@@ -251,7 +259,7 @@ impl SingleFlight {
     /// Shows what has changed to those who read without the lock.
     pub(super) fn publish(&self, state: MutexGuard<'_, State>) {
         let life = &state.life;
-        let offset = self.skew.lock().offset().unwrap_or_default();
+        let offset = self.skew.lock().offset().filter(|_| self.by_wall).unwrap_or_default();
         self.carefree_until.store(life.carefree_until().saturating_sub(offset), Ordering::Release);
         if !life.holds() {
             self.token.store(None);

@@ -347,11 +347,11 @@ mod tests {
     /// Each may have cost one of the account's sessions, so fewer of them would let more logins out.
     #[test]
     fn of_two_lists_of_logins_in_doubt_the_longer_counts_while_a_failure_is_not_written_down() {
-        let now = Now { elapsed: Duration::from_secs(10_000), wall: 10_000_000 };
+        let now = Now { elapsed: Duration::from_secs(10_000), wall: 10_000_000, aging: 0 };
         let doubts = |n: usize| [9_998_u64, 9_999].into_iter().take(n);
         for (known, written) in [(2, 1), (1, 2), (2, 0), (0, 2)] {
             let life = Life::new(Renewal::new(), Some(LoginMode::Unattended));
-            let flight = SingleFlight::new(life, 1, Arc::default());
+            let flight = SingleFlight::new(life, 1, Arc::default(), true);
             let mut state = flight.lock();
             let own = doubts(known).map(Duration::from_secs).collect();
             state.life.policy.restore(Spent::default(), own, now.elapsed);

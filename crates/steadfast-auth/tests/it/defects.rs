@@ -9,11 +9,14 @@ use http::StatusCode;
 use steadfast_auth::{
     Attempt, AuthErrorKind, Grant, Login, LoginFailure, LoginMode, TokenSource, TokenState, Unrenewed,
 };
-use steadfast_spec::ext::{DoNotRetry, TokenGeneration};
+use steadfast_spec::{
+    BootClock,
+    ext::{DoNotRetry, TokenGeneration},
+};
 use tokio::{sync::Notify, task::JoinSet};
 use tower::ServiceExt;
 
-use crate::support::{Answer, Bench, api_key, hours, kind, orders, place_order, secs};
+use crate::support::{Answer, Bench, api_key, hours, kind, orders, place_order, secs, totp_login};
 
 /// Against clients that drop the token they have when its renewal fails.
 #[tokio::test(start_paused = true)]
@@ -127,6 +130,85 @@ async fn t07_a_token_that_ended_while_the_machine_slept_is_not_sent() {
     assert_eq!(bench.source.status().state, TokenState::Expired);
     assert_eq!(bench.get().await.unwrap().status(), 200);
     assert_eq!(bench.api.tokens(), ["one", "two"], "no 401 was needed to notice");
+}
+
+/// Against clients that count a token's age by a wall clock, which may be set.
+#[tokio::test(start_paused = true)]
+async fn t27_a_wall_clock_that_is_set_ends_no_token_and_keeps_none_alive() {
+    for days in [1, -1, 400] {
+        let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
+        bench.api.accept(["one", "two"]);
+        tokio::time::advance(hours(1)).await;
+        bench.clock.set_off(days * 86_400_000);
+        assert_eq!(bench.get().await.unwrap().status(), 200);
+        assert_eq!((bench.source.status().state, bench.logins.count()), (TokenState::Valid, 1), "{days}");
+        tokio::time::advance(hours(23)).await;
+        assert_eq!(bench.get().await.unwrap().status(), 200);
+        assert_eq!(bench.api.tokens(), ["one", "one", "two"], "{days}");
+        assert_eq!((bench.source.status().state, bench.logins.count()), (TokenState::Valid, 2), "{days}");
+    }
+}
+
+/// What the service says counts more than any clock.
+#[tokio::test(start_paused = true)]
+async fn t27_refused_and_dead_by_the_wall_clock_is_renewed_at_once() {
+    let bench = Bench::with_working_token("one", [Answer::Token("two"), Answer::Token("three")]).await;
+    for token in ["two", "three"] {
+        tokio::time::advance(secs(60)).await;
+        // A machine that was stopped altogether, which no clock of its own has noticed.
+        bench.clock.set_off(bench.logins.count() as i64 * 86_400_000);
+        bench.api.accept([token]);
+        assert_eq!(bench.get().await.unwrap().status(), 200, "{token}");
+    }
+    assert_eq!(bench.logins.count(), 3, "a suspicion allows one in a quarter of an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn t27_three_hours_of_sleep_age_a_token_by_three_hours() {
+    for (awake, state) in [(18, TokenState::Valid), (20, TokenState::Advisory), (21, TokenState::Expired)] {
+        let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
+        bench.api.accept(["one", "two"]);
+        tokio::time::advance(hours(awake)).await;
+        bench.clock.suspend(hours(3));
+        assert_eq!(bench.source.status().state, state);
+        assert_eq!(bench.get().await.unwrap().status(), 200);
+        tokio::time::sleep(secs(60)).await;
+        assert_eq!(bench.logins.count(), if state == TokenState::Valid { 1 } else { 2 }, "{state:?}");
+    }
+}
+
+/// The clock is set between the send of a login and its answer.
+#[tokio::test(start_paused = true)]
+async fn t27_a_clock_set_during_a_login_ages_no_token() {
+    for days in [1, -1] {
+        let bench = Bench::new([Answer::Token("one")]);
+        bench.api.accept(["one"]);
+        let _slow = bench.logins.clone().taking(secs(5));
+        let call = bench.spawn_get();
+        tokio::time::sleep(secs(2)).await;
+        bench.clock.set_off(days * 86_400_000);
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+        assert_eq!(bench.source.status().state, TokenState::Valid);
+        tokio::time::advance(hours(24)).await;
+        assert_eq!(bench.source.status().state, TokenState::Expired, "{days}");
+    }
+}
+
+/// Where no clock tells how long a machine was suspended, the wall clock does.
+#[tokio::test(start_paused = true)]
+async fn t27_without_a_boot_clock_tokens_age_by_the_wall_clock() {
+    let mut bench = Bench::new([Answer::Token("one"), Answer::Token("two")]);
+    bench.source = TokenSource::builder(api_key(), totp_login(bench.logins.clone()))
+        .clock(bench.clock.wall())
+        .boot_clock(BootClock::new(|| None))
+        .build();
+    bench.api.accept(["one", "two"]);
+    assert_eq!(bench.get().await.unwrap().status(), 200);
+    tokio::time::advance(hours(14)).await;
+    bench.clock.suspend(hours(10));
+    assert_eq!(bench.source.status().state, TokenState::Expired);
+    assert_eq!(bench.get().await.unwrap().status(), 200);
+    assert_eq!(bench.api.tokens(), ["one", "two"]);
 }
 
 /// Against clients that send the refused token once more.

@@ -21,7 +21,7 @@ use steadfast_auth::{
     ApiKey, AuthError, AuthErrorKind, AuthHeaderLayer, Credentials, IndividualLogin, Refresh, RefreshLayer,
     Renewal, TokenSource, Totp, TotpSecret,
 };
-use steadfast_spec::{BaseUrl, BoxError, Failure, Fate, Form, Planted, WallClock, ext};
+use steadfast_spec::{BaseUrl, BootClock, BoxError, Failure, Fate, Form, Planted, WallClock, ext};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
@@ -72,6 +72,12 @@ impl Clock {
             let ms = clock.true_ms() + clock.off.load(Ordering::Relaxed);
             SystemTime::UNIX_EPOCH + Duration::from_millis(ms as u64)
         })
+    }
+
+    /// The clock that is never set, and runs on while the machine sleeps.
+    pub(crate) fn boot(&self) -> BootClock {
+        let clock = self.clone();
+        BootClock::new(move || Some(Duration::from_millis(clock.true_ms() as u64)))
     }
 
     fn date(&self) -> HeaderValue {
@@ -313,6 +319,7 @@ impl Bench {
         let renewal = Renewal::new().jitter_seed(7);
         let source = TokenSource::builder(api_key(), totp_login(logins.clone()))
             .clock(clock.wall())
+            .boot_clock(clock.boot())
             .renewal(renewal)
             .build();
         let api = Script::new(&clock, [Answer::ByToken]);

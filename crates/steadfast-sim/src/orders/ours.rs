@@ -13,7 +13,7 @@ use steadfast::{
     ext::{DoNotRetry, IntentId, Stamp},
     limit::{Account, ColdStart, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
-    spec::{Endpoint, Failure, Form, Outcome, PlacedOrder, Routes, WallClock, causes},
+    spec::{BootClock, Endpoint, Failure, Form, Outcome, PlacedOrder, Routes, WallClock, causes},
 };
 use steadfast_sandbox::Sandbox;
 use steadfast_testkit::invariants::Answer as Answered;
@@ -53,6 +53,8 @@ pub(crate) struct Ours {
 #[derive(Clone, Debug)]
 pub(crate) struct Choices {
     pub(crate) settings: Settings,
+    /// By which tokens age.
+    pub(crate) boot: BootClock,
     pub(crate) attempt_timeout: Duration,
     pub(crate) logs_in: bool,
     pub(crate) medium: Medium,
@@ -118,6 +120,7 @@ impl Ours {
             let login = IndividualLogin::totp(login, &base, key.clone(), credentials, secret)?.gate(gate);
             TokenSource::builder(key, login)
                 .clock(clock.clone())
+                .boot_clock(choices.boot.clone())
                 .renewal(Renewal::new().jitter_seed(1))
                 .build()
         } else {

@@ -210,6 +210,7 @@ async fn trade(
             let mut histories = Vec::new();
             let choices = |journal, cold_start| Choices {
                 settings: settings.clone(),
+                boot: clocks.boot.clone(),
                 attempt_timeout: patience,
                 logs_in,
                 medium: world.medium,

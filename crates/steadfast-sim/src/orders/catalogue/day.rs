@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast::{BoxError, limit::ColdStart};
+use steadfast::{BoxError, limit::ColdStart, spec::BootClock};
 use steadfast_sandbox::{Fault, FaultEntry, Sandbox};
 use tokio::{
     runtime::Builder,
@@ -71,6 +71,8 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
         .build()?;
     let choices = Choices {
         settings: world.settings.clone(),
+        // No machine is suspended here, and no clock is set.
+        boot: BootClock::new(|| None),
         attempt_timeout: Duration::from_secs(10),
         logs_in: true,
         medium: Medium::Direct,

@@ -75,11 +75,11 @@ impl World {
 
     fn new(login: Login, mistake: Mistake, age_ms: Option<i64>) -> Arc<Self> {
         let life = Life::new(Renewal::new().daily(None).jitter_seed(7), Some(LoginMode::Unattended));
-        let flight = Arc::new(SingleFlight::new(life, 100, Arc::default()));
+        let flight = Arc::new(SingleFlight::new(life, 100, Arc::default(), true));
         let wall = age_ms.unwrap_or_default();
-        let now = Now { elapsed: DAY * 2 + Duration::from_millis(wall.unsigned_abs()), wall };
+        let now = Now { elapsed: DAY * 2 + Duration::from_millis(wall.unsigned_abs()), wall, aging: wall };
         if age_ms.is_some() {
-            let issue = Now { elapsed: DAY * 2, wall: 0 };
+            let issue = Now { elapsed: DAY * 2, wall: 0, aging: 0 };
             flight.granted(fetched(1, 0), issue);
             flight.accepted(TokenGeneration(1));
         }
