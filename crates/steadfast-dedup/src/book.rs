@@ -425,9 +425,14 @@ impl Book {
         self.disputed.retain(|fresh| &*fresh.order_id != order_id);
     }
 
+    /// All of them that are kept.
+    pub(crate) fn disputes(&self) -> impl Iterator<Item = &Fresh> {
+        self.disputed.iter()
+    }
+
     /// Those of them that were not reported as somebody else's.
     pub(crate) fn unreported_disputes(&self) -> impl Iterator<Item = &Fresh> {
-        self.disputed.iter().filter(|fresh| !fresh.flagged)
+        self.disputes().filter(|fresh| !fresh.flagged)
     }
 
     pub(crate) fn report_dispute(&mut self, order_id: &str) {

@@ -314,14 +314,16 @@ pub enum OrderEvent {
         order_id: String,
     },
     /// The list shows another order under the identifier that an answer gave to an order: of another instrument or side, or
-    /// of a quantity that was exchanged with another order's. The answer may have been another one's.
+    /// of a quantity that was exchanged with another order's, or exactly one that was refused. The answer may have been another
+    /// one's.
     ///
     /// Its caller was told of that identifier. Its order is looked for from now on and never sent again;
     /// [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) tells how it ends. An instrument is another one where
     /// lists are known to name it as it was ordered, or where the one that they show is that of another order of ours. A
     /// quantity proves something only if the one that was ordered is listed too, as another order of ours that shows a
-    /// quantity of its own no more, or as one too many, and if no `modify-order` was sent since; otherwise the answer is
-    /// believed, and this is an [`Uncalibrated`](Self::Uncalibrated).
+    /// quantity of its own no more, or as one too many, and if no `modify-order` was sent since; so does a refused order, if the
+    /// one that was ordered is listed as one too many. Otherwise the answer is believed, and this is an
+    /// [`Uncalibrated`](Self::Uncalibrated).
     AckMismatch {
         /// The order's number in this process.
         intent: IntentNo,

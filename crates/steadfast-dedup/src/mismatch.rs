@@ -9,12 +9,16 @@
 //! something only if the quantity that was ordered is there as well, under the identifier of another order of ours of which
 //! the same holds (an exchange), or as an order that would be one too many; and only if no change of any order was sent since.
 //! Users of other terminals who exchange the quantities of two orders of ours are not told from a service that does.
+//!
+//! A price differs for good reasons, too. It proves something only if what is shown is exactly an order that the service said it
+//! had refused, and what was ordered is there as well, as an order that would be one too many.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use steadfast_spec::{Code, Decimal, OrderRecord, SymId};
 
 use crate::{
+    book::Fresh,
     event::{Effect, OrderEvent},
     intent::{Finding, Intent},
     key::Key,
@@ -93,7 +97,7 @@ impl Registry {
     /// Takes back the belief in answers that a list contradicts by what it shows.
     pub(crate) fn judge_mismatches(&mut self, out: &mut Vec<Effect>) {
         // Around midnight a list may show the order of another day.
-        if self.mismatched.is_empty() || self.midnight {
+        if self.midnight {
             return;
         }
         let (intents, today) = (&self.intents, self.epoch);
@@ -110,7 +114,8 @@ impl Registry {
             };
             is_another.then(|| (order_id.clone(), mismatch.owner))
         };
-        let proved: Vec<_> = self.mismatched.iter().filter_map(proved).collect();
+        let mut proved: BTreeSet<_> = self.mismatched.iter().filter_map(proved).collect();
+        proved.extend(self.refused_ones());
         let mut keys = Vec::new();
         for (order_id, owner) in proved {
             self.mismatched.remove(&order_id);
@@ -131,6 +136,23 @@ impl Registry {
         for key in keys {
             self.resolve(&key, out);
         }
+    }
+
+    /// Acknowledged orders that are shown exactly as one that was refused, and whose own is one too many elsewhere.
+    fn refused_ones(&self) -> Vec<(Arc<str>, IntentNo)> {
+        let is_one = |fresh: &Fresh| {
+            let owner = self.book.owner(&fresh.order_id)?;
+            let its =
+                |intent: &&Intent| intent.epoch == self.epoch && is_acknowledged(intent, &fresh.order_id);
+            let intent = self.intents.get(&owner).filter(its)?;
+            let key = Key::of_record(&fresh.record)?;
+            let proved = self.refused_owner(&key, fresh).is_some()
+                && self.is_unchanged(intent)
+                && self.is_left_over(intent)
+                && !steadfast_spec::Planted::MismatchedAcksBelieved.is_on();
+            proved.then(|| (fresh.order_id.clone(), owner))
+        };
+        self.book.disputes().filter_map(is_one).collect()
     }
 
     /// True if lists are known to name the instrument of an order as we do, or the one that is shown is another one of ours.

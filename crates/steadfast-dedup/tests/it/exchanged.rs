@@ -121,6 +121,36 @@ async fn o06_a_quantity_that_is_listed_as_nobodys_order_is_the_order() {
     rig.check();
 }
 
+/// Refused and placed, and its answer came for the next order: which is listed beside it.
+#[tokio::test(start_paused = true)]
+async fn o06_a_refused_orders_identifier_goes_if_the_own_order_shows() {
+    for (own_is_listed, changed) in [(true, false), (false, false), (true, true)] {
+        let mut rig = Rig::new();
+        rig.unchecked = changed;
+        let own = answered("o1");
+        let own = if own_is_listed { own } else { Place { apply: None, ..own } };
+        rig.gateway.will([http(403, "no").placed(), own]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Answer(403));
+        assert_eq!(rig.place("b", &ORDER.replace("100", "101")).await, Told::Placed("o1".into()));
+        if changed {
+            rig.gateway.will([http(200, "changed")]);
+            let mut request = rig.request("change", "orderId=o1&limitPrice=100");
+            ext::Route::new(Route::new(Endpoint::ModifyOrder)).put(request.extensions_mut());
+            assert!(rig.service.clone().oneshot(request).await.is_ok());
+        }
+        sleep(s(200)).await;
+        let refused = |event: &OrderEvent| matches!(event, OrderEvent::RefusedButPlaced { order_id, .. } if order_id == "o1");
+        assert_eq!(rig.events().iter().filter(|event| refused(event)).count(), 1, "{own_is_listed}");
+        let (taken, own) = if own_is_listed && !changed { ("o1", "o2") } else { ("", "") };
+        let first = |id: &str| (!id.is_empty()).then(|| (1, id.to_owned())).into_iter().collect::<Vec<_>>();
+        assert_eq!((taken_away(&rig), found(&rig)), (first(taken), first(own)));
+        if !changed {
+            assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
+            rig.check();
+        }
+    }
+}
+
 /// A user changes a quantity, or the list counts what is left: that is told, and no answer is disbelieved.
 #[tokio::test(start_paused = true)]
 async fn o06_a_changed_quantity_takes_no_identifier_away() {

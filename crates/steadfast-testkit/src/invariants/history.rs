@@ -268,7 +268,10 @@ impl<'a> History<'a> {
             | OrderEvent::AckMismatch { intent: given, .. } => *given == intent,
             _ => false,
         });
-        contradicted.map(|(at, _)| *at).chain(self.contradicted_before(intent))
+        let reported: Vec<usize> = contradicted.map(|(at, _)| *at).collect();
+        // A replay may report it once more itself.
+        let earlier = self.contradicted_before(intent).filter(|before| !reported.iter().any(|at| at < before));
+        reported.into_iter().chain(earlier)
     }
 
     /// Where a replay takes back the belief in an answer: an earlier process reported that.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_dedup::{Event, OrderEvent};
+use steadfast_dedup::{Event, IntentNo, OrderEvent};
 
 use super::{
     history::{History, is_same},
@@ -10,7 +10,9 @@ use super::{
 };
 
 /// I2: an order has one owner, or its second one was reported: as a conflict, or because no list had shown the order to the
-/// first one for so long that its answer was not believed any more.
+/// first one for so long that its answer was not believed any more. Or as one that was refused and that a list shows exactly,
+/// where the one that an answer gave it to asked for something else: as long as that one's own order shows nowhere, it may
+/// have been changed.
 pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
     for history in run.histories().filter(History::is_one_day) {
         for order_id in history.known() {
@@ -19,6 +21,9 @@ pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
                 OrderEvent::Conflict { order_id: id, .. }
                 | OrderEvent::AckNotListed { order_id: id, .. }
                 | OrderEvent::AckMismatch { order_id: id, .. } => id == order_id,
+                OrderEvent::RefusedButPlaced { intent, order_id: id, .. } => {
+                    id == order_id && shows_only(&history, *intent, &owners, order_id)
+                }
                 _ => false,
             });
             if owners.len() > 1 && !conflict {
@@ -27,6 +32,20 @@ pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// True if an order is listed exactly as one of its owners asked for it, and as none of the others did, while nothing is
+/// listed that one of those asked for and has not.
+fn shows_only(history: &History<'_>, owner: IntentNo, owners: &[IntentNo], order_id: &str) -> bool {
+    let shown = |id: &str| history.first_seen(id, usize::MAX).and_then(|(_, record)| record);
+    let is_its = |intent: IntentNo, id: &str| {
+        shown(id).zip(history.order(intent)).is_some_and(|(record, order)| is_same(record, order))
+    };
+    let is_left_over = |id: &String, other| is_its(other, id) && history.owners(id, usize::MAX).is_empty();
+    let others = || owners.iter().copied().filter(|&other| other != owner);
+    is_its(owner, order_id)
+        && others().all(|other| !is_its(other, order_id))
+        && others().all(|other| !history.known().any(|id| is_left_over(id, other)))
 }
 
 /// I3: never more orders than were asked for, but for what was reported as too much.
