@@ -38,6 +38,8 @@ const MOST_REPLAYS: u32 = 3;
 const PROPAGATION: Duration = Duration::from_secs(2);
 /// The greatest age of what is sent again after a doubt, by a clock that no suspended machine stops.
 const OLDEST_RESEND: Duration = Duration::from_secs(60);
+/// An order that is the first of its session waits so long for a list that does not leave.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// So many lists must lack an order before it is sent again.
 const NEGATIVES: usize = 2;
 
@@ -208,7 +210,11 @@ fn judge_order(
             Then::Repeat if doubts > 0 && looked_between(lists, previous, send) => courses.begin_anew(),
             Then::Repeat | Then::Replay | Then::End => {
                 let not_sent = matches!(previous.ended, Some((_, Ended::NotSent)));
-                let waits = not_sent && doubts == 0 && reads_meanwhile(lists, previous, send);
+                let waits = match (not_sent && doubts == 0).then(|| lists.last()).flatten() {
+                    Some(_) if reads_meanwhile(lists, previous, send) => Waits::ForAList,
+                    Some(last) if last.sent >= send.sent => Waits::ForAListThatQueues,
+                    _ => Waits::No,
+                };
                 courses.next((previous, send), then, waits, tokens, broken);
             }
         }
@@ -217,6 +223,16 @@ fn judge_order(
 
 fn looked_between(lists: &[&Exchange], previous: &Exchange, send: &Exchange) -> bool {
     lists.iter().any(|list| list.sent > previous.sent && list.sent < send.sent)
+}
+
+/// Whether an order may have waited for the list of its session before it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    No,
+    /// One was read then.
+    ForAList,
+    /// One left after it: if it was asked for before, it waited for a permit itself, and the order in vain.
+    ForAListThatQueues,
 }
 
 /// True if a list was awaited between two sends, whenever it was asked for.
@@ -313,6 +329,12 @@ impl Loop {
         }
     }
 
+    /// True if there was time for the wait in vain for a list between two sends, beside that of the schedule.
+    fn leaves_room(&self, previous: &Exchange, send: &Exchange) -> bool {
+        let Some((at, ended)) = previous.ended else { return false };
+        self.wait(ended).is_some_and(|wait| send.sent >= at + wait + PATIENCE)
+    }
+
     fn begun_anew(held_back: bool) -> Self {
         Self { held_back, ..Self::default() }
     }
@@ -321,8 +343,9 @@ impl Loop {
 /// Every schedule that an order's sends may be on.
 ///
 /// The list of a session that was not known yet has to be read first, once, and the order that waited for it begins its
-/// schedule anew. On the wire nothing tells that wait from a list that was read for somebody else meanwhile; so a send
-/// breaks a rule if it does by all of them.
+/// schedule anew. It waits for a second at most, in which the list may get no permit and show on the wire only later. On the
+/// wire nothing tells that wait from a list that was read for somebody else meanwhile; so a send breaks a rule if it does by
+/// all of them.
 #[derive(Debug)]
 struct Courses(Vec<Loop>);
 
@@ -338,17 +361,22 @@ impl Courses {
         self.0 = vec![Loop::begun_anew(held_back)];
     }
 
-    /// `waits`: the send may have waited for a list.
+    /// `waits`: whether the send may have waited for a list.
     fn next(
         &mut self,
         (previous, send): (&Exchange, &Exchange),
         then: Then,
-        waits: bool,
+        waits: Waits,
         tokens: &Refused,
         broken: &mut Broken,
     ) {
         let (mut courses, mut wrong) = (Vec::new(), None);
         for mut course in self.0.drain(..) {
+            let waits = match waits {
+                Waits::No => false,
+                Waits::ForAList => true,
+                Waits::ForAListThatQueues => course.leaves_room(previous, send),
+            };
             match course.next(previous, send, then, tokens) {
                 Some(rule) => drop(wrong.get_or_insert((rule, course))),
                 None => {
@@ -505,6 +533,10 @@ mod tests {
         assert!(judged(&anew, &[1_500]).is_empty());
         assert!(judged(&anew, &[950]).is_empty(), "asked for before, and awaited since");
         assert_eq!(judged(&[1_000, 2_200, 3_400, 4_600], &[1_500, 2_600, 3_800]), soon, "a second time");
+        assert!(judged(&[0, 2_100, 3_200], &[5_000]).is_empty(), "the list got no permit in time");
+        assert_eq!(judged(&[0, 2_099, 3_199], &[5_000]), soon, "there was no time to wait for it");
+        assert_eq!(judged(&[0, 2_100, 3_200], &[]), soon, "none was asked for");
+        assert_eq!(judged(&[0, 2_100, 4_200, 5_300], &[6_000]), soon, "only once");
         let later = [1_000, 2_200, 4_400, 5_600, 7_800];
         assert!(judged(&later, &[1_500, 3_000]).is_empty(), "the first list was somebody else's");
         assert_eq!(judged(&later, &[1_500]), soon);
