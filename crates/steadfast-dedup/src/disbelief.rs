@@ -5,8 +5,8 @@
 //! from then on its order is in doubt, is looked for, and is never sent again: by the service's word it was taken.
 //!
 //! That two lists lack it may also say that lists are later than they are taken to be. So an order of that kind that a list shows
-//! after all belongs to whom its answer named it to, before anybody else; and until no order of his can appear any more, he takes
-//! no other one that somebody else could own, too.
+//! after all belongs to whom its answer named it to, before anybody else; and he takes no other one that somebody else could own,
+//! too: that one would be sent again once the late order is listed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -169,11 +169,13 @@ impl Registry {
     /// True if an order may be another one's, of somebody whose own may be listed yet, under the identifier that its answer named.
     pub(crate) fn awaits_its_own(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
         let is_its = |(other, it): (IntentNo, &Intent)| {
-            other != number && it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order)
+            other != number
+                && self.book.unshown(other).is_none()
+                && it.could_own(fresh.first_seen)
+                && matcher::strict(&fresh.record, &it.order)
         };
         let key = &intent.key;
         self.book.unshown(number).is_some()
-            && intent.is_unsettled()
             && !steadfast_spec::Planted::LateAckTakesTwins.is_on()
             && (self.is_tainted(key) || self.live_of(key).chain(self.dead_of(key)).any(is_its))
     }

@@ -86,7 +86,7 @@ planted! {
     SuspendNotCounted = "suspend-not-counted",
     /// An order is changed although an earlier change of it may still be made.
     LateChangeOverNewer = "late-change-over-newer",
-    /// An order that is acknowledged, and listed too late, takes the order of its twin and leaves its own to that one.
+    /// An order that is acknowledged, and listed too late, takes the order of its twin, which is sent again.
     LateAckTakesTwins = "late-ack-takes-twins",
     // Orders: what a list proves.
     /// An empty list proves an absence, whatever the list before it held.
