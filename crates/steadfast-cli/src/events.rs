@@ -106,6 +106,12 @@ impl Told {
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("ack_not_listed", Some(intent.0), order_id, msg) })
             }
+            OrderEvent::RefusalUnconfirmed { intent, name } => {
+                let msg = "the service refused this row, and no list will ever confirm it: look whether it is placed";
+                let name = name.as_ref().map(|name| name.as_str().to_owned());
+                let seen = seen("refusal_unconfirmed", Some(intent.0), "", msg.to_owned());
+                Self::Stands(Seen { name, order_id: None, ..seen })
+            }
             OrderEvent::MayBeDoubled { intent, name, kept } => {
                 let kept =
                     kept.as_ref().map_or_else(|| "no order".to_owned(), |kept| format!("order {kept}"));
@@ -171,6 +177,7 @@ impl Contradicted {
             }
             OrderEvent::AckNotListed { intent, .. }
             | OrderEvent::AckMismatch { intent, .. }
+            | OrderEvent::RefusalUnconfirmed { intent, .. }
             | OrderEvent::RefusedButPlaced { intent, .. } => {
                 self.0.insert(intent.0);
                 return Told::of(event);

@@ -53,6 +53,21 @@ pub(crate) struct Book {
     disputed_before: Seq,
     /// Instruments, as they are compared, under whose names lists have shown orders of ours.
     recognised: BTreeSet<SymId>,
+    /// Identifiers that were just taken back from those whom answers had given them to. Their orders are shown to everybody
+    /// by the next list, and may have been there before others of the key.
+    recalled: Vec<Recalled>,
+}
+
+/// An order that belongs to nobody any more, until a list shows what it is.
+#[derive(Clone, Debug)]
+struct Recalled {
+    order_id: Arc<str>,
+    key: Key,
+    first_seen: Seq,
+    /// When it was taken back, as a position.
+    since: Seq,
+    /// From when on a list that lacks it is not late.
+    until: Duration,
 }
 
 /// So many orders of other instruments are kept: they only have to be there, and to be told.
@@ -316,6 +331,7 @@ impl Book {
                 }
                 continue;
             }
+            self.recalled.retain(|recalled| recalled.order_id != order_id);
             if !entry.shows_another_leg(&record) {
                 continue;
             }
@@ -658,6 +674,27 @@ impl Book {
 
     pub(crate) fn has_unshown(&self) -> bool {
         !self.unshown.is_empty()
+    }
+
+    /// The order that was taken back is shown anew by a list that starts after `since`, or late by no more than the bound.
+    pub(crate) fn recall(&mut self, order_id: &Arc<str>, key: &Key, since: Seq, lateness: Duration) {
+        let Some(entry) = self.entries.get(order_id).filter(|entry| entry.owner.is_none()) else { return };
+        let until = entry.acknowledged.map_or(Duration::ZERO, |(_, at)| at.saturating_add(lateness));
+        let (order_id, key, first_seen) = (order_id.clone(), key.clone(), entry.first_seen);
+        self.recalled.push(Recalled { order_id, key, first_seen, since, until });
+    }
+
+    /// A list was taken in that started here: what it lacks and should have shown is waited for no longer.
+    pub(crate) fn end_recalls(&mut self, started: Seq, started_at: Duration) {
+        self.recalled.retain(|recalled| started <= recalled.since || started_at < recalled.until);
+    }
+
+    /// True if an order that was sent then may be one that was taken back, and was there before `seen`.
+    pub(crate) fn awaits_recalled(&self, key: &Key, sent: Seq, seen: Seq) -> bool {
+        let mut its = self.recalled.iter().filter(|recalled| {
+            recalled.key == *key && !steadfast_spec::Planted::RecalledOrdersUnawaited.is_on()
+        });
+        its.any(|recalled| sent < recalled.first_seen && recalled.first_seen < seen)
     }
 
     /// Nobody looks for this order any more because it was acknowledged. A list that lacks it still proves no absence.

@@ -236,6 +236,7 @@ impl Registry {
     fn may_own_an_older(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let sent = intent.first_sent().map(|sent| sent.seq).unwrap_or_default();
         self.book.is_crowded(&intent.key, sent, Some(fresh.first_seen))
+            || self.book.awaits_recalled(&intent.key, sent, fresh.first_seen)
             || self.near(intent).any(|older| older.first_seen < fresh.first_seen)
     }
 

@@ -23,6 +23,7 @@ impl Registry {
             return;
         }
         let ended = std::mem::replace(&mut self.epoch, epoch);
+        self.tell_unconfirmed(out);
         // What has only just been decided is kept a day longer: its caller may not have looked yet.
         self.intents.retain(|_, intent| intent.finding().is_none() || intent.epoch == ended);
         self.finished.retain(|number| self.intents.contains_key(number));
@@ -72,6 +73,7 @@ impl Registry {
         self.rejected.clear();
         self.rejected_at = None;
         self.believed.clear();
+        self.own_looks.clear();
         self.snapshot = Snapshot::Unknown;
         self.baseline_failed = (0, self.now);
         self.day_ends = None;

@@ -87,7 +87,12 @@ impl Registry {
 
     /// An identifier was given to one intent and was another's, or was there before: nobody can tell whose it is.
     pub(crate) fn contradict(&mut self, number: IntentNo, order_id: &Arc<str>, out: &mut Vec<Effect>) {
-        let other = self.book.contest(order_id).filter(|&other| other != number);
+        let owner = self.book.contest(order_id);
+        if let Some(key) = owner.and_then(|owner| Some(self.intents.get(&owner)?.key.clone())) {
+            let since = self.tick();
+            self.book.recall(order_id, &key, since, self.settings.lateness);
+        }
+        let other = owner.filter(|&other| other != number);
         let conflict = OrderEvent::Conflict { intent: number, other, order_id: order_id.to_string() };
         out.push(Effect::Report(conflict));
         for number in [Some(number), other].into_iter().flatten() {

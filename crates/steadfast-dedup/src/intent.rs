@@ -27,6 +27,8 @@ pub(crate) struct Intent {
     pub(crate) caller_waits: bool,
     /// Whether the list was known, in its session, when it was first sent.
     pub(crate) has_baseline: bool,
+    /// Whether its last refusal was one of the token (401).
+    pub(crate) token_refused: bool,
     /// Whether a resend was refused for good; what stands is looked for once more and never sent again.
     pub(crate) reopened: bool,
     pub(crate) doubt: Option<Doubt>,
@@ -152,6 +154,7 @@ impl Intent {
             phase: Phase::Idle,
             caller_waits: true,
             has_baseline: false,
+            token_refused: false,
             reopened: false,
             doubt: None,
             suspected: false,

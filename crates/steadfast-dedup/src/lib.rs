@@ -69,6 +69,7 @@ mod asker;
 mod attempt;
 mod body;
 mod book;
+mod bygone;
 mod claim;
 mod crowd;
 mod deciding;

@@ -243,7 +243,7 @@ impl Registry {
     /// True while a last look at orders that ended without certainty is due.
     #[must_use]
     pub fn awaits_last_look(&self) -> bool {
-        self.last_look
+        self.last_look || self.awaits_own_looks()
     }
 
     /// Says when the trading day ends, as far as the wall clock says now; that plans a read and decides nothing.
@@ -252,15 +252,14 @@ impl Registry {
     }
 
     /// The last look of the day at what ended without certainty, a while before lists start anew.
-    fn day_end(&self) -> Option<Duration> {
+    pub(crate) fn day_end(&self, last: Option<Duration>) -> Option<Duration> {
         let look =
             self.day_ends.filter(|_| !self.watches.is_empty())?.saturating_sub(schedule::BEFORE_DAY_END);
-        let missing = self.pace.shared.is_none_or(|last| last < look);
-        missing.then_some(look)
+        last.is_none_or(|last| last < look).then_some(look)
     }
 
     /// From when on a list shows every order that was placed although its caller was told that it was refused: lists lag.
-    fn refusals_show(&self) -> Duration {
+    pub(crate) fn refusals_show(&self) -> Duration {
         let refused = self.watches.iter().filter(|(number, _)| {
             let intent = self.intents.get(number);
             intent.and_then(Intent::finding) == Some(&Finding::Refused)
@@ -272,7 +271,7 @@ impl Registry {
     /// True for a look that nobody waits for.
     pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
         let awaited = self.awaits_baseline() || self.doubts().next().is_some() || self.awaits_checks();
-        matches!(purpose, Purpose::Watch | Purpose::Audit)
+        matches!(purpose, Purpose::Watch | Purpose::OwnSession | Purpose::Audit)
             && (!awaited || steadfast_spec::Planted::SlowLookFirst.is_on())
     }
 
@@ -302,13 +301,14 @@ impl Registry {
         let Pace { shared, failed, .. } = self.pace;
         let watches = self.watches.values().map(|&since| schedule::next_watch(since, shared, failed));
         let watch =
-            watches.chain(self.day_end()).chain(self.next_late_look()).map(|due| (due, Purpose::Watch));
+            watches.chain(self.day_end(shared)).chain(self.next_late_look()).map(|due| (due, Purpose::Watch));
+        let own = self.next_own_look().map(|(due, _)| (due, Purpose::OwnSession));
         let audit = self.next_audit(shared).map(|due| (due, Purpose::Audit));
         // Orders wait to leave: those that leave after it can be compared with it.
         let again = self.baseline_again().filter(|_| !self.unsent.is_empty());
         let again = again.map(|at| (at, Purpose::Baseline));
         let soon = urgent.into_iter().chain(again).chain(last);
-        let read = soon.chain(verify).chain(check).chain(watch).chain(audit).min();
+        let read = soon.chain(verify).chain(check).chain(watch).chain(own).chain(audit).min();
         let spaced = read.map(|(due, purpose)| {
             let spacing = self.settings.read_spacing;
             let earliest = self.pace.spaced.map_or(due, |last| last.saturating_add(spacing));

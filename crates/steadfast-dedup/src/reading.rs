@@ -133,6 +133,9 @@ impl Registry {
         {
             self.snapshot = Snapshot::Tried;
         }
+        if read.is_some_and(|read| read.purpose == Purpose::OwnSession) {
+            self.end_own_look(started, looked == Some(true));
+        }
         // What may be late may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
             self.last_look = false;
@@ -227,6 +230,9 @@ impl Registry {
         if let Some(start) = started {
             let is_whole = self.book.session(session).is_none_or(|book| !book.not_monotone);
             self.audit(start, session, is_whole, out);
+        }
+        if let Some(start) = started {
+            self.book.end_recalls(start.seq, start.at);
         }
         // Before an identifier is nobody's again: no list may come that shows it.
         self.report_disputed(out);
@@ -330,6 +336,7 @@ impl Registry {
         }
         book.has_baseline = true;
         book.complete_at = book.complete_at.max(Some(start.aging));
+        self.confirm_refusals(session, start.aging);
         let evidence = if self.rules.evidence_at_start { start.seq } else { completed };
         for number in self.open_numbers() {
             let Some(intent) = self.intents.get_mut(&number) else { continue };

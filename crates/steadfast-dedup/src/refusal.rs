@@ -35,6 +35,7 @@ impl Registry {
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::Refused(sent);
+        intent.token_refused = by_token;
         intent.phase = Phase::Refused(check);
         let (key, stale) = (intent.key.clone(), intent.epoch != epoch);
         self.refused.insert(attempt.intent);
@@ -48,6 +49,7 @@ impl Registry {
     pub(crate) fn reopen_refused(&mut self, number: IntentNo) {
         let from = self.tick();
         let since = self.watches.remove(&number).unwrap_or(self.now);
+        self.unconfirmed.remove(&number);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         if !matches!(intent.phase, Phase::Finished(Finding::Refused)) {
             return;
@@ -110,7 +112,12 @@ impl Registry {
 
     /// True if no list shows an order that was refused, as far as is known now.
     pub(crate) fn stays_refused(&self, intent: &Intent) -> bool {
-        intent.epoch == self.epoch && self.shown_as(intent).next().is_none() && !self.is_disputed(intent)
+        intent.epoch == self.epoch && self.shown_as(intent).next().is_none() && !self.is_given_away(intent)
+    }
+
+    /// True if an answer may have given an order that was refused to another one.
+    fn is_given_away(&self, intent: &Intent) -> bool {
+        self.is_disputed(intent) && !steadfast_spec::Planted::DisputedRefusalsBelieved.is_on()
     }
 
     /// Listed orders that may be one that was refused, whichever session's list shows them; but of two equal orders the one
@@ -147,7 +154,7 @@ impl Registry {
             self.intents.get(number).is_some_and(|intent| {
                 // An answer that is awaited may say that it is another's.
                 let its = |fresh: &Fresh| !self.may_be_answered_yet(key, *number, fresh.first_seen);
-                intent.key == *key && (self.shown_as(intent).any(its) || self.is_disputed(intent))
+                intent.key == *key && (self.is_given_away(intent) || self.shown_as(intent).any(its))
             })
         };
         let refuted: Vec<_> = self.refused.iter().copied().filter(refuted).collect();
@@ -172,7 +179,13 @@ impl Registry {
                     self.finish_unresolved(number, Reason::Unverifiable, out);
                 }
                 self.resolve(&key, out);
-            } else if self.stays_refused(intent) {
+                continue;
+            }
+            // What a wrong answer has given to another one is nobody's own.
+            self.refute(&key, out);
+            if self.intents.get(&number).is_some_and(|intent| self.stays_refused(intent))
+                && self.refused.contains(&number)
+            {
                 self.clear_refused(number, out);
             }
         }
@@ -250,6 +263,7 @@ impl Registry {
             self.finish_unresolved(number, Reason::NotObserved, out);
         } else {
             self.believed.insert(self.now.saturating_add(self.settings.lateness));
+            self.unconfirmed.insert(number);
             self.finish(number, Finding::Refused, out);
         }
     }

@@ -9,6 +9,7 @@ use steadfast_spec::{OrderRequest, ext};
 use crate::{
     attempt::{Attempt, AttemptState},
     book::Book,
+    bygone::OwnLook,
     event::{Effect, Event, OrderEvent},
     intent::{Doubt, Intent},
     key::Key,
@@ -62,6 +63,10 @@ pub struct Registry {
     pub(crate) rejected_at: Option<Duration>,
     /// When an order could still be listed, by the lateness bound, whose refusal (401, 429) was believed, or told, before that.
     pub(crate) believed: BTreeSet<Duration>,
+    /// Orders whose callers were told of a refusal (429) that no list has confirmed yet.
+    pub(crate) unconfirmed: BTreeSet<IntentNo>,
+    /// When the lists of sessions that are over were looked at last.
+    pub(crate) own_looks: BTreeMap<Session, OwnLook>,
     pub(crate) session: Option<Session>,
     /// Sessions whose lists can be read even when they are over, because their token is kept and accepted.
     pub(crate) readable: BTreeSet<Session>,
@@ -186,7 +191,8 @@ pub enum Purpose {
     Verification,
     /// To notice what appears late.
     Watch,
-    /// To find an order in doubt in the list of the session that it was sent in, which is over.
+    /// To find an order in doubt, or to notice what appears late, in the list of the session that it was sent in, which is
+    /// over.
     OwnSession,
     /// To see whether acknowledged orders are listed.
     Audit,
@@ -230,6 +236,8 @@ impl Registry {
             rejected: VecDeque::new(),
             rejected_at: None,
             believed: BTreeSet::new(),
+            unconfirmed: BTreeSet::new(),
+            own_looks: BTreeMap::new(),
             session: None,
             readable: BTreeSet::new(),
             snapshot: Snapshot::Unknown,
@@ -282,6 +290,7 @@ impl Registry {
                     || !self.believed.is_empty()
                     || self.awaits_audit()
                     || self.rejections_show().is_some();
+                self.want_own_looks();
             }
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),
             Event::SessionMet(session) => self.meet(session),
@@ -293,6 +302,7 @@ impl Registry {
             Event::ReadPart { read, records } => self.take_part(read, records, &mut out),
             Event::ReadEnded { read, list } => self.end_read(read, list, &mut out),
         }
+        self.doubt_unconfirmed(&mut out);
         self.tally.take(&out);
         if let (Some(steps), Some(event)) = (&mut self.steps, record) {
             steps.push(Step { now: self.now, event, effects: out.clone() });

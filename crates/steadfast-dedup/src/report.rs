@@ -24,6 +24,9 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
                 "order refused and placed all the same"
             );
         }
+        OrderEvent::RefusalUnconfirmed { intent, .. } => {
+            tracing::error!(account, intent = intent.0, "refusal of an order that no list can confirm");
+        }
         OrderEvent::MayBeDoubled { intent, kept, .. } => {
             tracing::error!(
                 account,

@@ -212,6 +212,7 @@ impl Tally {
                 OrderEvent::Recovered { .. }
                 | OrderEvent::Absent { .. }
                 | OrderEvent::MayBeDoubled { .. }
+                | OrderEvent::RefusalUnconfirmed { .. }
                 | OrderEvent::ListNotMonotone { .. }
                 | OrderEvent::ClockStepped { .. } => {}
             }

@@ -235,7 +235,7 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
         report::complain(format_args!(
             "{}\nwhat came of it:\n{}",
             script::script(&tape),
-            script::course(&replay)
+            script::course(&replay.workload, &replay.session)
         ));
         for (promise, count) in &replay.broken {
             report::complain(format_args!("broken: {promise} {count}"));

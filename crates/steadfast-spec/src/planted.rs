@@ -88,6 +88,12 @@ planted! {
     LateChangeOverNewer = "late-change-over-newer",
     /// An order that is acknowledged, and listed too late, takes the order of its twin, which is sent again.
     LateAckTakesTwins = "late-ack-takes-twins",
+    /// A refusal is believed though the list shows its order, under the identifier that an answer gave to another one.
+    DisputedRefusalsBelieved = "disputed-refusals-believed",
+    /// Nobody looks into the list of a session that is over for what is watched for.
+    OwnWatchesForgotten = "own-watches-forgotten",
+    /// A 429 that was told stays told though no list of its session can confirm it.
+    UnconfirmedRefusalsBelieved = "unconfirmed-refusals-believed",
     // Orders: what a list proves.
     /// An empty list proves an absence, whatever the list before it held.
     NoDataIsAbsence = "no-data-is-absence",
@@ -150,6 +156,8 @@ planted! {
     LegNamesTrusted = "leg-names-trusted",
     /// The name of an order that was refused for good stays free when a list shows the order.
     RefusedNameStaysFree = "refused-name-stays-free",
+    /// An order is claimed before a list shows the older one that was just taken back from its claimant.
+    RecalledOrdersUnawaited = "recalled-orders-unawaited",
     // The journal.
     /// A restarted process knows nothing of orders that were refused with 401 or 429, and sends them again unlooked.
     RefusalsUnjournaled = "refusals-unjournaled",

@@ -50,8 +50,16 @@ impl Account {
     pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> (ReadNo, Lane, Option<OwnToken>) {
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);
-            let own = (purpose == Purpose::Verification).then(|| state.own_token()).flatten();
-            let purpose = if own.is_some() { Purpose::OwnSession } else { purpose };
+            let own = match purpose {
+                Purpose::Verification => state.own_token(),
+                Purpose::OwnSession => state.watch_token(),
+                Purpose::Baseline | Purpose::Watch | Purpose::Audit => None,
+            };
+            let purpose = match purpose {
+                _ if own.is_some() => Purpose::OwnSession,
+                Purpose::OwnSession => Purpose::Watch,
+                _ => purpose,
+            };
             let read = ReadNo(state.next_read);
             state.next_read += 1;
             effects.extend(state.registry.step(now, Event::ReadOpened { read, purpose }));

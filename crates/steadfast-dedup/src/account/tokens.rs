@@ -18,8 +18,8 @@ pub(crate) struct OwnToken {
     pub(crate) generation: Option<ext::TokenGeneration>,
 }
 
-/// The token of the session that orders are sent in now, and those of older ones in which an order is in flight or in
-/// doubt.
+/// The token of the session that orders are sent in now, and those of older ones in which an order is in flight, in doubt
+/// or watched for.
 #[derive(Default)]
 pub(crate) struct Tokens {
     /// The one that was read with last is at the end.
@@ -62,17 +62,26 @@ impl State {
         Some(token)
     }
 
+    /// The token to look with for what is watched for in a session that is over.
+    pub(super) fn watch_token(&mut self) -> Option<OwnToken> {
+        let (_, session) = self.registry.next_own_look()?;
+        self.tokens.kept.iter().find(|token| token.session == session).cloned()
+    }
+
     /// A token that was refused is not read with again.
     pub(super) fn lose_token(&mut self, session: Session, now: std::time::Duration, effects: &mut Effects) {
         self.tokens.kept.retain(|token| token.session != session);
         effects.extend(self.registry.step(now, Event::SessionLost(session)));
     }
 
-    /// Lets go of the tokens of sessions that are over and in which nothing is in flight or in doubt.
+    /// Lets go of the tokens of sessions that are over and in which nothing is in flight, in doubt or watched for.
     pub(super) fn let_go_of_tokens(&mut self, now: std::time::Duration, effects: &mut Effects) {
         let registry = &self.registry;
-        let over =
-            |token: &&OwnToken| registry.session != Some(token.session) && !registry.stands_in(token.session);
+        let over = |token: &&OwnToken| {
+            registry.session != Some(token.session)
+                && !registry.stands_in(token.session)
+                && !registry.is_watched_in(token.session)
+        };
         // Nothing is allocated where nothing is over.
         let over: Vec<_> = self.tokens.kept.iter().filter(over).map(|token| token.session).collect();
         for session in over {

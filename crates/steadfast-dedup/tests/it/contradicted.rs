@@ -162,6 +162,36 @@ async fn o06_an_order_that_is_listed_as_anothers_is_not_absent() {
     assert_eq!(rig.gateway.posts(), 2);
 }
 
+/// It was refused and placed, its identifier given to another one, and it was sent again.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_order_that_is_listed_as_anothers_is_not_sent_again() {
+    let rig = Rig::new();
+    rig.gateway.will([http(429, "Too many requests").placed(), stray_and_not_placed("o1")]);
+    let refused = rig.start("refused", ORDER);
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(rig.place("other", &ORDER.replace("100", "101")).await, Told::Placed("o1".into()));
+    assert_eq!(refused.await.unwrap(), Told::Unresolved("near_match", vec!["o1".into()], 0));
+    assert_eq!(rig.gateway.posts(), 2);
+}
+
+/// Whoever had the identifier took the order of a third one: that one was told as not observed, or was sent again.
+#[tokio::test(start_paused = true)]
+async fn o06_nobody_takes_another_order_before_his_own_is_shown_again() {
+    let rig = Rig::new();
+    rig.gateway.will([ack(), stray("o1").answered_after(s(2)), gw504().placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
+    let stray = rig.start("b", ORDER);
+    sleep(Duration::from_millis(100)).await;
+    let lost = rig.start("c", ORDER);
+    assert!(matches!(stray.await.unwrap(), Told::Recovered(_)));
+    assert!(matches!(lost.await.unwrap(), Told::Recovered(_)));
+    sleep(s(100)).await;
+    let events = rig.events();
+    let excess = |event: &OrderEvent| matches!(event, OrderEvent::Excess { .. });
+    assert!(!events.iter().any(excess), "{events:?}");
+    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (3, 0));
+}
+
 /// It was refused, placed all the same, and its identifier given to another one of another quantity.
 #[tokio::test(start_paused = true)]
 async fn o06_a_refused_order_that_is_listed_as_anothers_is_reported() {

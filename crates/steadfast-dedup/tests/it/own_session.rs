@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steadfast_dedup::Event;
+use steadfast_dedup::{Event, OrderEvent};
 use tokio::time::sleep;
 
 use crate::{
@@ -76,6 +76,109 @@ async fn o05_a_429_whose_session_is_over_leaves_its_order_in_doubt() {
     rig.gateway.0.lock().dead.push(OLD);
     assert_eq!(a.await.unwrap(), Told::Unresolved("session_changed", vec![], 0));
     assert_eq!(rig.gateway.posts(), 1);
+}
+
+fn reported(rig: &Rig) -> Vec<&'static str> {
+    let told = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::RefusedButPlaced { order_id, .. } if order_id == "o1" => Some("refused but placed"),
+        OrderEvent::LateDuplicate { order_id, .. } if order_id == "o1" => Some("late"),
+        OrderEvent::RefusalUnconfirmed { intent, .. } if intent.0 == 0 => Some("unconfirmed"),
+        OrderEvent::Unresolved { unresolved, .. } => Some(unresolved.reason.as_str()),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// The caller was told at once, and the list of the session that came after shows none of the order.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refused_order_is_looked_for_in_its_own_session() {
+    for (status, lag) in [(429, 0), (429, 14), (401, 10)] {
+        let rig = rig();
+        rig.between.repeats_nothing();
+        rig.gateway.will([http(status, "no").placed_after(s(lag))]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Answer(status));
+        rig.between.token(1);
+        assert_eq!(rig.place("b", &order(75)).await, Told::Placed("o2".into()));
+        sleep(s(40)).await;
+        let found: Vec<_> = rig.events().into_iter().filter_map(refused_but_placed).collect();
+        assert_eq!(found, ["o1"], "{status}, {lag}");
+        let own = tokens(&rig).iter().rev().take_while(|token| *token != NEW).count();
+        assert!(own <= 1, "the current session's list is read as well");
+        assert_eq!(rig.gateway.posts(), 2);
+        rig.audit();
+    }
+}
+
+fn refused_but_placed(event: OrderEvent) -> Option<String> {
+    match event {
+        OrderEvent::RefusedButPlaced { order_id, .. } => Some(order_id),
+        _ => None,
+    }
+}
+
+/// As it would be, had there been no renewal.
+#[tokio::test(start_paused = true)]
+async fn o05_an_order_that_is_late_shows_in_its_own_session() {
+    let rig = rig();
+    rig.gateway.will([gw504().placed_after(s(200))]);
+    let a = rig.start("a", ORDER);
+    sleep(s(3)).await;
+    rig.between.token(1);
+    assert_eq!(a.await.unwrap(), unresolved("not_observed"));
+    sleep(s(400)).await;
+    assert_eq!(reported(&rig), ["not_observed", "late"]);
+}
+
+/// The last look is made into the lists of all sessions.
+#[tokio::test(start_paused = true)]
+async fn o05_a_shutdown_looks_into_the_lists_of_sessions_that_are_over() {
+    let rig = rig();
+    rig.between.repeats_nothing();
+    rig.gateway.will([http(429, "Too many requests").placed()]);
+    assert_eq!(rig.place("a", ORDER).await, Told::Answer(429));
+    rig.between.token(1);
+    assert_eq!(rig.place("b", &order(75)).await, Told::Placed("o2".into()));
+    rig.ledger.shutdown().await;
+    assert_eq!(reported(&rig), ["refused but placed"]);
+}
+
+/// Its session was over before any of its lists could be read, and no other session's list tells.
+#[tokio::test(start_paused = true)]
+async fn o05_a_429_that_no_list_will_ever_confirm_is_told() {
+    for placed in [true, false] {
+        let rig = rig();
+        rig.between.repeats_nothing();
+        let refusal = http(429, "Too many requests");
+        rig.gateway.will([if placed { refusal.placed() } else { refusal }]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Answer(429));
+        rig.between.token(1);
+        rig.gateway.0.lock().dead.push(OLD);
+        assert!(matches!(rig.place("b", &order(75)).await, Told::Placed(_)));
+        sleep(s(40)).await;
+        assert_eq!(reported(&rig), ["unconfirmed", "session_changed"], "once");
+        assert_eq!(rig.ledger.in_doubt(), 0);
+        rig.ledger.shutdown().await;
+        assert_eq!(reported(&rig).len(), 2);
+        assert_eq!(rig.gateway.posts(), 2);
+    }
+}
+
+/// A 401 says that the session is over, which the refusal of a read confirms; and a 429 is confirmed by one list, late enough.
+#[tokio::test(start_paused = true)]
+async fn o05_a_refusal_that_was_confirmed_is_not_doubted() {
+    for (status, wait) in [(401, 0), (429, 20)] {
+        let rig = rig();
+        rig.between.repeats_nothing();
+        rig.gateway.will([http(status, "no")]);
+        assert_eq!(rig.place("a", ORDER).await, Told::Answer(status));
+        sleep(s(wait)).await;
+        rig.between.token(1);
+        rig.gateway.0.lock().dead.push(OLD);
+        assert!(matches!(rig.place("b", &order(75)).await, Told::Placed(_)));
+        sleep(s(130)).await;
+        rig.ledger.shutdown().await;
+        assert_eq!(reported(&rig), [""; 0], "{status}");
+    }
 }
 
 /// Only its own session's list shows it.

@@ -10,7 +10,7 @@ use crate::{
     orders::{
         Args, Campaign, Failure, Medium,
         report::complain,
-        script::script,
+        script::{course, script},
         session::{self, Client},
         workload::Workload,
     },
@@ -35,12 +35,14 @@ pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Re
     let modes = modes(args);
     complain(format_args!("reproduce: cargo xtask sim orders --seed {seed}{modes}"));
     let chooser = Arc::new(campaign.chooser(*seed).recording());
-    let session = session::run(&chooser, &campaign.world, &Workload::of(&chooser), Client::Ours)?;
+    let workload = Workload::of(&chooser);
+    let session = session::run(&chooser, &campaign.world, &workload, Client::Ours)?;
     for (invariant, what) in &session.violations {
         complain(format_args!("  {invariant}: {what}"));
     }
     let Some(tape) = shortest(campaign, failure, &chooser.recorded()) else {
         complain(format_args!("the seed alone does not show it again: what broke is not a choice"));
+        complain(format_args!("what came of it:\n{}", course(&workload, &session)));
         return Ok(());
     };
     let path = env::temp_dir().join(format!("steadfast-orders-{seed}.tape"));

@@ -38,7 +38,8 @@ pub(crate) struct Judgement {
     /// Callers who were told of an order by an answer that was not theirs: before anything contradicts it nobody knows.
     pub(crate) misled: u64,
     /// Orders that exist although their caller was told that they do not: not those that the service said it had refused,
-    /// if the client has reported them since, or nothing is looked for after such a refusal.
+    /// if the client has reported them since, or has said that it cannot confirm the refusal, or nothing is looked for after
+    /// such a refusal.
     pub(crate) denied: u64,
     /// Callers who were told neither that an order is placed nor that this is not known.
     pub(crate) undecided: u64,
@@ -222,8 +223,10 @@ impl Judgement {
         judged.wrongly_claimed += wrong;
         judged.adopted += mistakes - wrong;
         let mut named = Named::of(session, &twins);
+        let mut unconfirmed = unconfirmed(session);
         for (&shape, twins) in &twins {
-            judged.count(twins, session, named.take(shape, &twins.existing, &session.flagged));
+            let named = named.take(shape, &twins.existing, &session.flagged);
+            judged.count(twins, session, named, &mut unconfirmed);
         }
         // Where nobody says when a connection has ended, no bound on lateness holds; what is late is reported.
         if !session.ending.is_promised() {
@@ -236,11 +239,16 @@ impl Judgement {
         judged
     }
 
-    /// `named`: so many of them the callers of others were told of, who have none of their own.
-    fn count(&mut self, twins: &Twins<'_>, session: &Session, named: u64) {
+    /// `named`: so many of them the callers of others were told of, who have none of their own. `unconfirmed`: of so many
+    /// refusals, of any shape, the client has said since that nobody can confirm them; each stands for one order.
+    fn count(&mut self, twins: &Twins<'_>, session: &Session, named: u64, unconfirmed: &mut u64) {
         let existing = twins.existing.len() as u64;
         let reported =
             twins.existing.iter().filter(|id| session.flagged.contains(**id)).count() as u64 + named;
+        let untold = existing.saturating_sub(twins.believed() + reported + twins.refused_for_good);
+        let taken_back = untold.min(twins.refused).min(*unconfirmed);
+        *unconfirmed -= taken_back;
+        let reported = reported + taken_back;
         // A report of any of the twins is one of this one.
         let refused = (reported + twins.refused_for_good).min(twins.refused);
         let believed = twins.believed();
@@ -329,6 +337,12 @@ impl Judgement {
             *sum += more;
         }
     }
+}
+
+/// The refusals of which the client has said that no list can confirm them any more.
+fn unconfirmed(session: &Session) -> u64 {
+    let events = session.events.iter();
+    events.filter(|event| matches!(event, OrderEvent::RefusalUnconfirmed { .. })).count() as u64
 }
 
 /// The identifiers that answers gave to orders, and that the client has reported as another one's, or as nobody's.

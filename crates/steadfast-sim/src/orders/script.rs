@@ -1,6 +1,6 @@
 use crate::{
     chooser::{Chooser, Site, Tape},
-    orders::{campaign::Replay, workload::Workload},
+    orders::{session::Session, workload::Workload},
     wire::{Kind, catalogue},
 };
 
@@ -76,8 +76,7 @@ fn of_order(tape: &Tape, number: u64) -> Vec<String> {
 }
 
 /// What came of a run, order by order: for people who look for the cause.
-pub(crate) fn course(replay: &Replay) -> String {
-    let Replay { workload, session, .. } = replay;
+pub(crate) fn course(workload: &Workload, session: &Session) -> String {
     let mut lines = Vec::new();
     for (wanted, told) in workload.wanted.iter().zip(&session.told) {
         lines.push(format!("  order {} was told: {told:?}", wanted.number));

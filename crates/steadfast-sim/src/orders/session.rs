@@ -112,6 +112,9 @@ const LONGEST_CALL: Duration = Duration::from_secs(400);
 /// Within this time of the healing nothing may be in doubt any more.
 pub(crate) const LONGEST_DOUBT: Duration = Duration::from_secs(600);
 
+/// By then what was given up when all was healed has been looked for so late that nothing can be on its way any more.
+const LAST_OF_THE_LATE: Duration = Duration::from_secs(300);
+
 /// By then the trading day is over, until which a client looks for orders that come too late.
 const AFTERMATH: Duration = Duration::from_secs(13 * 3_600);
 
@@ -273,6 +276,10 @@ async fn trade(
             let drained = timeout(LONGEST_DOUBT, ours.ledger().shutdown()).await.is_ok();
             let left_in_doubt = ours.ledger().in_doubt() + usize::from(!drained);
             sleep(world.watched).await;
+            if !ending.is_promised() {
+                // What arrives up to two minutes after it was given up is shown by the look five minutes after that.
+                sleep(LAST_OF_THE_LATE).await;
+            }
             let truth = sandbox.state();
             let seen = wire.seen();
             histories.extend(world.traced.then(|| invariants::history(&ours, &settings, left_in_doubt)));

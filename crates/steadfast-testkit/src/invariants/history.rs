@@ -270,7 +270,8 @@ impl<'a> History<'a> {
         });
         let reported: Vec<usize> = contradicted.map(|(at, _)| *at).collect();
         // A replay may report it once more itself.
-        let earlier = self.contradicted_before(intent).filter(|before| !reported.iter().any(|at| at < before));
+        let earlier =
+            self.contradicted_before(intent).filter(|before| !reported.iter().any(|at| at < before));
         reported.into_iter().chain(earlier)
     }
 
