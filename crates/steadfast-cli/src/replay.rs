@@ -2,6 +2,7 @@
 
 mod known;
 mod out;
+mod paired;
 mod result;
 mod row;
 mod run;
@@ -70,7 +71,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", env = "STEADFAST_STORE", hide_env_values = true)]
     store: Option<PathBuf>,
     /// Write down each order before it is sent, so that a run that dies can be run again. With a service, STEADFAST_JOURNAL
-    /// if absent, as for `orders`, else the orders' file with .journal behind its name.
+    /// if absent, as for `orders`, else the orders' file with .journal behind its name. One file has one journal, and the
+    /// variable must name another one for each file.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// Write what became of each row to this file or device instead of standard output; a file is put there once it is
@@ -180,13 +182,8 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     }
     let target = Target::choose(args.base_url.as_ref(), args.sandbox)?;
     let journal = journal_of(args, &target)?;
-    if let Some(journal) = &journal {
-        known::refuse_other_day(journal, known::today())?;
-        known::refuse_other_rows(journal, &args.file, open()?)?;
-        if args.journal.is_none() {
-            known::refuse_other_name(journal, open()?, known::today())?;
-        }
-    }
+    let check = |journal: &Path| check(journal, args, &target, &open);
+    let taken_for = journal.as_deref().map(check).transpose()?.flatten();
     if let Some(out) = &args.out {
         OutFile::check(out, &own_files(args, journal.as_deref()))?;
     }
@@ -198,11 +195,38 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         out.map_or(Ok(()), OutFile::finish).map_err(unwritten)?;
         return looked.map(|()| None);
     }
-    let before = known::sent_before(journal.as_deref())?;
     let service = Service::open(&target, args, journal.clone(), &preview).await?;
+    if let Some(journal) = &journal {
+        // Somebody may have been asked for long: from here on the journal is this run's alone.
+        check(journal)?;
+        taken_for.iter().for_each(print_note);
+        if service.arena.is_none() {
+            paired::note(journal, &args.file)?.iter().for_each(print_note);
+        }
+    }
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
+    let before = known::sent_before(journal.as_deref())?;
     let again = Again { all: args.resend_absent, sent: known::seconds(&before) };
     Ok(Some(Ready { rows: open()?, target, service, again, before, journal, out }))
+}
+
+/// Refuses a journal that is not that of these rows today. A text says what it is taken for.
+fn check(
+    journal: &Path,
+    args: &Args,
+    target: &Target,
+    open: &impl Fn() -> Result<Rows, Failed>,
+) -> Result<Option<String>, Failed> {
+    let today = known::today();
+    known::refuse_other_day(journal, today)?;
+    let taken_for = paired::refuse_other_file(journal, &args.file, args.journal.is_some())?;
+    known::refuse_other_rows(journal, &args.file, open()?)?;
+    if let (None, Target::Service { base, .. }) = (&args.journal, target) {
+        known::refuse_other_name(journal, open()?, today)?;
+        let account = limit::Account::new(base.to_string());
+        paired::refuse_other_journal(journal, &args.file, open()?, today, &account)?;
+    }
+    Ok(taken_for)
 }
 
 /// The orders' file, read once: it may be a pipe, and must not change under a run.
@@ -250,10 +274,13 @@ fn journal_of(args: &Args, target: &Target) -> Result<Option<PathBuf>, Failed> {
 /// The files that belong to the run, and that no results may be written over.
 fn own_files(args: &Args, journal: Option<&Path>) -> Vec<PathBuf> {
     let mut own = vec![args.file.clone()];
+    own.push(known::beside(&args.file, paired::JOURNALS));
     own.extend(args.store.clone());
     if let Some(journal) = journal {
         own.push(journal.to_owned());
-        own.extend([".limits", ".events", ".lock"].map(|ending| known::beside(journal, ending)));
+        own.extend(
+            [".limits", ".events", ".lock", paired::FILE].map(|ending| known::beside(journal, ending)),
+        );
     }
     own
 }

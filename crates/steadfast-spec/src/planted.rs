@@ -404,6 +404,10 @@ planted! {
     JournalDoubtUnshown = "journal-doubt-unshown",
     /// A secret that a service quotes in another spelling is printed.
     SpelledSecretsShown = "spelled-secrets-shown",
+    /// A journal serves any file whose rows are equal to those that it tells of.
+    OtherFileAttached = "other-file-attached",
+    /// A file that was sent under one journal is sent once more under another.
+    OtherJournalUnseen = "other-journal-unseen",
 }
 
 impl Planted {

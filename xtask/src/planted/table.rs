@@ -299,4 +299,6 @@ pub(super) const TABLE: &[Bug] = &[
     bug("dead-token-tried-on", &[cli(&["c03_a_dead_token"])]),
     bug("spelled-secrets-shown", &[cli(&["x01_a_token_in_another"])]),
     bug("journal-doubt-unshown", &[cli(&["c03_a_lock_removed"])]),
+    bug("other-file-attached", &[cli(&["o07_equal_rows"])]),
+    bug("other-journal-unseen", &[cli(&["o07_a_file_is_not_placed_again"])]),
 ];

@@ -27,7 +27,8 @@ pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-const JOURNAL: &str = ".journal";
+/// The journal of a file, where nobody names another, stands beside it with this behind its name.
+pub(super) const JOURNAL: &str = ".journal";
 
 /// The journal of an orders' file: beside the file itself, also where a link leads to it.
 pub(super) fn journal_of(file: &Path) -> Result<PathBuf, Failed> {
@@ -69,14 +70,11 @@ pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: Epoch) -> Res
     let of_none = others.filter(|other| {
         other.extension().is_some_and(|ending| ending == "journal") && !other.with_extension("").exists()
     });
-    let rows: BTreeMap<u64, Row> = rows.flatten().map(|row| (row.line, row)).collect();
+    let rows = by_line(rows);
     for other in of_none {
         // One that cannot be read may be anything.
         let entries = FileJournal::read(&other).ok().flatten().unwrap_or_default();
-        let tells_of =
-            |(line, order): (u64, &OrderRequest)| rows.get(&line).is_some_and(|row| row.order == *order);
-        let of_today = |entry: &&Entry| matches!(entry.record, Record::Begun { day, .. } if day == today);
-        if entries.iter().filter(of_today).filter_map(row_of).any(tells_of) {
+        if tells_of(&entries, &rows, today) {
             let other = other.display();
             return Err(Failed::usage(format_args!(
                 "{other} tells of the same rows, and its file is gone: was that renamed? nothing was sent; go on with it by \
@@ -86,6 +84,28 @@ pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: Epoch) -> Res
         }
     }
     Ok(())
+}
+
+/// The rows that are orders, by their lines.
+pub(super) fn by_line(rows: Rows) -> BTreeMap<u64, Row> {
+    rows.flatten().map(|row| (row.line, row)).collect()
+}
+
+/// True if one of the rows was sent today.
+pub(super) fn tells_of<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    rows: &BTreeMap<u64, Row>,
+    today: Epoch,
+) -> bool {
+    let is_of_row =
+        |(line, order): (u64, &OrderRequest)| rows.get(&line).is_some_and(|row| row.order == *order);
+    let of_today = |entry: &&Entry| matches!(entry.record, Record::Begun { day, .. } if day == today);
+    entries.into_iter().filter(of_today).filter_map(row_of).any(is_of_row)
+}
+
+/// True if something of a file was sent by what the journal tells.
+pub(super) fn holds_rows(journal: &Path) -> Result<bool, Failed> {
+    Ok(read(journal)?.iter().filter_map(row_of).next().is_some())
 }
 
 /// The line and the order of a row that was sent.
@@ -136,7 +156,7 @@ pub(crate) fn refuse_other_account(journal: &Path, account: &Account) -> Result<
 /// ones would be placed a second time.
 pub(super) fn refuse_other_rows(journal: &Path, file: &Path, rows: Rows) -> Result<(), Failed> {
     let entries = read(journal)?;
-    let rows: BTreeMap<u64, Row> = rows.flatten().map(|row| (row.line, row)).collect();
+    let rows = by_line(rows);
     if rows.len() > NAMES {
         return Err(Failed::usage(format_args!(
             "{} has more than {NAMES} orders, and no journal remembers more: nothing was sent; split it",

@@ -25,6 +25,23 @@ Data goes to standard output, everything else to standard error. `--json` prints
 `sandbox`.
 ";
 
+const JOURNALS: &str = "
+## One file, one journal
+
+A journal knows a row by its line, and what it tells of is not sent again. So one file has one journal, and one journal is of
+one file: `STEADFAST_JOURNAL` must name another one for each file. `replay` notes the file in the journal's name with `.file`
+behind it, and, where the journal stands elsewhere than beside the file, the journal in the file's name with `.journals` behind
+it.
+
+- A journal that holds what was sent of another file is refused with exit code 2, also where the rows are equal. A file that was
+  renamed goes on with its journal by `--journal`.
+- A file that another journal tells of today is refused with exit code 2, as long as the notes and that journal are there. By
+  `--journal` the command line itself says which one it is, and all that this one does not tell of is sent. `--journal` with a
+  new name sends the whole file once more.
+- Orders from standard input or a pipe have no file: two of them with equal rows under one journal are taken for one.
+- A copy of a file is another file.
+";
+
 /// The verbs below `words`, as their help lists them.
 async fn verbs_of(words: &[String]) -> (String, Vec<Vec<String>>) {
     let args: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
@@ -203,6 +220,7 @@ async fn page() -> String {
          rows that are left are `not sent`, and the exit code is 3. SIGHUP and SIGTERM are as Ctrl-C; SIGHUP is not, where the \
          command was started by `nohup`.\n",
     );
+    page.push_str(JOURNALS);
     page
 }
 

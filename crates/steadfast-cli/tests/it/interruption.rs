@@ -51,9 +51,12 @@ impl Replay {
     }
 
     fn command(file: &str, sandbox: &RunningSandbox, journal: &str) -> Command {
+        // A copy of its own: what is noted beside it is of this run.
         let data = format!("{}/../../examples/data/{file}", env!("CARGO_MANIFEST_DIR"));
+        let own = journal.replace(".journal", ".csv");
+        std::fs::copy(data, &own).unwrap();
         let mut command =
-            steadfast(&["replay", &data, "--base-url", sandbox.fact("base_url"), "--journal", journal]);
+            steadfast(&["replay", &own, "--base-url", sandbox.fact("base_url"), "--journal", journal]);
         command.env("STEADFAST_API_KEY", sandbox.fact("api_key"));
         command.env("STEADFAST_ACCESS_TOKEN", sandbox.fact("access_token"));
         command

@@ -28,9 +28,16 @@ async fn o07_a_file_that_was_renamed_is_not_placed_again() {
     assert!(told.contains(&format!("\njournal {journal}: what it holds is not sent again")), "{told}");
     assert_eq!(gateway.orders().len(), 2, "{told}");
 
-    // Two files beside each other are two, whatever is in them.
+    // It has that journal from now on, and the old name has none of its own.
     fs::copy(&other, file.path()).unwrap();
-    gateway.command(&["replay", &other, "--yes"]).output().await.unwrap();
+    for path in [&*other, file.path()] {
+        let output = gateway.command(&["replay", path, "--yes"]).output().await.unwrap();
+        assert_eq!((output.status.code(), gateway.orders().len()), (Some(2), 2), "{}", said(&output).1);
+    }
+    // Two files beside each other are two, whatever is in them.
+    let copy = file.beside("tuesday.csv");
+    fs::copy(&other, &copy).unwrap();
+    gateway.command(&["replay", &copy, "--yes"]).output().await.unwrap();
     assert_eq!(gateway.orders().len(), 4);
 }
 
@@ -51,4 +58,72 @@ async fn o07_a_file_that_a_link_leads_to_has_one_journal() {
     let output = gateway.command(&["replay", &link, "--yes"]).output().await.unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output).1);
     assert_eq!(gateway.orders().len(), 2);
+}
+
+/// The afternoon's basket was told to be placed, and was not.
+#[tokio::test]
+async fn o07_equal_rows_of_another_file_are_not_taken_for_placed() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
+    let file = orders(2);
+    let (journal, other) = (file.beside("shared.j"), file.beside("q.csv"));
+    let run = async |path: &str, more: &[&str], journal: Option<&str>| {
+        let mut command = gateway.command(&[&["replay", path, "--yes"], more].concat());
+        command.envs(journal.map(|journal| ("STEADFAST_JOURNAL", journal)));
+        let output = command.output().await.unwrap();
+        (output.status.code(), said(&output).1)
+    };
+    assert_eq!(run(file.path(), &[], Some(&journal)).await.0, Some(0));
+    fs::copy(file.path(), &other).unwrap();
+    for (more, variable) in [(&[][..], Some(&*journal)), (&["--journal", &journal], None)] {
+        let (code, told) = run(&other, more, variable).await;
+        assert_eq!(code, Some(2), "{told}");
+        let itself = fs::canonicalize(file.path()).unwrap();
+        let named =
+            format!("holds what was sent of {}, and not of {other}: nothing was sent", itself.display());
+        assert!(told.contains(&named), "{told}");
+    }
+    assert_eq!(gateway.orders().len(), 2);
+    // The file itself goes on, and the other one under a journal of its own.
+    assert_eq!(run(file.path(), &[], Some(&journal)).await.0, Some(0));
+    assert_eq!(gateway.orders().len(), 2);
+    assert_eq!(run(&other, &[], None).await.0, Some(0));
+    assert_eq!(gateway.orders().len(), 4);
+
+    // A file that was renamed goes on where the command line itself says so.
+    let renamed = file.beside("renamed.csv");
+    fs::rename(file.path(), &renamed).unwrap();
+    let (code, told) = run(&renamed, &[], Some(&journal)).await;
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains(&format!("go on with it by --journal {journal}")), "{told}");
+    let (code, told) = run(&renamed, &["--journal", &journal], None).await;
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains(&format!("which is gone: {renamed} is taken for it")), "{told}");
+    assert_eq!(gateway.orders().len(), 4);
+}
+
+/// Without the variable, another journal was looked for, and there was none.
+#[tokio::test]
+async fn o07_a_file_is_not_placed_again_under_another_journal() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
+    for [first, second] in [[Some("shared.j"), None], [None, Some("shared.j")], [Some("a.j"), Some("b.j")]] {
+        let (file, before) = (orders(2), gateway.orders().len());
+        let run = async |journal: Option<&str>, more: &[&str]| {
+            let mut command = gateway.command(&[&["replay", file.path(), "--yes"], more].concat());
+            command.envs(journal.map(|journal| ("STEADFAST_JOURNAL", file.beside(journal))));
+            let output = command.output().await.unwrap();
+            (output.status.code(), said(&output).1)
+        };
+        let path = |journal: Option<&str>| file.beside(journal.unwrap_or("orders.csv.journal"));
+        assert_eq!(run(first, &[]).await.0, Some(0));
+        let (code, told) = run(second, &[]).await;
+        assert_eq!((code, gateway.orders().len()), (Some(2), before + 2), "{told}");
+        let itself = fs::canonicalize(path(first)).unwrap();
+        let named = format!("journal {} tells what was sent of", itself.display());
+        assert!(told.contains(&named) && told.contains("nothing was sent"), "{told}");
+        // The advice goes on with what was sent; only somebody who says so sends it once more.
+        let (code, told) = run(second, &["--journal", &itself.display().to_string()]).await;
+        assert_eq!((code, gateway.orders().len()), (Some(0), before + 2), "{told}");
+        let (code, told) = run(second, &["--journal", &path(second)]).await;
+        assert_eq!((code, gateway.orders().len()), (Some(0), before + 4), "{told}");
+    }
 }

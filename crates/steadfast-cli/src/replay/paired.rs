@@ -1,0 +1,179 @@
+//! Which file a journal is of, and which journals a file has: notes beside both.
+//!
+//! A journal knows rows by their lines. Without the notes, another file with equal rows counts as placed, and the same file
+//! under another journal is placed once more.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use steadfast::{
+    dedup::{
+        Epoch,
+        journal::{FileJournal, JournalError},
+    },
+    limit::Account,
+};
+use steadfast_spec::{Planted, file::open_own};
+
+use super::{
+    known::{self, beside},
+    row::Rows,
+};
+use crate::exit::Failed;
+
+/// Behind a journal's name: names the file whose orders it holds.
+pub(super) const FILE: &str = ".file";
+
+/// Behind an orders' file's name: names journals that it was sent under and that do not stand beside it.
+pub(super) const JOURNALS: &str = ".journals";
+
+/// How notes name orders that came from a pipe or standard input.
+const STREAM: &str = "-";
+
+/// The orders' file as notes name it: where it stands itself, whatever links lead to it.
+fn itself(file: &Path) -> String {
+    let place = fs::canonicalize(file).ok().filter(|place| place.is_file());
+    place.map_or_else(|| STREAM.to_owned(), |place| place.to_string_lossy().into_owned())
+}
+
+fn told(noted: &str) -> &str {
+    if noted == STREAM { "standard input or a pipe" } else { noted }
+}
+
+/// Refuses a journal that holds what was sent of another file.
+///
+/// `is_named` says that the command line itself names the journal: it may then go on with a file that was renamed. The text
+/// that is returned says so.
+pub(super) fn refuse_other_file(
+    journal: &Path,
+    file: &Path,
+    is_named: bool,
+) -> Result<Option<String>, Failed> {
+    let noted = read(&beside(journal, FILE)).map_err(Failed::usage)?;
+    let this = itself(file);
+    let Some(other) = noted.into_iter().next().filter(|other| *other != this) else { return Ok(None) };
+    if !known::holds_rows(journal)? || Planted::OtherFileAttached.is_on() {
+        return Ok(None);
+    }
+    let is_gone = other != STREAM && matches!(Path::new(&other).try_exists(), Ok(false));
+    let (journal, file, other) = (journal.display(), file.display(), told(&other));
+    if is_gone && is_named {
+        return Ok(Some(format!("journal {journal} is of {other}, which is gone: {file} is taken for it")));
+    }
+    let renamed = if is_gone {
+        format!("; if that was renamed to {file}, go on with it by --journal {journal}")
+    } else {
+        String::new()
+    };
+    Err(Failed::usage(format_args!(
+        "journal {journal} holds what was sent of {other}, and not of {file}: nothing was sent; each file has a journal of \
+         its own, so name another one for {file}{renamed}"
+    )))
+}
+
+/// Refuses a file that another journal tells of today: under this one, all of it would be sent again.
+pub(super) fn refuse_other_journal(
+    journal: &Path,
+    file: &Path,
+    rows: Rows,
+    today: Epoch,
+    account: &Account,
+) -> Result<(), Failed> {
+    let this = itself(file);
+    if this == STREAM || Planted::OtherJournalUnseen.is_on() {
+        return Ok(());
+    }
+    let noted = read(&beside(Path::new(&this), JOURNALS)).map_err(Failed::usage)?;
+    let default = beside(Path::new(&this), known::JOURNAL);
+    let others = noted.into_iter().map(PathBuf::from).chain([default]);
+    let rows = known::by_line(rows);
+    for other in others.filter(|other| !is_same(other, journal)) {
+        let is_of = read(&beside(&other, FILE)).map_err(Failed::usage)?;
+        if is_of.first().is_some_and(|is_of| *is_of != this) {
+            continue;
+        }
+        let entries = match FileJournal::read(&other) {
+            Ok(entries) => entries.unwrap_or_default(),
+            // Whatever has that name is none.
+            Err(JournalError::NotAJournal { .. }) => continue,
+            Err(error) => return Err(Failed::usage(known::with_advice(&error))),
+        };
+        let of_account = entries.iter().filter(|entry| entry.account.as_str() == account.as_str());
+        if known::tells_of(of_account, &rows, today) {
+            let (file, other, journal) = (file.display(), other.display(), journal.display());
+            return Err(Failed::usage(format_args!(
+                "journal {other} tells what was sent of {file} today, and the journal of this run is {journal}: nothing was \
+                 sent; go on by --journal {other}, or send all of it once more by --journal {journal}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Writes down whose orders the journal is about to hold, and where the file's journal is: before anything is sent.
+///
+/// # Errors
+///
+/// Only of the note beside the journal. That beside the orders' file is for those who forget which journal they named.
+pub(super) fn note(journal: &Path, file: &Path) -> Result<Option<String>, Failed> {
+    let (this, by) = (itself(file), beside(journal, FILE));
+    write(&by, std::slice::from_ref(&this)).map_err(|error| {
+        Failed::error(format_args!("{} cannot be written: {error}; nothing was sent", by.display()))
+    })?;
+    let journal = fs::canonicalize(journal).unwrap_or_else(|_| journal.to_owned());
+    if this == STREAM || journal == beside(Path::new(&this), known::JOURNAL) {
+        return Ok(None);
+    }
+    let (name, by) = (journal.to_string_lossy().into_owned(), beside(Path::new(&this), JOURNALS));
+    let mut noted = read(&by).unwrap_or_default();
+    if noted.contains(&name) {
+        return Ok(None);
+    }
+    noted.retain(|noted| Path::new(noted).exists());
+    noted.push(name);
+    Ok(write(&by, &noted).err().map(|error| {
+        format!(
+            "{} cannot be written: {error}; a run without --journal {} would not know of this one",
+            by.display(),
+            journal.display()
+        )
+    }))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other
+        || fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
+}
+
+/// The paths that a note names: one JSON string a line. None if there is no note.
+fn read(note: &Path) -> Result<Vec<String>, String> {
+    let text = match fs::read_to_string(note) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.map_err(|error| format!("{}: {error}; nothing was sent", note.display()))?,
+    };
+    let paths: Result<_, _> = text.lines().map(serde_json::from_str).collect();
+    paths.map_err(|_| {
+        format!("{} is no note of this command: nothing was sent; move it elsewhere", note.display())
+    })
+}
+
+/// Puts a note in its place as a whole.
+fn write(note: &Path, paths: &[String]) -> io::Result<()> {
+    let mut text = String::new();
+    for path in paths {
+        text += &serde_json::to_string(path)?;
+        text.push('\n');
+    }
+    if fs::read_to_string(note).is_ok_and(|kept| kept == text) {
+        return Ok(());
+    }
+    let part = beside(note, &format!(".{}.part", std::process::id()));
+    drop(fs::remove_file(&part));
+    let mut file = open_own(&part, OpenOptions::new().create_new(true).write(true))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&part, note)
+}
