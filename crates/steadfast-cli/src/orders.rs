@@ -1,6 +1,9 @@
 //! `steadfast orders`: what earlier runs left in doubt.
 
-use std::{fmt, io, path::PathBuf};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use serde::Serialize;
 use steadfast::{
@@ -88,11 +91,24 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 }
 
 fn list(args: &Unresolved) -> Result<(), Failed> {
-    let found = FileJournal::read(&args.journal).map_err(|error| Failed::usage(with_advice(&error)))?;
-    let name = args.journal.display();
-    let found = found.ok_or_else(|| Failed::usage(format_args!("{name}: no such file")))?;
+    let (doubtful, whole) = in_doubt(&args.journal)?;
     let kept = Kept::beside(&args.journal);
-    print(&steadfast::dedup::unresolved(&found), &standing(&kept)?, &kept, args.json)
+    let listed = print(&doubtful, &standing(&kept)?, &kept, args.json);
+    // What can be read is told, and it may not be all.
+    whole.and(listed)
+}
+
+/// The orders that a journal knows no end of, and whether it is the one that was written last, with all that was written.
+fn in_doubt(journal: &Path) -> Result<(Vec<RecoveredOrder>, Result<(), Failed>), Failed> {
+    let refused = |error| Failed::usage(with_advice(&error));
+    let whole = FileJournal::check(journal).map_err(refused);
+    match FileJournal::read(journal).map_err(refused)? {
+        Some(found) => Ok((steadfast::dedup::unresolved(&found), whole)),
+        None => {
+            whole?;
+            Err(Failed::usage(format_args!("{}: no such file", journal.display())))
+        }
+    }
 }
 
 /// Lists events; they are no failure any more once they are cleared.

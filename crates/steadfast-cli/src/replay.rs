@@ -23,7 +23,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use steadfast::{
-    Access, BaseUrl, Client, Paths,
+    Access, BaseUrl, Client, InvalidClient, Paths,
     limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
 };
 
@@ -218,6 +218,7 @@ fn check(
     open: &impl Fn() -> Result<Rows, Failed>,
 ) -> Result<Option<String>, Failed> {
     let today = known::today();
+    known::refuse_unwhole(journal)?;
     known::refuse_other_day(journal, today)?;
     let taken_for = paired::refuse_other_file(journal, &args.file, args.journal.is_some())?;
     known::refuse_other_rows(journal, &args.file, open()?)?;
@@ -482,7 +483,10 @@ fn client(base: BaseUrl, access: Access, journal: Option<PathBuf>) -> Result<Cli
         }
         None => builder,
     };
-    builder.build().map_err(|error| Failed::usage(with_source(&error)))
+    builder.build().map_err(|error| match error {
+        InvalidClient::Journal(error) => Failed::usage(with_advice(&error)),
+        error => Failed::usage(format_args!("{}; nothing was sent", with_source(&error))),
+    })
 }
 
 /// Limits that begin with what an earlier run has spent: to the gateway, both are one.

@@ -119,6 +119,12 @@ fn read(journal: &Path) -> Result<Vec<Entry>, Failed> {
     Ok(FileJournal::read(journal).map_err(|error| Failed::usage(with_advice(&error)))?.unwrap_or_default())
 }
 
+/// Refuses a journal that is not the one that was written last, or not all of it: as its opening would, before anybody is
+/// asked for anything.
+pub(super) fn refuse_unwhole(journal: &Path) -> Result<(), Failed> {
+    FileJournal::check(journal).map_err(|error| Failed::usage(with_advice(&error)))
+}
+
 /// Refuses a journal of another day's run: what the rows mean now is for a person to say.
 ///
 /// A name stands for one order within one trading day. On the next, the same rows may be what was placed already, or may
@@ -244,7 +250,10 @@ pub(crate) fn with_advice(error: &JournalError) -> String {
             "nothing was sent and the file is left as it is; keep it, and compare the service's order list with the rows \
              before any of them is placed under another journal"
         }
-        _ => return told,
+        JournalError::Lost { .. } => {
+            "nothing was sent; if it was moved away to begin a new one, move the lock to it"
+        }
+        _ => "nothing was sent",
     };
     format!("{told}: {advice}")
 }

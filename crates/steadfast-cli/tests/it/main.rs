@@ -5,6 +5,7 @@
 mod account;
 mod command;
 mod credentials;
+mod cut;
 mod demo;
 mod docs;
 mod events;

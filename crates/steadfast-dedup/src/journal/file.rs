@@ -1,5 +1,5 @@
 use std::{
-    fmt,
+    fmt, io,
     path::{Path, PathBuf},
     sync::mpsc::{self, Receiver, Sender},
     thread::{self, JoinHandle},
@@ -47,6 +47,9 @@ pub struct FileJournal {
     salt: [u8; 16],
     path: PathBuf,
 }
+
+/// How often a journal is looked at again whose lock was written meanwhile.
+const CHECKS: usize = 8;
 
 enum Job {
     Append(Entry),
@@ -100,6 +103,33 @@ impl FileJournal {
     /// As [`open`](Self::open). `None` if there is no file.
     pub fn read(path: impl AsRef<Path>) -> Result<Option<Vec<Entry>>, JournalError> {
         Log::read(&FileSystem, path.as_ref())
+    }
+
+    /// Fails where [`open`](Self::open) would, without opening it: another process may go on writing it.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), except for one that is in use: whoever has it open has made sure of it.
+    pub fn check(path: impl AsRef<Path>) -> Result<(), JournalError> {
+        let (disk, path) = (FileSystem, path.as_ref());
+        let mut lock = path.as_os_str().to_owned();
+        lock.push(".lock");
+        let note = || match std::fs::read(&lock) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            note => note.map_err(JournalError::io("read", &lock)),
+        };
+        let mut noted = note()?;
+        let mut checked = Log::check(&disk, path, &noted);
+        // Whoever has it open may have put another file in its place between the two reads.
+        for _ in 0..CHECKS {
+            let now = note()?;
+            if checked.is_ok() || now == noted {
+                break;
+            }
+            noted = now;
+            checked = Log::check(&disk, path, &noted);
+        }
+        checked
     }
 
     fn give(&self, job: Job) {

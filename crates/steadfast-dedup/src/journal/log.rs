@@ -109,6 +109,18 @@ impl<D: Disk> Log<D> {
         Ok(read(disk, path, Mark::None)?.map(|found| found.fold.entries().cloned().collect()))
     }
 
+    /// Fails as [`open`](Self::open) would, by what its lock notes, `note`; nothing is locked and nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), except that nobody is kept out who has it open.
+    pub fn check(disk: &D, path: &Path, note: &[u8]) -> Result<(), JournalError> {
+        match read(disk, path, Mark::decode(note))? {
+            Some(found) if found.linked => Err(JournalError::Linked { path: path.to_owned() }),
+            _ => Ok(()),
+        }
+    }
+
     /// What still matters of everything that was written, in its order.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.fold.entries()

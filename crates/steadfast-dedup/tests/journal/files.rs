@@ -45,6 +45,36 @@ fn what_a_journal_knows_no_end_of_is_told_without_opening_it() {
     assert_eq!(given_up.reason, Reason::Budget);
 }
 
+/// Whoever only reads a journal took one that was cut, or put back, for whole.
+#[tokio::test]
+async fn o07_a_check_without_opening_finds_what_opening_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orders.journal");
+    FileJournal::check(&path).unwrap();
+    let journal = FileJournal::open(&path).unwrap();
+    journal.append_durably(begun(0)).await.unwrap();
+    let older = fs::read(&path).unwrap();
+    journal.append_durably(begun(1)).await.unwrap();
+    // One in use is whole.
+    FileJournal::check(&path).unwrap();
+    drop(journal);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, older).unwrap();
+    assert!(matches!(FileJournal::check(&path), Err(JournalError::Outdated { .. })));
+    assert_eq!(FileJournal::read(&path).unwrap().unwrap().len(), 1, "what is there can be read");
+    fs::write(&path, whole).unwrap();
+    FileJournal::check(&path).unwrap();
+    #[cfg(unix)]
+    {
+        let link = folder.path().join("other");
+        fs::hard_link(&path, &link).unwrap();
+        assert!(matches!(FileJournal::check(&path), Err(JournalError::Linked { .. })));
+        fs::remove_file(&link).unwrap();
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(FileJournal::check(&path), Err(JournalError::Lost { .. })));
+}
+
 #[test]
 fn each_journal_has_a_salt_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
