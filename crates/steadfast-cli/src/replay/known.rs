@@ -136,8 +136,8 @@ pub(super) fn refuse_other_day(journal: &Path, today: Epoch) -> Result<(), Faile
     }
     let name = journal.display();
     Err(Failed::usage(format_args!(
-        "{name} is of another trading day: see `steadfast orders unresolved --journal {name}`, then remove it or name \
-         another with --journal"
+        "{name} is of another trading day: nothing was sent; see `steadfast orders unresolved --journal {name}`, then move \
+         {name} and {name}.lock elsewhere, both of them, with {name}.events if there is one, or name another with --journal"
     )))
 }
 

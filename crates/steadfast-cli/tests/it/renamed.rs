@@ -1,6 +1,15 @@
 //! O7: a file of orders that goes by another name is not placed a second time.
 
-use std::fs;
+use std::{fs, sync::Arc};
+
+use steadfast::{
+    OrderRequest,
+    dedup::{
+        AttemptNo, Epoch, IntentNo, Session,
+        journal::{Entry, FileJournal, Journal, Record},
+    },
+    ext::{Account, IntentId},
+};
 
 use crate::{
     files::{orders, said},
@@ -125,5 +134,54 @@ async fn o07_a_file_is_not_placed_again_under_another_journal() {
         assert_eq!((code, gateway.orders().len()), (Some(0), before + 2), "{told}");
         let (code, told) = run(second, &["--journal", &path(second)]).await;
         assert_eq!((code, gateway.orders().len()), (Some(0), before + 4), "{told}");
+    }
+}
+
+/// The advice was to remove the journal, and the next run then asked for it back.
+#[tokio::test]
+async fn o07_the_advice_for_another_days_journal_leads_on() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
+    for moved in [&["", ".lock"][..], &["", "", ".lock"]] {
+        let (file, before) = (orders(1), gateway.orders().len());
+        let journal = file.beside("orders.csv.journal");
+        let fields = [
+            ("symId", "EQT_INFY_EQ_NSE"),
+            ("qty", "1"),
+            ("side", "buy"),
+            ("type", "market"),
+            ("product", "intraday"),
+            ("validity", "day"),
+        ];
+        let record = Record::Begun {
+            attempt: AttemptNo { intent: IntentNo(0), index: 0 },
+            session: Session::default(),
+            day: Epoch(1),
+            name: Some(IntentId::new("line-2")),
+            order: Arc::new(OrderRequest::from_fields(fields).unwrap()),
+        };
+        let kept = FileJournal::open(&journal).unwrap();
+        kept.append_durably(Entry { account: Account::new(&*gateway.base_url), record }).await.unwrap();
+        drop(kept);
+        let run = async || {
+            let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+            (output.status.code(), said(&output).1)
+        };
+        let (code, told) = run().await;
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains(&format!("move {journal} and {journal}.lock elsewhere")), "{told}");
+        for ending in moved {
+            let moved = fs::rename(format!("{journal}{ending}"), file.beside(&format!("kept{ending}")));
+            if moved.is_err() {
+                // Whoever has moved the journal alone is told of the lock.
+                let (code, told) = run().await;
+                assert_eq!(code, Some(2), "{told}");
+                assert!(
+                    told.contains(&format!("{journal}.lock")) && told.contains("move the lock to it"),
+                    "{told}"
+                );
+            }
+        }
+        let (code, told) = run().await;
+        assert_eq!((code, gateway.orders().len()), (Some(0), before + 1), "{told}");
     }
 }
