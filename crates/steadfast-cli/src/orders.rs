@@ -91,23 +91,28 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 }
 
 fn list(args: &Unresolved) -> Result<(), Failed> {
-    let (doubtful, whole) = in_doubt(&args.journal)?;
+    let (doubtful, whole) = in_doubt(&args.journal);
+    let Some(doubtful) = doubtful else {
+        return whole.and_then(|()| Err(missing(&args.journal)));
+    };
     let kept = Kept::beside(&args.journal);
     let listed = print(&doubtful, &standing(&kept)?, &kept, args.json);
     // What can be read is told, and it may not be all.
     whole.and(listed)
 }
 
-/// The orders that a journal knows no end of, and whether it is the one that was written last, with all that was written.
-fn in_doubt(journal: &Path) -> Result<(Vec<RecoveredOrder>, Result<(), Failed>), Failed> {
+fn missing(journal: &Path) -> Failed {
+    Failed::usage(format_args!("{}: no such file", journal.display()))
+}
+
+/// The orders that a journal knows no end of, if it is there and can be read, and whether it is the one that was written
+/// last, with all that was written.
+fn in_doubt(journal: &Path) -> (Option<Vec<RecoveredOrder>>, Result<(), Failed>) {
     let refused = |error| Failed::usage(with_advice(&error));
     let whole = FileJournal::check(journal).map_err(refused);
-    match FileJournal::read(journal).map_err(refused)? {
-        Some(found) => Ok((steadfast::dedup::unresolved(&found), whole)),
-        None => {
-            whole?;
-            Err(Failed::usage(format_args!("{}: no such file", journal.display())))
-        }
+    match FileJournal::read(journal).map_err(refused) {
+        Ok(found) => (found.map(|found| steadfast::dedup::unresolved(&found)), whole),
+        Err(failed) => (None, Err(failed)),
     }
 }
 
@@ -115,23 +120,46 @@ fn in_doubt(journal: &Path) -> Result<(Vec<RecoveredOrder>, Result<(), Failed>),
 fn events(args: &Events) -> Result<(), Failed> {
     let Unresolved { journal, json } = &args.journal;
     let kept = Kept::beside(journal);
-    if !args.clear {
-        if !journal.exists() && !kept.path().exists() {
-            return Err(Failed::usage(format_args!("{}: no such file", journal.display())));
-        }
-        return print(&[], &standing(&kept)?, &kept, *json);
+    if args.clear {
+        let seen = kept.clear(journal).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => Failed::usage(format_args!(
+                "journal {} is in use: wait until the run that uses it has ended",
+                journal.display()
+            )),
+            _ => Failed::usage(format_args!("{}: {error}", kept.path().display())),
+        })?;
+        show(&seen.iter().map(Row::of_event).collect::<Vec<_>>(), *json)?;
+        print_note(format_args!(
+            "events {}: looked at, and kept in {}.seen",
+            seen.len(),
+            kept.path().display()
+        ));
+        return Ok(());
     }
-    let seen = kept.clear(journal).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => Failed::usage(format_args!(
-            "journal {} is in use: wait until the run that uses it has ended",
-            journal.display()
-        )),
-        _ => Failed::usage(format_args!("{}: {error}", kept.path().display())),
-    })?;
-    let rows: Vec<Row<'_>> = seen.iter().map(Row::of_event).collect();
-    show(&rows, *json)?;
-    print_note(format_args!("events {}: looked at, and kept in {}.seen", seen.len(), kept.path().display()));
-    Ok(())
+    let (doubtful, whole) = in_doubt(journal);
+    if doubtful.is_none() && whole.is_ok() && !kept.path().exists() {
+        return Err(missing(journal));
+    }
+    let (unresolved, events) = (doubtful.map_or(0, |doubtful| doubtful.len()), standing(&kept)?);
+    show(&events.iter().map(Row::of_event).collect::<Vec<_>>(), *json)?;
+    note_events(&events, &kept);
+    if unresolved > 0 {
+        print_note(format_args!("see `steadfast orders unresolved --journal {}`", journal.display()));
+    }
+    print_note(format_args!("events {} unresolved {unresolved}", events.len()));
+    whole?;
+    if unresolved + events.len() > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }
+}
+
+/// Says what is to be done about events, if there are any.
+fn note_events(events: &[Seen], kept: &Kept) {
+    if !events.is_empty() {
+        print_note(format_args!(
+            "events {}: look at each in the service's order list, then `steadfast orders events --clear`; they stand in {}",
+            events.len(),
+            kept.path().display()
+        ));
+    }
 }
 
 /// The events that a run has written down beside the journal.
@@ -176,14 +204,9 @@ fn print(orders: &[RecoveredOrder], events: &[Seen], kept: &Kept, json: bool) ->
     let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
     show(&rows, json)?;
     let unknown = rows.iter().filter(|row| row.order_id.is_none() && row.msg.is_none()).count();
-    if !events.is_empty() {
-        print_note(format_args!(
-            "events {}: look at each in the service's order list, then `steadfast orders events --clear`; they stand in {}",
-            events.len(),
-            kept.path().display()
-        ));
-    }
-    print_note(format_args!("recovered {} unresolved {unknown}", orders.len() - unknown));
+    note_events(events, kept);
+    let recovered = orders.len() - unknown;
+    print_note(format_args!("recovered {recovered} unresolved {unknown} events {}", events.len()));
     if unknown + events.len() > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }
 }
 

@@ -360,11 +360,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         print_note(format_args!("steadfast: results cannot be written: {error}"));
     }
     sum_up(&counts, &events, replay.stop, journal.as_deref());
-    let Counts { placed, placed_before, refused, unresolved, .. } = counts;
-    let now = placed - placed_before;
-    let last = format!(
-        "placed {placed} ({now} now, {placed_before} before) refused {refused} unresolved {unresolved}"
-    );
+    let last = last_line(&counts, &events, replay.leftovers);
     if is_rehearsal {
         print_note(format_args!("in the own sandbox: {last}"));
         print_note("REHEARSAL: nothing was sent to the real service");
@@ -394,7 +390,29 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     }
 }
 
-/// Says what the last line has no word for, as far as there is anything.
+/// All counts in one line: three always, and each other one that is not 0.
+fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize) -> String {
+    let Counts { placed, placed_before, refused, unresolved, .. } = counts;
+    let now = placed - placed_before;
+    let mut line = format!(
+        "placed {placed} ({now} now, {placed_before} before) refused {refused} unresolved {unresolved}"
+    );
+    for (word, count) in [
+        ("not observed", counts.not_observed),
+        ("not executed", counts.not_executed),
+        ("not sent", counts.not_sent),
+        ("bad", counts.bad),
+        ("in doubt of an earlier run", leftovers),
+        ("events", events.sum()),
+    ] {
+        if count > 0 {
+            line += &format!(" {word} {count}");
+        }
+    }
+    line
+}
+
+/// Says more of what the last line only counts, as far as there is anything.
 fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Path>) {
     if stop == Stop::Left {
         let look = journal.map_or_else(String::new, |journal| {
@@ -514,4 +532,20 @@ fn bar(args: &Args) -> ProgressBar {
     }
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It said `unresolved 0` of a run whose only row was looked for and not there.
+    #[test]
+    fn c03_the_last_line_leaves_out_no_row() {
+        let counts = Counts { rows: 3, placed: 2, placed_before: 1, not_observed: 1, ..Counts::default() };
+        let events = EventCounts { conflicts: 1, ..EventCounts::default() };
+        assert_eq!(
+            last_line(&counts, &events, 2),
+            "placed 2 (1 now, 1 before) refused 0 unresolved 0 not observed 1 in doubt of an earlier run 2 events 1"
+        );
+    }
 }

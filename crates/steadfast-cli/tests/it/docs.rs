@@ -215,7 +215,8 @@ async fn page() -> String {
     }
     page.push_str(
         "\nThe last line on standard error is `placed N (N now, N before) refused N unresolved N`, where `before` counts \
-         orders that an earlier run had sent; what it has no word for stands on lines before it. That of a rehearsal is \
+         orders that an earlier run had sent; behind them stands each other count that is not 0: `not observed`, `not executed`, \
+         `not sent`, `bad`, `in doubt of an earlier run` and `events`. Lines before it say more. That of a rehearsal is \
          `REHEARSAL: nothing was sent to the real service`.\n\nA token that the service refuses for good ends the run: the \
          rows that are left are `not sent`, and the exit code is 3. SIGHUP and SIGTERM are as Ctrl-C; SIGHUP is not, where the \
          command was started by `nohup`.\n",

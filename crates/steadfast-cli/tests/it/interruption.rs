@@ -119,7 +119,10 @@ async fn c02_nothing_leaves_after_the_first_ctrl_c_and_every_row_is_told() {
     assert!(said.contains(&format!("\nnot sent: {}\n", 1_040 - sent)), "{said}");
     assert_eq!(
         said.lines().last(),
-        Some(&*format!("placed {sent} ({sent} now, 0 before) refused 0 unresolved 0")),
+        Some(&*format!(
+            "placed {sent} ({sent} now, 0 before) refused 0 unresolved 0 not sent {}",
+            1_040 - sent
+        )),
         "{said}"
     );
 }

@@ -95,6 +95,11 @@ async fn a_killed_replay_goes_on_and_places_nothing_twice() {
     let output = command.output().await.unwrap();
     assert_eq!(output.status.code(), Some(6), "{}", said(&output));
     let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // The list of events is none of orders, and counts them all the same.
+    let mut command = steadfast(&["orders", "events", "--journal", &run.journal]);
+    let counted = command.output().await.unwrap();
+    let last = format!("events 0 unresolved {}", rows.as_array().unwrap().len());
+    assert_eq!((counted.status.code(), said(&counted).lines().last()), (Some(6), Some(&*last)));
     // An answer that was not written down in time is a doubt, too.
     let lost = rows.as_array().unwrap();
     let is_row =
@@ -149,6 +154,7 @@ async fn an_order_that_never_arrived_is_placed_again_only_if_asked_for() {
     let (output, counts) = run.replay(&[]).await;
     assert_eq!(output.status.code(), Some(6), "{}", said(&output));
     assert_eq!((&counts["placed"], &counts["not_observed"]), (&2.into(), &1.into()));
+    assert!(said(&output).contains(" unresolved 0 not observed 1\n"), "{}", said(&output));
     assert_eq!(run.truth().await, (2, 3));
     let (output, counts) = run.replay(&["--resend-absent"]).await;
     assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));

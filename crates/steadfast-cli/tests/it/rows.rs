@@ -108,7 +108,7 @@ async fn c08_the_last_line_and_the_object_count_alike() {
     assert_eq!((&counts["bad"], &counts["refused"], &counts["placed"]), (&6.into(), &0.into(), &1.into()));
     assert!(stderr.contains("\nbad rows, which are no orders: 6\n"), "{stderr}");
     assert!(
-        stderr.contains("\nin the own sandbox: placed 1 (1 now, 0 before) refused 0 unresolved 0\n"),
+        stderr.contains("\nin the own sandbox: placed 1 (1 now, 0 before) refused 0 unresolved 0 bad 6\n"),
         "{stderr}"
     );
 }
