@@ -71,6 +71,15 @@ impl Failed {
         Self { code: 1, message: String::new() }
     }
 
+    /// Of a run that had not begun: whoever reads it must not look for orders.
+    pub(crate) fn before_any_order(mut self) -> Self {
+        const NOTHING: &str = "nothing was sent";
+        if !self.message.is_empty() && !self.message.contains(NOTHING) {
+            self.message = format!("{}; {NOTHING}", self.message);
+        }
+        self
+    }
+
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }

@@ -109,7 +109,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     let ready = tokio::select! {
         biased;
         () = signals.next() => return Err(Failed::interrupted("interrupted; nothing was sent")),
-        ready = prepare(&args) => ready?,
+        ready = prepare(&args) => ready.map_err(Failed::before_any_order)?,
     };
     match ready {
         Some(ready) => place(&args, ready, &mut signals).await,
@@ -183,7 +183,7 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     let target = Target::choose(args.base_url.as_ref(), args.sandbox)?;
     let journal = journal_of(args, &target)?;
     let check = |journal: &Path| check(journal, args, &target, &open);
-    let taken_for = journal.as_deref().map(check).transpose()?.flatten();
+    journal.as_deref().map(check).transpose()?;
     if let Some(out) = &args.out {
         OutFile::check(out, &own_files(args, journal.as_deref()))?;
     }
@@ -195,14 +195,22 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         out.map_or(Ok(()), OutFile::finish).map_err(unwritten)?;
         return looked.map(|()| None);
     }
-    let service = Service::open(&target, args, journal.clone(), &preview).await?;
-    if let Some(journal) = &journal {
-        // Somebody may have been asked for long: from here on the journal is this run's alone.
-        check(journal)?;
+    let must_ask = match &target {
+        Target::Sandbox => false,
+        Target::Service { named, .. } => target::must_ask(*named, args.yes)?,
+    };
+    let service = Service::open(&target, args, journal.clone()).await?;
+    // From here on the journal is this run's alone.
+    let taken_for = journal.as_deref().map(check).transpose()?.flatten();
+    target.announce(preview.orders, service.user.as_deref());
+    if let (Some(journal), None) = (&journal, &service.arena) {
+        preview.warn();
         taken_for.iter().for_each(print_note);
-        if service.arena.is_none() {
-            paired::note(journal, &args.file)?.iter().for_each(print_note);
+        known::announce(journal)?;
+        if must_ask {
+            target::ask().await?;
         }
+        paired::note(journal, &args.file)?.iter().for_each(print_note);
     }
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let before = known::sent_before(journal.as_deref())?;
@@ -442,41 +450,28 @@ fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Pa
 /// Where the orders go.
 struct Service {
     client: Client,
+    /// Whose account it is, if that is known.
+    user: Option<String>,
     /// The embedded sandbox, if it is one.
     arena: Option<Arena>,
 }
 
 impl Service {
-    /// Says where the orders go, makes sure that this is wanted, and that somebody is there.
-    async fn open(
-        target: &Target,
-        args: &Args,
-        journal: Option<PathBuf>,
-        preview: &Preview,
-    ) -> Result<Self, Failed> {
-        let (base, named) = match target {
-            Target::Sandbox => return Self::sandbox(target, journal, preview.orders).await,
-            Target::Service { base, named } => (base.clone(), *named),
-        };
-        let user = find("CLIENT_ID").await?;
-        target.announce(preview.orders, user.as_ref().map(|user| user.expose_secret()));
-        preview.warn();
-        if let Some(journal) = &journal {
-            known::announce(journal);
-        }
-        target::consent(named, args.yes).await?;
-        let whose = Whose { base_url: base, store: args.store.clone() };
-        Ok(Self { client: open_client(whose, journal).await?, arena: None })
+    /// Makes sure that the journal is this run's, and that somebody is there.
+    async fn open(target: &Target, args: &Args, journal: Option<PathBuf>) -> Result<Self, Failed> {
+        let Target::Service { base, .. } = target else { return Self::sandbox(journal).await };
+        let user = find("CLIENT_ID").await?.map(|user| user.expose_secret().to_owned());
+        let whose = Whose { base_url: base.clone(), store: args.store.clone() };
+        Ok(Self { client: open_client(whose, journal).await?, user, arena: None })
     }
 
-    async fn sandbox(target: &Target, journal: Option<PathBuf>, orders: usize) -> Result<Self, Failed> {
-        target.announce(orders, None);
+    async fn sandbox(journal: Option<PathBuf>) -> Result<Self, Failed> {
         let sandbox = steadfast_sandbox::Sandbox::builder().build().map_err(Failed::error)?;
         let arena = Arena::serve(sandbox).await?;
         let own = arena.credentials.clone();
         let access = Access::token(own.api_key, own.access_token).map_err(Failed::error)?;
         let base = own.base_url.parse().map_err(Failed::error)?;
-        Ok(Self { client: client(base, access, journal)?, arena: Some(arena) })
+        Ok(Self { client: client(base, access, journal)?, user: None, arena: Some(arena) })
     }
 }
 

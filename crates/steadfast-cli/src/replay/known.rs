@@ -49,10 +49,13 @@ pub(super) fn journal_of(file: &Path) -> Result<PathBuf, Failed> {
 }
 
 /// Says what a run goes on with, before anything is sent.
-pub(super) fn announce(journal: &Path) {
-    let new = if journal.exists() { "" } else { "new " };
-    let what = if new.is_empty() { "what it holds is not sent again" } else { "every order is sent" };
+pub(super) fn announce(journal: &Path) -> Result<(), Failed> {
+    let (new, what) = match holds_rows(journal)? {
+        true => ("", "what it holds is not sent again"),
+        false => ("new ", "every order is sent"),
+    };
     print_note(format_args!("{new}journal {}: {what}", journal.display()));
+    Ok(())
 }
 
 /// Refuses a file whose rows another journal of the folder tells of today, if the file of that one is gone: it was renamed,

@@ -16,7 +16,7 @@ pub(super) struct OutFile {
 }
 
 impl OutFile {
-    /// Refuses a place that one of the run's own files has.
+    /// Refuses a place that one of the run's own files has, and one that cannot be written.
     pub(super) fn check(out: &Path, own: &[PathBuf]) -> Result<(), Failed> {
         if steadfast_spec::Planted::ResultsInPlace.is_on() {
             return Ok(());
@@ -36,7 +36,11 @@ impl OutFile {
                 "--out {name} would overwrite {}: name another file; nothing was sent",
                 own.display()
             ))),
-            None => Ok(()),
+            None if fs::metadata(out).is_ok_and(|found| !found.is_file()) => Ok(()),
+            None => match Self::create(out)?.places {
+                Some((part, _)) => fs::remove_file(part).map_err(Failed::error),
+                None => Ok(()),
+            },
         }
     }
 

@@ -56,7 +56,7 @@ impl Target {
         }
     }
 
-    /// The first line of every run: whether this is real.
+    /// The first line of a run that can begin: whether this is real.
     pub(super) fn announce(&self, orders: usize, user: Option<&str>) {
         let s = if orders == 1 { "" } else { "s" };
         match self {
@@ -69,30 +69,33 @@ impl Target {
     }
 }
 
-/// Makes sure that somebody wants real orders placed by this run.
+/// Whether somebody has to be asked if he wants real orders placed by this run.
 ///
 /// A person at a terminal is asked. Where he cannot be, because the input or the screen is none of his terminal's, `--yes`
 /// says so. Without any terminal, the command line itself must say so: by `--yes`, or by naming the service.
-pub(super) async fn consent(named: Named, yes: bool) -> Result<(), Failed> {
+pub(super) fn must_ask(named: Named, yes: bool) -> Result<bool, Failed> {
     if yes || steadfast_spec::Planted::RealRunUnasked.is_on() {
-        return Ok(());
+        return Ok(false);
     }
     let (hears, speaks) = (io::stdin().is_terminal(), io::stderr().is_terminal());
     if hears != speaks {
         return Err(Failed::usage(
-            "nothing was placed: somebody is at a terminal, and cannot be asked, because standard input or standard error \
+            "nothing was sent: somebody is at a terminal, and cannot be asked, because standard input or standard error \
              leads elsewhere; give --yes to place real orders, or --sandbox to rehearse",
         ));
     }
-    if !hears {
-        return match named {
-            Named::Here => Ok(()),
-            Named::Environment => Err(Failed::usage(
-                "nothing was placed: the service is named by STEADFAST_BASE_URL alone, and nobody is at a terminal to be \
-                 asked; give --yes or --base-url to place real orders, or --sandbox to rehearse",
-            )),
-        };
+    match named {
+        _ if hears => Ok(true),
+        Named::Here => Ok(false),
+        Named::Environment => Err(Failed::usage(
+            "nothing was sent: the service is named by STEADFAST_BASE_URL alone, and nobody is at a terminal to be asked; \
+             give --yes or --base-url to place real orders, or --sandbox to rehearse",
+        )),
     }
+}
+
+/// Asks a person at a terminal whether the orders are to be placed.
+pub(super) async fn ask() -> Result<(), Failed> {
     let answer = tokio::task::spawn_blocking(|| {
         let mut stderr = io::stderr();
         // A question that cannot be shown is not answered with yes.
@@ -105,6 +108,6 @@ pub(super) async fn consent(named: Named, yes: bool) -> Result<(), Failed> {
     let answer = answer.await.map_err(Failed::error)?.map_err(Failed::error)?;
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Failed::error("nothing was placed")),
+        _ => Err(Failed::error("nothing was sent")),
     }
 }

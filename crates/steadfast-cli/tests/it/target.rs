@@ -43,6 +43,35 @@ async fn c01_without_a_terminal_the_environment_alone_places_nothing() {
     assert_eq!(gateway.orders().len(), 3);
 }
 
+/// The first line said that orders were being placed, and the second why not.
+#[tokio::test]
+async fn c01_placing_is_announced_once_nothing_can_refuse_it() {
+    let (gateway, file) = (gateway().await, orders(2));
+    let garbled = file.beside("garbled");
+    std::fs::write(&garbled, "no journal").unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&garbled, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let nowhere = file.beside("no-such-folder/results.csv");
+    for (removed, more) in [
+        ("STEADFAST_API_KEY", &["--yes"][..]),
+        ("", &["--yes", "--out", &nowhere]),
+        ("", &["--yes", "--journal", &garbled]),
+        ("", &[]),
+    ] {
+        let mut command = gateway.command(&[&["replay", file.path()], more].concat());
+        let output = command.env_remove(removed).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!((output.status.code(), stdout.as_str()), (Some(2), ""), "{more:?}: {stderr}");
+        assert!(
+            !stderr.contains("placing ") && !stderr.contains("every order is sent"),
+            "{more:?}: {stderr}"
+        );
+        assert_eq!(stderr.matches("nothing was sent").count(), 1, "{more:?}: {stderr}");
+        assert!(!std::fs::exists(file.beside("orders.csv.journal")).unwrap(), "{more:?}");
+    }
+    assert_eq!(gateway.orders().len(), 0);
+}
+
 #[tokio::test]
 async fn c01_a_rehearsal_says_so_first_last_and_in_every_row() {
     let (gateway, file) = (gateway().await, orders(2));
