@@ -1,5 +1,7 @@
 //! `steadfast orders`: what earlier runs left in doubt.
 
+mod rule;
+
 use std::{
     fmt, io,
     path::{Path, PathBuf},
@@ -12,6 +14,7 @@ use steadfast::{
 };
 use tokio::sync::broadcast::error::TryRecvError;
 
+pub(crate) use self::rule::way_out;
 use crate::{
     account,
     events::{Contradicted, Kept, Seen, Told},
@@ -34,6 +37,8 @@ enum Verb {
     /// Look for them in the service's order list; nothing is ever sent again.
     #[command(after_help = account::SECRETS)]
     Verify(Verify),
+    /// Say what became of one of them, after a look at the service's order list; nothing is asked of the service.
+    Rule(rule::Rule),
 }
 
 #[derive(clap::Args)]
@@ -73,7 +78,8 @@ struct Row<'a> {
     sym_id: Option<&'a str>,
     side: Option<&'static str>,
     qty: Option<String>,
-    /// `in doubt`, `recovered`, why it is not resolved, or the kind of an event: `late order` and others.
+    /// `in doubt`, `recovered`, why it is not resolved, what `orders rule` was told (`placed`, `not placed`), or the kind of an
+    /// event: `late order` and others.
     status: String,
     #[serde(rename = "orderId")]
     order_id: Option<&'a str>,
@@ -87,6 +93,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         Verb::Unresolved(args) => list(&args),
         Verb::Events(args) => events(&args),
         Verb::Verify(args) => verify(args).await,
+        Verb::Rule(args) => rule::run(args).await,
     }
 }
 
@@ -96,7 +103,7 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
         return whole.and_then(|()| Err(missing(&args.journal)));
     };
     let kept = Kept::beside(&args.journal);
-    let listed = print(&doubtful, &standing(&kept)?, &kept, args.json);
+    let listed = print(&doubtful, &standing(&kept)?, &kept, &args.journal, args.json);
     // What can be read is told, and it may not be all.
     whole.and(listed)
 }
@@ -196,15 +203,24 @@ async fn verify(args: Verify) -> Result<(), Failed> {
             Told::Elsewhere => {}
         }
     }
-    print(&orders, &standing(&kept)?, &kept, json)
+    print(&orders, &standing(&kept)?, &kept, &journal, json)
 }
 
-fn print(orders: &[RecoveredOrder], events: &[Seen], kept: &Kept, json: bool) -> Result<(), Failed> {
+fn print(
+    orders: &[RecoveredOrder],
+    events: &[Seen],
+    kept: &Kept,
+    journal: &Path,
+    json: bool,
+) -> Result<(), Failed> {
     let doubts = orders.iter().map(Row::of);
     let rows: Vec<Row<'_>> = doubts.chain(events.iter().map(Row::of_event)).collect();
     show(&rows, json)?;
     let unknown = rows.iter().filter(|row| row.order_id.is_none() && row.msg.is_none()).count();
     note_events(events, kept);
+    if unknown > 0 {
+        print_note(way_out(journal));
+    }
     let recovered = orders.len() - unknown;
     print_note(format_args!("recovered {recovered} unresolved {unknown} events {}", events.len()));
     if unknown + events.len() > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }

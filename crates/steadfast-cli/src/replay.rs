@@ -27,7 +27,10 @@ use steadfast::{
     limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
 };
 
-pub(crate) use self::known::{with_advice, with_source};
+pub(crate) use self::{
+    known::{with_advice, with_source},
+    target::confirmed,
+};
 use self::{
     out::OutFile,
     result::{Counts, Results},
@@ -422,6 +425,9 @@ fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize) -> String 
 
 /// Says more of what the last line only counts, as far as there is anything.
 fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Path>) {
+    if let Some(journal) = journal.filter(|_| counts.unresolved + counts.not_observed > 0) {
+        print_note(crate::orders::way_out(journal));
+    }
     if stop == Stop::Left {
         let look = journal.map_or_else(String::new, |journal| {
             format!(": see `steadfast orders unresolved --journal {}`", journal.display())

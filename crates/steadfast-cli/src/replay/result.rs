@@ -112,7 +112,7 @@ impl<W: Write> Results<W> {
             }
             Placement::Unresolved { reason, said } => {
                 self.counts.unresolved += 1;
-                why = with_said(&told(reason), said.as_deref());
+                why = with_said(&(told(reason) + way_out(reason)), said.as_deref());
                 Record { status: "unresolved", msg: &why, ..row }
             }
         };
@@ -174,6 +174,24 @@ impl<W: Write> Results<W> {
 fn told(reason: &str) -> String {
     let meant = REASONS.iter().find(|(word, _)| *word == reason);
     meant.map_or_else(|| reason.to_owned(), |(word, sentence)| format!("{word}: {sentence}"))
+}
+
+/// Where another run and another look come to the same end for as long as the day lasts, a person has to say what became of
+/// the order.
+fn way_out(reason: &str) -> &'static str {
+    match reason {
+        "accepted_unknown_id"
+        | "no_baseline"
+        | "near_match"
+        | "ambiguous_owner"
+        | "list_not_monotone"
+        | "session_changed"
+        | "epoch_changed"
+        | "uncalibrated"
+        | "resends_exhausted"
+        | "tainted" => "; once you have found it or not, say so with `steadfast orders rule`",
+        _ => "",
+    }
 }
 
 /// What the service itself has said stands behind it.

@@ -96,18 +96,20 @@ pub(super) fn must_ask(named: Named, yes: bool) -> Result<bool, Failed> {
 
 /// Asks a person at a terminal whether the orders are to be placed.
 pub(super) async fn ask() -> Result<(), Failed> {
-    let answer = tokio::task::spawn_blocking(|| {
+    if confirmed("place them? [y/N] ").await? { Ok(()) } else { Err(Failed::error("nothing was sent")) }
+}
+
+/// Asks somebody at a terminal; anything but a yes is a no.
+pub(crate) async fn confirmed(question: &'static str) -> Result<bool, Failed> {
+    let answer = tokio::task::spawn_blocking(move || {
         let mut stderr = io::stderr();
         // A question that cannot be shown is not answered with yes.
-        write!(stderr, "place them? [y/N] ")?;
+        write!(stderr, "{question}")?;
         stderr.flush()?;
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok::<_, io::Error>(answer)
     });
     let answer = answer.await.map_err(Failed::error)?.map_err(Failed::error)?;
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(Failed::error("nothing was sent")),
-    }
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

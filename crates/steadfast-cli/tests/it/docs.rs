@@ -183,7 +183,7 @@ async fn page() -> String {
         write!(page, "\n## `{title}`\n\n```text\n{}\n```\n", help.join("\n").trim_end()).unwrap();
         waiting.extend(verbs.into_iter().rev());
     }
-    page.push_str("\n## What `--json` prints\n\n`orders verify` prints what `orders unresolved` does.\n");
+    page.push_str("\n## What `--json` prints\n\n`orders verify` and `orders rule` print what `orders unresolved` does.\n");
     for (verb, texts) in samples().await {
         let mut shape = Shape::of(&texts[0]);
         for text in &texts[1..] {

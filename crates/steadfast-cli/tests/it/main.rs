@@ -23,6 +23,7 @@ mod replay;
 mod results;
 mod resume;
 mod rows;
+mod ruling;
 mod sandbox;
 mod target;
 #[cfg(target_os = "linux")]

@@ -63,6 +63,11 @@ impl OwnGateway {
         self.asked.lock().unwrap().iter().filter(|asked| asked.is_order()).cloned().collect()
     }
 
+    /// All requests, in the order of their arrival.
+    pub(crate) fn all(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
     /// The command at this service, with a token in its environment and nothing else of this process's.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = steadfast(args);

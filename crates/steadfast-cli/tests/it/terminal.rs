@@ -132,3 +132,32 @@ async fn c01_orders_piped_in_at_a_terminal_need_a_yes() {
         assert_eq!(gateway.orders().len(), placed, "{yes:?}");
     }
 }
+
+/// What is ruled not placed is sent again by a later run: it is asked for, and only a yes writes it down.
+#[tokio::test]
+async fn at_a_terminal_a_ruling_asks_and_no_is_the_default() {
+    let gateway = OwnGateway::serve(|_| (504, String::new())).await;
+    let file = orders(1);
+    let mut child = gateway.command(&["replay", file.path(), "--yes"]).spawn().unwrap();
+    while gateway.orders().is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    child.kill().await.unwrap();
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    for (answer, code) in [("\n", 1), ("n\n", 1), ("\x03", 130), ("y\n", 0), ("", 2)] {
+        let shell = format!(
+            "trap : INT; {program} orders rule --journal {}.journal line-2 --not-placed; echo ended with $?",
+            file.path()
+        );
+        let mut command = gateway.terminal(&shell);
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let (mut keys, mut screen) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        if !answer.is_empty() {
+            let asked = read_until(&mut screen, "is that so? [y/N] ").await;
+            assert!(asked.contains("SENDS IT AGAIN"), "{asked}");
+            keys.write_all(answer.as_bytes()).await.unwrap();
+        }
+        read_until(&mut screen, &format!("ended with {code}")).await;
+    }
+}

@@ -1,0 +1,201 @@
+//! `steadfast orders rule`: what somebody who has looked says of an order that the journal knows no end of.
+
+use std::{
+    io::{self, IsTerminal},
+    path::Path,
+};
+
+use steadfast::dedup::{
+    IntentNo, RecoveredOrder,
+    journal::{Entry, FileJournal, Journal, JournalError, Record},
+};
+use steadfast_spec::Outcome;
+
+use super::{Row, Unresolved, show};
+use crate::{
+    exit::{Failed, print_note},
+    replay::{confirmed, with_advice},
+    signal::interrupted,
+};
+
+#[derive(clap::Args)]
+pub(super) struct Rule {
+    #[command(flatten)]
+    journal: Unresolved,
+    /// The order, as `orders unresolved` names it: line-3, or #7 for one without a name.
+    name: String,
+    #[command(flatten)]
+    ruling: Ruling,
+    /// Write it down without being asked. Needed where nobody can be asked, because input or screen is no terminal.
+    #[arg(long, short)]
+    yes: bool,
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Ruling {
+    /// It is placed, and this is its identifier at the service: a later replay says so and sends nothing for it.
+    #[arg(long, value_name = "ORDER-ID")]
+    placed: Option<String>,
+    /// It is not placed, and will not be: a later replay of its row sends it again.
+    #[arg(long)]
+    not_placed: bool,
+}
+
+pub(super) async fn run(args: Rule) -> Result<(), Failed> {
+    tokio::select! {
+        () = interrupted() => Err(Failed::interrupted("interrupted; `steadfast orders unresolved` shows what is still in doubt")),
+        ended = rule(args) => ended,
+    }
+}
+
+/// Nothing is asked of the service. The journal is held from before the question to the end, so that no run can send or
+/// settle the order meanwhile.
+async fn rule(
+    Rule { journal: Unresolved { journal: path, json }, name, ruling, yes }: Rule,
+) -> Result<(), Failed> {
+    let order_id = ruling.placed.as_deref().map(str::trim);
+    if order_id.is_some_and(|id| id.is_empty() || id.chars().any(char::is_control)) {
+        return Err(Failed::usage(
+            "--placed wants the order's identifier, as the service's order list shows it",
+        ));
+    }
+    let journal = open(&path)?;
+    let entries = journal.recover();
+    let open = steadfast::dedup::unresolved(&entries);
+    let order = pick(&open, &name, &path)?;
+    if let Some(order_id) = order_id
+        && let Some(owner) = owner(&entries, &open, order, order_id)
+    {
+        return Err(Failed::usage(format_args!(
+            "nothing was written: the journal gives {order_id} to {owner}, and no two orders have one identifier"
+        )));
+    }
+    let row = Row {
+        status: if order_id.is_some() { "placed" } else { "not placed" }.to_owned(),
+        order_id,
+        candidates: &[],
+        ..Row::of(order)
+    };
+    print_note(format_args!("{row}: {}", consequence(order_id.is_some())));
+    consent(yes).await?;
+    let record = Record::Ruled { intent: order.intent, order_id: order_id.map(str::to_owned) };
+    let written = journal.append_durably(Entry { account: order.account.clone(), record });
+    written.await.map_err(|error| Failed::error(with_advice(&error)))?;
+    show(&[row], json)?;
+    print_note(format_args!("written down in {}; still in doubt: {}", path.display(), open.len() - 1));
+    Ok(())
+}
+
+fn consequence(is_placed: bool) -> &'static str {
+    if is_placed {
+        "a later replay of its row sends nothing for it"
+    } else {
+        "a later replay of its row SENDS IT AGAIN; if it is placed all the same, there are two"
+    }
+}
+
+/// The journal, which nobody else uses until it is dropped.
+fn open(path: &Path) -> Result<FileJournal, Failed> {
+    // It would be begun anew.
+    if !path.exists() {
+        return Err(Failed::usage(format_args!("{}: no such file", path.display())));
+    }
+    FileJournal::open(path).map_err(|error| match error {
+        JournalError::InUse { .. } => Failed::usage(format_args!(
+            "journal {} is in use: wait until the run that uses it has ended; nothing was written",
+            path.display()
+        )),
+        error => Failed::usage(with_advice(&error)),
+    })
+}
+
+/// The order that is meant, which must be in doubt.
+fn pick<'a>(open: &'a [RecoveredOrder], name: &str, path: &Path) -> Result<&'a RecoveredOrder, Failed> {
+    let is_meant = |order: &&RecoveredOrder| match name.strip_prefix('#') {
+        Some(number) => number.parse() == Ok(order.intent.0),
+        None => order.name.as_ref().is_some_and(|its| its.as_str() == name),
+    };
+    let meant: Vec<_> = open.iter().filter(is_meant).collect();
+    match meant[..] {
+        [order] => Ok(order),
+        [] => Err(Failed::usage(format_args!(
+            "nothing was written: {name} is not in doubt; `steadfast orders unresolved --journal {}` lists what is",
+            path.display()
+        ))),
+        _ => {
+            let numbers: Vec<_> = meant.iter().map(|order| format!("#{}", order.intent.0)).collect();
+            Err(Failed::usage(format_args!(
+                "nothing was written: {name} stands for several orders in doubt; name one of {}",
+                numbers.join(", ")
+            )))
+        }
+    }
+}
+
+/// The other order that the journal gives an identifier to, in whatever spelling. What is said of orders in doubt is
+/// disputed, and gives it to none of them.
+fn owner(
+    entries: &[Entry],
+    open: &[RecoveredOrder],
+    order: &RecoveredOrder,
+    order_id: &str,
+) -> Option<String> {
+    let is_open = |entry: &Entry, intent: IntentNo| {
+        open.iter().any(|other| other.account == entry.account && other.intent == intent)
+    };
+    let owner = entries.iter().filter(|entry| entry.account == order.account).find_map(|entry| {
+        let (intent, its) = match &entry.record {
+            Record::Closed { attempt, outcome: Outcome::Accepted { order_id: Some(id) }, .. } => {
+                (attempt.intent, &**id)
+            }
+            Record::Found { intent, order_id, .. } => (*intent, order_id.as_str()),
+            Record::Ruled { intent, order_id: Some(order_id) } => (*intent, order_id.as_str()),
+            _ => return None,
+        };
+        (!is_open(entry, intent) && spelled(its) == spelled(order_id)).then_some(intent)
+    })?;
+    let name = entries.iter().find_map(|entry| match &entry.record {
+        Record::Begun { attempt, name: Some(name), .. }
+            if attempt.intent == owner && entry.account == order.account =>
+        {
+            Some(name.as_str())
+        }
+        _ => None,
+    });
+    Some(name.map_or_else(|| format!("#{}", owner.0), str::to_owned))
+}
+
+/// An identifier without what gets lost where it is read as a number, or typed.
+fn spelled(order_id: &str) -> String {
+    let text = order_id.trim().to_ascii_lowercase();
+    match text.bytes().all(|b| b.is_ascii_digit()) {
+        true => text.trim_start_matches('0').to_owned(),
+        false => text,
+    }
+}
+
+/// Makes sure that somebody means it: a wrong word here doubles an order, or loses one.
+async fn consent(yes: bool) -> Result<(), Failed> {
+    if yes {
+        return Ok(());
+    }
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Err(Failed::usage(
+            "nothing was written: nobody can be asked here; give --yes if you have looked",
+        ));
+    }
+    if confirmed("have you looked, and is that so? [y/N] ").await? {
+        return Ok(());
+    }
+    Err(Failed::error("nothing was written"))
+}
+
+/// How to say what became of orders in doubt.
+pub(crate) fn way_out(journal: &Path) -> String {
+    format!(
+        "where looking does not settle it, find the order in the service's order list and say what became of it: `steadfast \
+         orders rule --journal {} NAME` with --placed ORDER-ID or --not-placed",
+        journal.display()
+    )
+}

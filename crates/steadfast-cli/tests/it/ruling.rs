@@ -1,0 +1,134 @@
+//! What became of an order that nobody could tell is said by a person, and the next run goes by it.
+
+use std::{path::Path, sync::Arc};
+
+use serde_json::Value;
+use steadfast::{
+    OrderRequest, Outcome,
+    dedup::{
+        Answer, AttemptNo, IntentNo, Session, Settings,
+        journal::{Entry, FileJournal, Journal, Record},
+    },
+    ext::{Account, IntentId},
+};
+
+use crate::{
+    files::{Orders, orders, said},
+    own_gateway::{OwnGateway, placed},
+};
+
+/// The journal of a run over [`orders`] at `gateway`: each name with the identifier that it was answered with. Where that is
+/// missing, the service has said yes without one, and no list has shown the order.
+async fn journal(gateway: &OwnGateway, file: &Orders, sent: &[(&str, Option<&str>)]) -> String {
+    let path = file.beside("orders.csv.journal");
+    let journal = FileJournal::open(&path).unwrap();
+    let account = Account::new(gateway.base_url.clone());
+    for (number, (name, order_id)) in (0..).zip(sent) {
+        let line: usize = name.trim_start_matches("line-").trim_end_matches("-again").parse().unwrap();
+        let qty = (line - 1).to_string();
+        let order = OrderRequest::from_fields([
+            ("symId", "EQT_INFY_EQ_NSE"),
+            ("qty", &qty),
+            ("side", "buy"),
+            ("type", "market"),
+            ("product", "intraday"),
+            ("validity", "day"),
+        ]);
+        let (intent, order) = (IntentNo(number), Arc::new(order.unwrap()));
+        let attempt = AttemptNo { intent, index: 0 };
+        let (session, day) = (Session::default(), Settings::default().today());
+        let outcome = Outcome::Accepted { order_id: order_id.map(Into::into) };
+        let mut records = vec![
+            Record::Begun { attempt, session, day, name: Some(IntentId::new(*name)), order },
+            Record::Closed { attempt, outcome, answer: Answer::Status(200) },
+        ];
+        if order_id.is_none() {
+            records.push(Record::Unresolved { intent, reason: "accepted_unknown_id".to_owned() });
+        }
+        for record in records {
+            journal.append_durably(Entry { account: account.clone(), record }).await.unwrap();
+        }
+    }
+    path
+}
+
+/// The names that `orders unresolved` lists, and its exit code.
+async fn unresolved(gateway: &OwnGateway, journal: &str) -> (Vec<String>, Option<i32>, String) {
+    let output =
+        gateway.command(&["orders", "unresolved", "--json", "--journal", journal]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    let rows: Value = serde_json::from_str(&stdout).unwrap();
+    let names = rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned());
+    (names.collect(), output.status.code(), stderr)
+}
+
+#[tokio::test]
+async fn orders_ruled_on_are_placed_or_sent_again_by_the_next_run() {
+    let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;
+    let file = orders(3);
+    let sent = [("line-2", Some("1001")), ("line-3", None), ("line-4", None)];
+    let journal = journal(&gateway, &file, &sent).await;
+    let (names, code, stderr) = unresolved(&gateway, &journal).await;
+    assert_eq!((names, code), (vec!["line-3".to_owned(), "line-4".to_owned()], Some(6)));
+    assert!(stderr.contains(&format!("`steadfast orders rule --journal {journal} NAME`")), "{stderr}");
+
+    let rule = async |more: &[&str]| {
+        let args = [&["orders", "rule", "--journal", &journal], more].concat();
+        let output = gateway.command(&args).output().await.unwrap();
+        (output.status.code(), said(&output))
+    };
+    let (code, (stdout, stderr)) = rule(&["line-3", "--placed", "1002", "--yes", "--json"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let rows: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&rows[0]["name"], &rows[0]["status"]), (&"line-3".into(), &"placed".into()), "{stdout}");
+    assert_eq!(rows[0]["orderId"], "1002");
+    let (code, (stdout, stderr)) = rule(&["line-4", "--not-placed", "--yes"]).await;
+    assert_eq!((code, &*stdout), (Some(0), "line-4 buy 3 EQT_INFY_EQ_NSE - not placed\n"), "{stderr}");
+    assert!(stderr.contains("SENDS IT AGAIN") && stderr.contains("still in doubt: 0"), "{stderr}");
+    assert_eq!(unresolved(&gateway, &journal).await.1, Some(0));
+    assert_eq!(gateway.all().len(), 0, "something was asked of the service");
+
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("3,placed,1002,attached,") && stdout.contains("4,placed,1003,,"), "{stdout}");
+    assert!(stdout.contains("2,placed,1001,attached,"), "{stdout}");
+    assert_eq!(gateway.orders().len(), 1, "line 4 alone is sent");
+    assert_eq!(unresolved(&gateway, &journal).await.1, Some(0));
+}
+
+#[tokio::test]
+async fn a_ruling_that_cannot_be_taken_writes_nothing() {
+    let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;
+    let file = orders(3);
+    let sent = [("line-2", Some("1001")), ("line-3", None)];
+    let journal = journal(&gateway, &file, &sent).await;
+    let missing = file.beside("no.journal");
+    for (path, more, told) in [
+        (&journal, &["line-2", "--not-placed", "--yes"][..], "line-2 is not in doubt"),
+        (&journal, &["line-9", "--placed", "7", "--yes"], "line-9 is not in doubt"),
+        (&journal, &["#0", "--not-placed", "--yes"], "#0 is not in doubt"),
+        (&journal, &["line-3", "--placed", "01001", "--yes"], "the journal gives 01001 to line-2"),
+        (&journal, &["line-3", "--placed", " ", "--yes"], "--placed wants the order's identifier"),
+        (&journal, &["line-3", "--yes"], "--placed"),
+        (&journal, &["line-3", "--placed", "7", "--not-placed", "--yes"], "cannot be used with"),
+        (&journal, &["line-3", "--not-placed"], "nobody can be asked here; give --yes"),
+        (&missing, &["line-3", "--not-placed", "--yes"], "no such file"),
+    ] {
+        let args = [&["orders", "rule", "--journal", path], more].concat();
+        let output = gateway.command(&args).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!((output.status.code(), &*stdout), (Some(2), ""), "{more:?}: {stderr}");
+        assert!(stderr.contains(told), "{more:?}: {stderr}");
+    }
+    assert!(!Path::new(&missing).exists(), "a journal was begun");
+    // As long as a run has it, only the run knows what is in doubt.
+    let held = FileJournal::open(&journal).unwrap();
+    let args = ["orders", "rule", "--journal", &journal, "line-3", "--not-placed", "--yes"];
+    let output = gateway.command(&args).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).1.contains("is in use: wait until the run"), "{}", said(&output).1);
+    drop(held);
+    assert_eq!(unresolved(&gateway, &journal).await.0, ["line-3"]);
+    assert_eq!(gateway.all().len(), 0);
+}
