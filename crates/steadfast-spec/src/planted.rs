@@ -408,6 +408,8 @@ planted! {
     OtherFileAttached = "other-file-attached",
     /// A file that was sent under one journal is sent once more under another.
     OtherJournalUnseen = "other-journal-unseen",
+    /// A row whose first order was settled for a second one is asked for under the name of the first.
+    SettledRowSentAnew = "settled-row-sent-anew",
 }
 
 impl Planted {

@@ -301,4 +301,5 @@ pub(super) const TABLE: &[Bug] = &[
     bug("journal-doubt-unshown", &[cli(&["c03_a_lock_removed"])]),
     bug("other-file-attached", &[cli(&["o07_equal_rows"])]),
     bug("other-journal-unseen", &[cli(&["o07_a_file_is_not_placed_again"])]),
+    bug("settled-row-sent-anew", &[cli(&["a_row_whose_first_order_is_settled"])]),
 ];

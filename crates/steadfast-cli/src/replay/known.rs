@@ -225,6 +225,13 @@ pub(super) fn open_in(journal: &Path) -> Option<BTreeSet<String>> {
     Some(unknown(&orders).filter_map(|order| Some(order.name.as_ref()?.as_str().to_owned())).collect())
 }
 
+/// The order of a name that a journal holds no end of.
+pub(super) fn in_doubt(journal: &Path, name: &str) -> Option<RecoveredOrder> {
+    let entries = FileJournal::read(journal).ok()??;
+    let mut orders = steadfast::dedup::unresolved(&entries).into_iter();
+    orders.find(|order| order.name.as_ref().is_some_and(|its| its.as_str() == name))
+}
+
 fn may_be_placed(outcome: &Outcome) -> bool {
     outcome.is_unknown() || matches!(outcome, Outcome::Accepted { .. })
 }

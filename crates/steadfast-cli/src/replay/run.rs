@@ -7,7 +7,10 @@ use std::{
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use indicatif::ProgressBar;
-use steadfast::{Client, dedup::OrderEvent};
+use steadfast::{
+    Client,
+    dedup::{OrderEvent, Ruling},
+};
 use tokio::sync::broadcast::{Receiver, error::RecvError, error::TryRecvError};
 
 use super::{
@@ -91,13 +94,16 @@ impl Replay {
     pub(super) async fn place(&mut self, mut rows: Rows, again: &Again, signals: &mut Signals) {
         let mut events = self.client.ledger().events();
         let mut absent = Vec::new();
-        let mut first = |replay: &mut Self| replay.next_row(&mut rows).map(|row| (name_of(row.line), row));
+        let mut first = |replay: &mut Self| {
+            replay.next_row(&mut rows).map(|row| (replay.name_of_first(row.line, again), row))
+        };
         self.drive(&mut first, IN_FLIGHT, &mut events, signals, |row| {
             again.concerns(row).then(|| absent.push(row.clone())).is_some()
         })
         .await;
         let mut seconds = absent.into_iter();
-        let mut second = |_: &mut Self| seconds.next().map(|row| (known::name_of_second(row.line), row));
+        let mut second =
+            |replay: &mut Self| seconds.next().map(|row| (replay.name_after_absence(row.line, again), row));
         self.drive(&mut second, 1, &mut events, signals, |_| false).await;
         // The second order of a row was not asked for any more: what is known is of the first.
         for row in seconds {
@@ -166,6 +172,37 @@ impl Replay {
                 }
             }
         }
+    }
+
+    /// The name under which a row is asked for first.
+    ///
+    /// Where an earlier run has settled its first order and sent a second one, only that stands for it: under the name of the
+    /// first it would be sent anew.
+    fn name_of_first(&self, line: u64, again: &Again) -> String {
+        let first = name_of(line);
+        let is_settled = again.sent.contains(&line) && !self.before.contains(&first);
+        if is_settled && !steadfast_spec::Planted::SettledRowSentAnew.is_on() {
+            return known::name_of_second(line);
+        }
+        first
+    }
+
+    /// The name under which a row is asked for whose order was looked for and is not there.
+    ///
+    /// The order that is not there is settled first, so that nobody goes on looking for what another one has taken the place
+    /// of. A run that dies between the two has sent nothing for the row, and the next one does.
+    fn name_after_absence(&self, line: u64, again: &Again) -> String {
+        let (first, second) = (name_of(line), known::name_of_second(line));
+        let Some(journal) = &self.journal else { return second };
+        if self.name_of_first(line, again) == second {
+            return second;
+        }
+        let settled = known::in_doubt(journal, &first).is_some_and(|order| {
+            let ruled = self.client.ledger().resolve(Some(&order.account), order.intent, Ruling::NotPlaced);
+            ruled.is_ok()
+        });
+        // It was found meanwhile: to ask once more sends nothing, and tells where it is.
+        if settled { second } else { first }
     }
 
     /// Waits until no order is in doubt; a signal meanwhile is one like any other.
@@ -288,7 +325,7 @@ impl Replay {
     /// What an earlier run left in doubt and no row of this file stands for: nobody else will speak of it.
     fn report_leftovers(&mut self) {
         let recovered = self.client.recovered();
-        let rows: BTreeSet<&str> = self.sent.iter().map(String::as_str).collect();
+        let rows: BTreeSet<&str> = self.sent.iter().map(|name| name.trim_end_matches("-again")).collect();
         let mut notes = Vec::new();
         for order in known::unknown(&recovered) {
             let name = order.name.as_ref().map_or("an order without a name", |name| name.as_str());

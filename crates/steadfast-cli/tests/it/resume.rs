@@ -159,6 +159,11 @@ async fn an_order_that_never_arrived_is_placed_again_only_if_asked_for() {
     let (output, counts) = run.replay(&["--resend-absent"]).await;
     assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));
     assert_eq!(run.truth().await, (3, 4));
+    // The order in whose place it was sent stayed in doubt for ever.
+    let output = steadfast(&["orders", "unresolved", "--journal", &run.journal]).output().await.unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{}", said(&output));
+    let output = run.command(&["orders", "verify"]).output().await.unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{}", said(&output));
     // A later run once said of that row that its order is not there, and somebody would have placed a third.
     let (output, counts) = run.replay(&[]).await;
     assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));

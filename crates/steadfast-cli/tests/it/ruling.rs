@@ -132,3 +132,20 @@ async fn a_ruling_that_cannot_be_taken_writes_nothing() {
     assert_eq!(unresolved(&gateway, &journal).await.0, ["line-3"]);
     assert_eq!(gateway.all().len(), 0);
 }
+
+#[tokio::test]
+async fn a_row_whose_first_order_is_settled_follows_its_second() {
+    let gateway = OwnGateway::serve(|_| placed("1003", "Order placed")).await;
+    let file = orders(2);
+    let sent = [("line-2", Some("1001")), ("line-3-again", Some("1002"))];
+    let journal = journal(&gateway, &file, &sent).await;
+    for more in [&["--resend-absent"][..], &[]] {
+        let args = [&["replay", file.path(), "--yes"], more].concat();
+        let output = gateway.command(&args).output().await.unwrap();
+        let (stdout, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+        assert!(stdout.contains("3,placed,1002,attached,"), "{stdout}");
+    }
+    assert_eq!(gateway.orders().len(), 0, "it was placed a second time");
+    assert_eq!(unresolved(&gateway, &journal).await.1, Some(0));
+}
