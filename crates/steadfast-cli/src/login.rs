@@ -152,6 +152,10 @@ fn show(status: &Status, result: &'static str, store: String, json: bool) -> Res
     Ok(())
 }
 
+/// Why one wrong password makes two logins.
+const TWICE: &str = "\na 401 does not tell a wrong password from a code that came late or by a wrong clock: credentials that are \
+                     refused are tried once more, with the next code, and not a third time";
+
 /// From here on the next logins end sessions that may be in use (§5).
 pub(crate) const MANY_SESSIONS: usize = 7;
 
@@ -163,18 +167,22 @@ pub(crate) fn seconds(at: SystemTime) -> u64 {
 /// The failure with its whole chain, and the code for what has to be done.
 fn failed(error: &AuthError, summary: Option<&Summary>) -> Failed {
     let mut text = error.to_string();
-    let (mut rate_limited, mut no_code) = (false, false);
+    let (mut rate_limited, mut no_code, mut refused) = (false, false, false);
     let mut next: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
     while let Some(cause) = next {
         text.push_str(": ");
         text.push_str(&cause.to_string());
         rate_limited |= matches!(cause.downcast_ref(), Some(LoginFailure::RateLimited { .. }));
         no_code |= matches!(cause.downcast_ref(), Some(LoginFailure::NoCode(_)));
+        refused |= matches!(cause.downcast_ref(), Some(LoginFailure::Refused));
         next = cause.source();
     }
     for cause in error.causes() {
         text.push_str("\n  perhaps ");
         text.push_str(&cause.to_string());
+    }
+    if refused && error.kind() == AuthErrorKind::Latched {
+        text.push_str(TWICE);
     }
     if text.contains("cannot listen for the redirect") {
         text.push_str("\nstop what listens there, or use `steadfast login --paste`");
