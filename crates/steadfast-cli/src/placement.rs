@@ -129,8 +129,9 @@ async fn send(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> 
     if let Some(unresolved) = head.extensions.get::<Unresolved>() {
         return Ok(Placement::in_doubt(unresolved, said(head.status, &body)));
     }
+    let is_unknown = Outcome::of(&head.extensions).is_some_and(Outcome::is_unknown);
     Ok(match PlacedOrder::parse(&body) {
-        Ok(placed) if head.status == StatusCode::OK => Placement::Placed {
+        Ok(placed) if head.status == StatusCode::OK && !is_unknown => Placement::Placed {
             order_id: placed.order_id,
             msg: placed.msg,
             resolution: head.extensions.get().cloned(),

@@ -29,13 +29,15 @@ const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 /// | 5xx to place-order | [documented](crate::is_documented) | unknown, resend after absence |
 /// | 5xx to place-order | anything else, or not read | unknown, never resend |
 /// | other 5xx | any | unknown, resend after absence |
-/// | 200 | place-order: `ok` with a non-empty `orderId` | accepted |
+/// | 200 | place-order: `ok` with an `orderId` | accepted |
 /// | 200 | others: `ok` or `no-data`; a token record for the token endpoints | accepted |
 /// | anything else | | unknown, never resend |
 ///
 /// 401 and 403 and the like count by status alone because their text is often that of a proxy on the way. A 5xx counts
 /// as the gateway's own word only if it is documented: a balancer that gives up at once says nothing of how long the
 /// gateway behind it may still work on an order.
+/// An `orderId` that is empty, zero, `null`, `undefined`, `none`, `nil` or `NaN` in any case, has blanks around it or a
+/// control character in it is none: the service took the order, and which it is must be looked for.
 /// `endpoint` is `None` for a path that is not in the table; its 200 is judged like that of a read.
 #[must_use]
 pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>) -> Outcome {
@@ -207,6 +209,21 @@ mod tests {
             assert_eq!(at(PLACE, 200, body), NEVER, "{body}");
         }
         assert_eq!(outcome_of(PLACE, StatusCode::OK, Peek::NotRead), NEVER);
+    }
+
+    #[test]
+    fn o06_a_text_that_stands_for_no_identifier_is_none() {
+        let id = |id: &str| at(PLACE, 200, &serde_json::json!({"s": "ok", "d": {"orderId": id}}).to_string());
+        for none in ["", " ", "0", "000", "null", "NULL", "undefined", "None", "nil", "NaN"] {
+            assert_eq!(id(none), NEVER, "{none:?}");
+        }
+        for torn in [" 26", "26 ", "\t26", "26\n", "2\u{0}6", "2\u{1b}[2J6", "26\u{85}", "\u{a0}26"] {
+            assert_eq!(id(torn), NEVER, "{torn:?}");
+        }
+        assert_eq!(at(PLACE, 200, r#"{"s":"ok","d":{"orderId":0}}"#), NEVER);
+        for one in ["260", "007", "0x1", "nil-7", "a b", "Ä1"] {
+            assert_eq!(id(one), Outcome::Accepted { order_id: Some(one.into()) });
+        }
     }
 
     #[test]

@@ -118,7 +118,8 @@ impl Error for EnvelopeError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlacedOrder {
-    /// The order's identifier; never empty.
+    /// The order's identifier as the service wrote it; never empty. Whether it is one at all is for the
+    /// [`Outcome`](crate::Outcome) to say: `0`, `null` and the like are none.
     pub order_id: String,
     /// The text beside it; empty if there was none.
     pub msg: String,
@@ -138,9 +139,10 @@ impl PlacedOrder {
         Ok(Self { order_id, msg })
     }
 
-    /// The identifier alone, of the same answers.
+    /// The identifier alone, of the same answers; `None` also for a text that stands for none.
     pub(crate) fn id_of(body: &[u8]) -> Option<Arc<str>> {
-        order_id(PlacedWire::read(body).ok()?.order_id).map(Arc::from)
+        let id = order_id(PlacedWire::read(body).ok()?.order_id)?;
+        is_identifier(&id).then(|| id.into())
     }
 }
 
@@ -177,6 +179,17 @@ pub(crate) fn order_id(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
     let text = raw.get();
     text.bytes().all(|b| b.is_ascii_digit()).then_some(Cow::Borrowed(text))
+}
+
+/// False for what programs write where they have no identifier, and for what was put together wrongly: blanks around it,
+/// or a control character in it. An order that goes by such a text cannot be found by it.
+fn is_identifier(id: &str) -> bool {
+    let is_nothing = || {
+        let nothing = ["null", "undefined", "none", "nil", "nan"];
+        id.bytes().all(|digit| digit == b'0') || nothing.iter().any(|word| id.eq_ignore_ascii_case(word))
+    };
+    crate::Planted::PlaceholderIsIdentifier.is_on()
+        || !(id.trim() != id || id.chars().any(char::is_control) || is_nothing())
 }
 
 /// What a JSON string says.

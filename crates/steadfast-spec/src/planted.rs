@@ -196,6 +196,8 @@ planted! {
     TimeoutIsNotSent = "timeout-is-not-sent",
     /// Every 5xx to an order is taken for the gateway's own word, whoever said it.
     AnyServerErrorIsTheGateways = "any-5xx-is-the-gateways",
+    /// Whatever stands in the place of an order's identifier is one.
+    PlaceholderIsIdentifier = "placeholder-is-identifier",
     /// A connection that is given up is closed in an orderly way: the kernel goes on to deliver what it was given.
     OrderlyClose = "orderly-close",
     /// A connection that ends at a proxy is taken for one that ends at the service.

@@ -172,6 +172,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("incomplete-is-not-sent", &[PIPE]),
     bug("timeout-is-not-sent", &[retry(&["timeout::"])]),
     bug("any-5xx-is-the-gateways", &[retry(&["o02_"]), dedup(&["o02_"])]),
+    bug("placeholder-is-identifier", &[cli(&["o06_"])]),
     bug("orderly-close", &[outage(&["o01_a_send_given_up"])]),
     bug("proxy-ends-with-us", &[steadfast(&["ended::o01_"])]),
     bug("given-up-stays-open", &[outage(&["o01_a_full_send_buffer"])]),

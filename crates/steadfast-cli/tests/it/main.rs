@@ -10,6 +10,7 @@ mod demo;
 mod docs;
 mod events;
 mod files;
+mod identifiers;
 mod interruption;
 mod leaks;
 mod lock_out;

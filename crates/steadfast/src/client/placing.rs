@@ -2,7 +2,10 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use steadfast_dedup::{Resolution, Unresolved};
-use steadfast_spec::{Operation, OrderRequest, PlacedOrder, ext};
+use steadfast_spec::{
+    Operation, OrderRequest, Outcome, PlacedOrder,
+    ext::{self, Stamp},
+};
 
 use super::Client;
 use crate::error::Error;
@@ -56,10 +59,14 @@ impl Client {
     async fn placed(&self, request: Request<Full<Bytes>>) -> Result<Placed, Error> {
         let (parts, body) = self.answer(request).await?;
         let resolution = parts.extensions.get().cloned();
+        // An answer that names no identifier, but a text that stands for none.
+        let is_unknown = Outcome::of(&parts.extensions).is_some_and(Outcome::is_unknown);
         match PlacedOrder::parse(&body) {
             // One that is contradicted, or could be, is not an answer to this order.
             Ok(placed)
-                if parts.status == StatusCode::OK && parts.extensions.get::<Unresolved>().is_none() =>
+                if parts.status == StatusCode::OK
+                    && !is_unknown
+                    && parts.extensions.get::<Unresolved>().is_none() =>
             {
                 Ok(Placed { order_id: placed.order_id, msg: placed.msg, resolution })
             }
