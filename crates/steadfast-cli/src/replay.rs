@@ -32,7 +32,7 @@ pub(crate) use self::{
     target::confirmed,
 };
 use self::{
-    out::OutFile,
+    out::{OutFile, Unput},
     result::{Counts, Results},
     row::Rows,
     run::{Again, Replay, Stop},
@@ -195,7 +195,7 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         let out = args.out.as_deref().map(OutFile::create).transpose()?;
         let mut results = Results::new(sink(args, out.as_ref())?, false).map_err(unwritten)?;
         let looked = look(args, open()?, "none", &mut results);
-        out.map_or(Ok(()), OutFile::finish).map_err(unwritten)?;
+        finish(args, out).map_or(Ok(()), |error| Err(unwritten(error)))?;
         return looked.map(|()| None);
     }
     let must_ask = match &target {
@@ -327,10 +327,18 @@ fn look<W: Write>(args: &Args, rows: Rows, target: &str, results: &mut Results<W
 /// Where the rows' results go.
 fn sink(args: &Args, out: Option<&OutFile>) -> Result<Box<dyn Write>, Failed> {
     Ok(match out {
-        Some(out) => Box::new(out.writer()?),
+        Some(out) => Box::new(out.writer()),
         None if args.json => Box::new(io::sink()),
         None => Box::new(io::stdout()),
     })
+}
+
+/// Puts the results in their place. Where they cannot be, their rows are printed, and why.
+fn finish(args: &Args, out: Option<OutFile>) -> Option<io::Error> {
+    let Unput { rows, error } = out?.finish().err()?;
+    // Standard output is for one object then.
+    let printed = if args.json { io::stderr().write_all(&rows) } else { io::stdout().write_all(&rows) };
+    error.or(printed.err())
 }
 
 fn unwritten(error: io::Error) -> Failed {
@@ -359,14 +367,14 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     };
     replay.place(rows, &again, signals).await;
     replay.bar.finish_and_clear();
-    let put = out.map_or(Ok(()), OutFile::finish);
+    let unput = finish(args, out);
     let (counts, events) = (replay.results.counts, replay.events);
     if args.json {
         let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
         let output = Output { schema_version: 1, target: target.word(), counts, events, ground_truth };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
-    let unwritten = replay.unwritten.or(put.err());
+    let unwritten = replay.unwritten.or(unput);
     if let Some(error) = &unwritten {
         print_note(format_args!("steadfast: results cannot be written: {error}"));
     }

@@ -1,8 +1,11 @@
 use std::{
     fs::{self, File, OpenOptions},
-    io,
+    io::{self, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 use crate::exit::Failed;
 
@@ -10,7 +13,7 @@ use crate::exit::Failed;
 ///
 /// What was there before stays until then, also when nothing comes of the run.
 pub(super) struct OutFile {
-    file: File,
+    sheet: Arc<Mutex<Sheet>>,
     /// Where it is written, and where it belongs; `None` for a device or a pipe, which is written to as it is.
     places: Option<(PathBuf, PathBuf)>,
 }
@@ -52,7 +55,7 @@ impl OutFile {
         let found = fs::metadata(out).ok();
         let is_device = found.as_ref().is_some_and(|found| !found.is_file());
         if is_device || steadfast_spec::Planted::ResultsInPlace.is_on() {
-            return Ok(Self { file: File::create(out)?, places: None });
+            return Ok(Self { sheet: Sheet::new(File::create(out)?), places: None });
         }
         // A link stays, and what it leads to is replaced.
         let place = fs::canonicalize(out).unwrap_or_else(|_| out.to_owned());
@@ -63,21 +66,78 @@ impl OutFile {
         if let Some(found) = found {
             file.set_permissions(found.permissions())?;
         }
-        Ok(Self { file, places: Some((part, place)) })
+        Ok(Self { sheet: Sheet::new(file), places: Some((part, place)) })
     }
 
     /// A handle to write by.
-    pub(super) fn writer(&self) -> Result<File, Failed> {
-        self.file.try_clone().map_err(Failed::error)
+    pub(super) fn writer(&self) -> OutWriter {
+        OutWriter(self.sheet.clone())
     }
 
-    /// Puts the file in its place.
-    pub(super) fn finish(self) -> io::Result<()> {
-        let Some((part, place)) = self.places else { return Ok(()) };
-        self.file.sync_all()?;
+    /// Puts the file in its place, if every row of it is on the disk. One that is not whole is removed.
+    pub(super) fn finish(self) -> Result<(), Unput> {
+        let mut sheet = self.sheet.lock();
+        let Some((part, place)) = self.places else {
+            return if sheet.is_cut { Err(sheet.unput(None)) } else { Ok(()) };
+        };
+        let synced = if sheet.is_cut { Ok(()) } else { sheet.file.sync_all() };
+        if sheet.is_cut || synced.is_err() {
+            // What is left of it is of no use, and the rows are told elsewhere.
+            let _ = fs::remove_file(&part);
+            return Err(sheet.unput(synced.err()));
+        }
         fs::rename(&part, &place).map_err(|error| {
-            io::Error::new(error.kind(), format!("results stay in {}: {error}", part.display()))
+            let error = io::Error::new(error.kind(), format!("results stay in {}: {error}", part.display()));
+            sheet.unput(Some(error))
         })
+    }
+}
+
+/// Results that are not in their place.
+pub(super) struct Unput {
+    /// All that was to be written.
+    pub(super) rows: Vec<u8>,
+    /// Why; `None` where a write has said it already.
+    pub(super) error: Option<io::Error>,
+}
+
+/// What was written, which is told elsewhere if the file does not take it.
+struct Sheet {
+    file: File,
+    rows: Vec<u8>,
+    /// A write has failed: the file lacks something.
+    is_cut: bool,
+}
+
+impl Sheet {
+    fn new(file: File) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self { file, rows: Vec::new(), is_cut: false }))
+    }
+
+    fn unput(&mut self, error: Option<io::Error>) -> Unput {
+        Unput { rows: std::mem::take(&mut self.rows), error }
+    }
+}
+
+/// Writes rows. The first failure is told once, and ends the run; the rows that come after it are kept.
+pub(super) struct OutWriter(Arc<Mutex<Sheet>>);
+
+impl Write for OutWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut sheet = self.0.lock();
+        if !sheet.is_cut
+            && let Err(error) = sheet.file.write_all(bytes)
+        {
+            // Whoever is told of it comes with the same bytes again.
+            sheet.is_cut = true;
+            return Err(error);
+        }
+        sheet.rows.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -116,8 +176,6 @@ fn resolved(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     #[test]
@@ -126,9 +184,9 @@ mod tests {
         let out = folder.path().join("r.csv");
         fs::write(&out, "yesterday").unwrap();
         let begun = OutFile::create(&out).unwrap();
-        begun.writer().unwrap().write_all(b"today").unwrap();
+        begun.writer().write_all(b"today").unwrap();
         assert_eq!(fs::read_to_string(&out).unwrap(), "yesterday");
-        begun.finish().unwrap();
+        assert!(begun.finish().is_ok());
         assert_eq!(fs::read_to_string(&out).unwrap(), "today");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
     }
@@ -141,13 +199,26 @@ mod tests {
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         let out = OutFile::create(&link).unwrap();
-        out.writer().unwrap().write_all(b"new").unwrap();
-        out.finish().unwrap();
+        out.writer().write_all(b"new").unwrap();
+        assert!(out.finish().is_ok());
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         let null = Path::new("/dev/null");
-        OutFile::create(null).unwrap().finish().unwrap();
+        assert!(OutFile::create(null).unwrap().finish().is_ok());
         assert!(!fs::metadata(null).unwrap().is_file());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn c04_rows_that_a_full_device_does_not_take_are_kept() {
+        let out = OutFile::create(Path::new("/dev/full")).unwrap();
+        let mut rows = csv::Writer::from_writer(out.writer());
+        rows.write_record(["line", "status"]).unwrap();
+        assert!(rows.flush().is_err(), "it is told once");
+        rows.write_record(["2", "placed"]).unwrap();
+        rows.flush().unwrap();
+        let unput = out.finish().err().unwrap();
+        assert_eq!((&*unput.rows, unput.error.is_none()), (&b"line,status\n2,placed\n"[..], true));
     }
 
     #[test]

@@ -84,6 +84,14 @@ impl OwnGateway {
         command
     }
 
+    /// Another program, in the same environment.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn shell(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        self.environment(&mut command);
+        command
+    }
+
     fn environment(&self, command: &mut Command) {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         if let Some(planted) = std::env::var_os("STEADFAST_PLANTED") {

@@ -68,3 +68,39 @@ async fn c04_results_to_a_pipe_with_a_name_are_refused_before_anything_is_sent()
     let output = gateway.command(&args).output().await.unwrap();
     assert!(said(&output).0.contains("\n2,placed,260,,Order placed\n"), "{:?}", said(&output));
 }
+
+/// It was put in place as far as it went: 4096 bytes, which ended inside of a row.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn c04_results_that_a_full_disk_cuts_are_printed_and_put_nowhere() {
+    let disk = "mount -t tmpfs -o size=8k none \"$DISK\" && printf 'line,status,orderId,resolution,msg\\n' >\"$DISK/r.csv\"";
+    let mut probe = std::process::Command::new("unshare");
+    let (folder, own) = (tempfile::tempdir().unwrap(), format!("{disk} && true"));
+    let probe = probe.args(["-rm", "sh", "-c", &own]).env("DISK", folder.path()).output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        eprintln!("skipped: this machine lets nobody mount a disk of his own");
+        return;
+    }
+    let text = "m".repeat(500);
+    let gateway = OwnGateway::serve(move |number| placed(&format!("26{number}"), &text)).await;
+    let orders = orders(40);
+    let script = format!(
+        "{disk} && {{ \"$0\" replay \"$1\" --yes --out \"$DISK/r.csv\"; code=$?; }}; cat \"$DISK/r.csv\" >&3; ls \"$DISK\" >&3; exit $code"
+    );
+    let kept = folder.path().join("kept");
+    let script = format!("exec 3>\"$KEPT\"; {script}");
+    let mut command = gateway.shell("unshare");
+    command.args(["-rm", "sh", "-c", &script, env!("CARGO_BIN_EXE_steadfast"), orders.path()]);
+    let disk = orders.beside("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let output = command.env("DISK", &disk).env("KEPT", &kept).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("results cannot be written: "), "{stderr}");
+    // What was there before, and nothing beside it.
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), "line,status,orderId,resolution,msg\nr.csv\n");
+    let sent = gateway.orders().len();
+    assert_eq!(stdout.lines().count(), 41, "{stdout}");
+    assert_eq!(stdout.matches(",placed,26").count(), sent, "{stdout}");
+    assert!((8..40).contains(&sent), "nothing is sent whose result nobody may see: {sent}");
+}
