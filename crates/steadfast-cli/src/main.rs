@@ -22,7 +22,10 @@ mod signal;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{
+    Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 
@@ -90,6 +93,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
         if let Ok(secret) = std::env::var(format!("STEADFAST_{name}")) {
             readable::hide(&SecretString::from(secret));
         }
+    }
+    // The address of a service, which may have been written without `https://`.
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
+        && let Some((_, rest)) = value.split_once(['?', '#'])
+    {
+        readable::hide(&SecretString::from(rest));
     }
     exit::print_note(error.render().to_string().trim_end());
     code

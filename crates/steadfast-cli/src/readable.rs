@@ -123,7 +123,7 @@ fn hide_in(text: &[u8], secret: &[u8], pieces: &HashSet<&[u8]>, mut hide: impl F
     }
 }
 
-/// Masks what stands between `://` and the `@` of an address: a user and a password.
+/// Masks what may be secret in an address: a user and a password, between `://` and `@`, and what follows `?` or `#`.
 fn without_passwords(text: Cow<'_, str>) -> Cow<'_, str> {
     let mut spans = Vec::new();
     for (found, _) in text.match_indices("://") {
@@ -138,6 +138,11 @@ fn without_passwords(text: Cow<'_, str>) -> Cow<'_, str> {
             .or_else(|| text[from..word].rfind('@').filter(|_| text[from..end].contains(':')));
         if let Some(at) = at {
             spans.push(from..from + at);
+        }
+        // What closes a quotation is a part of the sentence.
+        let address = text[from..word].trim_end_matches(['\'', '"', '>', ')', ',', '.', ';', ':']);
+        if let Some(at) = address.find(['?', '#']) {
+            spans.push(from + at + 1..from + address.len());
         }
     }
     if spans.is_empty() {
@@ -221,6 +226,8 @@ mod tests {
         assert_eq!(readable("institution of a hundred thousands"), "institution of a hundred thousands");
         assert_eq!(readable("see https://user:pa/ss@host/v2 there"), "see https://***@host/v2 there");
         assert_eq!(readable("'http://u:p@h'"), "'http://***@h'");
-        assert_eq!(readable("https://host/v2?to=a@b"), "https://host/v2?to=a@b");
+        assert_eq!(readable("'https://host/v2?to=a@b' for"), "'https://host/v2?***' for");
+        assert_eq!(readable("https://u:p@host/v2#key=a, b"), "https://***@host/v2#***, b");
+        assert_eq!(readable("is it http://host/v2?"), "is it http://host/v2?");
     }
 }

@@ -97,3 +97,21 @@ async fn x01_what_is_wrong_with_the_command_line_quotes_no_password() {
         }
     }
 }
+
+#[tokio::test]
+async fn x01_what_follows_an_address_is_quoted_by_no_error() {
+    let secret = "K3y-in-the-wrong-place";
+    for url in ["https://api.example/v2?key=", "https://api.example/v2#key=", "api.example/v2?a=1&b c="] {
+        let url = format!("{url}{secret}");
+        for args in [&["replay", "orders.csv", "--base-url", &url][..], &["doctor", "--base-url", &url]] {
+            let output = steadfast(args).output().await.unwrap();
+            let (stdout, stderr) = said(&output);
+            assert_eq!(output.status.code(), Some(2), "{stderr}");
+            for piece in [secret, &secret[..8], &secret[8..]] {
+                assert!(!stdout.contains(piece) && !stderr.contains(piece), "{args:?}: {stdout}{stderr}");
+            }
+        }
+        let output = steadfast(&["doctor"]).env("STEADFAST_BASE_URL", &url).output().await.unwrap();
+        assert!(!said(&output).1.contains(&secret[..8]), "{}", said(&output).1);
+    }
+}
