@@ -39,11 +39,19 @@ STEADFAST_PASSWORD and STEADFAST_TOTP_SECRET";
 #[derive(clap::Args)]
 pub(crate) struct Whose {
     /// The service's base address, which ends in /v2.
-    #[arg(long, value_name = "URL", env = "STEADFAST_BASE_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "STEADFAST_BASE_URL", hide_env_values = true, value_parser = base_url)]
     pub(crate) base_url: BaseUrl,
     /// The file that keeps the token; one for each account below the user's state directory if absent.
     #[arg(long, value_name = "FILE", env = "STEADFAST_STORE", hide_env_values = true)]
     pub(crate) store: Option<PathBuf>,
+}
+
+/// Reads a base address; of an empty one it says where it may come from.
+fn base_url(text: &str) -> Result<BaseUrl, String> {
+    if text.is_empty() {
+        return Err("it is empty, and --base-url or STEADFAST_BASE_URL must name the service".to_owned());
+    }
+    text.parse().map_err(|error: steadfast::spec::InvalidBaseUrl| error.to_string())
 }
 
 /// An account of the service.

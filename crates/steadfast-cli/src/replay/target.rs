@@ -37,6 +37,12 @@ impl Target {
         if steadfast_spec::Planted::EnvironmentTargetIgnored.is_on() {
             return Ok(Self::Sandbox);
         }
+        // One that was set to nothing was meant to name a service: a rehearsal would be taken for trading.
+        if std::env::var_os("STEADFAST_BASE_URL").is_some_and(|value| value.is_empty()) {
+            return Err(Failed::usage(
+                "STEADFAST_BASE_URL is empty: nothing was sent; name the service, or give --sandbox to rehearse",
+            ));
+        }
         match variable_of("STEADFAST_BASE_URL")? {
             None => Ok(Self::Sandbox),
             Some(text) => {

@@ -72,6 +72,29 @@ async fn c01_placing_is_announced_once_nothing_can_refuse_it() {
     assert_eq!(gateway.orders().len(), 0);
 }
 
+/// It rehearsed, and a script that had `--yes` took the exit code 0 for orders that were placed.
+#[tokio::test]
+async fn c01_an_empty_address_in_the_environment_is_an_error() {
+    let (gateway, file) = (gateway().await, orders(1));
+    let journal = file.beside("j");
+    for args in [
+        &["replay", file.path(), "--yes"][..],
+        &["doctor"],
+        &["login"],
+        &["auth", "status"],
+        &["orders", "verify", "--journal", &journal],
+    ] {
+        let output = gateway.command(args).env("STEADFAST_BASE_URL", "").output().await.unwrap();
+        let (_, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains("STEADFAST_BASE_URL"), "{args:?}: {stderr}");
+        assert!(!stderr.contains("REHEARSAL"), "{stderr}");
+    }
+    let args = ["replay", file.path(), "--sandbox"];
+    let output = gateway.command(&args).env("STEADFAST_BASE_URL", "").output().await.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output).1);
+}
+
 #[tokio::test]
 async fn c01_a_rehearsal_says_so_first_last_and_in_every_row() {
     let (gateway, file) = (gateway().await, orders(2));
