@@ -283,16 +283,18 @@ fn journal_of(args: &Args, target: &Target) -> Result<Option<PathBuf>, Failed> {
     }
 }
 
+/// What stands behind the name of a journal or a store in the names of the files that belong to it.
+const ENDINGS: [&str; 7] =
+    [".lock", ".new", ".limits", ".limits.lock", ".limits.new", ".events", ".events.seen"];
+
 /// The files that belong to the run, and that no results may be written over.
 fn own_files(args: &Args, journal: Option<&Path>) -> Vec<PathBuf> {
     let mut own = vec![args.file.clone()];
     own.push(known::beside(&args.file, paired::JOURNALS));
-    own.extend(args.store.clone());
-    if let Some(journal) = journal {
-        own.push(journal.to_owned());
-        own.extend(
-            [".limits", ".events", ".lock", paired::FILE].map(|ending| known::beside(journal, ending)),
-        );
+    for kept in args.store.as_deref().into_iter().chain(journal) {
+        own.push(kept.to_owned());
+        own.extend(ENDINGS.map(|ending| known::beside(kept, ending)));
+        own.push(known::beside(kept, paired::FILE));
     }
     own
 }

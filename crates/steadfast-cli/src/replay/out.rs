@@ -1,6 +1,6 @@
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -19,7 +19,8 @@ pub(super) struct OutFile {
 }
 
 impl OutFile {
-    /// Refuses a place that one of the run's own files has, and one that cannot be written.
+    /// Refuses a place that one of the run's own files has, one that holds anything but results, and one that cannot be
+    /// written.
     pub(super) fn check(out: &Path, own: &[PathBuf]) -> Result<(), Failed> {
         if steadfast_spec::Planted::ResultsInPlace.is_on() {
             return Ok(());
@@ -39,6 +40,10 @@ impl OutFile {
                 "--out {name} would overwrite {}: name another file; nothing was sent",
                 own.display()
             ))),
+            None if !is_own_output(out) && !holds_results_only(out) => Err(Failed::usage(format_args!(
+                "--out {name} is there and does not begin as results do, and would be lost: name another file, or remove it; \
+                 nothing was sent"
+            ))),
             None if fs::metadata(out).is_ok_and(|found| !found.is_file()) => Ok(()),
             None => match Self::create(out)?.places {
                 Some((part, _)) => fs::remove_file(part).map_err(Failed::error),
@@ -52,6 +57,11 @@ impl OutFile {
     }
 
     fn open(out: &Path) -> io::Result<Self> {
+        if is_own_output(out) {
+            // Whoever has opened it for this process may have written to it.
+            let file = OpenOptions::new().append(true).open(out)?;
+            return Ok(Self { sheet: Sheet::new(file), places: None });
+        }
         let found = fs::metadata(out).ok();
         let is_device = found.as_ref().is_some_and(|found| !found.is_file());
         if is_device || steadfast_spec::Planted::ResultsInPlace.is_on() {
@@ -144,8 +154,7 @@ impl Write for OutWriter {
 /// True for a place that takes what is written without anybody at its other end: a file, one that is not there yet, a
 /// character device, and this process's own output, whatever that is.
 fn is_written_at_once(out: &Path) -> bool {
-    let own_output = ["/dev/stdout", "/dev/stderr"].iter().any(|own| out == Path::new(own));
-    if own_output || out.starts_with("/dev/fd") || out.starts_with("/proc/self/fd") {
+    if is_own_output(out) {
         return true;
     }
     let Ok(found) = fs::metadata(out) else { return true };
@@ -154,6 +163,24 @@ fn is_written_at_once(out: &Path) -> bool {
         return true;
     }
     found.is_file()
+}
+
+/// True for the names of what this process has open.
+fn is_own_output(out: &Path) -> bool {
+    let named = ["/dev/stdout", "/dev/stderr"].iter().any(|own| out == Path::new(own));
+    named || out.starts_with("/dev/fd") || out.starts_with("/proc/self/fd")
+}
+
+/// True unless something would be lost if results took this place: a file that is there must begin as they do.
+fn holds_results_only(out: &Path) -> bool {
+    match fs::metadata(out) {
+        Ok(found) if found.is_file() => {}
+        _ => return true,
+    }
+    let header = super::result::COLUMNS.join(",");
+    let mut line = Vec::new();
+    let read = File::open(out).and_then(|file| file.take(header.len() as u64 + 1).read_to_end(&mut line));
+    read.is_ok() && line.strip_prefix(header.as_bytes()).is_some_and(|end| end == b"\n" || end == b"\r")
 }
 
 /// True if two paths lead to one file, which need not be there yet.
@@ -237,6 +264,23 @@ mod tests {
             let hard = folder.path().join("hard");
             fs::hard_link(&orders, &hard).unwrap();
             assert!(OutFile::check(&hard, &own).is_err());
+        }
+    }
+
+    #[test]
+    fn c04_only_results_take_the_place_of_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("r.csv");
+        for (text, may_go) in [
+            ("line,status,orderId,resolution,msg\n2,placed,7,,ok\n", true),
+            ("line,status,orderId,resolution,msg\r\n", true),
+            ("line,status,orderId,resolution,msg", false),
+            ("line,status,orderId,resolution,msg2\n", false),
+            ("{\"version\":2,\"failures\":1}\n", false),
+            ("", false),
+        ] {
+            fs::write(&out, text).unwrap();
+            assert_eq!(OutFile::check(&out, &[]).is_ok(), may_go, "{text:?}");
         }
     }
 }

@@ -37,7 +37,7 @@ enum NotPlaced {
 }
 
 /// The columns of the results.
-const COLUMNS: [&str; 5] = ["line", "status", "orderId", "resolution", "msg"];
+pub(super) const COLUMNS: [&str; 5] = ["line", "status", "orderId", "resolution", "msg"];
 
 /// How many rows ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

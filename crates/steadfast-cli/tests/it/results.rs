@@ -13,7 +13,8 @@ async fn gateway() -> OwnGateway {
 async fn c04_results_of_yesterday_stay_when_nothing_comes_of_a_run() {
     let (gateway, orders) = (gateway().await, orders(1));
     let (results, bad) = (orders.beside("results.csv"), file("symId;qty\n"));
-    std::fs::write(&results, "yesterday").unwrap();
+    let yesterday = "line,status,orderId,resolution,msg\n2,placed,7,,yesterday\n";
+    std::fs::write(&results, yesterday).unwrap();
     for args in [
         &["replay", bad.path(), "--yes", "--out", &results][..],
         &["replay", orders.path(), "--out", &results],
@@ -21,7 +22,7 @@ async fn c04_results_of_yesterday_stay_when_nothing_comes_of_a_run() {
     ] {
         let output = gateway.command(args).output().await.unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output).1);
-        assert_eq!(std::fs::read_to_string(&results).unwrap(), "yesterday", "{args:?}");
+        assert_eq!(std::fs::read_to_string(&results).unwrap(), yesterday, "{args:?}");
     }
     assert_eq!(gateway.orders().len(), 0);
     let output =
@@ -44,6 +45,27 @@ async fn c04_results_are_not_written_over_the_orders_or_their_journal() {
         assert!(stderr.contains("would overwrite"), "{stderr}");
     }
     assert_eq!(std::fs::read_to_string(orders.path()).unwrap(), before);
+    assert_eq!(gateway.orders().len(), 0);
+}
+
+/// One of them was the credentials' store, which counted the failed logins.
+#[tokio::test]
+async fn c04_results_take_the_place_of_nothing_but_results() {
+    let (gateway, orders) = (gateway().await, orders(1));
+    let store = orders.beside("auth.json");
+    std::fs::write(&store, "{}\n").unwrap();
+    let endings = [".limits.lock", ".new", ".lock", ".events.seen", ".limits.new"];
+    let mut outs: Vec<String> = endings.map(|ending| orders.beside("orders.csv.journal") + ending).into();
+    outs.extend([store.clone(), store.clone() + ".lock"]);
+    for (number, out) in outs.iter().enumerate() {
+        let args = ["replay", orders.path(), "--yes", "--out", out];
+        let args = if number < 6 { args.to_vec() } else { [&args[..], &["--store", &store]].concat() };
+        let output = gateway.command(&args).output().await.unwrap();
+        let (_, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{out}: {stderr}");
+        assert!(stderr.contains("nothing was sent"), "{out}: {stderr}");
+    }
+    assert_eq!(std::fs::read_to_string(&store).unwrap(), "{}\n");
     assert_eq!(gateway.orders().len(), 0);
 }
 
