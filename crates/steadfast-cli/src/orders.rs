@@ -81,6 +81,8 @@ struct Row<'a> {
     /// `in doubt`, `recovered`, why it is not resolved, what `orders rule` was told (`placed`, `not placed`), or the kind of an
     /// event: `late order` and others.
     status: String,
+    /// The status that the list shows of an order that was found in it.
+    listed: Option<&'a str>,
     #[serde(rename = "orderId")]
     order_id: Option<&'a str>,
     candidates: &'a [String],
@@ -246,6 +248,9 @@ impl fmt::Display for Row<'_> {
             write!(f, " {side} {qty} {sym_id}")?;
         }
         write!(f, " {} {}", self.order_id.unwrap_or("-"), self.status)?;
+        if let Some(listed) = self.listed {
+            write!(f, "; the list shows it as {listed}")?;
+        }
         self.candidates.iter().try_for_each(|candidate| write!(f, " {candidate}"))?;
         self.msg.map_or(Ok(()), |msg| write!(f, ": {msg}"))
     }
@@ -264,6 +269,10 @@ impl<'a> Row<'a> {
             }
             _ => ("in doubt".to_owned(), None, &[][..]),
         };
+        let listed = match &order.verdict {
+            Verdict::Recovered { status, .. } => status.as_deref(),
+            _ => None,
+        };
         Self {
             intent: Some(order.intent.0),
             name: order.name.as_ref().map(|name| name.as_str()),
@@ -271,6 +280,7 @@ impl<'a> Row<'a> {
             side: Some(request.side().as_str()),
             qty: Some(request.qty().to_string()),
             status,
+            listed,
             order_id,
             candidates,
             msg: None,
@@ -285,6 +295,7 @@ impl<'a> Row<'a> {
             side: None,
             qty: None,
             status: seen.event.replace('_', " "),
+            listed: None,
             order_id: seen.order_id.as_deref(),
             candidates: &[],
             msg: Some(&seen.msg),

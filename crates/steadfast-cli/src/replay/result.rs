@@ -87,8 +87,9 @@ impl<W: Write> Results<W> {
                 self.counts.placed += 1;
                 self.counts.placed_before += usize::from(was_sent);
                 self.lines.insert(order_id.clone(), line);
+                why = resolution.as_ref().and_then(with_status).unwrap_or_else(|| msg.clone());
                 let resolution = resolution.as_ref().map_or("", word);
-                Record { status: "placed", order_id, resolution, msg, ..row }
+                Record { status: "placed", order_id, resolution, msg: &why, ..row }
             }
             Placement::Refused { msg } => {
                 self.counts.refused += 1;
@@ -197,6 +198,16 @@ fn way_out(reason: &str) -> &'static str {
 /// What the service itself has said stands behind it.
 fn with_said(text: &str, said: Option<&str>) -> String {
     said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {said}"))
+}
+
+/// What the list shows of an order that was found in it: one that is rejected was processed, too, and is no position.
+fn with_status(resolution: &Resolution) -> Option<String> {
+    match resolution {
+        Resolution::Recovered { status: Some(status), .. } => {
+            Some(format!("recovered; the list shows it as {status}"))
+        }
+        _ => None,
+    }
 }
 
 fn word(resolution: &Resolution) -> &'static str {

@@ -27,3 +27,20 @@ async fn o06_an_identifier_that_stands_for_none_is_looked_for() {
     assert_eq!(gateway.orders().len(), 3);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
 }
+
+/// An order that the service refused after all was told as placed, and nothing else.
+#[tokio::test]
+async fn o06_the_status_of_an_order_that_was_found_is_told() {
+    let list = |sent: usize| {
+        let mut order = listed("260000000001", 1);
+        order["status"] = "rejected".into();
+        if sent == 0 { "[]".to_owned() } else { serde_json::json!([order]).to_string() }
+    };
+    let late = r#"{"s":"error","msg":"Gateway timedout"}"#;
+    let gateway = OwnGateway::with_list(move |_| (504, late.to_owned()), list).await;
+    let file = orders(1);
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    let row = "\n2,placed,260000000001,recovered,recovered; the list shows it as rejected\n";
+    assert!(stdout.contains(row), "{stdout}{stderr}");
+}
