@@ -47,6 +47,9 @@ pub(crate) struct Seen {
     pub(crate) order_id: Option<String>,
     /// What happened, in words.
     pub(crate) msg: String,
+    /// Another row, which was told the same identifier, is in doubt as well.
+    #[serde(skip)]
+    pub(crate) other: bool,
 }
 
 /// What to do about an event.
@@ -64,7 +67,8 @@ impl Told {
     pub(crate) fn of(event: &OrderEvent) -> Self {
         let seen = |event: &str, intent: Option<u64>, order_id: &str, msg: String| {
             let (order_id, msg) = (Some(readable(order_id).into_owned()), readable(&msg).into_owned());
-            Seen { at: seconds(wall()), event: event.to_owned(), name: None, intent, order_id, msg }
+            let event = event.to_owned();
+            Seen { at: seconds(wall()), event, name: None, intent, order_id, msg, other: false }
         };
         match event {
             OrderEvent::Recovered { .. } | OrderEvent::Unresolved { .. } | OrderEvent::Absent { .. } => {
@@ -92,14 +96,18 @@ impl Told {
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 Self::Stands(Seen { name, ..seen("refused_but_placed", Some(intent.0), order_id, msg) })
             }
-            OrderEvent::Conflict { intent, other, order_id } => {
+            OrderEvent::Conflict { intent, name, other, order_id } => {
                 let msg = match other {
                     Some(_) => {
                         format!("the service gave the identifier {order_id} to two orders: both are in doubt")
                     }
-                    None => format!("order {order_id} was listed before it was sent: its row is in doubt"),
+                    None => format!(
+                        "the service gave this row the identifier of order {order_id}, which was there before: this row is \
+                         in doubt"
+                    ),
                 };
-                Self::Stands(seen("conflict", Some(intent.0), order_id, msg))
+                let (name, other) = (name.as_ref().map(|name| name.as_str().to_owned()), other.is_some());
+                Self::Stands(Seen { name, other, ..seen("conflict", Some(intent.0), order_id, msg) })
             }
             OrderEvent::AckNotListed { intent, name, order_id } => {
                 let msg = format!("order {order_id} was acknowledged and is in no list: its row is in doubt");
@@ -150,15 +158,16 @@ impl Told {
         let order_id = field(written, "order_id").map(|id| readable(id).into_owned());
         let name = field(written, "name").map(str::to_owned);
         let msg = readable(written).into_owned();
-        Self::Stands(Seen { at: seconds(wall()), event: snake(&kind), name, intent: None, order_id, msg })
+        let (event, intent) = (snake(&kind), None);
+        Self::Stands(Seen { at: seconds(wall()), event, name, intent, order_id, msg, other: false })
     }
 
     /// Events that nobody has seen.
     pub(crate) fn missed(count: u64) -> Self {
         let msg =
             format!("{count} events came faster than they were taken: compare the order list with the rows");
-        let event = "missed".to_owned();
-        Self::Stands(Seen { at: seconds(wall()), event, name: None, intent: None, order_id: None, msg })
+        let (event, name, intent, order_id) = ("missed".to_owned(), None, None, None);
+        Self::Stands(Seen { at: seconds(wall()), event, name, intent, order_id, msg, other: false })
     }
 }
 
@@ -204,7 +213,8 @@ impl Contradicted {
             return Told::of(event);
         }
         let (event, msg) = ("corrected".to_owned(), readable(&msg).into_owned());
-        Told::Stands(Seen { at: seconds(wall()), event, name, intent: Some(intent.0), order_id, msg })
+        let intent = Some(intent.0);
+        Told::Stands(Seen { at: seconds(wall()), event, name, intent, order_id, msg, other: false })
     }
 }
 
@@ -373,7 +383,7 @@ mod tests {
         let mut counts = EventCounts::default();
         counts.add(&late);
         counts.add(&stands(Told::of(&OrderEvent::Excess { intent, order_id: order_id.clone() })));
-        let conflict = OrderEvent::Conflict { intent, other: None, order_id: order_id.clone() };
+        let conflict = OrderEvent::Conflict { intent, name: None, other: None, order_id: order_id.clone() };
         let name = Some(IntentId::new("line-9"));
         let refused = OrderEvent::RefusedButPlaced {
             intent,
@@ -405,8 +415,10 @@ mod tests {
         let nobody = |_: &str| false;
         assert_eq!(contradicted.tell(&recovered(2), nobody), Told::Elsewhere, "the row says it");
         let order_id = "26".to_owned();
-        let conflict = OrderEvent::Conflict { intent: IntentNo(2), other: Some(IntentNo(3)), order_id };
-        assert_eq!(stands(contradicted.tell(&conflict, nobody)).event, "conflict");
+        let (intent, name) = (IntentNo(2), Some(IntentId::new("line-2")));
+        let conflict = OrderEvent::Conflict { intent, name, other: Some(IntentNo(3)), order_id };
+        let seen = stands(contradicted.tell(&conflict, nobody));
+        assert_eq!((seen.event.as_str(), seen.name.as_deref()), ("conflict", Some("line-2")));
         let seen = stands(contradicted.tell(&recovered(3), nobody));
         assert_eq!((seen.event.as_str(), seen.order_id.as_deref()), ("corrected", Some("31")));
         assert_eq!((seen.name.as_deref(), seen.intent), (Some("line-3"), Some(3)));

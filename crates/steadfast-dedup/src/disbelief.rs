@@ -93,7 +93,8 @@ impl Registry {
             self.book.recall(order_id, &key, since, self.settings.lateness);
         }
         let other = owner.filter(|&other| other != number);
-        let conflict = OrderEvent::Conflict { intent: number, other, order_id: order_id.to_string() };
+        let name = self.intents.get(&number).and_then(|intent| intent.name.clone());
+        let conflict = OrderEvent::Conflict { intent: number, name, other, order_id: order_id.to_string() };
         out.push(Effect::Report(conflict));
         for number in [Some(number), other].into_iter().flatten() {
             self.disbelieve(number);

@@ -295,6 +295,8 @@ pub enum OrderEvent {
     Conflict {
         /// The order that the identifier was just given to.
         intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
         /// The order that had it before.
         other: Option<IntentNo>,
         /// The identifier.

@@ -38,7 +38,7 @@ pub(crate) fn trace(account: &str, event: &OrderEvent) {
         OrderEvent::Excess { intent, order_id } => {
             tracing::error!(account, intent = intent.0, order_id, "more orders than were asked for");
         }
-        OrderEvent::Conflict { intent, other, order_id } => {
+        OrderEvent::Conflict { intent, other, order_id, .. } => {
             let other = other.map(|other| other.0);
             tracing::error!(account, intent = intent.0, other, order_id, "order id contradicts the books");
         }

@@ -279,6 +279,7 @@ mod tests {
             intent: None,
             order_id: Some(id.to_owned()),
             msg: "m".to_owned(),
+            other: false,
         };
         results.event(&seen(None, "7")).unwrap();
         results.event(&seen(Some("line-9-again"), "8")).unwrap();

@@ -107,3 +107,27 @@ async fn c03_a_refused_order_is_no_order_in_doubt_afterwards() {
     let output = gateway.command(&["orders", "unresolved", "--journal", &journal]).output().await.unwrap();
     assert_eq!(output.status.code(), Some(0), "{:?}", said(&output));
 }
+
+/// The event stood on the row that owns the order.
+#[tokio::test]
+async fn c03_a_conflict_stands_on_the_row_that_is_in_doubt() {
+    let list = |sent: usize| {
+        let ids = ["260000000001", "260000000002", "260000000003"];
+        let shown = ids.iter().zip(1..=sent).map(|(id, qty)| listed(id, qty));
+        Value::from_iter(shown).to_string()
+    };
+    let gateway = OwnGateway::with_list(|_| placed("260000000001", "Order placed"), list).await;
+    let file = orders(3);
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    let lines: Vec<&str> = stdout.lines().filter(|line| line.contains(",event: conflict,")).collect();
+    assert!(lines.len() >= 2 && lines.iter().all(|line| !line.starts_with("2,")), "{stdout}{stderr}");
+    assert!(!stdout.contains("was listed before it was sent"), "{stdout}");
+    let args = ["orders", "events", "--json", "--journal", &file.beside("orders.csv.journal")];
+    let events = said(&gateway.command(&args).output().await.unwrap()).0;
+    let events: Vec<Value> = serde_json::from_str(&events).unwrap();
+    for event in events.iter().filter(|event| event["status"] == "conflict") {
+        let name = format!("line-{}", event["intent"].as_u64().unwrap() + 2);
+        assert_eq!(event["name"], name, "{event}");
+    }
+}

@@ -180,7 +180,7 @@ fn an_identifier_that_is_anothers_or_older_than_its_order_is_a_conflict() {
     assert_eq!(books.acknowledge(0, 0, "o1"), []);
     let conflict = |intent, other: Option<u64>, id: &str| {
         let (intent, other) = (IntentNo(intent), other.map(IntentNo));
-        [OrderEvent::Conflict { intent, other, order_id: id.into() }]
+        [OrderEvent::Conflict { intent, name: None, other, order_id: id.into() }]
     };
     assert_eq!(books.acknowledge(1, 0, "o1"), conflict(1, Some(0), "o1"));
     books.list(&[("o1", ""), ("o2", ""), ("o3", "")]);
