@@ -28,24 +28,44 @@ pub(crate) struct Books {
 }
 
 impl Books {
+    /// The record as it is now, with what the user's logins by other API keys have spent.
+    pub(crate) async fn read(&self) -> Result<Record, StoreError> {
+        let mut record = self.read_own().await?;
+        if let Some((label, store)) = self.user() {
+            record.take_over(&self.read_from(&*store).await?, label);
+        }
+        Ok(record)
+    }
+
+    /// Where the user's failures are counted, whatever the API key.
+    fn user(&self) -> Option<(&str, Arc<dyn AnyStore>)> {
+        let label = self.identity.user_label()?;
+        Some((label, self.store.of_user(label)?))
+    }
+
+    /// The record of the API key as it is now.
+    async fn read_own(&self) -> Result<Record, StoreError> {
+        let record = self.read_from(&*self.store).await?;
+        if record.account.as_ref().is_some_and(|account| !self.identity.is_of(account)) {
+            return Err(StoreError::OtherAccount { place: self.store.name() });
+        }
+        Ok(record)
+    }
+
     /// The record as it is now: an empty one if there is none, and one that leaves a single attempt if it cannot be
     /// read.
-    pub(crate) async fn read(&self) -> Result<Record, StoreError> {
-        let record = match self.store.load().await {
-            Ok(record) => record.unwrap_or_default(),
+    async fn read_from(&self, store: &dyn AnyStore) -> Result<Record, StoreError> {
+        match store.load().await {
+            Ok(record) => Ok(record.unwrap_or_default()),
             Err(StoreError::Garbled { place }) => {
                 tracing::warn!(place, "record cannot be read: one login is left until one succeeds");
                 let mut record = Record::salvaged(self.budget);
                 // Which codes were submitted is lost too: the current one may be among them.
                 record.note_step(totp::step_at(self.now()));
-                record
+                Ok(record)
             }
-            Err(error) => return Err(error),
-        };
-        if record.account.as_ref().is_some_and(|account| !self.identity.is_of(account)) {
-            return Err(StoreError::OtherAccount { place: self.store.name() });
+            Err(error) => Err(error),
         }
-        Ok(record)
     }
 
     /// What is spent of the budgets of these credentials and of the account.
@@ -55,13 +75,37 @@ impl Books {
 
     /// Waits for the right to log in, and reads what the last one left.
     pub(crate) async fn open(&self) -> Result<Docket, StoreError> {
-        let lease = tokio::time::timeout(LEASE_WITHIN, self.store.lease())
-            .await
-            .map_err(|_| StoreError::Busy { place: self.store.name() })??;
-        let record = self.read().await?;
+        let mut docket = self.open_own().await?;
+        let Some((label, store)) = self.user() else { return Ok(docket) };
+        let label = label.to_owned();
+        // Whoever holds both has taken them in this order.
+        let lease = lease(&*store).await?;
+        let mut record = docket.record();
+        let mut user = User { record: self.read_from(&*store).await?, lease, store, label };
+        record.take_over(&user.record, &user.label);
+        let is_bound = record.user.as_ref() == Some(&user.label);
+        let binds = !is_bound && record.revision() > 0;
+        if binds {
+            // What was counted before the user had a record: first added there and then marked here, so that an end in
+            // between counts it twice and forgets nothing.
+            user.write(&record).await?;
+        }
+        *docket.record.get_mut() = record;
+        docket.user = Some(tokio::sync::Mutex::new(user));
+        if binds {
+            docket.amend(|_| ()).await?;
+        }
+        Ok(docket)
+    }
+
+    /// As [`open`](Books::open), for what is no login and touches no failure: logins by other API keys are not waited for.
+    pub(crate) async fn open_own(&self) -> Result<Docket, StoreError> {
+        let lease = lease(&*self.store).await?;
+        let record = self.read_own().await?;
         Ok(Docket {
             books: self.clone(),
             lease: tokio::sync::Mutex::new(lease),
+            user: None,
             record: Mutex::new(record),
             counted: Mutex::default(),
         })
@@ -72,10 +116,56 @@ impl Books {
     }
 }
 
+async fn lease(store: &dyn AnyStore) -> Result<Box<dyn AnyLease>, StoreError> {
+    let lease = tokio::time::timeout(LEASE_WITHIN, store.lease()).await;
+    lease.map_err(|_| StoreError::Busy { place: store.name() })?
+}
+
+/// The record of the user, which his logins by all API keys amend one after the other.
+struct User {
+    label: String,
+    store: Arc<dyn AnyStore>,
+    lease: Box<dyn AnyLease>,
+    record: Record,
+}
+
+impl User {
+    /// Writes what `record` of the API key says, unless it is known.
+    async fn write(&mut self, record: &Record) -> Result<(), StoreError> {
+        let mut next = self.record.clone();
+        if !next.follow(record) {
+            return Ok(());
+        }
+        let mut tries = 0;
+        loop {
+            let over = self.record.revision();
+            next.advance(over);
+            match self.lease.save(&next, over).await {
+                Ok(()) => {
+                    self.record = next;
+                    return Ok(());
+                }
+                // Only the lease's holder writes: the file was removed, or replaced by hand.
+                Err(StoreError::Superseded { .. }) if tries < MOST_TRIES => {
+                    tries += 1;
+                    self.record = match self.store.load().await {
+                        Ok(record) => record.unwrap_or_default(),
+                        Err(StoreError::Garbled { .. }) => Record::default(),
+                        Err(error) => return Err(error),
+                    };
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
 /// The right to log in, with the record that it amends.
 pub(crate) struct Docket {
     books: Books,
     lease: tokio::sync::Mutex<Box<dyn AnyLease>>,
+    // `None` where the user is not known, or nothing of his is touched.
+    user: Option<tokio::sync::Mutex<User>>,
     record: Mutex<Record>,
     // The attempt under way has been counted, with the step of its code.
     counted: Mutex<Option<Option<u64>>>,
@@ -144,21 +234,35 @@ impl Docket {
         change: impl Fn(&mut Record) -> T + Send + Sync,
     ) -> Result<T, StoreError> {
         let mut lease = self.lease.lock().await;
+        let mut user = match &self.user {
+            Some(user) => Some(user.lock().await),
+            None => None,
+        };
         let mut tries = 0;
         loop {
             let mut record = self.record.lock().clone();
             let over = record.revision();
             let changed = change(&mut record);
             self.books.identity.bind_account(&mut record.account);
+            if let Some(user) = &user {
+                record.user = Some(user.label.clone());
+            }
             record.advance(over);
             match lease.save(&record, over).await {
                 Ok(()) => {
-                    *self.record.lock() = record;
+                    *self.record.lock() = record.clone();
+                    if let Some(user) = &mut user {
+                        user.write(&record).await?;
+                    }
                     return Ok(changed);
                 }
                 Err(StoreError::Superseded { .. }) if tries < MOST_TRIES => {
                     tries += 1;
-                    *self.record.lock() = self.books.read().await?;
+                    let mut newest = self.books.read_own().await?;
+                    if let Some(user) = &user {
+                        newest.take_over(&user.record, &user.label);
+                    }
+                    *self.record.lock() = newest;
                 }
                 Err(error) => return Err(error),
             }

@@ -6,7 +6,7 @@ mod memory;
 mod record;
 mod spelling;
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 pub use self::{
     error::StoreError,
@@ -25,7 +25,7 @@ pub(crate) use self::{failures::Spent, record::StoredToken};
 /// Stores of one machine ([`FileStore`]) hold the lease as a lock that ends with its process. A store of several
 /// machines has to let a lease run out; a login that takes longer than that must not overwrite what its successor has
 /// written, therefore [`StoreLease::save`] compares revisions, and the lease may name its owner beside.
-pub trait TokenStore: Send + Sync + 'static {
+pub trait TokenStore: Sized + Send + Sync + 'static {
     /// The right to log in, given back when dropped.
     type Lease: StoreLease;
 
@@ -44,13 +44,34 @@ pub trait TokenStore: Send + Sync + 'static {
     /// A dropped future leaves no lease behind.
     fn lease(&self) -> impl Future<Output = Result<Self::Lease, StoreError>> + Send;
 
+    /// The store, beside this one, of what logins of one user with several API keys have in common: a service locks the
+    /// user. Each API key has a store of its own, and `label` names the user ([`Identity::user_label`]).
+    ///
+    /// `None`, as unless it is overridden: wrong logins with several API keys are counted for each of them alone.
+    fn of_user(&self, label: &str) -> Option<Self> {
+        let _ = label;
+        None
+    }
+
     /// Allows logins again after wrong ones; whoever does it has corrected what was wrong.
+    ///
+    /// The user may log in again with every API key, as far as the record knows him; where nobody has logged in yet, see
+    /// [`reset_of`](TokenStore::reset_of).
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the record cannot be written, or is of another account's program.
     fn reset(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
-        amend(self, Record::forgive)
+        reset(self, None)
+    }
+
+    /// As [`reset`](TokenStore::reset), for whom the record need not know.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn reset_of(&self, identity: &Identity) -> impl Future<Output = Result<(), StoreError>> + Send {
+        reset(self, identity.user_label())
     }
 
     /// Forgets the token. What is known of failures stays.
@@ -68,7 +89,19 @@ pub trait TokenStore: Send + Sync + 'static {
     ///
     /// [`StoreError`] if the record cannot be read.
     fn summary(&self) -> impl Future<Output = Result<Option<Summary>, StoreError>> + Send {
-        async { Ok(self.load().await?.map(|record| record.summary())) }
+        summary(self, None)
+    }
+
+    /// As [`summary`](TokenStore::summary), with the wrong logins of the user by API keys that this store knows nothing of.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    fn summary_of(
+        &self,
+        identity: &Identity,
+    ) -> impl Future<Output = Result<Option<Summary>, StoreError>> + Send {
+        summary(self, identity.user_label())
     }
 }
 
@@ -97,7 +130,33 @@ pub trait StoreLease: Send + Sync + 'static {
     }
 }
 
-async fn amend<S: TokenStore + ?Sized>(store: &S, change: fn(&mut Record)) -> Result<(), StoreError> {
+async fn reset<S: TokenStore>(store: &S, user: Option<&str>) -> Result<(), StoreError> {
+    let known = match store.load().await {
+        Ok(record) => record.and_then(|record| record.user),
+        Err(StoreError::Garbled { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    amend(store, Record::forgive).await?;
+    match user.or(known.as_deref()).and_then(|label| store.of_user(label)) {
+        Some(user) => amend(&user, Record::forgive).await,
+        None => Ok(()),
+    }
+}
+
+async fn summary<S: TokenStore>(store: &S, user: Option<&str>) -> Result<Option<Summary>, StoreError> {
+    let mut record = store.load().await?;
+    let label = user.or(record.as_ref().and_then(|record| record.user.as_deref())).map(str::to_owned);
+    let user = match label.as_ref().and_then(|label| store.of_user(label)) {
+        Some(user) => user.load().await?,
+        None => None,
+    };
+    if let (Some(label), Some(user)) = (label, user) {
+        record.get_or_insert_default().take_over(&user, &label);
+    }
+    Ok(record.map(|record| record.summary()))
+}
+
+async fn amend<S: TokenStore>(store: &S, change: fn(&mut Record)) -> Result<(), StoreError> {
     let mut lease = store.lease().await?;
     let (mut record, over) = match store.load().await {
         Ok(record) => {
@@ -119,6 +178,7 @@ pub(crate) trait AnyStore: Send + Sync {
     fn name(&self) -> String;
     fn load(&self) -> StoreFuture<'_, Option<Record>>;
     fn lease(&self) -> StoreFuture<'_, Box<dyn AnyLease>>;
+    fn of_user(&self, label: &str) -> Option<Arc<dyn AnyStore>>;
 }
 
 pub(crate) trait AnyLease: Send + Sync {
@@ -139,6 +199,10 @@ impl<S: TokenStore> AnyStore for S {
 
     fn lease(&self) -> StoreFuture<'_, Box<dyn AnyLease>> {
         Box::pin(async { Ok(Box::new(TokenStore::lease(self).await?) as Box<dyn AnyLease>) })
+    }
+
+    fn of_user(&self, label: &str) -> Option<Arc<dyn AnyStore>> {
+        TokenStore::of_user(self, label).map(|store| Arc::new(store) as Arc<dyn AnyStore>)
     }
 }
 

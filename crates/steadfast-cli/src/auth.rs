@@ -81,9 +81,10 @@ async fn act(args: Args) -> Result<(), Failed> {
         Verb::Token(options) => token(options).await,
         Verb::Status(options) => status(options).await,
         Verb::Reset(options) => {
-            let (json, store) = (options.json, Account::read(options.account).await?.store()?);
+            let (json, account) = (options.json, Account::read(options.account).await?);
+            let store = account.store()?;
             note_if_held(&store).await;
-            store.reset().await.map_err(store_failed)?;
+            store.reset_of(&account.identity()).await.map_err(store_failed)?;
             done("reset", "logins are allowed again", store.path().display().to_string(), json)
         }
         Verb::Logout(options) => {
@@ -124,8 +125,9 @@ async fn token(options: Options) -> Result<(), Failed> {
 }
 
 async fn status(options: Options) -> Result<(), Failed> {
-    let store = Account::read(options.account).await?.store()?;
-    let summary = store.summary().await.map_err(store_failed)?;
+    let account = Account::read(options.account).await?;
+    let store = account.store()?;
+    let summary = store.summary_of(&account.identity()).await.map_err(store_failed)?;
     let mut output = Output::new(summary.as_ref(), wall(), store.path().display().to_string());
     if find("ACCESS_TOKEN").await?.is_some() {
         // The other verbs look no further, so neither does this one.

@@ -85,7 +85,7 @@ async fn examine(args: Args) -> Result<(), Failed> {
 async fn store(account: &Account, findings: &mut Findings) -> Result<Option<Summary>, Unusable> {
     let read = async {
         let store = FileStore::open(account.path()?).map_err(store_failed)?;
-        let summary = store.summary().await.map_err(store_failed)?;
+        let summary = store.summary_of(&account.identity()).await.map_err(store_failed)?;
         Ok::<_, Failed>((store.path().display().to_string(), summary))
     };
     let (path, summary) = match read.await {

@@ -362,6 +362,8 @@ planted! {
     SecondRefusalSurfaces = "second-refusal-surfaces",
     /// The age of a token is told by the wall clock, which may be set.
     AgeByWallClock = "age-by-wall-clock",
+    /// Each API key of a user has wrong logins of its own.
+    KeysAreAccounts = "keys-are-accounts",
     // The sandbox.
     /// The admin API answers requests that name another host, and those of web pages.
     AdminTrustsPages = "admin-trusts-pages",

@@ -176,7 +176,7 @@ impl Shared {
 
     /// Writes down what the service says of the account's token number `serial`, unless there is a later one.
     pub(super) async fn note_verdict(&self, serial: u64, verdict: Verdict) -> Result<(), StoreError> {
-        let docket = self.books.open().await?;
+        let docket = self.books.open_own().await?;
         let note = |token: &mut StoredToken| match verdict {
             Verdict::Accepted => (token.worked, token.refused) = (true, false),
             Verdict::Refused => token.refused = true,

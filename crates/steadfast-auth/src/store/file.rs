@@ -24,6 +24,8 @@ use super::{Record, StoreError, StoreLease, TokenStore};
 /// 3. The lock ends with its process, however that ends; the file of the lock stays.
 /// 4. All stores of a directory share `otp.place`, by which logins of several accounts keep their distance in the OTP
 ///    zone, which counts by address (§8).
+/// 5. All stores of a directory share one `user-….json` for each user, which holds what his logins with several API keys
+///    have in common: the failures of his account, and the one-time codes that were submitted.
 ///
 /// It must lie on a local file system whose locks work.
 ///
@@ -75,18 +77,7 @@ impl FileStore {
     ///
     /// [`StoreError`] naming the file or directory that others may use, or that cannot be used.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
-        let record = path.into();
-        let beside = |suffix: &str| {
-            let mut name = record.clone().into_os_string();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
-        let paths = Paths {
-            lock: beside(".lock"),
-            new_record: beside(".new"),
-            otp_place: record.with_file_name("otp.place"),
-            record,
-        };
+        let paths = Paths::of(path.into());
         disk::prepare_directory(&paths.record)?;
         drop(disk::open(&paths.record)?);
         Ok(Self { paths: Arc::new(paths) })
@@ -99,11 +90,32 @@ impl FileStore {
     }
 }
 
+impl Paths {
+    fn of(record: PathBuf) -> Self {
+        let beside = |suffix: &str| {
+            let mut name = record.clone().into_os_string();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        Self {
+            lock: beside(".lock"),
+            new_record: beside(".new"),
+            otp_place: record.with_file_name("otp.place"),
+            record,
+        }
+    }
+}
+
 impl TokenStore for FileStore {
     type Lease = FileLease;
 
     fn name(&self) -> String {
         self.paths.record.display().to_string()
+    }
+
+    fn of_user(&self, label: &str) -> Option<Self> {
+        let path = self.paths.record.with_file_name(format!("user-{label}.json"));
+        Some(Self { paths: Arc::new(Paths::of(path)) })
     }
 
     async fn load(&self) -> Result<Option<Record>, StoreError> {

@@ -13,7 +13,8 @@ use crate::ApiKey;
 /// Whose logins these are, and by which credentials: a store is bound to the first, the failure budget to both.
 ///
 /// Only salted hashes of it are ever kept, and each covers the API key, which is long and random: a password cannot
-/// be guessed from them without the key.
+/// be guessed from them without the key. Beside them stands the [label of the user](Identity::user_label), a hash of service
+/// and user alone, by which wrong logins with several API keys are counted together.
 ///
 /// Other spellings of an account are the same one, because the service counts wrong logins however they are written:
 /// address and user are compared without case in scheme, host and user, without the scheme's own port, a dot behind the
@@ -21,6 +22,8 @@ use crate::ApiKey;
 #[derive(Clone)]
 pub struct Identity {
     own: Names,
+    /// Service and user, whatever the API key; `None` where the login does not know the user.
+    user: Option<String>,
     /// As they were given, by which version 0.1 knew them; `None` if that is no other spelling.
     as_given: Option<Names>,
 }
@@ -56,11 +59,17 @@ impl Identity {
     pub fn new(base: &str, api_key: &ApiKey, user: &str) -> Self {
         let given = [base, api_key.expose(), user];
         if Planted::SpellingsAreAccounts.is_on() {
-            return Self { own: Names::new(given), as_given: None };
+            return Self { own: Names::new(given), as_given: None, user: None };
         }
         let (base, user) = (spelling::of_base(base), spelling::of_user(user));
         let own = [&*base, api_key.expose().trim(), &*user];
-        Self { own: Names::new(own), as_given: (own != given).then(|| Names::new(given)) }
+        let folded = spelling::without_blanks(&user);
+        let label = (!folded.is_empty()).then(|| Names::new(["user", &base, &folded]).label());
+        Self {
+            own: Names::new(own),
+            as_given: (own != given).then(|| Names::new(given)),
+            user: label.filter(|_| !Planted::KeysAreAccounts.is_on()),
+        }
     }
 
     /// Adds what the service may refuse the login for: a password, a secret, the form's field names. When it
@@ -68,7 +77,11 @@ impl Identity {
     #[must_use]
     pub fn with(self, part: impl AsRef<[u8]>) -> Self {
         let part = part.as_ref();
-        Self { own: self.own.with(part), as_given: self.as_given.map(|names| names.with(part)) }
+        Self {
+            own: self.own.with(part),
+            as_given: self.as_given.map(|names| names.with(part)),
+            user: self.user,
+        }
     }
 
     pub(crate) fn account(&self) -> Fingerprint {
@@ -109,6 +122,13 @@ impl Identity {
     #[must_use]
     pub fn label(&self) -> String {
         self.own.label()
+    }
+
+    /// As [`label`](Self::label), of the user at the service with whatever API key: a service locks the user. `None` where
+    /// the login does not know who logs in.
+    #[must_use]
+    pub fn user_label(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     /// By what version 0.1 told them apart, if that is something else: whoever finds files with it takes them over.
@@ -222,6 +242,22 @@ mod tests {
         let bound = account.clone();
         same.bind_account(&mut account);
         assert_eq!(account, bound, "once");
+    }
+
+    #[test]
+    fn t21_a_user_is_the_same_whatever_the_key_the_case_and_the_blanks() {
+        let one = identity("http://a/v2", "k", "u1");
+        let label = one.user_label().unwrap();
+        for (base, key, user) in
+            [("http://a/v2", "q", "u1"), ("http://A:80/v2/", "q", " U1 "), ("http://a/v2", "k", "u 1")]
+        {
+            let other = identity(base, key, user).with("p");
+            assert_eq!(other.user_label(), Some(label), "{base} {key} {user}");
+        }
+        for (base, user) in [("http://b/v2", "u1"), ("http://a/v2", "u2")] {
+            assert_ne!(identity(base, "k", user).user_label(), Some(label), "{base} {user}");
+        }
+        assert_eq!(identity("http://a/v2", "k", " ").user_label(), None, "nobody knows who it is");
     }
 
     #[test]

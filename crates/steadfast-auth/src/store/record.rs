@@ -27,6 +27,9 @@ pub struct Record {
     pub(crate) unknown: Vec<i64>,
     /// The last time steps whose codes have been submitted.
     pub(crate) steps: Vec<u64>,
+    /// The label of the user whose wrong logins with all API keys are counted together, beside this record: what is counted
+    /// here for the account is only a copy from then on.
+    pub(crate) user: Option<String>,
     /// Sessions opened within a day.
     pub(crate) sessions: Vec<i64>,
     /// The last login because a young token was refused.
@@ -73,7 +76,9 @@ pub struct Summary {
 }
 
 /// The format that this program writes.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
+/// It counted the account's failures for each API key alone.
+const VERSION_OF_KEYS: u64 = 2;
 /// It held only the failures of the credentials that were used last.
 const VERSION_OF_ONE: u64 = 1;
 /// Two clocks that disagree by a quarter of an hour still find each other's steps among the last.
@@ -91,6 +96,9 @@ struct Wire<F> {
     totp_steps: Vec<u64>,
     sessions_ms: Vec<i64>,
     suspected_ms: Option<i64>,
+    // Not in versions 1 and 2.
+    #[serde(default)]
+    user: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -139,6 +147,7 @@ impl Record {
             totp_steps: self.steps.clone(),
             sessions_ms: self.sessions.clone(),
             suspected_ms: self.suspected,
+            user: self.user.clone(),
         };
         // Numbers and texts: nothing in it can fail to be written.
         serde_json::to_vec(&wire).unwrap_or_default().into()
@@ -153,7 +162,7 @@ impl Record {
         let garbled = |_| StoreError::Garbled { place: place.to_owned() };
         let Version { version } = serde_json::from_slice(bytes).map_err(garbled)?;
         let wire: Wire<Failures> = match version {
-            VERSION => serde_json::from_slice(bytes).map_err(garbled)?,
+            VERSION | VERSION_OF_KEYS => serde_json::from_slice(bytes).map_err(garbled)?,
             VERSION_OF_ONE => serde_json::from_slice::<Wire<Tried>>(bytes).map_err(garbled)?.into(),
             _ => return Err(StoreError::UnknownVersion { place: place.to_owned(), version }),
         };
@@ -174,6 +183,7 @@ impl Record {
             steps: wire.totp_steps,
             sessions: wire.sessions_ms,
             suspected: wire.suspected_ms,
+            user: wire.user,
         })
     }
 
@@ -199,6 +209,40 @@ impl Record {
         self.steps.push(step);
         let surplus = self.steps.len().saturating_sub(STEPS);
         self.steps.drain(..surplus);
+    }
+
+    /// Takes over what the record of the user says: what logins with all API keys have in common. What was counted here
+    /// before there was such a record counts beside it.
+    pub(crate) fn take_over(&mut self, user: &Self, label: &str) {
+        let is_copy = self.user.as_deref() == Some(label);
+        self.failures.account = match self.failures.account {
+            _ if is_copy => user.failures.account,
+            // Of a record that cannot be read nobody knows what the user's has of it.
+            own if self.revision == 0 => user.failures.account.max(own),
+            own => user.failures.account.saturating_add(own),
+        };
+        for &step in &user.steps {
+            if !self.steps.contains(&step) {
+                self.note_step(step);
+            }
+        }
+        if is_copy {
+            self.unknown.clone_from(&user.unknown);
+        } else {
+            self.unknown.extend(&user.unknown);
+            self.unknown.sort_unstable();
+        }
+    }
+
+    /// The record of a user after `record` of one of the API keys; true if that is news.
+    pub(crate) fn follow(&mut self, record: &Self) -> bool {
+        let is_news = self.failures.account != record.failures.account
+            || self.steps != record.steps
+            || self.unknown != record.unknown;
+        self.failures.account = record.failures.account;
+        self.steps.clone_from(&record.steps);
+        self.unknown.clone_from(&record.unknown);
+        is_news
     }
 
     pub(crate) fn forgive(&mut self) {
@@ -247,6 +291,7 @@ impl From<Wire<Tried>> for Wire<Failures> {
             totp_steps: wire.totp_steps,
             sessions_ms: wire.sessions_ms,
             suspected_ms: wire.suspected_ms,
+            user: None,
         }
     }
 }
@@ -294,8 +339,8 @@ mod tests {
 
     #[test]
     fn another_version_is_told_from_a_torn_record() {
-        let version = Record::decode(br#"{"version":3,"x":1}"#, "x").unwrap_err();
-        assert!(matches!(version, StoreError::UnknownVersion { version: 3, .. }));
+        let version = Record::decode(br#"{"version":4,"x":1}"#, "x").unwrap_err();
+        assert!(matches!(version, StoreError::UnknownVersion { version: 4, .. }));
         for torn in [&b""[..], b"{}", b"{\"version\":1}", b"null", b"\xff"] {
             assert!(matches!(Record::decode(torn, "x"), Err(StoreError::Garbled { .. })));
         }

@@ -35,6 +35,11 @@ pub(super) fn of_user(user: &str) -> String {
     user.trim().to_lowercase()
 }
 
+/// A user without any blanks.
+pub(super) fn without_blanks(user: &str) -> String {
+    user.split_whitespace().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

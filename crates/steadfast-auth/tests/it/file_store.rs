@@ -3,11 +3,12 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, chown, symlink},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use steadfast_auth::{
-    AuthErrorKind, Credentials, FileStore, IndividualLogin, StoreError, TokenSource, TokenStore, TotpSecret,
+    AuthErrorKind, Credentials, FileStore, Identity, IndividualLogin, StoreError, TokenSource, TokenStore,
+    TotpSecret,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -42,6 +43,15 @@ fn chain(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", chain(source)))
 }
 
+fn user() -> Identity {
+    Identity::new(&base().to_string(), &api_key(), "U1")
+}
+
+/// What the user's logins with several API keys have in common.
+fn user_file(store: &FileStore) -> PathBuf {
+    store.of_user(user().user_label().unwrap()).unwrap().path().to_owned()
+}
+
 #[tokio::test(start_paused = true)]
 async fn everything_it_makes_is_its_owners_alone_and_nothing_is_left_behind() {
     let (_directory, store, _) = kept().await;
@@ -54,7 +64,10 @@ async fn everything_it_makes_is_its_owners_alone_and_nothing_is_left_behind() {
         names.push(entry.file_name().into_string().unwrap());
     }
     names.sort();
-    assert_eq!(names, ["auth.json", "auth.json.lock", "otp.place"]);
+    let user = user_file(&store).file_name().unwrap().to_str().unwrap().to_owned();
+    let users = [user.clone(), user + ".lock"];
+    assert_eq!(names[..3], ["auth.json", "auth.json.lock", "otp.place"]);
+    assert_eq!(names[3..], users);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,8 +157,11 @@ async fn a_torn_record_locks_nobody_out_and_leaves_one_attempt() {
         let error = source(&clock, &logins, &store).login().await.unwrap_err();
         assert_eq!((error.kind(), logins.count()), (AuthErrorKind::Latched, 1), "{torn:?}");
 
+        // The user's is whole, and says that three are spent.
         fs::write(store.path(), torn).unwrap();
         let logins = Script::new(&clock, [Answer::Token("two")]);
+        source(&clock, &logins, &store).login().await.unwrap_err();
+        fs::write(user_file(&store), torn).unwrap();
         source(&clock, &logins, &store).login().await.unwrap();
         assert_eq!(store.summary().await.unwrap().unwrap().failures, 0, "a success makes it whole");
     }
@@ -168,9 +184,9 @@ async fn a_record_of_another_version_or_account_is_refused_and_left_as_it_is() {
     assert!(chain(&error).contains("belongs to another base address, api_key or user"), "{}", chain(&error));
     assert_eq!(fs::read(store.path()).unwrap(), before);
 
-    let newer = r#"{"version":3,"revision":9}"#;
+    let newer = r#"{"version":4,"revision":9}"#;
     fs::write(store.path(), newer).unwrap();
-    assert!(matches!(store.load().await, Err(StoreError::UnknownVersion { version: 3, .. })));
+    assert!(matches!(store.load().await, Err(StoreError::UnknownVersion { version: 4, .. })));
     assert!(store.reset().await.is_err());
     assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
 }

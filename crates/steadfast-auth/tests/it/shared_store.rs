@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -11,9 +12,9 @@ use std::{
 
 use parking_lot::Mutex;
 use steadfast_auth::{
-    AuthErrorKind, AuthHeaderLayer, Credentials, FileStore, Identity, IndividualLogin, Login, MemoryStore,
-    Record, RefreshLayer, Renewal, StoreError, StoreLease, Stored, TokenSource, TokenState, TokenStore,
-    TotpSecret,
+    ApiKey, AuthErrorKind, AuthHeaderLayer, Credentials, FileStore, Identity, IndividualLogin, Login,
+    MemoryStore, Record, RefreshLayer, Renewal, StoreError, StoreLease, Stored, TokenSource, TokenState,
+    TokenStore, TotpSecret,
 };
 use steadfast_spec::BaseUrl;
 use tokio::time::Instant;
@@ -194,6 +195,96 @@ async fn t21_all_spellings_of_an_account_have_one_budget() {
     logins.answer_with([Answer::Token("two")]);
     other.login().await.unwrap();
     assert_eq!(header(&other), "two", "another user is another account");
+}
+
+/// A source as the command line makes it: a file for each API key, in one directory.
+fn with_key(directory: &Path, clock: &Clock, logins: &Script, key: &str, password: &str) -> TokenSource {
+    let (key, secret) = (ApiKey::new(key).unwrap(), TotpSecret::new(TOTP_SECRET).unwrap());
+    let credentials = Credentials::new("U1", password);
+    let login = IndividualLogin::totp(logins.clone(), &base(), key.clone(), credentials, secret).unwrap();
+    let label = Login::identity(&login).unwrap().label();
+    let store = FileStore::open(directory.join(format!("auth-{label}.json"))).unwrap();
+    TokenSource::builder(key, login).clock(clock.wall()).store(store).build()
+}
+
+/// Each API key of a user had a file of its own, and two wrong logins: three of them locked the user.
+#[tokio::test(start_paused = true)]
+async fn t21_several_api_keys_of_a_user_have_one_budget() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Clock::new();
+    let logins = Script::new(&clock, [Answer::Status(401)]);
+    let source = |key: &str, password: &str| with_key(directory.path(), &clock, &logins, key, password);
+    for key in ["key-a", "key-b", "key-c"].repeat(5) {
+        let error = source(key, "wrong").login().await.unwrap_err();
+        assert_eq!(error.kind(), AuthErrorKind::Latched, "{key}");
+    }
+    assert_eq!(logins.count(), 3, "the user's three");
+    // A reset with one of them is one for the user, and a success gives all of them the account's budget back.
+    let running = source("key-b", "right");
+    assert_eq!(running.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
+    source("key-a", "wrong").reset();
+    tokio::time::sleep(secs(1)).await;
+    running.restore().await.unwrap();
+    logins.answer_with([Answer::Token("one")]);
+    running.login().await.unwrap();
+    logins.answer_with([Answer::Status(401)]);
+    for key in ["key-a", "key-c", "key-d"].repeat(2) {
+        source(key, "also wrong").login().await.unwrap_err();
+    }
+    assert_eq!(logins.count(), 4 + 3);
+}
+
+/// At the same instant, too: logins of one user follow each other, and no code is submitted twice.
+#[tokio::test(start_paused = true)]
+async fn t21_several_api_keys_at_once_make_three_logins() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Clock::new();
+    let logins = Script::new(&clock, [Answer::Status(401)]).taking(secs(2));
+    let all: Vec<_> = ["key-a", "key-b", "key-c", "key-d"]
+        .map(|key| {
+            let source = with_key(directory.path(), &clock, &logins, key, "wrong");
+            tokio::spawn(async move { source.login().await })
+        })
+        .into();
+    for one in all {
+        assert_eq!(one.await.unwrap().unwrap_err().kind(), AuthErrorKind::Latched);
+    }
+    let codes: std::collections::BTreeSet<_> =
+        logins.seen().iter().map(|seen| seen.form().get("twoFa").unwrap().to_owned()).collect();
+    assert_eq!((logins.count(), codes.len()), (3, 3));
+}
+
+/// What an older version has counted for an API key counts for the user, once.
+#[tokio::test(start_paused = true)]
+async fn t21_the_failures_of_an_older_store_count_for_the_user() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Clock::new();
+    let logins = Script::new(&clock, [Answer::Status(401)]);
+    let source = |key: &str, password: &str| with_key(directory.path(), &clock, &logins, key, password);
+    source("key-a", "wrong").login().await.unwrap_err();
+    assert_eq!(logins.count(), 2);
+    // As version 2 had it: nothing of the user.
+    for file in std::fs::read_dir(directory.path()).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.starts_with("user-") {
+            std::fs::remove_file(&path).unwrap();
+        } else if name.starts_with("auth-") && name.ends_with(".json") {
+            let mut record: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            record["version"] = 2.into();
+            record.as_object_mut().unwrap().remove("user").unwrap();
+            std::fs::write(&path, record.to_string()).unwrap();
+        }
+    }
+    for _ in 0..3 {
+        source("key-a", "wrong").login().await.unwrap_err();
+    }
+    assert_eq!(logins.count(), 2, "they are not forgotten");
+    for key in ["key-a", "key-b", "key-a"] {
+        source(key, "other").login().await.unwrap_err();
+    }
+    assert_eq!(logins.count(), 3, "nor counted twice");
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

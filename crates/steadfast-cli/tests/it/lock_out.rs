@@ -17,7 +17,12 @@ async fn kill_and_restart(runs: usize, remembers: bool) -> usize {
     let mut requests = 0;
     for _ in 0..runs {
         if !remembers {
-            let _ = std::fs::remove_file(user.store());
+            // Beside the account's file there is the user's.
+            for file in std::fs::read_dir(user.store().parent().unwrap()).unwrap().flatten() {
+                if file.path().extension().is_some_and(|extension| extension == "json") {
+                    std::fs::remove_file(file.path()).unwrap();
+                }
+            }
         }
         let mut command = user.command(&["login", "--flow", "otp", "--base-url", &base]);
         command.env("STEADFAST_PASSWORD", "wrong").env("STEADFAST_OTP_COMMAND", "echo 123456");
@@ -125,6 +130,37 @@ async fn t21_other_spellings_of_address_and_user_are_no_other_account() {
     assert!(kept.exists() && !older.exists());
 }
 
+/// Each API key had a file of its own, and two wrong logins of the same user, whom the service locked at the fifth.
+#[tokio::test]
+async fn t21_three_api_keys_of_one_user_make_three_attempts() {
+    let user = User::new().await;
+    let own = user.sandbox.fact("api_key");
+    let command = |key: &str, args: &[&str]| {
+        let mut command = user.command(args);
+        command.env_remove("STEADFAST_STORE").env("XDG_STATE_HOME", user.file("state"));
+        command.env("STEADFAST_API_KEY", key).env("STEADFAST_PASSWORD", "wrong");
+        command.env("STEADFAST_OTP_COMMAND", "echo 123456");
+        command
+    };
+    // What the other two leave is none for the key that the sandbox knows; its tally names no wrong keys.
+    for key in ["another-key-0000000001", "another-key-0000000002", own].repeat(2) {
+        let output = command(key, &["login", "--flow", "otp"]).output().await.unwrap();
+        assert_eq!(code(&output), 4, "{key}: {}", stderr(&output));
+    }
+    assert_eq!(user.logins().await, (0, 0));
+    // Whichever key asks, the user's count is told, and reset.
+    let status = command("another-key-0000000003", &["auth", "status", "--json"]).output().await.unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!((&status["failures"], &status["latched"]), (&3.into(), &true.into()));
+    let reset = command("another-key-0000000003", &["auth", "reset"]).output().await.unwrap();
+    assert_eq!(code(&reset), 0, "{}", stderr(&reset));
+    let mut right = user.totp(&["login"]);
+    right.env_remove("STEADFAST_STORE").env("XDG_STATE_HOME", user.file("state"));
+    let right = right.output().await.unwrap();
+    assert_eq!(code(&right), 0, "{}", stderr(&right));
+    assert_eq!(user.logins().await, (1, 0));
+}
+
 #[tokio::test]
 async fn a_reset_allows_the_same_credentials_again() {
     let user = User::new().await;
@@ -149,7 +185,7 @@ async fn eight_cold_starts(share: bool) -> (u64, u64) {
     let starts = (0..8).map(|number| {
         let mut command = user.totp(&["login", "--quiet"]);
         if !share {
-            command.env("STEADFAST_STORE", user.file(&format!("{number}.json")));
+            command.env("STEADFAST_STORE", user.file(&format!("{number}/auth.json")));
         }
         async move {
             let run = command.output();
