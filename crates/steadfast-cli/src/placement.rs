@@ -28,8 +28,8 @@ pub(crate) enum Placement {
     NotSent { why: Hindrance, msg: String },
     /// It was looked for beyond the lateness bound, is not there, and was not sent again. `said` is the service's own text.
     NotObserved { said: Option<String> },
-    /// Nobody knows, and this is why. `said` is the service's own text.
-    Unresolved { reason: &'static str, said: Option<String> },
+    /// Nobody knows, and this is why. `candidates` are orders that it may be, `said` is the service's own text.
+    Unresolved { reason: &'static str, candidates: Vec<String>, said: Option<String> },
 }
 
 /// What has kept an order from being looked at, although nothing is wrong with it.
@@ -99,7 +99,7 @@ pub(crate) async fn place(client: &Client, name: &str, order: &OrderRequest, tel
     send(client, name, order, tell).await.unwrap_or_else(|error| match error.unresolved() {
         Some(unresolved) => Placement::in_doubt(unresolved, None),
         // A send before the halt whose outcome is not known makes it an order in doubt.
-        None if may_have_left(&error) => Placement::Unresolved { reason: "answer_lost", said: None },
+        None if may_have_left(&error) => Placement::unresolved("answer_lost", None),
         None if error.kind() == ErrorKind::Rejected => Placement::Refused { msg: error.to_string() },
         None => {
             let (why, msg) = (Hindrance::of(&error), error.to_string());
@@ -148,7 +148,7 @@ async fn send(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> 
                 Some(Outcome::NotExecuted) => Placement::NotExecuted { why, msg },
                 Some(Outcome::NotSent) => Placement::NotSent { why, msg },
                 Some(outcome) if !outcome.is_unknown() => Placement::Refused { msg },
-                _ => Placement::Unresolved { reason: "answer_not_understood", said },
+                _ => Placement::unresolved("answer_not_understood", said),
             }
         }
     })
@@ -158,8 +158,16 @@ impl Placement {
     fn in_doubt(unresolved: &Unresolved, said: Option<String>) -> Self {
         match unresolved.reason {
             Reason::NotObserved => Self::NotObserved { said },
-            reason => Self::Unresolved { reason: reason.as_str(), said },
+            reason => {
+                let candidates = unresolved.candidates.clone();
+                Self::Unresolved { reason: reason.as_str(), candidates, said }
+            }
         }
+    }
+
+    /// In doubt, where nobody has seen an order that it may be.
+    pub(crate) fn unresolved(reason: &'static str, said: Option<String>) -> Self {
+        Self::Unresolved { reason, candidates: Vec::new(), said }
     }
 
     /// What has kept the order from being looked at, if something has.

@@ -73,11 +73,11 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
             Record::Ruled { intent, .. } => {
                 open.remove(&of(*intent));
             }
-            Record::Unresolved { intent, reason } => {
+            Record::Unresolved { intent, reason, candidates } => {
                 open.extend(ended.remove_entry(&of(*intent)));
                 let reason = Reason::ALL.into_iter().find(|known| known.as_str() == reason);
                 if let (Some(overdue), Some(reason)) = (open.get_mut(&of(*intent)), reason) {
-                    overdue.order.verdict = Verdict::Unresolved(Unresolved::new(reason, Vec::new()));
+                    overdue.order.verdict = Verdict::Unresolved(Unresolved::new(reason, candidates.clone()));
                 }
             }
             Record::Seen { .. } => {}

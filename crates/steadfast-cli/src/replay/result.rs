@@ -111,9 +111,12 @@ impl<W: Write> Results<W> {
                 why = with_said("looked for and not there", said.as_deref());
                 Record { status: "not observed", msg: &why, ..row }
             }
-            Placement::Unresolved { reason, said } => {
+            Placement::Unresolved { reason, candidates, said } => {
                 self.counts.unresolved += 1;
-                why = with_said(&(told(reason) + way_out(reason)), said.as_deref());
+                why = with_said(
+                    &(with_candidates(told(reason), candidates) + way_out(reason)),
+                    said.as_deref(),
+                );
                 Record { status: "unresolved", msg: &why, ..row }
             }
         };
@@ -195,6 +198,11 @@ fn way_out(reason: &str) -> &'static str {
     }
 }
 
+/// The orders that it may be stand behind the reason.
+fn with_candidates(text: String, candidates: &[String]) -> String {
+    if candidates.is_empty() { text } else { format!("{text}; it may be {}", candidates.join(", ")) }
+}
+
 /// What the service itself has said stands behind it.
 fn with_said(text: &str, said: Option<&str>) -> String {
     said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {said}"))
@@ -234,7 +242,7 @@ mod tests {
             resolution: Some(recovered),
         };
         results.ended(2, &placed, false).unwrap();
-        results.ended(3, &Placement::Unresolved { reason: "of a later version", said: None }, false).unwrap();
+        results.ended(3, &Placement::unresolved("of a later version", None), false).unwrap();
         let counts = results.counts;
         drop(results);
         let lines = "line,status,orderId,resolution,msg\n2,placed,7,recovered,\"a, \"\"b\"\"\"\n3,unresolved,,,of a later version\n";
@@ -304,7 +312,7 @@ mod tests {
         let mut text = Vec::new();
         let mut results = Results::new(&mut text, false).unwrap();
         let said = Some("200 Order queued".to_owned());
-        results.ended(2, &Placement::Unresolved { reason: "budget", said: said.clone() }, false).unwrap();
+        results.ended(2, &Placement::unresolved("budget", said.clone()), false).unwrap();
         results.ended(3, &Placement::NotObserved { said }, false).unwrap();
         drop(results);
         let text = String::from_utf8(text).unwrap();
@@ -313,6 +321,19 @@ mod tests {
             text.contains("3,not observed,,,looked for and not there; the service said: 200 Order queued\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn c03_a_row_in_doubt_names_the_orders_that_it_may_be() {
+        let mut text = Vec::new();
+        let mut results = Results::new(&mut text, false).unwrap();
+        let candidates = vec!["260000000001".to_owned(), "260000000002".to_owned()];
+        let said = Some("504".to_owned());
+        results.ended(2, &Placement::Unresolved { reason: "no_baseline", candidates, said }, false).unwrap();
+        drop(results);
+        let text = String::from_utf8(text).unwrap();
+        let end = "; it may be 260000000001, 260000000002; the service said: 504\"\n";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]

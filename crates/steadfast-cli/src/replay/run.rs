@@ -112,7 +112,7 @@ impl Replay {
         self.shut_down(&mut events, signals).await;
         self.take_waiting(&mut events);
         for line in std::mem::take(&mut self.open) {
-            self.ended(&name_of(line), line, &Placement::Unresolved { reason: "interrupted", said: None });
+            self.ended(&name_of(line), line, &Placement::unresolved("interrupted", None));
         }
         if self.stop != Stop::Nobody {
             while let Some(row) = self.next_row(&mut rows) {

@@ -131,3 +131,21 @@ async fn c03_a_conflict_stands_on_the_row_that_is_in_doubt() {
         assert_eq!(event["name"], name, "{event}");
     }
 }
+
+/// The text spoke of an order and did not say which.
+#[tokio::test]
+async fn c03_an_order_that_a_row_may_be_is_named() {
+    let list = |sent: usize| match sent {
+        0 => "[{}]".to_owned(),
+        _ => serde_json::json!([listed("260000000001", 1)]).to_string(),
+    };
+    let gateway = OwnGateway::with_list(|_| (504, String::new()), list).await;
+    let file = orders(1);
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(6), "{stdout}{stderr}");
+    assert!(stdout.contains("; it may be 260000000001"), "{stdout}");
+    let args = ["orders", "unresolved", "--json", "--journal", &file.beside("orders.csv.journal")];
+    let rows: Value = serde_json::from_slice(&gateway.command(&args).output().await.unwrap().stdout).unwrap();
+    assert_eq!(rows[0]["candidates"], serde_json::json!(["260000000001"]), "{rows}");
+}

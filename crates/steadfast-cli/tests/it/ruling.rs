@@ -43,7 +43,8 @@ async fn journal(gateway: &OwnGateway, file: &Orders, sent: &[(&str, Option<&str
             Record::Closed { attempt, outcome, answer: Answer::Status(200) },
         ];
         if order_id.is_none() {
-            records.push(Record::Unresolved { intent, reason: "accepted_unknown_id".to_owned() });
+            let (reason, candidates) = ("accepted_unknown_id".to_owned(), Vec::new());
+            records.push(Record::Unresolved { intent, reason, candidates });
         }
         for record in records {
             journal.append_durably(Entry { account: account.clone(), record }).await.unwrap();

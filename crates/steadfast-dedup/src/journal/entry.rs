@@ -79,6 +79,8 @@ pub enum Record {
         intent: IntentNo,
         /// Why, as in [`Reason::as_str`](crate::Reason::as_str).
         reason: String,
+        /// The identifiers of orders that may be it.
+        candidates: Vec<String>,
     },
 }
 
@@ -153,6 +155,8 @@ enum Written {
     Unresolved {
         intent: u64,
         reason: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        candidates: Vec<String>,
     },
 }
 
@@ -214,7 +218,9 @@ impl Written {
                 Self::Found { intent: intent.0, id: order_id, status }
             }
             Record::Ruled { intent, order_id } => Self::Ruled { intent: intent.0, id: order_id },
-            Record::Unresolved { intent, reason } => Self::Unresolved { intent: intent.0, reason },
+            Record::Unresolved { intent, reason, candidates } => {
+                Self::Unresolved { intent: intent.0, reason, candidates }
+            }
         }
     }
 
@@ -255,7 +261,9 @@ impl Written {
                 Record::Found { intent: IntentNo(intent), order_id: id, status }
             }
             Self::Ruled { intent, id } => Record::Ruled { intent: IntentNo(intent), order_id: id },
-            Self::Unresolved { intent, reason } => Record::Unresolved { intent: IntentNo(intent), reason },
+            Self::Unresolved { intent, reason, candidates } => {
+                Record::Unresolved { intent: IntentNo(intent), reason, candidates }
+            }
         })
     }
 }
@@ -284,7 +292,8 @@ mod tests {
             },
             Record::Found { intent, order_id: "o".into(), status: Some("rejected".into()) },
             Record::Found { intent, order_id: String::new(), status: None },
-            Record::Unresolved { intent, reason: "near_match".into() },
+            Record::Unresolved { intent, reason: "near_match".into(), candidates: Vec::new() },
+            Record::Unresolved { intent, reason: "no_baseline".into(), candidates: vec!["o".into()] },
             Record::Ruled { intent, order_id: None },
             Record::Ruled { intent, order_id: Some("o".into()) },
         ];

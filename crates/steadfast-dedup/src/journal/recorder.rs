@@ -86,7 +86,8 @@ impl Recorder {
             }
             Effect::Report(OrderEvent::Unresolved { intent, unresolved, .. }) => {
                 let reason = unresolved.reason.as_str().to_owned();
-                self.journal.append(self.entry(Record::Unresolved { intent: *intent, reason }));
+                let candidates = unresolved.candidates.clone();
+                self.journal.append(self.entry(Record::Unresolved { intent: *intent, reason, candidates }));
             }
             // Its answer is written down as one that placed it. The reason is that of any success without an identifier.
             Effect::Report(
@@ -100,16 +101,22 @@ impl Recorder {
                 };
                 for intent in [Some(*intent), other].into_iter().flatten() {
                     let reason = Reason::AcceptedUnknownId.as_str().to_owned();
-                    self.journal.append(self.entry(Record::Unresolved { intent, reason }));
+                    let candidates = Vec::new();
+                    self.journal.append(self.entry(Record::Unresolved { intent, reason, candidates }));
                 }
             }
             Effect::Report(report) => {
                 if let Some((intent, order_id)) = registry.found_late(report) {
                     let order_id = order_id.to_owned();
                     self.journal.append(self.entry(Record::Found { intent, order_id, status: None }));
-                } else if let OrderEvent::RefusedButPlaced { intent, kept: None, .. } = report {
-                    let reason = Reason::NearMatch.as_str().to_owned();
-                    self.journal.append(self.entry(Record::Unresolved { intent: *intent, reason }));
+                } else if let OrderEvent::RefusedButPlaced { intent, order_id, kept: None, .. } = report {
+                    let (reason, candidates) =
+                        (Reason::NearMatch.as_str().to_owned(), vec![order_id.clone()]);
+                    self.journal.append(self.entry(Record::Unresolved {
+                        intent: *intent,
+                        reason,
+                        candidates,
+                    }));
                 }
             }
             Effect::Decided(_) => {}

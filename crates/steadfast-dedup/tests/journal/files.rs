@@ -35,14 +35,16 @@ async fn what_one_process_wrote_the_next_one_finds() {
 #[test]
 fn what_a_journal_knows_no_end_of_is_told_without_opening_it() {
     let intent = IntentNo(1);
-    let given_up = |reason: Reason| entry(Record::Unresolved { intent, reason: reason.as_str().into() });
+    let given_up = |reason: Reason| {
+        entry(Record::Unresolved { intent, reason: reason.as_str().into(), candidates: vec!["o9".into()] })
+    };
     let entries =
         [begun(0), begun(1), begun(2), begun(3), acknowledged(0), lost(1), given_up(Reason::Budget)];
     let found = entry(Record::Found { intent: IntentNo(3), order_id: "o3".into(), status: None });
     let open = unresolved(&[&entries[..], &[found]].concat());
     let told: Vec<_> = open.iter().map(|order| (order.intent.0, &order.verdict)).collect();
     let [(1, Verdict::Unresolved(given_up)), (2, Verdict::Pending)] = &told[..] else { panic!("{told:?}") };
-    assert_eq!(given_up.reason, Reason::Budget);
+    assert_eq!((given_up.reason, &*given_up.candidates), (Reason::Budget, &["o9".to_owned()][..]));
 }
 
 /// Whoever only reads a journal took one that was cut, or put back, for whole.

@@ -88,7 +88,8 @@ fn of_an_order_that_was_not_placed_nothing_is_kept() {
         assert_eq!(log.entries().count(), 0);
     }
     // Nor when its caller says so at last.
-    let given_up = entry(Record::Unresolved { intent: IntentNo(0), reason: "budget".into() });
+    let given_up =
+        entry(Record::Unresolved { intent: IntentNo(0), reason: "budget".into(), candidates: Vec::new() });
     log.append([&begun(0), &lost(0), &given_up, &given_up]).unwrap();
     assert_eq!(log.entries().count(), 3, "only the latest reason is of interest");
     log.append([&entry(Record::Ruled { intent: IntentNo(0), order_id: None })]).unwrap();
