@@ -80,6 +80,7 @@ mod cause;
 mod code;
 mod destination;
 mod docket;
+mod doubt;
 mod error;
 mod gate;
 mod header;
@@ -106,6 +107,7 @@ pub use crate::{
     cause::Cause,
     code::{CodeSource, OneTimeCode},
     destination::RefusedHeader,
+    doubt::UnknownEnds,
     error::{AuthError, AuthErrorKind, Unrenewed},
     gate::{Gate, GatePermit, OpenGate},
     header::{AuthHeader, AuthHeaderLayer, CallersHeader},

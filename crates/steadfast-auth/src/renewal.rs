@@ -98,9 +98,12 @@ impl Renewal {
     /// its credentials' own, a reset gives back all; changed credentials have a budget of their own, and what is left of
     /// the account's.
     ///
-    /// A login that left and whose end nobody knows (5xx, a lost answer) spends nothing by itself, because it says
-    /// nothing of the credentials. Once one login was refused it counts like another refusal: a service may have
-    /// counted it, and an account that it locks stays locked.
+    /// A login that left and whose end nobody knows (5xx, a redirect, a page, a lost answer), or that was denied (403), may
+    /// have been wrong, too: a proxy may have made the answer of a 401. Two with the same credentials and three of the
+    /// account leave at once; then the next is waited for, 1 h, 4 h, 8 h and from then on 24 h after the last, until one
+    /// succeeds or somebody resets. It latches nothing, because a service that was down for a night needs nobody's help
+    /// ([`UnknownEnds`](crate::UnknownEnds), [`Summary::unknown`](crate::Summary::unknown)). Once one login was refused it
+    /// counts like another refusal: a service may have counted it, and an account that it locks stays locked.
     pub const fn failure_budget(self, budget: u32) -> Self {
         Self { budget: if budget == 0 { 1 } else { budget }, ..self }
     }

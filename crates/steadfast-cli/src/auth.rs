@@ -57,6 +57,12 @@ struct Output {
     /// Of the credentials that were used last; two latch them.
     failures_of_credentials: u32,
     latched: bool,
+    /// Logins since the last success of which nobody knows how they ended; each may have been wrong.
+    unknown_ends: u32,
+    /// What came of the last of them.
+    unknown_why: Option<String>,
+    /// When the next may leave after them, in seconds since the Unix epoch.
+    next_login_at: Option<u64>,
     sessions: usize,
     store: String,
 }
@@ -170,6 +176,9 @@ impl Output {
             failures: summary.map_or(0, |summary| summary.failures),
             failures_of_credentials: summary.map_or(0, |summary| summary.failures_of_credentials),
             latched: summary.is_some_and(|summary| summary.latched),
+            unknown_ends: summary.map_or(0, |summary| summary.unknown),
+            unknown_why: summary.and_then(|summary| summary.unknown_why.clone()),
+            next_login_at: summary.and_then(|summary| summary.next_login_at).map(seconds),
             sessions: summary.map_or(0, recent_sessions),
             store,
         }
@@ -190,9 +199,29 @@ impl Output {
             self.failures_of_credentials,
             if self.latched { ", latched" } else { "" }
         ));
+        if let Some(said) = summary.and_then(unknown_ends) {
+            print_line(format_args!("unknown   {said}"));
+        }
         print_line(format_args!("sessions  {} of 10 in 24 hours", self.sessions));
         print_line(format_args!("store     {}", self.store));
     }
+}
+
+/// What is known of logins whose end is unknown; `None` if there are none.
+pub(crate) fn unknown_ends(summary: &Summary) -> Option<String> {
+    let logins = match summary.unknown {
+        0 => return None,
+        1 => "1 login".to_owned(),
+        many => format!("{many} logins"),
+    };
+    let mut said = format!("{logins} of unknown end, which may have been wrong");
+    if let Some(why) = &summary.unknown_why {
+        said += &format!(" (the last: {why})");
+    }
+    if let Some(next) = summary.next_login_at.filter(|next| *next > wall()) {
+        said += &format!("; the next may leave at {}, or after `auth reset`", httpdate::fmt_http_date(next));
+    }
+    Some(said)
 }
 
 /// Sessions opened in the last 24 hours. One that the service's clock dates ahead of this machine's is among them.

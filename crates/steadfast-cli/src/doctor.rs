@@ -18,7 +18,7 @@ use self::{
 };
 use crate::{
     account::{self, Account, store_failed},
-    auth::{ACCOUNT_BUDGET, recent_sessions},
+    auth::{ACCOUNT_BUDGET, recent_sessions, unknown_ends},
     exit::{Failed, print_line},
     login::MANY_SESSIONS,
     secret::find,
@@ -106,6 +106,9 @@ async fn store(account: &Account, findings: &mut Findings) -> Result<Option<Summ
         }
         _ if summary.latched => {
             findings.bad("logins", "latched: correct the credentials, or see `steadfast auth reset --help`");
+        }
+        0 if summary.unknown > 0 => {
+            findings.doubtful("logins", unknown_ends(&summary).unwrap_or_default());
         }
         0 => findings.fine("logins", "none has failed since the last success"),
         failures => {

@@ -364,6 +364,8 @@ planted! {
     AgeByWallClock = "age-by-wall-clock",
     /// Each API key of a user has wrong logins of its own.
     KeysAreAccounts = "keys-are-accounts",
+    /// Of logins whose end is unknown only the first is counted: the wait for the next does not grow.
+    DoubtUncounted = "doubt-uncounted",
     // The sandbox.
     /// The admin API answers requests that name another host, and those of web pages.
     AdminTrustsPages = "admin-trusts-pages",

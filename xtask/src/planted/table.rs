@@ -277,6 +277,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("second-refusal-surfaces", &[auth(&["o10_"])]),
     bug("age-by-wall-clock", &[auth(&["t27_"]), auth_lib(&["t27_"])]),
     bug("keys-are-accounts", &[auth(&["t21_several"])]),
+    bug("doubt-uncounted", &[auth(&["t21_unknown"])]),
     // The sandbox.
     bug("admin-trusts-pages", &[sandbox(&["x04_"])]),
     bug("slow-bodies-hold", &[sandbox(&["x05_a_slow"])]),

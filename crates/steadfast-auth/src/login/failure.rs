@@ -16,7 +16,7 @@ pub enum LoginFailure {
     /// 400, 415: the application refused the request itself, and would refuse the same again.
     Misconfigured(BoxError),
     /// 403, 404, 405: the gateway refused without a look at the credentials or in spite of them. It passes when
-    /// addresses are registered, sessions end or a deployment is over, and spends nothing.
+    /// addresses are registered, sessions end or a deployment is over, and counts like [`Unknown`](Self::Unknown).
     Denied(BoxError),
     /// 429: the service did not look at it.
     RateLimited {
@@ -26,7 +26,7 @@ pub enum LoginFailure {
     /// Nothing left this machine.
     NotSent(BoxError),
     /// The answer is lost, cut, or of a kind that proves nothing: the code is spent, and a session may be open. Spends
-    /// budget only after a refusal, because it may then have been the next wrong one.
+    /// budget only after a refusal, because it may then have been the next wrong one; else the waits for the next login grow.
     Unknown(BoxError),
     /// There was no one-time code to send.
     NoCode(BoxError),

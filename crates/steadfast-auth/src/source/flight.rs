@@ -73,7 +73,7 @@ impl Shared {
                     }
                     tokio::time::sleep_until(self.instant(at)).await;
                 }
-                Next::GiveUp(refusal) => return Err(self.error(refusal).with_source(failure)),
+                Next::GiveUp(refusal) => return Err(self.failed(refusal, failure)),
             }
         }
     }

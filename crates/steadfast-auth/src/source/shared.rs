@@ -18,8 +18,8 @@ use super::{
     single_flight::{Fetched, Holding, SingleFlight, State, Step},
 };
 use crate::{
-    ApiKey, AuthError, AuthErrorKind, Grant, HumanNeeded, Identity, InvalidSecret, LoginMode, MemoryStore,
-    Renewal, Status,
+    ApiKey, AuthError, AuthErrorKind, Grant, HumanNeeded, Identity, InvalidSecret, LoginFailure, LoginMode,
+    MemoryStore, Renewal, Status, UnknownEnds,
     cause::Evidence,
     docket::Books,
     life::{AfterRefusal, Life, Now, Tick},
@@ -253,6 +253,28 @@ impl Shared {
         AuthError::new(refusal.kind).with_ready_at(refusal.ready.map(|at| self.instant(at)))
     }
 
+    /// The error for a login that ended with `failure`.
+    pub(super) fn failed(&self, refusal: Refusal, failure: LoginFailure) -> AuthError {
+        let error = self.error(refusal);
+        match self.unknown_ends(refusal, &self.flight.lock()) {
+            Some(ends) => error.with_source(UnknownEnds { last: Some(failure), ..ends }),
+            None => error.with_source(failure),
+        }
+    }
+
+    /// The logins that the next is waited for, because nobody knows how they ended; `None` if it is not.
+    fn unknown_ends(&self, refusal: Refusal, state: &State) -> Option<UnknownEnds> {
+        let ready = refusal.ready.filter(|at| state.life.policy.doubted_until() <= Some(*at))?;
+        let count = state.life.policy.unknown().count();
+        let wait = ready.saturating_sub(self.now().elapsed);
+        (count > 0).then(|| UnknownEnds {
+            count,
+            why: state.life.policy.why().map(str::to_owned),
+            next: self.clock.now().checked_add(wait),
+            last: None,
+        })
+    }
+
     /// The error for a request that gets neither a token nor a login.
     fn why_not(&self, refusal: Refusal) -> AuthError {
         self.explain(refusal, &self.flight.lock())
@@ -268,7 +290,10 @@ impl Shared {
                 last.clone()
             }
             _ if refusal.kind == AuthErrorKind::Rejected => error.with_causes(self.evidence(state).rank()),
-            _ => error,
+            _ => match self.unknown_ends(refusal, state) {
+                Some(ends) => error.with_source(ends),
+                None => error,
+            },
         }
     }
 

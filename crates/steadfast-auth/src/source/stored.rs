@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use steadfast_spec::{Planted, ext::TokenGeneration};
 use tokio::runtime::Handle;
@@ -91,6 +91,7 @@ impl Shared {
         let kept = docket.amend_failures(|record| {
             record.suspected = record.suspected.max(suspected);
             record.failures.succeeded();
+            record.know();
             record.sessions.retain(|&at| now.wall - at < DAY_MS);
             record.sessions.push(now.wall);
             if record.serial() > before && !Planted::StaleLoginOverwrites.is_on() {
@@ -131,10 +132,10 @@ impl Shared {
             _ => {}
         };
         let unsent = matches!(failure, LoginFailure::NotSent(_) | LoginFailure::Store(_));
-        let (unknown, sessions, suspected) = self.with_life(|life, now| {
+        let (unknown, why, sessions, suspected) = self.with_life(|life, now| {
             let unknown: Vec<i64> = life.policy.unknown().map(|at| now.wall_at(at)).collect();
             let suspected = life.suspected().map(|at| now.wall_at(at));
-            (unknown, life.session_times(), suspected)
+            (unknown, life.policy.why().map(str::to_owned), life.session_times(), suspected)
         });
         let (own, resets, forgiven, unsaved) = {
             let state = self.flight.lock();
@@ -151,11 +152,13 @@ impl Shared {
                 failures.account = failures.account.max(own.account);
                 failures.last.spent = failures.last.spent.max(own.own);
             }
+            failures.last.unknown = own.unknown;
             failures.last.latched |= own.latched;
             if let Some(step) = counted.flatten().filter(|_| unsent) {
                 record.steps.retain(|&used| used != step);
             }
             record.unknown.clone_from(&unknown);
+            record.unknown_why.clone_from(&why);
             record.sessions.clone_from(&sessions);
             record.suspected = record.suspected.max(suspected);
         });
@@ -294,8 +297,11 @@ impl State {
         if self.is_forgiven() {
             return;
         }
-        let mut unknown: VecDeque<_> =
-            record.unknown.iter().copied().filter(is_past).map(|ms| now.elapsed_at(ms)).collect();
+        // It counts as before, and is not waited for.
+        let elapsed = |&ms: &i64| if is_past(&ms) { now.elapsed_at(ms) } else { Duration::ZERO };
+        let mut unknown: VecDeque<_> = record.unknown.iter().map(elapsed).collect();
+        unknown.make_contiguous().sort_unstable();
+        let mut why = record.unknown_why.clone();
         let policy = &mut self.life.policy;
         let was_latched = policy.is_latched();
         // What it could not be told counts beside what it knows.
@@ -304,11 +310,14 @@ impl State {
             spent.own = spent.own.max(known.own);
             spent.account = spent.account.max(known.account);
             spent.latched |= known.latched;
+            spent.unknown = spent.unknown.max(known.unknown);
             if policy.unknown().count() > unknown.len() {
                 unknown = policy.unknown().collect();
+                why = policy.why().map(str::to_owned);
             }
         }
         policy.restore(spent, unknown, now.elapsed);
+        policy.restore_why(why);
         if was_latched && !policy.is_latched() {
             self.last = None;
         }
@@ -339,8 +348,6 @@ pub(super) fn unusable(error: StoreError) -> AuthError {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::{LoginMode, Renewal, life::Life, source::single_flight::SingleFlight};
 

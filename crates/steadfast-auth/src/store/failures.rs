@@ -29,6 +29,9 @@ pub(crate) struct Tried {
     /// Its failed logins since its last success.
     pub(crate) spent: u32,
     pub(crate) latched: bool,
+    /// Those of whose end nobody knows, and which spent nothing. Not in versions 1 and 2.
+    #[serde(default)]
+    pub(crate) unknown: u32,
 }
 
 /// What is spent, as somebody with one set of credentials sees it.
@@ -38,6 +41,8 @@ pub(crate) struct Spent {
     pub(crate) account: u32,
     /// These credentials have stopped, whatever is left of the budgets.
     pub(crate) latched: bool,
+    /// Logins of these credentials of whose end nobody knows.
+    pub(crate) unknown: u32,
 }
 
 /// The account's budget admits three sets of credentials between two successes; more have been kept for years.
@@ -47,14 +52,14 @@ impl Failures {
     pub(crate) fn of(&self, identity: &Identity) -> Spent {
         let account = self.account;
         if self.last.is_of(identity) {
-            return Spent { own: self.last.spent, account, latched: self.last.latched };
+            return self.last.seen(account);
         }
         if Planted::LastCredentialsCounted.is_on() {
             return Spent::default();
         }
         match self.others.iter().find(|tried| tried.is_of(identity)) {
-            Some(tried) => Spent { own: tried.spent, account, latched: tried.latched },
-            None => Spent { own: 0, account, latched: false },
+            Some(tried) => tried.seen(account),
+            None => Spent { account, ..Spent::default() },
         }
     }
 
@@ -71,7 +76,7 @@ impl Failures {
         let mut own = known.map(|place| self.others.remove(place)).unwrap_or_default();
         identity.bind_credentials(&mut own.credentials);
         let before = mem::replace(&mut self.last, own);
-        if before.spent > 0 || before.latched {
+        if before.spent > 0 || before.latched || before.unknown > 0 {
             self.others.push(before);
             let surplus = self.others.len().saturating_sub(MOST_OTHERS);
             self.others.drain(..surplus);
@@ -81,17 +86,17 @@ impl Failures {
     /// The last credentials are right. What others have spent of their own budgets they do not get back.
     pub(crate) fn succeeded(&mut self) {
         self.account = 0;
-        (self.last.spent, self.last.latched) = (0, false);
+        (self.last.spent, self.last.latched, self.last.unknown) = (0, false, 0);
         self.others.retain_mut(|tried| {
             tried.latched = false;
-            tried.spent > 0
+            tried.spent > 0 || tried.unknown > 0
         });
     }
 
     /// A person has reset them while an attempt was under way, which has come to `spent`.
     pub(crate) fn begin_anew(&mut self, spent: Spent) {
         self.account = spent.account;
-        (self.last.spent, self.last.latched) = (spent.own, false);
+        (self.last.spent, self.last.latched, self.last.unknown) = (spent.own, false, spent.unknown);
         self.others.clear();
     }
 }
@@ -99,6 +104,10 @@ impl Failures {
 impl Tried {
     fn is_of(&self, identity: &Identity) -> bool {
         self.credentials.as_ref().is_none_or(|credentials| identity.has(credentials))
+    }
+
+    pub(super) fn seen(&self, account: u32) -> Spent {
+        Spent { own: self.spent, account, latched: self.latched, unknown: self.unknown }
     }
 }
 

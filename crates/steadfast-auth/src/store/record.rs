@@ -11,7 +11,7 @@ use super::{
     failures::{Failures, Tried},
     identity::Fingerprint,
 };
-use crate::renewal::BUDGET;
+use crate::{doubt, renewal::BUDGET};
 
 /// What outlives a process, of one account: the token, and every reason to be careful with the next login.
 ///
@@ -23,8 +23,10 @@ pub struct Record {
     pub(crate) account: Option<Fingerprint>,
     pub(crate) token: Option<StoredToken>,
     pub(crate) failures: Failures,
-    /// Attempts whose end is unknown, of the last hour.
+    /// Attempts of the account since the last success whose end is unknown.
     pub(crate) unknown: Vec<i64>,
+    /// What came of the last of them.
+    pub(crate) unknown_why: Option<String>,
     /// The last time steps whose codes have been submitted.
     pub(crate) steps: Vec<u64>,
     /// The label of the user whose wrong logins with all API keys are counted together, beside this record: what is counted
@@ -71,6 +73,13 @@ pub struct Summary {
     pub latched: bool,
     /// True if logins with any credentials have stopped: changed ones need a [`reset`](super::TokenStore::reset), too.
     pub needs_reset: bool,
+    /// Logins of the account since the last success whose end is unknown: each may have been wrong.
+    pub unknown: u32,
+    /// What came of the last of these.
+    pub unknown_why: Option<String>,
+    /// When the next login with the credentials that were used last may leave after them, by the service's clock; `None` if
+    /// there are none.
+    pub next_login_at: Option<SystemTime>,
     /// When sessions were opened; those of a day count (§5).
     pub sessions: Vec<SystemTime>,
 }
@@ -99,6 +108,8 @@ struct Wire<F> {
     // Not in versions 1 and 2.
     #[serde(default)]
     user: Option<String>,
+    #[serde(default)]
+    unknown_why: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -148,6 +159,7 @@ impl Record {
             sessions_ms: self.sessions.clone(),
             suspected_ms: self.suspected,
             user: self.user.clone(),
+            unknown_why: self.unknown_why.clone(),
         };
         // Numbers and texts: nothing in it can fail to be written.
         serde_json::to_vec(&wire).unwrap_or_default().into()
@@ -184,6 +196,7 @@ impl Record {
             sessions: wire.sessions_ms,
             suspected: wire.suspected_ms,
             user: wire.user,
+            unknown_why: wire.unknown_why,
         })
     }
 
@@ -232,23 +245,34 @@ impl Record {
             self.unknown.extend(&user.unknown);
             self.unknown.sort_unstable();
         }
+        if is_copy || user.unknown_why.is_some() {
+            self.unknown_why.clone_from(&user.unknown_why);
+        }
     }
 
     /// The record of a user after `record` of one of the API keys; true if that is news.
     pub(crate) fn follow(&mut self, record: &Self) -> bool {
         let is_news = self.failures.account != record.failures.account
             || self.steps != record.steps
-            || self.unknown != record.unknown;
+            || self.unknown != record.unknown
+            || self.unknown_why != record.unknown_why;
         self.failures.account = record.failures.account;
         self.steps.clone_from(&record.steps);
         self.unknown.clone_from(&record.unknown);
+        self.unknown_why.clone_from(&record.unknown_why);
         is_news
     }
 
     pub(crate) fn forgive(&mut self) {
         self.failures = Failures::default();
-        self.unknown.clear();
+        self.know();
         self.suspected = None;
+    }
+
+    /// No login is left whose end is unknown.
+    pub(crate) fn know(&mut self) {
+        self.unknown.clear();
+        self.unknown_why = None;
     }
 
     pub(super) fn forget_token(&mut self) {
@@ -264,6 +288,8 @@ impl Record {
             SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(ms).unwrap_or_default()))
         };
         let (last, needs_reset) = (&self.failures.last, self.failures.account > BUDGET);
+        let unknown = u32::try_from(self.unknown.len()).unwrap_or(u32::MAX);
+        let pause = doubt::pause(last.seen(self.failures.account), unknown);
         let token = self.token.as_ref().filter(|token| !token.secret.expose_secret().is_empty());
         Summary {
             issued_at: token.and_then(|token| at(token.issued)),
@@ -274,6 +300,9 @@ impl Record {
             failures_of_credentials: last.spent,
             latched: needs_reset || last.latched || last.spent >= BUDGET,
             needs_reset,
+            unknown,
+            unknown_why: self.unknown_why.clone(),
+            next_login_at: self.unknown.iter().max().and_then(|&ms| at(ms)?.checked_add(pause)),
             sessions: self.sessions.iter().filter_map(|&ms| at(ms)).collect(),
         }
     }
@@ -292,6 +321,7 @@ impl From<Wire<Tried>> for Wire<Failures> {
             sessions_ms: wire.sessions_ms,
             suspected_ms: wire.suspected_ms,
             user: None,
+            unknown_why: None,
         }
     }
 }

@@ -287,6 +287,73 @@ async fn t21_the_failures_of_an_older_store_count_for_the_user() {
     assert_eq!(logins.count(), 3, "nor counted twice");
 }
 
+/// Three left at once, and three more each hour, for ever: twelve of them in fifty hours, all of which may have been wrong.
+#[tokio::test(start_paused = true)]
+async fn t21_unknown_ends_wait_longer_and_longer_over_all_processes() {
+    for end in
+        [Answer::Status(500), Answer::Status(302), Answer::Status(403), Answer::Lost, Answer::Body("<html>")]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Clock::new();
+        let logins = Script::new(&clock, [end.clone()]);
+        let source = |key: &str, password: &str| with_key(directory.path(), &clock, &logins, key, password);
+        // A supervisor restarts it for ever.
+        for quarter in 0..200 {
+            let error = source("key-a", "p").login().await.unwrap_err();
+            let bound = [2, 3, 4, 5, 6][[1, 5, 13, 37].iter().filter(|hour| quarter / 4 >= **hour).count()];
+            assert!(logins.count() <= bound, "{} after {quarter} quarters: {end:?}", logins.count());
+            if !matches!(end, Answer::Status(403)) {
+                assert_eq!(error.kind(), AuthErrorKind::Unavailable, "{end:?}");
+            }
+            assert!(error.ready_at().is_some_and(|at| at > Instant::now()), "no latch: {end:?}");
+            tokio::time::sleep(secs(900)).await;
+        }
+        assert_eq!(logins.count(), 6, "{end:?}");
+        let said = format!("{:?}", source("key-a", "p").login().await.unwrap_err());
+        let last = match &end {
+            Answer::Status(status) => format!("(the last: token endpoint answered {status}"),
+            _ => "(the last: ".to_owned(),
+        };
+        for part in [
+            "6 logins since the last success ended unknown",
+            &last,
+            "the next may leave at",
+            "or after a reset",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+        // The user's other key has no more, and other credentials of the same one none either.
+        source("key-b", "p").login().await.unwrap_err();
+        source("key-a", "q").login().await.unwrap_err();
+        assert_eq!(logins.count(), 6, "{end:?}");
+        let store = FileStore::open(directory.path().join("auth-x.json")).unwrap();
+        let identity = Identity::new(&base().to_string(), &api_key(), "U1");
+        let summary = store.summary_of(&identity).await.unwrap().unwrap();
+        assert_eq!((summary.unknown, summary.failures, summary.latched), (6, 0, false));
+        assert!(summary.next_login_at.is_some() && summary.unknown_why.is_some());
+
+        // The service is back: nobody has to help.
+        logins.answer_with([Answer::Token("one")]);
+        tokio::time::sleep(hours(24)).await;
+        source("key-a", "p").login().await.unwrap();
+        assert_eq!(store.summary_of(&identity).await.unwrap().unwrap().unknown, 0);
+    }
+}
+
+/// A running program follows a reset that somebody has made elsewhere, however long it would have waited.
+#[tokio::test(start_paused = true)]
+async fn t21_a_reset_elsewhere_ends_the_wait_after_unknown_ends() {
+    let (clock, store) = (Clock::new(), MemoryStore::new());
+    let logins = Script::new(&clock, [Answer::Status(500)]);
+    let source = process(&clock, &logins, store.clone());
+    source.login().await.unwrap_err();
+    store.reset().await.unwrap();
+    source.restore().await.unwrap();
+    logins.answer_with([Answer::Token("one")]);
+    source.login().await.unwrap();
+    assert_eq!(logins.count(), 3);
+}
+
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }

@@ -3,7 +3,10 @@
 use std::process::Stdio;
 
 use futures_util::future::join_all;
-use tokio::{io::AsyncReadExt, net::TcpListener};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 use crate::account::{User, code, stderr};
 
@@ -159,6 +162,70 @@ async fn t21_three_api_keys_of_one_user_make_three_attempts() {
     let right = right.output().await.unwrap();
     assert_eq!(code(&right), 0, "{}", stderr(&right));
     assert_eq!(user.logins().await, (1, 0));
+}
+
+/// As if so much time had gone by since the store was written.
+fn age(user: &User, seconds: i64) {
+    for file in std::fs::read_dir(user.store().parent().unwrap()).unwrap().flatten() {
+        if file.path().extension().is_some_and(|extension| extension == "json") {
+            let mut record: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap();
+            for stamp in record["unknown_ms"].as_array_mut().unwrap() {
+                *stamp = (stamp.as_i64().unwrap() - seconds * 1_000).into();
+            }
+            std::fs::write(file.path(), record.to_string()).unwrap();
+        }
+    }
+}
+
+/// A proxy that makes a page of each 401 hid all wrong logins: none of them counted, and three left each hour.
+#[tokio::test]
+async fn t21_logins_that_a_proxy_answers_leave_ever_less_often() {
+    for answer in ["500 Internal Server Error", "302 Found", "403 Forbidden", "200 OK"] {
+        let user = User::new().await;
+        let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/v2", proxy.local_addr().unwrap());
+        let sent = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = std::sync::Arc::clone(&sent);
+        let page = format!("HTTP/1.1 {answer}\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>");
+        let serving = tokio::spawn(async move {
+            loop {
+                let (mut connection, _) = proxy.accept().await.unwrap();
+                let (page, counted) = (page.clone(), std::sync::Arc::clone(&counted));
+                tokio::spawn(async move {
+                    let read = connection.read(&mut [0; 4_096]).await.unwrap_or(0);
+                    // The first connection only shows that somebody is there.
+                    if read > 0 {
+                        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        let _ = connection.write_all(page.as_bytes()).await;
+                        let _ = connection.shutdown().await;
+                    }
+                });
+            }
+        });
+        let mut said = String::new();
+        for (waits, left) in [(0, 1), (0, 1), (901, 2), (1_800, 2), (1_900, 3), (14_000, 3), (500, 4)] {
+            age(&user, waits);
+            let mut command = user.command(&["login", "--flow", "otp", "--base-url", &base]);
+            command.env("STEADFAST_PASSWORD", "wrong").env("STEADFAST_OTP_COMMAND", "echo 123456");
+            let output = command.output().await.unwrap();
+            said = stderr(&output);
+            assert_ne!(code(&output), 0, "{said}");
+            assert_ne!(code(&output), 4, "no latch: {said}");
+            assert_eq!(sent.load(std::sync::atomic::Ordering::Relaxed), left, "{answer}: {said}");
+        }
+        assert!(said.contains("4 logins since the last success ended unknown"), "{said}");
+        assert!(said.contains("the next may leave at"), "{said}");
+        let status = user.command(&["auth", "status", "--base-url", &base]).output().await.unwrap();
+        let status = String::from_utf8(status.stdout).unwrap();
+        assert!(status.contains("unknown   4 logins of unknown end"), "{status}");
+        assert!(status.contains("; the next may leave at"), "{status}");
+        let status = user.command(&["auth", "status", "--json", "--base-url", &base]).output().await.unwrap();
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+        assert_eq!((&status["unknown_ends"], &status["failures"]), (&4.into(), &0.into()));
+        assert!(status["next_login_at"].is_u64() && status["unknown_why"].is_string(), "{status}");
+        serving.abort();
+    }
 }
 
 #[tokio::test]
