@@ -54,7 +54,8 @@ use crate::{
 #[derive(clap::Args)]
 #[command(after_help = account::SECRETS)]
 pub(crate) struct Args {
-    /// CSV with the header symId,qty,side,type,product,validity,limitPrice,trigPrice; - is standard input.
+    /// CSV with the header symId,qty,side,type,product,validity,limitPrice,trigPrice; - is standard input. Each run
+    /// sends the rows again that were refused or turned away before; what is placed or in doubt is not sent again.
     file: PathBuf,
     /// Place the orders with this service, for real. If absent, STEADFAST_BASE_URL names it; without either, the orders go
     /// to a sandbox of this command's own, and nothing real is placed.
@@ -64,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long)]
     sandbox: bool,
     /// Read the file, name what is wrong with it, and place nothing anywhere.
-    #[arg(long, conflicts_with_all = ["yes", "out", "journal", "resend_absent"])]
+    #[arg(long, conflicts_with_all = ["yes", "out", "journal", "resend_absent", "in_order"])]
     check: bool,
     /// Place real orders without being asked. Needed where nobody can be asked: at a terminal whose input is not the
     /// keyboard, and without a terminal for a service that only STEADFAST_BASE_URL names.
@@ -88,6 +89,10 @@ pub(crate) struct Args {
     /// Place orders once more that were looked for and are not there, at the risk that they are only late.
     #[arg(long)]
     resend_absent: bool,
+    /// Send a row only when the one before has its result. Without it rows are sent side by side, as the quota allows, and a
+    /// later one may be executed before an earlier one.
+    #[arg(long)]
+    in_order: bool,
     /// Show no progress.
     #[arg(long, short)]
     quiet: bool,
@@ -364,6 +369,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         unwritten: None,
         bar: bar(args),
         open: BTreeSet::new(),
+        most: if args.in_order { 1 } else { run::IN_FLIGHT },
         stop: Stop::Nobody,
         ended_by: None,
     };

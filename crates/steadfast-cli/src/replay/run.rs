@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How many orders wait or are on their way at once: enough to use the quota while some are looked for.
-const IN_FLIGHT: usize = 64;
+pub(super) const IN_FLIGHT: usize = 64;
 
 const STOPPED: &str =
     "interrupted: nothing more is sent; waiting for the orders on their way; interrupt again to leave them";
@@ -55,6 +55,8 @@ pub(super) struct Replay {
     pub(super) bar: ProgressBar,
     /// The rows whose orders are on their way.
     pub(super) open: BTreeSet<u64>,
+    /// How many orders wait or are on their way at once.
+    pub(super) most: usize,
     pub(super) stop: Stop,
     /// What has ended the run, if no later order could be placed either.
     pub(super) ended_by: Option<Hindrance>,
@@ -97,7 +99,7 @@ impl Replay {
         let mut first = |replay: &mut Self| {
             replay.next_row(&mut rows).map(|row| (replay.name_of_first(row.line, again), row))
         };
-        self.drive(&mut first, IN_FLIGHT, &mut events, signals, |row| {
+        self.drive(&mut first, self.most, &mut events, signals, |row| {
             again.concerns(row).then(|| absent.push(row.clone())).is_some()
         })
         .await;

@@ -26,6 +26,15 @@ Data goes to standard output, everything else to standard error. `--json` prints
 ";
 
 const JOURNALS: &str = "
+## The order of the rows
+
+Rows are sent side by side, up to 64 at a time and as fast as the quota allows: a later row may reach the service, and be
+executed, before an earlier one. `--in-order` sends a row only when the one before has its result, which is slower, and waits for
+each order in doubt until it is found or given up. Neither stops at a row that is refused.
+
+A row that was refused, or turned away, is sent again by every later run of the file. To keep it from that, leave its line empty:
+the rows behind it must stay on their lines.
+
 ## One file, one journal
 
 A journal knows a row by its line, and what it tells of is not sent again. So one file has one journal, and one journal is of

@@ -154,6 +154,42 @@ async fn a_refused_order_is_not_placed_and_the_rest_goes_on() {
     assert!(stdout.contains(",refused,,,400 Bad request\n"), "{stdout}");
     let last = "placed 1 (1 now, 0 before) refused 1 unresolved 0";
     assert_eq!(stderr.lines().last(), Some(last), "{stderr}");
+
+    // Each run sends it again, as the page says, until its line is empty.
+    let text = std::fs::read_to_string(orders.path()).unwrap();
+    let refused = stdout.lines().find(|row| row.contains(",refused,")).unwrap().split(',').next().unwrap();
+    let refused: usize = refused.parse().unwrap();
+    let emptied: Vec<&str> =
+        text.lines().enumerate().map(|(at, row)| if at + 1 == refused { "" } else { row }).collect();
+    std::fs::write(orders.path(), emptied.join("\n") + "\n").unwrap();
+    let output = gateway.command(&["replay", orders.path(), "--yes"]).output().await.unwrap();
+    let last = "placed 1 (0 now, 1 before) refused 0 unresolved 0";
+    assert_eq!(said(&output).1.lines().last(), Some(last), "{:?}", said(&output));
+    assert_eq!(gateway.orders().len(), 2);
+}
+
+/// Later rows were sent while the first was looked for, and nothing could keep them.
+#[tokio::test]
+async fn c03_in_order_a_row_waits_for_the_result_of_the_one_before() {
+    for (more, sent) in [(&[][..], 3), (&["--in-order"], 1)] {
+        let gateway = OwnGateway::serve(|number| match number {
+            0 => (504, String::new()),
+            number => placed(&format!("26{number}"), "Order placed"),
+        })
+        .await;
+        let file = rows(
+            "EQT_INFY_EQ_NSE,1,sell,market,intraday,day,,\nEQT_TCS_EQ_NSE,1,buy,market,intraday,day,,\n\
+             EQT_ITC_EQ_NSE,1,buy,market,intraday,day,,\n",
+        );
+        let args = [&["replay", file.path(), "--yes"], more].concat();
+        let mut child = gateway.command(&args).spawn().unwrap();
+        while gateway.orders().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(gateway.orders().len(), sent, "{more:?}");
+        child.kill().await.unwrap();
+    }
 }
 
 /// The number of rows with a status.
