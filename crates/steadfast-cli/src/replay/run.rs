@@ -9,9 +9,13 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use indicatif::ProgressBar;
 use steadfast::{
     Client,
-    dedup::{OrderEvent, Ruling},
+    auth::TokenState,
+    dedup::{OrderEvent, Ruling, Settings},
 };
-use tokio::sync::broadcast::{Receiver, error::RecvError, error::TryRecvError};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError, error::TryRecvError},
+    time::Instant,
+};
 
 use super::{
     known,
@@ -21,6 +25,7 @@ use super::{
 use crate::{
     events::{Contradicted, EventCounts, Kept, Seen, Told},
     exit::print_note,
+    login::wall,
     placement::{Hindrance, Placement, Tell, place},
     signal::Signals,
 };
@@ -30,6 +35,12 @@ pub(super) const IN_FLIGHT: usize = 64;
 
 const STOPPED: &str =
     "interrupted: nothing more is sent; waiting for the orders on their way; interrupt again to leave them";
+
+const TOKEN_REFUSED: &str =
+    "401 to the token, with which the order list cannot be read; see `steadfast doctor`";
+
+/// So long after the last result somebody who watches is told what is waited for.
+const QUIET: Duration = Duration::from_secs(5);
 
 /// How long a journal may take to hold what its orders have come to.
 const JOURNAL_LAG: Duration = Duration::from_secs(2);
@@ -146,6 +157,7 @@ impl Replay {
             }
         };
         let mut on_their_way = FuturesUnordered::new();
+        let mut quiet = Some(Instant::now() + QUIET);
         loop {
             while self.stop == Stop::Nobody && on_their_way.len() < most {
                 let Some((name, row)) = next(self) else { break };
@@ -159,9 +171,17 @@ impl Replay {
             tokio::select! {
                 // Whoever asks for the end is heard before anything else is sent.
                 biased;
-                () = signals.next() => self.interrupt(),
+                () = signals.next() => {
+                    self.interrupt();
+                    quiet = Some(Instant::now() + QUIET);
+                }
                 event = events.recv() => self.take(event),
+                () = until(quiet) => {
+                    quiet = None;
+                    self.note_wait(on_their_way.len());
+                }
                 Some((name, row, placement)) = on_their_way.next() => {
+                    quiet = Some(Instant::now() + QUIET);
                     self.open.remove(&row.line);
                     let placement = self.judged(placement);
                     if matches!(placement, Placement::NotSent { .. }) {
@@ -211,13 +231,42 @@ impl Replay {
     async fn shut_down(&mut self, events: &mut Receiver<OrderEvent>, signals: &mut Signals) {
         let client = self.client.clone();
         let mut ended = std::pin::pin!(client.shutdown());
+        let mut quiet = Some(Instant::now() + QUIET);
         while self.stop != Stop::Left {
             tokio::select! {
                 biased;
-                () = signals.next() => self.interrupt(),
+                () = signals.next() => {
+                    self.interrupt();
+                    quiet = Some(Instant::now() + QUIET);
+                }
                 event = events.recv() => self.take(event),
+                () = until(quiet) => {
+                    quiet = None;
+                    self.note_wait(0);
+                }
                 () = &mut ended => return,
             }
+        }
+    }
+
+    /// Says what nothing has been heard of for a while, and for how long that may go on.
+    fn note_wait(&self, on_their_way: usize) {
+        let bound = Settings::default().verification_bound();
+        let until = httpdate::fmt_http_date(wall() + bound);
+        let (doubtful, bound) = (self.client.ledger().in_doubt(), bound.as_secs());
+        if doubtful > 0 {
+            self.note(format_args!(
+                "waiting: orders in doubt, which are looked for in the order list: {doubtful}; {bound} s at most, until {until}"
+            ));
+        } else if on_their_way > 0 {
+            self.note(format_args!(
+                "waiting: orders that wait for their turn or for an answer: {on_their_way}; an answer that is lost is looked \
+                 for, for {bound} s at most"
+            ));
+        } else {
+            self.note(format_args!(
+                "waiting: a last look for orders that the list has not shown yet; {bound} s at most, until {until}"
+            ));
         }
     }
 
@@ -236,6 +285,12 @@ impl Replay {
         }
         match placement {
             Placement::NotSent { why: Hindrance::Interrupted, .. } => self.not_sent(),
+            // Its verdict says nothing of why the list could not be read.
+            Placement::Unresolved { reason, said: None } => {
+                let is_refused = self.client.tokens().status().state == TokenState::Suspect;
+                let said = is_refused.then(|| TOKEN_REFUSED.to_owned());
+                Placement::Unresolved { reason, said }
+            }
             placement => placement,
         }
     }
@@ -346,7 +401,7 @@ impl Replay {
         if steadfast_spec::Planted::JournalDoubtUnshown.is_on() {
             return;
         }
-        let end = tokio::time::Instant::now() + JOURNAL_LAG;
+        let end = Instant::now() + JOURNAL_LAG;
         let doubtful = loop {
             let open = known::open_in(&journal);
             let not_placed = self.results.not_placed();
@@ -359,7 +414,7 @@ impl Replay {
                 None => not_placed.collect(),
             };
             // What was written last may be on its way to the disk.
-            if doubtful.is_empty() || self.stop == Stop::Left || tokio::time::Instant::now() >= end {
+            if doubtful.is_empty() || self.stop == Stop::Left || Instant::now() >= end {
                 break doubtful;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -390,6 +445,13 @@ impl Replay {
 
     fn note(&self, text: impl std::fmt::Display) {
         say(&self.bar, text);
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

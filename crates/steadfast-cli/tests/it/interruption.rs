@@ -1,7 +1,7 @@
 //! An interrupted replay follows what it asked for to its end; a second signal leaves it.
 #![cfg(unix)]
 
-use std::process::Stdio;
+use std::{process::Stdio, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader},
@@ -10,7 +10,8 @@ use tokio::{
 
 use crate::{
     command::{RunningSandbox, interrupt, signal, steadfast},
-    files::forget,
+    files::{forget, orders, said},
+    own_gateway::OwnGateway,
     readme::exchange,
 };
 
@@ -190,4 +191,56 @@ async fn c02_a_second_ctrl_c_leaves_at_once_and_names_what_may_be_in_doubt() {
     let open = results.matches(",unresolved,").count();
     assert_eq!(code, Some(if open > 0 { 6 } else { 130 }), "{said}");
     assert_eq!(results.lines().count(), 41, "each row has a result: {results}");
+}
+
+#[tokio::test]
+async fn a_long_wait_says_what_for_and_until_when() {
+    let gateway = OwnGateway::serve(|_| (504, String::new())).await;
+    let file = orders(1);
+    let mut command = gateway.command(&["replay", file.path(), "--yes"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut waits = 0;
+    // Nobody who was not at a terminal heard a word for as long as the search goes on; an interrupt begins a new wait.
+    let told = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.starts_with("waiting: orders in doubt, which are looked for in the order list: 1; ") {
+                assert!(line.contains(" s at most, until ") && line.ends_with(" GMT"), "{line}");
+                waits += 1;
+                if waits == 2 {
+                    return;
+                }
+                interrupt(&child).await;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), told).await.unwrap();
+    assert_eq!(waits, 2);
+}
+
+#[tokio::test]
+async fn a_row_in_doubt_says_that_the_token_is_refused() {
+    // Deep only: the whole search passes.
+    if std::env::var_os("STEADFAST_DEEP").is_none() {
+        return;
+    }
+    // The token dies behind the first order, whose answer nobody has waited for.
+    let list = |sent: usize| match sent {
+        0 => (200, r#"{"s":"ok","d":[]}"#.to_owned()),
+        _ => (401, r#"{"s":"error","msg":"Invalid token"}"#.to_owned()),
+    };
+    let gateway = OwnGateway::with_answers(|_| (504, String::new()), list).await;
+    let file = orders(1);
+    let mut child = gateway.command(&["replay", file.path(), "--yes"]).spawn().unwrap();
+    while gateway.orders().is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    child.kill().await.unwrap();
+    let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+    let (stdout, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(6), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("401 to the token, with which the order list cannot be read"),
+        "{stdout}{stderr}"
+    );
 }

@@ -45,6 +45,14 @@ impl OwnGateway {
         answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
         list: impl Fn(usize) -> String + Send + Sync + 'static,
     ) -> Self {
+        Self::with_answers(answer, move |number| (200, format!(r#"{{"s":"ok","d":{}}}"#, list(number)))).await
+    }
+
+    /// As [`with_list`](Self::with_list); `list` gives the status and the body to requests for the list.
+    pub(crate) async fn with_answers(
+        answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
+        list: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v2", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -105,7 +113,7 @@ impl OwnGateway {
 async fn converse(
     mut stream: TcpStream,
     answer: &(dyn Fn(usize) -> (u16, String) + Send + Sync),
-    list: &(dyn Fn(usize) -> String + Send + Sync),
+    list: &(dyn Fn(usize) -> (u16, String) + Send + Sync),
     seen: &Mutex<Vec<Asked>>,
 ) {
     let mut bytes = Vec::new();
@@ -138,11 +146,7 @@ async fn converse(
             seen.push(asked.clone());
             seen.iter().filter(|asked| asked.is_order()).count()
         };
-        let (status, body) = if asked.is_order() {
-            answer(number - 1)
-        } else {
-            (200, format!(r#"{{"s":"ok","d":{}}}"#, list(number)))
-        };
+        let (status, body) = if asked.is_order() { answer(number - 1) } else { list(number) };
         let head = format!(
             "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
