@@ -30,9 +30,21 @@ pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
 /// The journal of a file, where nobody names another, stands beside it with this behind its name.
 pub(super) const JOURNAL: &str = ".journal";
 
-/// The journal of an orders' file: beside the file itself, also where a link leads to it.
+/// The journal of an orders' file: beside the file itself, also where a link leads to it, or where the file has another name
+/// in the same folder, under which it was begun.
 pub(super) fn journal_of(file: &Path) -> Result<PathBuf, Failed> {
     let named = beside(file, JOURNAL);
+    if let [journal, more @ ..] = &*journals_of_other_names(file) {
+        if named.exists() || !more.is_empty() {
+            return Err(Failed::usage(format_args!(
+                "{} and {} are journals of one file with several names: nothing was sent; say by --journal which of them \
+                 tells what was sent",
+                more.first().unwrap_or(&named).display(),
+                journal.display()
+            )));
+        }
+        return Ok(journal.clone());
+    }
     let is_link = fs::symlink_metadata(file).is_ok_and(|named| named.is_symlink());
     // What is no file, such as a pipe, stands nowhere.
     let itself = fs::canonicalize(file).ok().filter(|itself| is_link && itself.is_file());
@@ -48,6 +60,33 @@ pub(super) fn journal_of(file: &Path) -> Result<PathBuf, Failed> {
     Ok(journal)
 }
 
+/// The journals of the folder whose file is this one under another name (a hard link).
+fn journals_of_other_names(file: &Path) -> Vec<PathBuf> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let of = |path: &Path| fs::metadata(path).ok().filter(|found| found.is_file());
+        let Some(own) = of(file).filter(|own| own.nlink() > 1) else { return Vec::new() };
+        let is_own = |name: &Path| of(name).is_some_and(|it| (it.dev(), it.ino()) == (own.dev(), own.ino()));
+        let named = beside(file, JOURNAL);
+        let journals =
+            fs::read_dir(folder_of(file)).into_iter().flatten().flatten().map(|found| found.path());
+        journals
+            .filter(|journal| journal.extension().is_some_and(|ending| ending == "journal"))
+            .filter(|journal| is_own(&journal.with_extension("")) && journal.file_name() != named.file_name())
+            .collect()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        Vec::new()
+    }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Says what a run goes on with, before anything is sent.
 pub(super) fn announce(journal: &Path) -> Result<(), Failed> {
     let (new, what) = match holds_rows(journal)? {
@@ -61,14 +100,10 @@ pub(super) fn announce(journal: &Path) -> Result<(), Failed> {
 /// Refuses a file whose rows another journal of the folder tells of today, if the file of that one is gone: it was renamed,
 /// and all that was sent under its old name would be sent again.
 pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: Epoch) -> Result<(), Failed> {
-    let folder = match journal.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
     if journal.exists() {
         return Ok(());
     }
-    let Ok(others) = fs::read_dir(folder) else { return Ok(()) };
+    let Ok(others) = fs::read_dir(folder_of(journal)) else { return Ok(()) };
     let others = others.flatten().map(|other| other.path());
     let of_none = others.filter(|other| {
         other.extension().is_some_and(|ending| ending == "journal") && !other.with_extension("").exists()

@@ -286,10 +286,10 @@ impl Replay {
         match placement {
             Placement::NotSent { why: Hindrance::Interrupted, .. } => self.not_sent(),
             // Its verdict says nothing of why the list could not be read.
-            Placement::Unresolved { reason, said: None } => {
+            Placement::Unresolved { reason, candidates, said: None } => {
                 let is_refused = self.client.tokens().status().state == TokenState::Suspect;
                 let said = is_refused.then(|| TOKEN_REFUSED.to_owned());
-                Placement::Unresolved { reason, said }
+                Placement::Unresolved { reason, candidates, said }
             }
             placement => placement,
         }

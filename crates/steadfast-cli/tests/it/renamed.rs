@@ -185,3 +185,26 @@ async fn o07_the_advice_for_another_days_journal_leads_on() {
         assert_eq!((code, gateway.orders().len()), (Some(0), before + 1), "{told}");
     }
 }
+
+/// Under its other name it had no journal, and all was placed again.
+#[cfg(unix)]
+#[tokio::test]
+async fn o07_a_file_with_two_names_has_one_journal() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
+    let file = orders(2);
+    let other = file.beside("today.csv");
+    fs::hard_link(file.path(), &other).unwrap();
+    for path in [file.path(), &*other, file.path()] {
+        let output = gateway.command(&["replay", path, "--yes"]).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output).1);
+    }
+    assert_eq!(gateway.orders().len(), 2);
+    assert!(!fs::exists(file.beside("today.csv.journal")).unwrap());
+    // An older version began one for each name.
+    fs::copy(file.beside("orders.csv.journal"), file.beside("today.csv.journal")).unwrap();
+    for path in [file.path(), &*other] {
+        let output = gateway.command(&["replay", path, "--yes"]).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output).1);
+    }
+    assert_eq!(gateway.orders().len(), 2);
+}
