@@ -292,7 +292,10 @@ impl Registry {
         let urgent = self.awaits_baseline().then_some((self.now, Purpose::Baseline));
         // An order that one list lacks is told when a second one does.
         let second = self.second_audit(self.pace.shared).unwrap_or_default();
-        let last = self.last_look.then(|| (self.now.max(self.refusals_show()).max(second), Purpose::Watch));
+        let last = self.last_look.then(|| {
+            let shows = self.refusals_show().max(self.late_refusals_show()).max(second);
+            (self.now.max(shows), Purpose::Watch)
+        });
         let verify = self.doubts().map(|doubt| {
             let due = schedule::next_verification(doubt.since, self.pace.last, self.settings.lateness);
             (due, Purpose::Verification)

@@ -276,6 +276,12 @@ impl Registry {
         Some(failed.map_or(due, schedule::next_try))
     }
 
+    /// From when on a list shows all of them, however late they are.
+    pub(crate) fn late_refusals_show(&self) -> Duration {
+        let shows = self.believed.last().map(|&late| schedule::late_look(late));
+        shows.filter(|_| !steadfast_spec::Planted::LateRefusalsNotAwaited.is_on()).unwrap_or_default()
+    }
+
     /// A list was read that could have shown them.
     pub(crate) fn end_late_looks(&mut self, start: ReadStart) {
         self.believed.retain(|&late| late >= start.at);

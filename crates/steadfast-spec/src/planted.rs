@@ -152,6 +152,8 @@ planted! {
     TaintLastsAllDay = "taint-lasts-all-day",
     /// A name is free on the day that a restarted machine's clock says, although nobody else could be asked.
     UnknownDayTrusted = "unknown-day-trusted",
+    /// The last look before a shutdown does not wait for refused orders that may be late.
+    LateRefusalsNotAwaited = "late-refusals-not-awaited",
     /// A record that says it is an exit leg is none of ours, although its product has no legs.
     LegNamesTrusted = "leg-names-trusted",
     /// The name of an order that was refused for good stays free when a list shows the order.

@@ -150,6 +150,7 @@ pub(super) const TABLE: &[Bug] = &[
     bug("names-end-at-midnight", &[dedup(&["o03_"])]),
     bug("taint-lasts-all-day", &[dedup(&["o13_"])]),
     bug("unknown-day-trusted", &[dedup(&["o03_"])]),
+    bug("late-refusals-not-awaited", &[dedup(&["o05_"])]),
     bug("leg-names-trusted", &[dedup(&["o05_", "s48_"])]),
     bug("refused-name-stays-free", &[dedup(&["o05_"])]),
     // The journal.
