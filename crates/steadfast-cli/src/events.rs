@@ -31,6 +31,9 @@ pub(crate) struct EventCounts {
     pub(crate) other: usize,
 }
 
+/// Stands before the reason for which a row's order is in doubt.
+pub(crate) const NOT_KNOWN: &str = "what became of this row's order is not known: ";
+
 /// An event, and what it says of which order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
@@ -198,12 +201,7 @@ impl Contradicted {
             OrderEvent::Unresolved { intent, name, unresolved } => {
                 let (reason, may_be) = (unresolved.reason.as_str(), unresolved.candidates.join(", "));
                 let may_be = if may_be.is_empty() { may_be } else { format!("; it may be {may_be}") };
-                (
-                    intent,
-                    name,
-                    None,
-                    format!("what became of this row's order is not known: {reason}{may_be}"),
-                )
+                (intent, name, None, format!("{NOT_KNOWN}{reason}{may_be}"))
             }
             _ => return Told::of(event),
         };

@@ -9,7 +9,7 @@ use steadfast::dedup::Resolution;
 
 use super::{row::BadRow, words::REASONS};
 use crate::{
-    events::Seen,
+    events::{NOT_KNOWN, Seen},
     placement::{Hindrance, Placement},
     readable::cell,
 };
@@ -24,6 +24,10 @@ pub(crate) struct Results<W: Write> {
     lines: HashMap<String, u64>,
     /// The rows that were told not to be placed.
     not_placed: BTreeMap<u64, NotPlaced>,
+    /// The rows that were told to be placed.
+    placed: BTreeMap<u64, ToldPlaced>,
+    /// Those among them that the service has contradicted, and of which nothing was told since.
+    contradicted: BTreeSet<u64>,
     /// What has kept orders from being looked at.
     pub(crate) hindrances: BTreeSet<Hindrance>,
 }
@@ -34,6 +38,14 @@ enum NotPlaced {
     Refused,
     NotExecuted,
     NotSent,
+}
+
+/// How a row was told to be placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ToldPlaced {
+    order_id: String,
+    /// An earlier run has sent its order.
+    before: bool,
 }
 
 /// The columns of the results.
@@ -72,8 +84,9 @@ impl<W: Write> Results<W> {
         let mut writer = csv::Writer::from_writer(into);
         writer.write_record(COLUMNS).map_err(std::io::Error::other)?;
         writer.flush()?;
-        let (lines, not_placed, hindrances) = Default::default();
-        Ok(Self { writer, counts: Counts::default(), is_rehearsal, lines, not_placed, hindrances })
+        let counts = Counts::default();
+        let (lines, not_placed, placed, contradicted, hindrances) = Default::default();
+        Ok(Self { writer, counts, is_rehearsal, lines, not_placed, placed, contradicted, hindrances })
     }
 
     /// Writes a row that was placed, or was not. `was_sent` says that an earlier run has sent its order.
@@ -87,6 +100,7 @@ impl<W: Write> Results<W> {
                 self.counts.placed += 1;
                 self.counts.placed_before += usize::from(was_sent);
                 self.lines.insert(order_id.clone(), line);
+                self.placed.insert(line, ToldPlaced { order_id: order_id.clone(), before: was_sent });
                 why = resolution.as_ref().and_then(with_status).unwrap_or_else(|| msg.clone());
                 let resolution = resolution.as_ref().map_or("", word);
                 Record { status: "placed", order_id, resolution, msg: &why, ..row }
@@ -130,16 +144,77 @@ impl<W: Write> Results<W> {
 
     /// Takes back that a row was told not to be placed: nobody knows. Its second line in the results is the one that holds.
     pub(crate) fn in_doubt_after_all(&mut self, line: u64) -> std::io::Result<()> {
-        let Some(told_before) = self.not_placed.remove(&line) else { return Ok(()) };
-        let count = match told_before {
-            NotPlaced::Refused => &mut self.counts.refused,
-            NotPlaced::NotExecuted => &mut self.counts.not_executed,
-            NotPlaced::NotSent => &mut self.counts.not_sent,
+        if !self.not_placed.contains_key(&line) {
+            return Ok(());
+        }
+        self.unresolved_after_all(line, &told("journal_open"))
+    }
+
+    /// The rows that the service has contradicted are in doubt, where nobody has waited for how they end.
+    pub(crate) fn leave_contradicted(&mut self) -> std::io::Result<()> {
+        while let Some(line) = self.contradicted.pop_first() {
+            self.unresolved_after_all(line, &told("interrupted"))?;
+        }
+        Ok(())
+    }
+
+    fn unresolved_after_all(&mut self, line: u64, msg: &str) -> std::io::Result<()> {
+        self.take_back(line);
+        self.counts.unresolved += 1;
+        self.write(&Record { line: Some(line), status: "unresolved", msg, ..Record::default() })
+    }
+
+    /// Counts a row no longer as what it was told to be. `None` if it was told to be neither placed nor not.
+    fn take_back(&mut self, line: u64) -> Option<()> {
+        let count = if let Some(told) = self.placed.remove(&line) {
+            self.counts.placed_before -= usize::from(told.before);
+            &mut self.counts.placed
+        } else {
+            match self.not_placed.remove(&line)? {
+                NotPlaced::Refused => &mut self.counts.refused,
+                NotPlaced::NotExecuted => &mut self.counts.not_executed,
+                NotPlaced::NotSent => &mut self.counts.not_sent,
+            }
         };
         *count -= 1;
-        self.counts.unresolved += 1;
-        let msg = &told("journal_open");
-        self.write(&Record { line: Some(line), status: "unresolved", msg, ..Record::default() })
+        Some(())
+    }
+
+    /// A row's result agrees with what was learned last: where it does not, the row has another line, which holds.
+    fn agree(&mut self, line: u64, seen: &Seen) -> std::io::Result<()> {
+        let order_id = seen.order_id.as_deref();
+        let told = self.placed.get(&line).cloned();
+        match seen.event.as_str() {
+            "conflict" | "ack_not_listed" => {
+                let doubted = told.filter(|told| Some(told.order_id.as_str()) == order_id);
+                self.contradicted.extend(doubted.map(|_| line));
+                Ok(())
+            }
+            "corrected" => {
+                self.contradicted.remove(&line);
+                let Some(order_id) = order_id else {
+                    // One that was told to be in doubt stays so.
+                    let was_told = told.is_some() || self.not_placed.contains_key(&line);
+                    let why = seen.msg.strip_prefix(NOT_KNOWN).unwrap_or(&seen.msg);
+                    let (reason, may_be) = why.split_at(why.find(';').unwrap_or(why.len()));
+                    let msg = self::told(reason) + may_be;
+                    return if was_told { self.unresolved_after_all(line, &msg) } else { Ok(()) };
+                };
+                if told.as_ref().is_some_and(|told| told.order_id == order_id)
+                    || self.take_back(line).is_none()
+                {
+                    return Ok(());
+                }
+                self.counts.placed += 1;
+                let before = told.is_some_and(|told| told.before);
+                self.counts.placed_before += usize::from(before);
+                self.placed.insert(line, ToldPlaced { order_id: order_id.to_owned(), before });
+                self.lines.insert(order_id.to_owned(), line);
+                let row = Record { line: Some(line), status: "placed", ..Record::default() };
+                self.write(&Record { order_id, resolution: "recovered", msg: &seen.msg, ..row })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes a row that is no order.
@@ -153,12 +228,20 @@ impl<W: Write> Results<W> {
 
     /// Writes what was learned of an order beyond its row's result: a line of its own, behind the rows that are known.
     pub(crate) fn event(&mut self, seen: &Seen) -> std::io::Result<()> {
-        let named = || seen.name.as_deref()?.strip_prefix("line-")?.trim_end_matches("-again").parse().ok();
-        let listed = || self.lines.get(seen.order_id.as_deref()?).copied();
-        let line = named().or_else(listed);
+        let named: Option<u64> = seen
+            .name
+            .as_deref()
+            .and_then(|name| name.strip_prefix("line-")?.trim_end_matches("-again").parse().ok());
+        let listed = seen.order_id.as_deref().and_then(|id| self.lines.get(id).copied());
+        let line = named.or(listed);
         let status = &format!("event: {}", seen.event.replace('_', " "));
         let order_id = seen.order_id.as_deref().unwrap_or_default();
-        self.write(&Record { line, status, order_id, msg: &seen.msg, ..Record::default() })
+        self.write(&Record { line, status, order_id, msg: &seen.msg, ..Record::default() })?;
+        let other = listed.filter(|_| seen.other);
+        for line in named.into_iter().chain(other) {
+            self.agree(line, seen)?;
+        }
+        Ok(())
     }
 
     fn write(&mut self, record: &Record<'_>) -> std::io::Result<()> {
@@ -298,6 +381,46 @@ mod tests {
             text.ends_with("2,event: late order,7,,m\n9,event: late order,8,,m\n,event: late order,9,,m\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn c03_a_row_agrees_with_the_latest_event_about_it() {
+        let mut text = Vec::new();
+        let mut results = Results::new(&mut text, false).unwrap();
+        let placed = Placement::Placed { order_id: "7".to_owned(), msg: String::new(), resolution: None };
+        for line in 2..=4 {
+            results.ended(line, &placed, line == 2).unwrap();
+        }
+        results.ended(5, &Placement::Refused { msg: "403".to_owned() }, false).unwrap();
+        let seen = |event: &str, line: u64, id: Option<&str>, other| Seen {
+            at: 0,
+            event: event.to_owned(),
+            name: Some(format!("line-{line}")),
+            intent: None,
+            order_id: id.map(str::to_owned),
+            msg: "m".to_owned(),
+            other,
+        };
+        results.event(&seen("conflict", 3, Some("7"), true)).unwrap();
+        results.event(&seen("corrected", 2, None, false)).unwrap();
+        results.event(&seen("corrected", 3, Some("8"), false)).unwrap();
+        results.event(&seen("corrected", 5, Some("9"), false)).unwrap();
+        let counts = results.counts;
+        assert_eq!((counts.placed, counts.placed_before, counts.refused, counts.unresolved), (3, 0, 0, 1));
+        results.leave_contradicted().unwrap();
+        results.leave_contradicted().unwrap();
+        let counts = results.counts;
+        assert_eq!((counts.rows, counts.placed, counts.unresolved), (4, 2, 2));
+        drop(results);
+        let text = String::from_utf8(text).unwrap();
+        let last = |line: &str| {
+            let mut rows = text.lines().filter(|row| row.starts_with(line) && !row.contains(",event: "));
+            rows.next_back().unwrap().to_owned()
+        };
+        assert_eq!(last("2,"), "2,unresolved,,,m");
+        assert_eq!(last("3,"), "3,placed,8,recovered,m");
+        assert!(last("4,").starts_with("4,unresolved,,,interrupted: "), "{text}");
+        assert_eq!(last("5,"), "5,placed,9,recovered,m");
     }
 
     #[test]

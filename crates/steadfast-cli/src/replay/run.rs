@@ -134,6 +134,8 @@ impl Replay {
             }
         }
         self.agree_with_journal().await;
+        let written = self.results.leave_contradicted();
+        self.note_unwritten(written);
         self.report_leftovers();
     }
 
