@@ -11,7 +11,7 @@ mod truth;
 mod words;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, IsTerminal, Read, Write},
     path::{Path, PathBuf},
@@ -368,7 +368,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         kept: journal.as_deref().map(Kept::beside),
         unwritten: None,
         bar: bar(args),
-        open: BTreeSet::new(),
+        open: BTreeMap::new(),
         most: if args.in_order { 1 } else { run::IN_FLIGHT },
         stop: Stop::Nobody,
         ended_by: None,

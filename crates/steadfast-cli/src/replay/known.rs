@@ -267,6 +267,47 @@ pub(super) fn in_doubt(journal: &Path, name: &str) -> Option<RecoveredOrder> {
     orders.find(|order| order.name.as_ref().is_some_and(|its| its.as_str() == name))
 }
 
+/// How an order ended, as a journal tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// It holds no end.
+    Open,
+    Placed(String),
+    /// Every send of it came to nothing.
+    NotPlaced,
+}
+
+/// How the named orders of a journal ended. One that it tells nothing of was never sent, or refused for good. `None` if it
+/// cannot be read, or is not the one that was written.
+pub(super) fn ends_in(journal: &Path) -> Option<BTreeMap<String, End>> {
+    FileJournal::check(journal).ok()?;
+    let entries = FileJournal::read(journal).ok()??;
+    let open = steadfast::dedup::unresolved(&entries);
+    let open: BTreeSet<&str> = open.iter().filter_map(|order| Some(order.name.as_ref()?.as_str())).collect();
+    let (mut names, mut ends) = (BTreeMap::new(), BTreeMap::new());
+    for entry in &entries {
+        let (intent, order_id) = match &entry.record {
+            Record::Begun { attempt, name: Some(name), .. } => {
+                names.insert(attempt.intent, name.as_str());
+                let end = if open.contains(name.as_str()) { End::Open } else { End::NotPlaced };
+                ends.entry(name.as_str().to_owned()).or_insert(end);
+                continue;
+            }
+            Record::Closed { attempt, outcome: Outcome::Accepted { order_id: Some(order_id) }, .. } => {
+                (attempt.intent, order_id.to_string())
+            }
+            Record::Found { intent, order_id, .. } | Record::Ruled { intent, order_id: Some(order_id) } => {
+                (*intent, order_id.clone())
+            }
+            _ => continue,
+        };
+        if let Some(name) = names.get(&intent).filter(|name| !open.contains(**name)) {
+            ends.insert((*name).to_owned(), End::Placed(order_id));
+        }
+    }
+    Some(ends)
+}
+
 fn may_be_placed(outcome: &Outcome) -> bool {
     outcome.is_unknown() || matches!(outcome, Outcome::Accepted { .. })
 }

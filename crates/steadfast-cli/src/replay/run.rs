@@ -1,5 +1,5 @@
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Write},
     path::PathBuf,
     time::Duration,
@@ -42,6 +42,9 @@ const TOKEN_REFUSED: &str =
 /// So long after the last result somebody who watches is told what is waited for.
 const QUIET: Duration = Duration::from_secs(5);
 
+/// How long whoever leaves waits for answers that are on their way to him.
+const LEAVING: Duration = Duration::from_millis(200);
+
 /// How long a journal may take to hold what its orders have come to.
 const JOURNAL_LAG: Duration = Duration::from_secs(2);
 
@@ -64,8 +67,8 @@ pub(super) struct Replay {
     /// Why results or events cannot be written any more.
     pub(super) unwritten: Option<io::Error>,
     pub(super) bar: ProgressBar,
-    /// The rows whose orders are on their way.
-    pub(super) open: BTreeSet<u64>,
+    /// The rows whose orders are on their way, and the names of those.
+    pub(super) open: BTreeMap<u64, String>,
     /// How many orders wait or are on their way at once.
     pub(super) most: usize,
     pub(super) stop: Stop,
@@ -124,9 +127,7 @@ impl Replay {
         }
         self.shut_down(&mut events, signals).await;
         self.take_waiting(&mut events);
-        for line in std::mem::take(&mut self.open) {
-            self.ended(&name_of(line), line, &Placement::unresolved("interrupted", None));
-        }
+        self.end_open();
         if self.stop != Stop::Nobody {
             while let Some(row) = self.next_row(&mut rows) {
                 let not_sent = self.not_sent();
@@ -137,6 +138,36 @@ impl Replay {
         let written = self.results.leave_contradicted();
         self.note_unwritten(written);
         self.report_leftovers();
+    }
+
+    /// Ends the rows that somebody has left, by what the journal tells of them: `orders unresolved` goes by that.
+    ///
+    /// Nothing has left since the halt, and nothing leaves before it is in the journal.
+    fn end_open(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        let read = || known::ends_in(self.journal.as_deref()?);
+        let ends = if open.is_empty() { None } else { read() };
+        for (line, name) in open {
+            let is_second = name != name_of(line);
+            let placement = match ends.as_ref().map(|ends| ends.get(&name)) {
+                None | Some(Some(known::End::Open)) => Placement::unresolved("interrupted", None),
+                Some(Some(known::End::Placed(order_id))) => {
+                    let (order_id, msg) = (order_id.clone(), "answered before the run was left".to_owned());
+                    Placement::Placed { order_id, msg, resolution: None }
+                }
+                // What is known is of the first order.
+                Some(_) if is_second => Placement::NotObserved { said: None },
+                Some(Some(known::End::NotPlaced)) => Placement::NotExecuted {
+                    why: Hindrance::Interrupted,
+                    msg: "turned away before the run was left".to_owned(),
+                },
+                Some(None) => {
+                    self.sent.retain(|sent| *sent != name);
+                    self.not_sent()
+                }
+            };
+            self.ended(&name, line, &placement);
+        }
     }
 
     /// Asks for the orders that `next` gives, `most` at a time, until there are no more or somebody asks for the end.
@@ -163,11 +194,22 @@ impl Replay {
         loop {
             while self.stop == Stop::Nobody && on_their_way.len() < most {
                 let Some((name, row)) = next(self) else { break };
-                self.open.insert(row.line);
+                self.open.insert(row.line, name.clone());
                 self.sent.push(name.clone());
                 on_their_way.push(order(name, row));
             }
-            if on_their_way.is_empty() || self.stop == Stop::Left {
+            if on_their_way.is_empty() {
+                return;
+            }
+            if self.stop == Stop::Left {
+                // An answer that is there by now is told.
+                let end = tokio::time::Instant::now() + LEAVING;
+                while let Ok(Some((name, row, placement))) =
+                    tokio::time::timeout_at(end, on_their_way.next()).await
+                {
+                    let placement = self.came_back(&name, &row, placement);
+                    self.ended(&name, row.line, &placement);
+                }
                 return;
             }
             tokio::select! {
@@ -184,11 +226,7 @@ impl Replay {
                 }
                 Some((name, row, placement)) = on_their_way.next() => {
                     quiet = Some(Instant::now() + QUIET);
-                    self.open.remove(&row.line);
-                    let placement = self.judged(placement);
-                    if matches!(placement, Placement::NotSent { .. }) {
-                        self.sent.retain(|sent| *sent != name);
-                    }
+                    let placement = self.came_back(&name, &row, placement);
                     let is_absent = matches!(placement, Placement::NotObserved { .. });
                     if !(is_absent && self.stop == Stop::Nobody && keep(&row)) {
                         self.ended(&name, row.line, &placement);
@@ -270,6 +308,16 @@ impl Replay {
                 "waiting: a last look for orders that the list has not shown yet; {bound} s at most, until {until}"
             ));
         }
+    }
+
+    /// Takes the end of an order's call.
+    fn came_back(&mut self, name: &str, row: &Row, placement: Placement) -> Placement {
+        self.open.remove(&row.line);
+        let placement = self.judged(placement);
+        if matches!(placement, Placement::NotSent { .. }) {
+            self.sent.retain(|sent| *sent != name);
+        }
+        placement
     }
 
     /// Ends the run with an order that shows that none of the later ones could be placed, and gives those that were held
@@ -354,7 +402,7 @@ impl Replay {
         let told = match event {
             Ok(event) => {
                 let Self { contradicted, open, .. } = self;
-                contradicted.tell(&event, |name| line_of(name).is_some_and(|line| open.contains(&line)))
+                contradicted.tell(&event, |name| line_of(name).is_some_and(|line| open.contains_key(&line)))
             }
             Err(RecvError::Lagged(missed)) => Told::missed(missed),
             // The client that it would come from is held by this run.

@@ -11,7 +11,7 @@ use tokio::{
 use crate::{
     command::{RunningSandbox, interrupt, signal, steadfast},
     files::{forget, orders, said},
-    own_gateway::OwnGateway,
+    own_gateway::{OwnGateway, placed},
     readme::exchange,
 };
 
@@ -243,4 +243,44 @@ async fn a_row_in_doubt_says_that_the_token_is_refused() {
         stdout.contains("401 to the token, with which the order list cannot be read"),
         "{stdout}{stderr}"
     );
+}
+
+/// Rows that had never left, or were answered, were told to be in doubt.
+#[tokio::test]
+async fn c02_a_run_that_is_left_tells_what_its_journal_tells() {
+    // The first order stays in doubt, and those of the same instrument wait for it.
+    let gateway = OwnGateway::serve(|number| match number {
+        0 => (504, String::new()),
+        number => placed(&format!("26{number}"), "Order placed"),
+    })
+    .await;
+    let file = orders(30);
+    let mut command = gateway.command(&["replay", file.path(), "--yes"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while gateway.orders().is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    interrupt(&child).await;
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut told = String::new();
+    while !told.contains("interrupted: nothing more is sent") {
+        assert!(stderr.read_line(&mut told).await.unwrap() > 0, "{told}");
+    }
+    interrupt(&child).await;
+    let output = child.wait_with_output().await.unwrap();
+    let results = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(results.lines().count(), 31, "each row has a result: {results}");
+    let journal = file.beside("orders.csv.journal");
+    let list =
+        gateway.command(&["orders", "unresolved", "--json", "--journal", &journal]).output().await.unwrap();
+    let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
+    let mut open: Vec<&str> =
+        list.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    open.sort_unstable();
+    let unresolved = results.lines().filter(|row| row.contains(",unresolved,"));
+    let mut unresolved: Vec<String> =
+        unresolved.map(|row| format!("line-{}", row.split(',').next().unwrap())).collect();
+    unresolved.sort_unstable();
+    assert_eq!(unresolved, open, "{results}");
+    assert!(!open.is_empty(), "{results}");
 }
