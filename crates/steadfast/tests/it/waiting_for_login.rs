@@ -86,10 +86,9 @@ async fn fifty_callers_behind_a_login_that_fails_are_all_told_and_nothing_is_sen
         ("bad request", |_| status(400), Unauthorized, [1, 1]),
         ("denied", |_| status(403), Unauthorized, [1, 1]),
         ("wrong password", |_| status(401), Unauthorized, [2, 2]),
-        ("broken", |_| status(500), Unavailable, [3, 3]),
-        // Its deadline is over first.
-        ("hanging", |_| None, Unauthorized, [2, 3]),
-        ("no token", |_| reply(200, "{}"), Unavailable, [3, 3]),
+        ("broken", |_| status(500), Unavailable, [2, 2]),
+        ("hanging", |_| None, Unavailable, [2, 2]),
+        ("no token", |_| reply(200, "{}"), Unavailable, [2, 2]),
     ];
     for (name, answer, kind, [first, both]) in cases {
         let gateway = trading();
@@ -105,7 +104,7 @@ async fn fifty_callers_behind_a_login_that_fails_are_all_told_and_nothing_is_sen
         assert!(start.elapsed() <= 120 * SECOND, "{name}: {:?}", start.elapsed());
         let again = Instant::now();
         assert!(fifty(&client).await.iter().all(Result::is_err), "{name}");
-        assert_eq!(count(), both, "{name}: three in doubt an hour, one denied, two wrong");
+        assert_eq!(count(), both, "{name}: two in doubt at once, one denied, two wrong");
         assert!(again.elapsed() <= 120 * SECOND, "{name}: {:?}", again.elapsed());
         assert!(gateway.arrivals().is_empty(), "{name}: {:?}", gateway.arrivals());
         assert_eq!(client.in_doubt(), 0);
