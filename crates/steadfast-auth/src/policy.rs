@@ -113,6 +113,9 @@ impl LoginPolicy {
         self.refusals = spent.own;
         self.account = spent.account;
         self.latched = spent.latched || spent.own >= self.budget;
+        if Planted::DoubtUncounted.is_on() {
+            return;
+        }
         self.own_unknown = spent.unknown;
         self.unknown = unknown.into_iter().map(|at| at.min(now)).collect();
     }
@@ -266,10 +269,8 @@ impl LoginPolicy {
     fn in_doubt(&mut self, failure: &LoginFailure, mode: LoginMode, now: Duration) -> Next {
         self.pauses = 0;
         self.why = Some(doubt::reason(failure));
-        if !Planted::DoubtUncounted.is_on() || self.unknown.is_empty() {
-            self.unknown.push_back(now);
-            self.own_unknown = self.own_unknown.saturating_add(1);
-        }
+        self.unknown.push_back(now);
+        self.own_unknown = self.own_unknown.saturating_add(1);
         let surplus = self.unknown.len().saturating_sub(MOST_UNKNOWN);
         self.unknown.drain(..surplus);
         // ## Attempting => Latched

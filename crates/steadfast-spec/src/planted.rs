@@ -366,7 +366,7 @@ planted! {
     AgeByWallClock = "age-by-wall-clock",
     /// Each API key of a user has wrong logins of its own.
     KeysAreAccounts = "keys-are-accounts",
-    /// Of logins whose end is unknown only the first is counted: the wait for the next does not grow.
+    /// Logins whose end is unknown are forgotten by the next process.
     DoubtUncounted = "doubt-uncounted",
     // The sandbox.
     /// The admin API answers requests that name another host, and those of web pages.
