@@ -111,7 +111,7 @@ pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: Epoch) -> Res
     let rows = by_line(rows);
     for other in of_none {
         // One that cannot be read may be anything.
-        let entries = FileJournal::read(&other).ok().flatten().unwrap_or_default();
+        let entries = without_refused(FileJournal::read(&other).ok().flatten().unwrap_or_default());
         if tells_of(&entries, &rows, today) {
             let other = other.display();
             return Err(Failed::usage(format_args!(
@@ -154,7 +154,43 @@ fn row_of(entry: &Entry) -> Option<(u64, &OrderRequest)> {
 }
 
 fn read(journal: &Path) -> Result<Vec<Entry>, Failed> {
-    Ok(FileJournal::read(journal).map_err(|error| Failed::usage(with_advice(&error)))?.unwrap_or_default())
+    let entries = FileJournal::read(journal).map_err(|error| Failed::usage(with_advice(&error)))?;
+    Ok(without_refused(entries.unwrap_or_default()))
+}
+
+/// What a journal tells without the orders that were refused for good, and that no list has shown: their rows may be changed
+/// or left out, and are sent again.
+pub(super) fn without_refused(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut standing: BTreeMap<_, BTreeSet<usize>> = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    for entry in &entries {
+        match &entry.record {
+            Record::Begun { attempt, .. } => {
+                standing.entry((entry.account.clone(), attempt.intent)).or_default().insert(attempt.index);
+            }
+            Record::Closed { attempt, outcome: Outcome::Rejected, .. } => {
+                if let Some(sends) = standing.get_mut(&(entry.account.clone(), attempt.intent)) {
+                    sends.remove(&attempt.index);
+                }
+            }
+            Record::Found { intent, .. }
+            | Record::Unresolved { intent, .. }
+            | Record::Ruled { intent, order_id: Some(_) } => {
+                told.insert((entry.account.clone(), *intent));
+            }
+            _ => {}
+        }
+    }
+    standing.retain(|order, sends| sends.is_empty() && !told.contains(order));
+    let intent_of = |record: &Record| match record {
+        Record::Begun { attempt, .. } | Record::Closed { attempt, .. } => Some(attempt.intent),
+        _ => None,
+    };
+    let is_refused = |entry: &Entry| {
+        let order = intent_of(&entry.record).map(|intent| (entry.account.clone(), intent));
+        order.is_some_and(|order| standing.contains_key(&order))
+    };
+    entries.into_iter().filter(|entry| !is_refused(entry)).collect()
 }
 
 /// Refuses a journal that is not the one that was written last, or not all of it: as its opening would, before anybody is
@@ -281,7 +317,7 @@ pub(super) enum End {
 /// cannot be read, or is not the one that was written.
 pub(super) fn ends_in(journal: &Path) -> Option<BTreeMap<String, End>> {
     FileJournal::check(journal).ok()?;
-    let entries = FileJournal::read(journal).ok()??;
+    let entries = without_refused(FileJournal::read(journal).ok()??);
     let open = steadfast::dedup::unresolved(&entries);
     let open: BTreeSet<&str> = open.iter().filter_map(|order| Some(order.name.as_ref()?.as_str())).collect();
     let (mut names, mut ends) = (BTreeMap::new(), BTreeMap::new());

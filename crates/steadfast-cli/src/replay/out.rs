@@ -184,7 +184,7 @@ fn holds_results_only(out: &Path) -> bool {
 }
 
 /// True if two paths lead to one file, which need not be there yet.
-fn is_same(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     #[cfg(unix)]
     if let (Ok(one), Ok(other)) = (fs::metadata(one), fs::metadata(other)) {
         use std::os::unix::fs::MetadataExt;

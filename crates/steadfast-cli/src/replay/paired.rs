@@ -20,6 +20,7 @@ use steadfast_spec::{Planted, file::open_own};
 
 use super::{
     known::{self, beside},
+    out::is_same,
     row::Rows,
 };
 use crate::exit::Failed;
@@ -54,7 +55,9 @@ pub(super) fn refuse_other_file(
 ) -> Result<Option<String>, Failed> {
     let noted = read(&beside(journal, FILE)).map_err(Failed::usage)?;
     let this = itself(file);
-    let Some(other) = noted.into_iter().next().filter(|other| *other != this) else { return Ok(None) };
+    // Of the same file it may be another name.
+    let is_other = |other: &String| *other != this && !is_same(Path::new(other), file);
+    let Some(other) = noted.into_iter().next().filter(is_other) else { return Ok(None) };
     if !known::holds_rows(journal)? || Planted::OtherFileAttached.is_on() {
         return Ok(None);
     }
@@ -96,7 +99,7 @@ pub(super) fn refuse_other_journal(
             continue;
         }
         let entries = match FileJournal::read(&other) {
-            Ok(entries) => entries.unwrap_or_default(),
+            Ok(entries) => known::without_refused(entries.unwrap_or_default()),
             // Whatever has that name is none.
             Err(JournalError::NotAJournal { .. }) => continue,
             Err(error) => return Err(Failed::usage(known::with_advice(&error))),
@@ -141,11 +144,6 @@ pub(super) fn note(journal: &Path, file: &Path) -> Result<Option<String>, Failed
             journal.display()
         )
     }))
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    one == other
-        || fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
 /// The paths that a note names: one JSON string a line. None if there is no note.

@@ -142,7 +142,6 @@ async fn an_acknowledged_order_is_never_told_to_a_second_caller_under_another_sp
         ("0077", "77"),
         ("77", r#""0077""#),
         ("77", r#"" 77 ""#),
-        (" 77 ", r#""77""#),
         ("ab-1", r#""AB-1""#),
         ("aB-1", r#""Ab-1""#),
     ] {
