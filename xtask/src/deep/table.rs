@@ -150,7 +150,7 @@ pub(crate) const TABLE: &[Deep] = &[
             "--axes",
             "intermediaries,placed-refusals,stray-answers,orphans,wall-clock,suspend,quotas,cached-lists",
             "--seeds",
-            "0..2450",
+            "0..16000",
             "--rivals-every",
             "0",
         ]),
