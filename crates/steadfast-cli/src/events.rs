@@ -74,9 +74,11 @@ impl Told {
             Seen { at: seconds(wall()), event, name: None, intent, order_id, msg, other: false }
         };
         match event {
-            OrderEvent::Recovered { .. } | OrderEvent::Unresolved { .. } | OrderEvent::Absent { .. } => {
-                Self::Elsewhere
-            }
+            // A call is dropped only by who leaves, and the journal tells him.
+            OrderEvent::Recovered { .. }
+            | OrderEvent::Unresolved { .. }
+            | OrderEvent::Absent { .. }
+            | OrderEvent::PlacedUnheard { .. } => Self::Elsewhere,
             OrderEvent::LateDuplicate { intent, name, order_id, kept } => {
                 let kept = kept.as_ref().map_or_else(
                     || "told to be unresolved or not there".to_owned(),

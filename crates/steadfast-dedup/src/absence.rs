@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use steadfast_spec::OrderType;
+
 use crate::{
     attempt::{AttemptState, Never},
     event::{Effect, OrderEvent},
@@ -33,6 +35,23 @@ impl Registry {
             || intent
                 .first_sent()
                 .is_some_and(|sent| at.saturating_add(self.slept).saturating_sub(sent.aging) <= limit)
+    }
+
+    /// True if the send is one more of an order without a price of its own, and its first one was so long ago that the price
+    /// may be another by now. An order with a limit may wait for the quota.
+    pub(crate) fn is_stale(&self, intent: &Intent) -> bool {
+        matches!(intent.order.order_type(), OrderType::Market | OrderType::StopMarket)
+            && !steadfast_spec::Planted::OldOrderResent.is_on()
+            && intent.first_left().is_some_and(|sent| {
+                let age = self.aging().saturating_sub(sent.aging);
+                age > self.settings.max_age(intent.order.order_type())
+            })
+    }
+
+    /// True if an order waits to be sent once more and has become too old for it.
+    pub(crate) fn is_too_old(&self, number: IntentNo) -> bool {
+        let intent = self.intents.get(&number);
+        intent.is_some_and(|intent| intent.phase == Phase::Cleared && self.is_stale(intent))
     }
 
     // Looked for long enough and not found: sent again if everything allows it, otherwise reported.

@@ -156,6 +156,7 @@ impl Account {
             // The time first: what it decides is decided before the question is asked.
             state.tell_time(&self.settings, now, effects);
             let refusal = match (in_time, state.registry.may_send(attempt)) {
+                (_, false) if state.registry.is_too_old(attempt.intent) => Some(OrderRefused::TooOld),
                 (_, false) => Some(OrderRefused::NotWanted),
                 (_, true) if !self.halt.permits(run) => Some(OrderRefused::Halted),
                 (false, true) => Some(OrderRefused::SendByPassed),

@@ -63,6 +63,9 @@ pub enum OrderRefused {
     SendByPassed,
     /// It was no longer wanted when its body was polled: found meanwhile, or its caller gone.
     NotWanted,
+    /// It is a `market` or `stopmarket` order that was refused without having been executed, and older than
+    /// [`max_resend_age_market`](crate::Settings::max_resend_age_market) when it would have left once more.
+    TooOld,
     /// Others of its instrument and side were sent or looked for until its deadline, one after the other.
     KeyBusy,
     /// Orders are [halted](crate::Ledger::halt), or were since it was asked for.
@@ -98,6 +101,7 @@ impl fmt::Display for OrderRefused {
             Self::SendGuardMissing => "no send guard below the dedup layer",
             Self::SendByPassed => "time to send the order has passed",
             Self::NotWanted => "order is no longer wanted",
+            Self::TooOld => "order is too old to be sent again",
             Self::KeyBusy => "orders of the same instrument and side took until the deadline",
             Self::Halted => "orders are halted",
             Self::NewSession => "order list of the new session is not known yet",

@@ -253,7 +253,7 @@ pub enum OrderEvent {
     /// [lateness bound](crate::Settings::lateness_bound), and as after a [`LateDuplicate`](Self::LateDuplicate): until the end of
     /// the trading day if its caller was told of the refusal, and of the next day if that was within the lateness bound of
     /// midnight; otherwise in whatever list is read. After a refusal for good it is looked for in whatever list is read, and by
-    /// [`Ledger::shutdown`](crate::Ledger::shutdown), of the latest thousand of the day; a process that comes after forgets them.
+    /// [`Ledger::shutdown`](crate::Ledger::shutdown), of the latest thousand of the day. Its name means the order from then on.
     ///
     /// Where a list does not tell orders apart, because it shows no prices, it may be another one of ours, whose
     /// [`Unresolved`](Self::Unresolved) names it as a candidate, too: look at it before you cancel it.
@@ -279,6 +279,15 @@ pub enum OrderEvent {
         intent: IntentNo,
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
+    },
+    /// The service has acknowledged an order whose call was dropped before: nobody is left whom the answer could tell.
+    PlacedUnheard {
+        /// The order's number in this process.
+        intent: IntentNo,
+        /// The caller's own name for it.
+        name: Option<ext::IntentId>,
+        /// Its identifier.
+        order_id: String,
     },
     /// There are more orders like this one than were asked for.
     Excess {

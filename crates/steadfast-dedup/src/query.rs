@@ -44,7 +44,7 @@ impl Registry {
         open && intent.caller_waits
             && match intent.phase {
                 Phase::Idle => true,
-                Phase::Cleared => self.stays_refused(intent),
+                Phase::Cleared => self.stays_refused(intent) && !self.is_stale(intent),
                 // The verdict may be old: between it and this poll lie queues, in which evidence can arrive.
                 Phase::Granted
                     if steadfast_spec::Planted::UnresolvedResent.is_on()

@@ -527,6 +527,7 @@ fn not_sent(error: BoxError) -> BoxError {
     match find_cause(&*error) {
         Some(OrderRefused::SendByPassed) => Failure::refused(OrderRefused::SendByPassed).into(),
         Some(OrderRefused::Halted) => Failure::refused(OrderRefused::Halted).into(),
+        Some(OrderRefused::TooOld) => Failure::refused(OrderRefused::TooOld).into(),
         Some(_) => Failure::refused(OrderRefused::NotWanted).into(),
         None if Failure::outcome_of(&*error) == Outcome::NotSent => error,
         None => Failure::new(Fate::NeverLeft, error).into(),

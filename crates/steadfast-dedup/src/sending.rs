@@ -7,7 +7,7 @@ use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
 use crate::{
     attempt::{Attempt, AttemptState, Never, Sent},
     book::Claimed,
-    event::{Answer, Effect},
+    event::{Answer, Effect, OrderEvent},
     intent::{Doubt, Evidence, Finding, Intent, Phase},
     policy::VerifyOn,
     registry::{Registry, Snapshot},
@@ -214,6 +214,10 @@ impl Registry {
         };
         if claimed == Claimed::Conflict && !steadfast_spec::Planted::ConflictBelieved.is_on() {
             return self.contradict(attempt.intent, &order_id, out);
+        }
+        if let Some(intent) = self.intents.get(&attempt.intent).filter(|intent| !intent.caller_waits) {
+            let (name, order_id) = (intent.name.clone(), order_id.to_string());
+            out.push(Effect::Report(OrderEvent::PlacedUnheard { intent: attempt.intent, name, order_id }));
         }
         self.finish(attempt.intent, Finding::Acknowledged { order_id }, out);
         self.resolve(&key, out);

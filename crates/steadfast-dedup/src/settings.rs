@@ -138,7 +138,8 @@ impl Settings {
         self
     }
 
-    /// Sets how old a `market` or `stopmarket` order may be when it is sent again; 20 s by default.
+    /// Sets how old a `market` or `stopmarket` order may be when it is sent again, also after a 401 or 429; 20 s by default. An
+    /// older one is refused with [`OrderRefused::TooOld`](crate::OrderRefused::TooOld).
     #[must_use]
     pub fn max_resend_age_market(mut self, age: Duration) -> Self {
         self.max_resend_age_market = age;

@@ -213,6 +213,7 @@ impl Tally {
                 | OrderEvent::Absent { .. }
                 | OrderEvent::MayBeDoubled { .. }
                 | OrderEvent::RefusalUnconfirmed { .. }
+                | OrderEvent::PlacedUnheard { .. }
                 | OrderEvent::ListNotMonotone { .. }
                 | OrderEvent::ClockStepped { .. } => {}
             }

@@ -168,6 +168,7 @@ impl Error {
                 OrderRefused::IntentRefused => ErrorKind::Rejected,
                 OrderRefused::SendByPassed
                 | OrderRefused::NotWanted
+                | OrderRefused::TooOld
                 | OrderRefused::NewSession
                 | OrderRefused::KeyBusy
                 | OrderRefused::JournalSlow

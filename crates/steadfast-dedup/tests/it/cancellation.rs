@@ -49,6 +49,24 @@ async fn s75_drop_in_flight() {
     rig.audit();
 }
 
+/// The order lived, and nobody had its identifier.
+#[tokio::test(start_paused = true)]
+async fn o02_an_order_acknowledged_after_its_call_was_dropped_is_told() {
+    let rig = Rig::new();
+    rig.gateway.will([ack().answered_after(s(5)), ack().answered_after(s(5))]);
+    let a = rig.start("a", ORDER);
+    sleep(s(1)).await;
+    a.abort();
+    let told = rig.place("b", &order(3)).await;
+    assert_eq!(told, Told::Placed("o2".into()));
+    let unheard = rig.events().into_iter().filter_map(|event| match event {
+        OrderEvent::PlacedUnheard { order_id, .. } => Some(order_id),
+        _ => None,
+    });
+    assert_eq!(unheard.collect::<Vec<_>>(), ["o1"]);
+    rig.audit();
+}
+
 #[tokio::test(start_paused = true)]
 async fn dropped_while_looked_for_it_is_still_looked_for() {
     let rig = Rig::new();

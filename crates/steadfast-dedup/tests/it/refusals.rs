@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     gateway::{Place, Read, ReadReply, ack, gw504, http, read},
     policies::{day_with, unresolved},
-    rig::{ORDER, Rig, Told, order},
+    rig::{ORDER, Rig, Told, market, order},
 };
 
 const fn s(secs: u64) -> Duration {
@@ -282,6 +282,19 @@ async fn o05_a_shutdown_waits_for_refused_orders_that_may_be_late() {
         assert_eq!(rig.place("a", ORDER).await, Told::Placed("o3".into()), "it was not listed in time");
         rig.ledger.shutdown().await;
         assert_eq!(contradicted(&rig), ["o2"]);
+    }
+}
+
+/// It left 78 s after it had been asked for, at whatever price there was by then.
+#[tokio::test(start_paused = true)]
+async fn o05_a_market_order_is_too_old_for_a_repeat_after_twenty_seconds() {
+    let too_old = Told::NotSent("order is too old to be sent again".into());
+    for (form, told, posts) in [(market(), too_old, 3), (ORDER.to_owned(), Told::Placed("o1".into()), 4)] {
+        let rig = Rig::new();
+        // Repeated after 7, 15 and 25 s.
+        rig.gateway.will((0..3).map(|_| http(429, "Too many requests").answered_after(s(6))));
+        assert_eq!(rig.place("a", &form).await, told);
+        assert_eq!(rig.gateway.posts(), posts);
     }
 }
 
