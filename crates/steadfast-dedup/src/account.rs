@@ -283,6 +283,10 @@ impl Account {
         clock.until(clock.now().saturating_add(patience), future).await
     }
 
+    pub(crate) fn in_flight(&self) -> usize {
+        self.monitor.look(|state| state.registry.in_flight())
+    }
+
     pub(crate) fn in_doubt(&self) -> usize {
         self.monitor.look(|state| state.registry.in_doubt())
     }

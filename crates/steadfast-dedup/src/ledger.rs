@@ -99,7 +99,13 @@ impl Ledger {
         self.shared.written.is_some()
     }
 
-    /// How many orders are in doubt now, in all accounts.
+    /// How many orders are on the wire now, in all accounts: sent, and not answered yet.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.accounts().iter().map(|account| account.in_flight()).sum()
+    }
+
+    /// How many orders are in doubt now, in all accounts; those that are on the wire are not.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.accounts().iter().map(|account| account.in_doubt()).sum()

@@ -176,7 +176,13 @@ impl Client {
         self.ledger.recovered()
     }
 
-    /// How many orders are in doubt now.
+    /// How many orders are on the wire now: sent, and not answered yet.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.ledger.in_flight()
+    }
+
+    /// How many orders are in doubt now: sent, and answered by nothing that says what became of them.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.ledger.in_doubt()

@@ -57,6 +57,7 @@ async fn o02_an_order_acknowledged_after_its_call_was_dropped_is_told() {
     let a = rig.start("a", ORDER);
     sleep(s(1)).await;
     a.abort();
+    assert_eq!((rig.ledger.in_flight(), rig.ledger.in_doubt()), (1, 0));
     let told = rig.place("b", &order(3)).await;
     assert_eq!(told, Told::Placed("o2".into()));
     let unheard = rig.events().into_iter().filter_map(|event| match event {

@@ -49,8 +49,8 @@ impl Client {
     /// Cancels every order of the session's list that may still be open, in the list's order, ahead of whatever else
     /// waits; however many they are, as fast as the limits allow.
     ///
-    /// Orders that are in flight or in doubt are not in the list yet: stop placing first, and call it again once
-    /// [`in_doubt`](Self::in_doubt) is zero.
+    /// Orders that are in flight or in doubt are not in the list yet: stop placing first ([`halt`](Self::halt)), and call it again
+    /// once [`in_flight`](Self::in_flight) and [`in_doubt`](Self::in_doubt) are both zero.
     ///
     /// # Errors
     ///
