@@ -154,6 +154,21 @@ async fn s30_stale_replica() {
     rig.audit();
 }
 
+/// Before the missing acknowledgement itself is contradicted.
+#[tokio::test(start_paused = true)]
+async fn s30_a_list_without_an_old_acknowledgement_proves_no_absence() {
+    let rig = Rig::new();
+    rig.gateway.will([gw504().answered_after(s(1)), ack()]);
+    let a = rig.start("a", ORDER);
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!(rig.place("b", &order(5)).await, Told::Placed("o1".into()));
+    rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
+    let told = a.await.unwrap();
+    assert!(matches!(told, Told::Unresolved(..)), "{told:?}");
+    assert_eq!(rig.gateway.posts(), 2, "it is not sent again");
+    rig.audit();
+}
+
 #[tokio::test(start_paused = true)]
 async fn s30_a_younger_acknowledgement_may_be_missing() {
     let rig = Rig::new();
