@@ -120,7 +120,8 @@ impl Told {
                 Self::Stands(Seen { name, ..seen("ack_not_listed", Some(intent.0), order_id, msg) })
             }
             OrderEvent::RefusalUnconfirmed { intent, name } => {
-                let msg = "the service refused this row, and no list will ever confirm it: look whether it is placed";
+                let msg =
+                    "the service refused this row, and no list has confirmed that: look whether it is placed";
                 let name = name.as_ref().map(|name| name.as_str().to_owned());
                 let seen = seen("refusal_unconfirmed", Some(intent.0), "", msg.to_owned());
                 Self::Stands(Seen { name, order_id: None, ..seen })

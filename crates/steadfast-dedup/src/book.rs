@@ -420,7 +420,8 @@ impl Book {
             first_seen: entry.first_seen,
             record: Arc::new(record.clone()),
             session,
-            flagged: false,
+            // It may have been reported before an answer gave it to somebody.
+            flagged: entry.flagged,
             late: false,
         };
         if self.disputed.len() >= DISPUTED

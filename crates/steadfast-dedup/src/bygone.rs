@@ -112,7 +112,7 @@ impl Registry {
         });
     }
 
-    /// The day ends, and no list of the next one confirms what was refused before.
+    /// Nobody will look any more for what was refused: the day ends, or the last look of a shutdown has failed.
     pub(crate) fn tell_unconfirmed(&mut self, out: &mut Vec<Effect>) {
         for number in std::mem::take(&mut self.unconfirmed) {
             self.tell_unconfirmed_one(number, out);

@@ -267,9 +267,9 @@ pub enum OrderEvent {
         /// The order that the caller was told of, if one was placed after the refusal.
         kept: Option<String>,
     },
-    /// The service said that it had not executed an order (429), its caller was told so, and no list will confirm it: the
-    /// trading day has ended; or the login session that the order was sent in is over, its token is not accepted any more, and
-    /// other sessions' lists do not show its orders.
+    /// The service said that it had not executed an order (429), its caller was told so, and no list has confirmed it: the
+    /// trading day has ended; or the last look of a [shutdown](crate::Ledger::shutdown) showed no list; or the login session that
+    /// the order was sent in is over, its token is not accepted any more, and other sessions' lists do not show its orders.
     ///
     /// The order may be placed: look for it. Where its session is over, [`Unresolved`](Self::Unresolved) follows, which is what a
     /// later call with its name is told. It is not told if a list of its session has lacked the order once no order could be

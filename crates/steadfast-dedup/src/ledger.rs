@@ -120,7 +120,8 @@ impl Ledger {
     /// Waits until no order is in flight or in doubt, and looks once more for orders that may have appeared late.
     ///
     /// Every order in doubt is decided within the verification budget; new orders are not kept out. After a refusal (401, 429)
-    /// the look comes when its order could not be late any more: two seconds after the lateness bound has passed since.
+    /// the look comes when its order could not be late any more: two seconds after the lateness bound has passed since. If it shows
+    /// no list, [`RefusalUnconfirmed`](crate::OrderEvent::RefusalUnconfirmed) names what nobody has confirmed.
     /// What an earlier process left in doubt stays so if nothing has shown the way to the list since.
     ///
     /// Late orders are still watched for after that, as long as there is anybody to be told: a clone of the ledger, or a

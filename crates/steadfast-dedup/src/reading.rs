@@ -138,7 +138,11 @@ impl Registry {
         }
         // What may be late may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
-            self.last_look = false;
+            let was_last = std::mem::take(&mut self.last_look);
+            if was_last && looked != Some(true) {
+                // The process may end now: nobody else can be told later.
+                self.tell_unconfirmed(out);
+            }
             self.pace.failed = looked != Some(true);
             self.pace.listless = looked.is_none();
             if let Some(start) = started.filter(|_| looked == Some(true)) {

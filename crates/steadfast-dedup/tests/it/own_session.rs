@@ -6,7 +6,7 @@ use steadfast_dedup::{Event, OrderEvent};
 use tokio::time::sleep;
 
 use crate::{
-    gateway::{gw504, http},
+    gateway::{ReadReply, gw504, http, read},
     rig::{ORDER, Rig, Told, order},
 };
 
@@ -160,6 +160,24 @@ async fn o05_a_429_that_no_list_will_ever_confirm_is_told() {
         rig.ledger.shutdown().await;
         assert_eq!(reported(&rig).len(), 2);
         assert_eq!(rig.gateway.posts(), 2);
+    }
+}
+
+/// The process may end after a shutdown, and its lists could not be had.
+#[tokio::test(start_paused = true)]
+async fn o05_a_429_that_a_shutdown_cannot_confirm_is_told() {
+    for (list, told) in [(ReadReply::Http(503), 1), (ReadReply::List, 0)] {
+        let rig = rig();
+        rig.between.repeats_nothing();
+        assert!(matches!(rig.place("a", &order(75)).await, Told::Placed(_)));
+        rig.gateway.will([http(429, "Too many requests")]);
+        rig.gateway.always(read(list));
+        assert_eq!(rig.place("b", ORDER).await, Told::Answer(429));
+        rig.ledger.shutdown().await;
+        let unconfirmed = |event: &OrderEvent| matches!(event, OrderEvent::RefusalUnconfirmed { .. });
+        assert_eq!(rig.events().iter().filter(|event| unconfirmed(event)).count(), told);
+        rig.ledger.shutdown().await;
+        assert_eq!(rig.events().iter().filter(|event| unconfirmed(event)).count(), told, "once");
     }
 }
 
