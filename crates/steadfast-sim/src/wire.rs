@@ -546,12 +546,16 @@ impl Shared {
         if let Some(session) = reads_in.filter(|session| !state.listed.contains(session))
             && response.status() == StatusCode::OK
             && response.body().whole().is_some_and(lists_orders)
+            // The client passes over what a cache says is its own.
+            && !["age", "x-cache"].iter().any(|&name| response.headers().contains_key(name))
         {
             state.listed.insert(session);
         }
         let told = response.extensions_mut().remove::<Told>();
         if call.kind == Kind::Place
             && !is_dead
+            // An identifier that was another order's proves nothing.
+            && !state.misled.contains(&call.of)
             && response.status() == StatusCode::OK
             && let (Some(told), Some(body)) = (told, response.body().whole())
             && let Ok(placed) = PlacedOrder::parse(body)

@@ -104,10 +104,17 @@ struct Named {
 }
 
 impl Named {
-    fn of(session: &Session, twins: &BTreeMap<Shape, Twins<'_>>) -> Self {
+    fn of(workload: &Workload, session: &Session, twins: &BTreeMap<Shape, Twins<'_>>) -> Self {
         if !session.hides_prices {
             return Self::default();
         }
+        // An answer that was another order's has named it.
+        let misled = workload.wanted.iter().zip(&session.told).filter_map(|(wanted, told)| match told {
+            Some(Told::Placed(order_id)) if session.seen.misled.contains(&wanted.number) => {
+                Some(order_id.clone())
+            }
+            _ => None,
+        });
         let candidates = session.events.iter().flat_map(|event| match event {
             OrderEvent::Unresolved { unresolved, .. } => unresolved.candidates.clone(),
             OrderEvent::Recovered { order_id, .. } => vec![order_id.clone()],
@@ -121,7 +128,7 @@ impl Named {
                 None => believers.push((shape, more)),
             }
         }
-        Self { candidates: candidates.collect(), believers }
+        Self { candidates: candidates.chain(misled).collect(), believers }
     }
 
     /// How many of the orders of a shape, that nothing else was reported of, are told of so; each believer has one.
@@ -222,7 +229,7 @@ impl Judgement {
         let wrong = unexcused(session.hides_prices, mistaken, left_over(session, &shape_of));
         judged.wrongly_claimed += wrong;
         judged.adopted += mistakes - wrong;
-        let mut named = Named::of(session, &twins);
+        let mut named = Named::of(workload, session, &twins);
         let mut unconfirmed = unconfirmed(session);
         for (&shape, twins) in &twins {
             let named = named.take(shape, &twins.existing, &session.flagged);
@@ -254,7 +261,7 @@ impl Judgement {
         let believed = twins.believed();
         self.placed += existing.min(twins.wanted);
         self.duplicated += existing.saturating_sub(twins.wanted);
-        self.denied += existing.min(twins.wanted).saturating_sub(believed + refused);
+        self.denied += existing.min(twins.wanted).saturating_sub(believed + refused + named);
         self.unflagged += existing.saturating_sub(believed + reported + twins.refused_for_good);
     }
 
@@ -339,10 +346,20 @@ impl Judgement {
     }
 }
 
-/// The refusals of which the client has said that no list can confirm them any more.
+/// The refusals of which the client has said that no list has confirmed them, and those whose orders it has named as
+/// other ones than the answers of others said.
 fn unconfirmed(session: &Session) -> u64 {
-    let events = session.events.iter();
-    events.filter(|event| matches!(event, OrderEvent::RefusalUnconfirmed { .. })).count() as u64
+    let was_refused = |order_id: &str| {
+        let order = session.truth.orders.iter().find(|order| order.order_id == order_id);
+        let number = order.and_then(|order| intent_number(order.intent.as_deref()?));
+        number.is_some_and(|number| session.seen.refused.contains(&number))
+    };
+    let is_one = |event: &&OrderEvent| match event {
+        OrderEvent::RefusalUnconfirmed { .. } => true,
+        OrderEvent::AckMismatch { order_id, .. } => was_refused(order_id),
+        _ => false,
+    };
+    session.events.iter().filter(is_one).count() as u64
 }
 
 /// The identifiers that answers gave to orders, and that the client has reported as another one's, or as nobody's.
