@@ -20,7 +20,8 @@ async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
     let gateway = OwnGateway::with_list(|_| placed("260000000001", "Order placed"), list).await;
     let file = orders(2);
     let results = file.beside("results.csv");
-    let args = ["replay", file.path(), "--yes", "--json", "--out", &results];
+    // An identifier that was given before the order of one share was sent would not be its.
+    let args = ["replay", file.path(), "--yes", "--in-order", "--json", "--out", &results];
     let output = gateway.command(&args).output().await.unwrap();
     let (stdout, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(6), "{stderr}");
