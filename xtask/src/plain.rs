@@ -18,6 +18,7 @@ pub(crate) const STAGES: &[Stage] = &[
     Stage { name: "doc tests", role: Role::NeedsBuild, run: doc_tests },
     Stage { name: "examples", role: Role::NeedsBuild, run: examples::stage },
     Stage { name: "lints", role: Role::NeedsBuild, run: lints },
+    Stage { name: "lints without features", role: Role::NeedsBuild, run: featureless_lints },
     Stage { name: "docs", role: Role::NeedsBuild, run: docs },
 ];
 
@@ -55,6 +56,13 @@ fn doc_tests(workspace: &Workspace) -> Result<Report> {
 fn lints(workspace: &Workspace) -> Result<Report> {
     let mut command = cargo(&workspace.root);
     runner::check(command.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+// The workspace builds the facade with all its features; most users take none.
+fn featureless_lints(workspace: &Workspace) -> Result<Report> {
+    let mut command = cargo(&workspace.root);
+    let facade = ["clippy", "--package", "steadfast", "--no-default-features", "--", "-D", "warnings"];
+    runner::check(command.args(facade))
 }
 
 fn docs(workspace: &Workspace) -> Result<Report> {

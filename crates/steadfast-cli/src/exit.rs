@@ -137,7 +137,7 @@ mod tests {
         ];
         let told: Vec<u8> = CODES
             .lines()
-            .filter_map(|line| line.strip_prefix("  ")?.split_once(' ')?.0.parse().ok())
+            .filter_map(|line| line.strip_prefix("  ")?.split_once(' ')?.0.parse::<u8>().ok())
             .collect();
         let codes: Vec<u8> = std::iter::once(0).chain(all.iter().map(|failed| failed.code)).collect();
         assert_eq!(told, codes);

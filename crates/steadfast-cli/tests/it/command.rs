@@ -36,6 +36,7 @@ pub(crate) async fn signal(child: &Child, signal: &str) {
 /// A sandbox on a free port.
 pub(crate) struct RunningSandbox {
     pub(crate) facts: serde_json::Value,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "it ends when it is dropped"))]
     child: Child,
     // Held open, so that the command does not print into a closed pipe.
     _stdout: BufReader<ChildStdout>,

@@ -43,6 +43,7 @@ impl Orders {
 }
 
 /// Removes what an earlier run of a test wrote down, with the locks, which say that there was a journal.
+#[cfg(unix)]
 pub(crate) fn forget(journal: &str) {
     for ending in ["", ".lock", ".limits", ".limits.lock"] {
         drop(std::fs::remove_file(format!("{journal}{ending}")));
