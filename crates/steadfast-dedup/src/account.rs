@@ -223,6 +223,14 @@ impl Account {
         })
     }
 
+    /// What became of the order that an unsent intent would repeat: one of its name that was refused, and is listed.
+    pub(crate) fn displaced(&self, unsent: IntentNo) -> Option<Verdict> {
+        self.monitor.look(|state| {
+            let holder = state.registry.displaced_by(unsent)?;
+            Some(state.registry.verdict(holder))
+        })
+    }
+
     /// True if a list has confirmed that the service did not execute what it refused.
     pub(crate) fn is_refused(&self, intent: IntentNo) -> bool {
         self.monitor.look(|state| state.registry.is_refused(intent))

@@ -98,12 +98,7 @@ where
                             }
                             // It came to nothing and left nothing behind: this call is the first one now.
                             Verdict::NotPlaced => {}
-                            verdict => {
-                                if matches!(verdict, Verdict::Recovered { .. }) {
-                                    account.written().await;
-                                }
-                                return attached(verdict);
-                            }
+                            verdict => return joined(account, verdict).await,
                         }
                     }
                 }
@@ -136,6 +131,9 @@ impl<S> Sender<'_, S> {
         }
         account.baseline().await;
         self.checked(deadline).await;
+        if let Some(verdict) = account.displaced(self.intent) {
+            return joined(account, verdict).await;
+        }
         let spare = Spare::of(&request);
         let mut answer = self.send(request, Sending::First).await;
         // The token was renewed on the way: the new session's list is read before the order leaves in it.
@@ -145,6 +143,12 @@ impl<S> Sender<'_, S> {
             account.baseline().await;
             self.checked(deadline).await;
             answer = self.send(spare.clone().with(B::default()), Sending::InNewSession).await;
+        }
+        // A list has shown it while it waited to leave.
+        if answer.is_err()
+            && let Some(verdict) = account.displaced(self.intent)
+        {
+            return joined(account, verdict).await;
         }
         // What nearly every order comes to; anything else is looked into.
         if is_success(&answer) && account.conclude_acknowledged(self.intent) {
@@ -321,6 +325,14 @@ fn is_success<RB>(answer: &Answer<RB>) -> bool {
 
 fn is_refused<RB>(answer: &Answer<RB>) -> bool {
     answer.as_ref().is_ok_and(|response| outcome_of_order(response) == Outcome::Rejected)
+}
+
+/// The answer of a call that joined another one, once what it tells is written.
+async fn joined<RB>(account: &Account, verdict: Verdict) -> Answered<RB> {
+    if matches!(verdict, Verdict::Recovered { .. }) {
+        account.written().await;
+    }
+    attached(verdict)
 }
 
 /// The answer of a call that joined another one.

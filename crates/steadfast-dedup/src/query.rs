@@ -43,7 +43,7 @@ impl Registry {
         let open = intent.attempts.get(attempt.index).is_some_and(|a| matches!(a.state, AttemptState::Open));
         open && intent.caller_waits
             && match intent.phase {
-                Phase::Idle => true,
+                Phase::Idle => self.displaced_by(attempt.intent).is_none(),
                 Phase::Cleared => self.stays_refused(intent) && !self.is_stale(intent),
                 // The verdict may be old: between it and this poll lie queues, in which evidence can arrive.
                 Phase::Granted
@@ -60,6 +60,13 @@ impl Registry {
                 }
                 _ => false,
             }
+    }
+
+    /// The intent that has the name of an unsent one by now: its order was refused before, and a list shows it.
+    #[must_use]
+    pub fn displaced_by(&self, unsent: IntentNo) -> Option<IntentNo> {
+        let name = self.intents.get(&unsent).filter(|_| self.unsent.contains(&unsent))?.name.as_ref()?;
+        self.names.get(name).copied().filter(|&holder| holder != unsent)
     }
 
     /// True if a send has left and is not answered.

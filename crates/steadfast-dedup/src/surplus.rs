@@ -110,7 +110,9 @@ impl Registry {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let Some(name) = &intent.name else { return };
         let holder = *self.names.get(name).unwrap_or(&number);
-        if holder != number || steadfast_spec::Planted::RefusedNameStaysFree.is_on() {
+        // A repeat that has not left yet joins it.
+        let is_taken = holder != number && !self.unsent.contains(&holder);
+        if is_taken || steadfast_spec::Planted::RefusedNameStaysFree.is_on() {
             return;
         }
         self.names.insert(name.clone(), number);

@@ -416,6 +416,31 @@ async fn o05_a_name_refused_for_good_means_the_order_that_is_listed() {
     }
 }
 
+/// The process died before any list had shown it; the first list of the next one does.
+#[tokio::test(start_paused = true)]
+async fn o05_a_name_refused_for_good_is_not_sent_again_beside_its_listed_order() {
+    for (mode, statuses) in [(AccountMode::Exclusive, [403, 404, 405, 415]), (AccountMode::Shared, [403; 4])]
+    {
+        for status in statuses {
+            let mut world = World::new();
+            world.settings = world.settings.account_mode(mode);
+            world.gateway.will([http(status, "no").placed_after(s(2))]);
+            let process = world.start();
+            assert_eq!(process.place_as("a", ORDER).await, Told::Answer(status));
+            process.kill();
+            sleep(s(5)).await;
+            let process = world.start();
+            let again = process.place_as("a", ORDER).await;
+            match mode {
+                AccountMode::Exclusive => assert_eq!(again, Told::Attached("o1".into())),
+                AccountMode::Shared => assert!(matches!(again, Told::Unresolved(..)), "{again:?}"),
+            }
+            assert_eq!(process.place_as("b", &order(3)).await, Told::Placed("o2".into()));
+            assert_eq!(world.gateway.posts(), 2, "{mode:?} {status}");
+        }
+    }
+}
+
 /// It was in doubt, and the next process did not look for it: it said at once that nothing is.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refusal_that_could_not_be_verified_is_recovered_after_a_restart() {
