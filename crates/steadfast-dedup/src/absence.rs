@@ -11,9 +11,9 @@ use std::time::Duration;
 use steadfast_spec::OrderType;
 
 use crate::{
-    attempt::{AttemptState, Never},
+    attempt::{Attempt, AttemptState, Never},
     event::{Effect, OrderEvent},
-    intent::{Intent, Phase},
+    intent::{Finding, Intent, Phase},
     registry::{Calibration, Registry},
     resolution::Reason,
     stamp::{IntentNo, Seq},
@@ -26,6 +26,23 @@ impl Registry {
             && !self.is_tainted(&intent.key)
             && self.intent_strict(intent).next().is_none()
             && !self.is_vetoed(intent)
+            && !self.may_be_a_twins_find(intent)
+    }
+
+    /// True if an equal order was given what a list shows, by its likeness, and its own send may still arrive: no bound on
+    /// lateness holds for it. Then what is listed may be this intent's.
+    fn may_be_a_twins_find(&self, intent: &Intent) -> bool {
+        let finished = self.keys.get(&intent.key).into_iter().flat_map(|key| &key.finished);
+        finished.filter_map(|number| self.intents.get(number)).any(|twin| {
+            let endless = |attempt: &Attempt| {
+                matches!(attempt.state, AttemptState::Doubt { never: Some(Never::Opaque), .. })
+            };
+            let Some(Finding::Recovered { order_id, .. }) = twin.finding() else { return false };
+            twin.order == intent.order
+                && twin.epoch == self.epoch
+                && twin.attempts.iter().any(endless)
+                && self.book.first_seen(order_id).is_some_and(|seen| intent.could_own(seen))
+        })
     }
 
     /// True if the intent is young enough to be sent again at that time; a suspended machine's time counts.
@@ -174,7 +191,8 @@ impl Registry {
             || !self.is_young(intent, self.now)
             || intent.reopened
             || (intent.at_midnight && !steadfast_spec::Planted::NamesEndAtMidnight.is_on())
-            || self.has_changed_session(intent);
+            || self.has_changed_session(intent)
+            || self.may_be_a_twins_find(intent);
         if barred || self.settings.max_resends() == 0 {
             return Err(Reason::NotObserved);
         }

@@ -530,6 +530,11 @@ impl Book {
         self.overnight.insert(folded(order_id).into());
     }
 
+    /// When a list or an answer first named an order.
+    pub(crate) fn first_seen(&self, order_id: &str) -> Option<Seq> {
+        Some(self.entries.get(order_id)?.first_seen)
+    }
+
     /// The intent that an order belongs to.
     pub(crate) fn owner(&self, order_id: &str) -> Option<IntentNo> {
         self.entries.get(order_id)?.owner

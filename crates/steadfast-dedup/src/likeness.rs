@@ -154,18 +154,6 @@ impl Registry {
             })
     }
 
-    /// True if an order is what an equal one has lost that was sent in the session whose list shows it. While an answer is
-    /// awaited in that session, it may still say that the order is not its own.
-    pub(crate) fn is_a_lost_twins(&self, intent: &Intent, fresh: &Fresh) -> bool {
-        self.is_another_sessions(intent, fresh)
-            && self.standing_of(&intent.key).any(|(_, other)| {
-                other.was_sent_in(fresh.session)
-                    && other.could_own(fresh.first_seen)
-                    && matcher::strict(&fresh.record, &other.order)
-                    && other.attempts.iter().all(|attempt| attempt.in_flight().is_none())
-            })
-    }
-
     /// The decided intent of which a send is taken for dead that shows itself now.
     pub(crate) fn dead_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let mut dead = self.dead_of(key).filter(|(_, intent)| self.is_strict(intent, fresh));

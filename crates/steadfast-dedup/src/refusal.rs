@@ -57,6 +57,8 @@ impl Registry {
         intent.phase = Phase::Refused(Check { since, from, by_token: false, is_last: false });
         (intent.caller_waits, intent.opened) = (true, self.now);
         let key = intent.key.clone();
+        // While it was decided nobody needed the records that may be its order.
+        self.book.show_again();
         self.refused.insert(number);
         self.finished.retain(|other| *other != number);
         let book = self.keys.entry(key.clone()).or_default();
@@ -120,11 +122,10 @@ impl Registry {
         self.is_disputed(intent) && !steadfast_spec::Planted::DisputedRefusalsBelieved.is_on()
     }
 
-    /// Listed orders that may be one that was refused, whichever session's list shows them; but of two equal orders the one
-    /// that was lost in that session comes first.
+    /// Listed orders that may be one that was refused, whichever session's list shows them. An equal order that was lost in
+    /// that session may be the one as well: lists of a session may show those of the ones before.
     fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        let near = self.near(intent).filter(|fresh| !self.is_a_lost_twins(intent, fresh));
-        self.intent_strict(intent).chain(near)
+        self.intent_strict(intent).chain(self.near(intent))
     }
 
     /// Orders of a key whose callers were told that they were refused: today, or so shortly before midnight that they may

@@ -416,6 +416,28 @@ async fn o05_a_name_refused_for_good_means_the_order_that_is_listed() {
     }
 }
 
+/// The first list of the next process showed two orders behind two refusals. Both were told as the first one's, and the
+/// second one was sent again.
+#[tokio::test(start_paused = true)]
+async fn o05_each_of_two_listed_orders_may_be_the_one_that_is_asked_for_again() {
+    let world = World::new();
+    let refusal = || http(429, "Too many requests").placed();
+    world.gateway.will([refusal(), refusal()]);
+    let process = world.start();
+    for name in ["a", "b"] {
+        assert_eq!(process.place_as(name, ORDER).await, Told::Answer(429));
+    }
+    process.kill();
+    let process = world.start();
+    // Its list is read before this one leaves.
+    assert_eq!(process.place_as("z", &order(3)).await, Told::Placed("o3".into()));
+    for name in ["b", "a"] {
+        let told = process.place_as(name, ORDER).await;
+        assert!(!matches!(told, Told::Placed(_) | Told::Answer(_)), "{name}: {told:?}");
+    }
+    assert_eq!(world.gateway.posts(), 3);
+}
+
 /// The process died before any list had shown it; the first list of the next one does.
 #[tokio::test(start_paused = true)]
 async fn o05_a_name_refused_for_good_is_not_sent_again_beside_its_listed_order() {

@@ -373,9 +373,10 @@ async fn o05_a_look_that_takes_too_long_gives_the_permit_back() {
     rig.audit();
 }
 
-/// The twin was sent with the new token, and what that session's list shows is the twin's.
+/// The twin was sent with the new token. A list that shows one order there does not say whose it is: it may show those of
+/// the session before.
 #[tokio::test(start_paused = true)]
-async fn o05_a_renewed_sessions_orders_refute_no_refusal_of_the_old_one() {
+async fn o05_one_order_of_two_twins_leaves_a_refusal_of_the_session_before_in_doubt() {
     let rig = Rig::new();
     assert_eq!(rig.place("z", &order(99)).await, Told::Placed("o1".into()));
     rig.gateway.will([http(401, "Unauthorized"), gw504().placed()]);
@@ -384,7 +385,8 @@ async fn o05_a_renewed_sessions_orders_refute_no_refusal_of_the_old_one() {
     rig.between.token(2);
     let b = rig.start("b", ORDER);
     assert_eq!(b.await.unwrap(), Told::Recovered("o2".into()));
-    assert_eq!(a.await.unwrap(), Told::Placed("o3".into()));
+    assert_eq!(a.await.unwrap(), Told::Unresolved("session_changed", vec![], 0));
+    assert_eq!(rig.gateway.posts(), 3);
     rig.audit();
 }
 
