@@ -5,7 +5,7 @@ use steadfast_spec::{OrderRequest, ext};
 use crate::{
     attempt::{Attempt, AttemptState, Never, Sent},
     key::Key,
-    resolution::Unresolved,
+    resolution::{Reason, Unresolved},
     stamp::{Epoch, Seq, Session},
 };
 
@@ -193,6 +193,11 @@ impl Intent {
         let lost = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Doubt { .. });
         let told = usize::from(matches!(finding, Finding::Recovered { .. }));
         self.attempts.iter().filter(lost).count() > told + self.late
+    }
+
+    /// True if its caller was told that no list shows it.
+    pub(crate) fn was_told_absent(&self) -> bool {
+        matches!(self.finding(), Some(Finding::Unresolved(it)) if it.reason == Reason::NotObserved)
     }
 
     /// True if an order of a send that was lost may still appear, by the lateness bound.

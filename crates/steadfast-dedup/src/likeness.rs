@@ -117,11 +117,12 @@ impl Registry {
             && !self.book.is_ambiguous(&fresh.order_id)
     }
 
-    // A record that shows two orders alike in which they differ shows neither of them. An answer may still tell.
+    // A record that shows two orders alike in which they differ shows neither of them. An answer may still tell. One that was
+    // refused may have been placed all the same.
     fn is_contested(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.rules.told_apart
             && self.keys.get(&intent.key).is_some_and(|key| key.mixed)
-            && self.standing_of(&intent.key).any(|(_, other)| {
+            && self.standing_of(&intent.key).chain(self.refused_of(&intent.key)).any(|(_, other)| {
                 other.could_own(fresh.first_seen)
                     && other.order != intent.order
                     && matcher::strict(&fresh.record, &other.order)

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use steadfast_spec::{OrderRecord, OrderRequest};
+
 use crate::{
     book::Fresh,
     event::{Effect, OrderEvent},
@@ -76,28 +78,52 @@ impl Registry {
                     && matcher::strict(&fresh.record, &intent.order)
             },
         );
-        let (number, _) = eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), *number))?;
-        Some(number)
+        let likeliest = eligible.min_by_key(|(number, intent)| (likely_owner(intent, fresh), *number));
+        likeliest.map(|(number, _)| number).or_else(|| self.absent_owner(key, fresh, matcher::loose))
     }
 
-    /// Reports refused orders that are listed under identifiers which answers have given to others.
+    /// The intent that was told absent and may be an order that shows itself now. In an exclusive account nobody else places
+    /// what is like it.
+    fn absent_owner(
+        &self,
+        key: &Key,
+        fresh: &Fresh,
+        is_like: fn(&OrderRecord, &OrderRequest) -> bool,
+    ) -> Option<IntentNo> {
+        if self.settings.account_mode != AccountMode::Exclusive {
+            return None;
+        }
+        let finished = self.keys.get(key)?.finished.iter().copied();
+        let mut absent = finished.filter(|number| {
+            self.intents.get(number).is_some_and(|intent| {
+                intent.epoch == self.epoch
+                    && intent.was_told_absent()
+                    && intent.could_own(fresh.first_seen)
+                    && is_like(&fresh.record, &intent.order)
+            })
+        });
+        absent.next()
+    }
+
+    /// Reports orders that were refused or told absent, and that are listed under identifiers which answers have given to
+    /// others.
     pub(crate) fn report_disputed(&mut self, out: &mut Vec<Effect>) {
-        let refused = |fresh: &Fresh| {
+        let owned = |fresh: &Fresh| {
             let key = Key::of_record(&fresh.record)?;
-            Some((self.refused_owner(&key, fresh)?, fresh.order_id.clone()))
+            let owner = self
+                .refused_owner(&key, fresh)
+                .or_else(|| self.absent_owner(&key, fresh, matcher::strict))?;
+            Some((owner, fresh.order_id.clone()))
         };
-        let refused: Vec<_> = self.book.unreported_disputes().filter_map(refused).collect();
-        for (number, order_id) in refused {
+        let owned: Vec<_> = self.book.unreported_disputes().filter_map(owned).collect();
+        for (number, order_id) in owned {
             let Some(intent) = self.intents.get(&number) else { continue };
-            let (name, kept) = (intent.name.clone(), None);
+            let (name, kept, shown) = (intent.name.clone(), None, order_id.to_string());
             self.book.report_dispute(&order_id);
             self.book.flag(&order_id);
-            let shown = order_id.to_string();
-            out.push(Effect::Report(OrderEvent::RefusedButPlaced {
-                intent: number,
-                name,
-                order_id: shown,
-                kept,
+            out.push(Effect::Report(match intent.was_told_refused() {
+                true => OrderEvent::RefusedButPlaced { intent: number, name, order_id: shown, kept },
+                false => OrderEvent::LateDuplicate { intent: number, name, order_id: shown, kept },
             }));
             self.hold_name(number, &order_id);
         }

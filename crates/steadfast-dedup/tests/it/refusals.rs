@@ -233,7 +233,7 @@ async fn o05_a_refused_order_is_reported_where_lists_show_no_prices() {
     sleep(s(20)).await;
     assert_eq!(rig.gateway.posts(), 2);
     rig.gateway.0.lock().always = None;
-    assert_eq!(other.await.unwrap(), unresolved("no_baseline", &["o1", "o2"]));
+    assert_eq!(other.await.unwrap(), unresolved("near_match", &["o1", "o2"]));
     sleep(s(130)).await;
     assert_eq!(contradicted(&rig), ["o1"]);
     assert_eq!(rig.gateway.posts(), 2);

@@ -20,7 +20,8 @@ pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
             let conflict = history.reports.iter().copied().any(|(_, event)| match event {
                 OrderEvent::Conflict { order_id: id, .. }
                 | OrderEvent::AckNotListed { order_id: id, .. }
-                | OrderEvent::AckMismatch { order_id: id, .. } => id == order_id,
+                | OrderEvent::AckMismatch { order_id: id, .. }
+                | OrderEvent::Uncalibrated { order_id: id, .. } => id == order_id,
                 OrderEvent::RefusedButPlaced { intent, order_id: id, .. } => {
                     id == order_id && shows_only(&history, *intent, &owners, order_id)
                 }
@@ -179,17 +180,23 @@ pub(crate) fn i10_every_order_is_accounted_for(run: &Run) -> Result<(), String> 
     Ok(())
 }
 
-/// I11: each order that is too much is told once.
+/// I11: each order that is too much is told once, and once more after a conflict: that says anew that its owner is not known.
 pub(crate) fn i11_what_is_too_much_is_told_once(run: &Run) -> Result<(), String> {
     for history in run.histories().filter(History::is_one_day) {
         let mut told = BTreeSet::new();
         for (_, event) in history.reports.iter().copied() {
-            if let OrderEvent::LateDuplicate { order_id, .. }
-            | OrderEvent::RefusedButPlaced { order_id, .. }
-            | OrderEvent::Excess { order_id, .. } = event
-                && !told.insert(order_id)
-            {
-                return Err(format!("{order_id} was flagged twice"));
+            match event {
+                OrderEvent::LateDuplicate { order_id, .. }
+                | OrderEvent::RefusedButPlaced { order_id, .. }
+                | OrderEvent::Excess { order_id, .. } => {
+                    if !told.insert(order_id) {
+                        return Err(format!("{order_id} was flagged twice"));
+                    }
+                }
+                OrderEvent::Conflict { order_id, .. } => {
+                    told.remove(order_id);
+                }
+                _ => {}
             }
         }
     }
