@@ -9,10 +9,11 @@ use steadfast::auth::{Summary, TokenStore};
 
 use crate::{
     account::{self, Account, note_if_held, store_failed},
-    exit::{Failed, print_line, print_note, print_secret},
+    exit::{Failed, print_note},
     login::{seconds, wall},
     secret::find,
     signal::interrupted,
+    stdout::{self, print_line, print_secret},
 };
 
 #[derive(clap::Args)]
@@ -237,6 +238,7 @@ const BUDGET: u32 = 2;
 pub(crate) const ACCOUNT_BUDGET: u32 = BUDGET + 1;
 
 fn done(result: &'static str, said: &str, store: String, json: bool) -> Result<(), Failed> {
+    stdout::done(format_args!("it is done: {said}"));
     if json {
         let done = Done { schema_version: 1, result, store };
         print_line(serde_json::to_string(&done).map_err(Failed::error)?);

@@ -46,8 +46,9 @@ use self::{
 };
 use crate::{
     arena::Arena,
-    exit::{Failed, print_line, print_note},
+    exit::{Failed, print_note},
     signal::stop_on_signal,
+    stdout::print_line,
 };
 
 #[derive(clap::Args)]

@@ -19,10 +19,11 @@ use self::{
 use crate::{
     account::{self, Account, store_failed},
     auth::{ACCOUNT_BUDGET, recent_sessions, unknown_ends},
-    exit::{Failed, print_line},
+    exit::Failed,
     login::MANY_SESSIONS,
     secret::find,
     signal::interrupted,
+    stdout::print_line,
 };
 
 #[derive(clap::Args)]

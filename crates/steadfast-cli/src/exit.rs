@@ -14,6 +14,7 @@ Exit codes:
   6    outcome unknown: an order must be looked for before it is placed again, or an event wants a look
   7    service unavailable
   130  interrupted
+  141  nobody has read the output to its end
 Where several hold for rows of a file, the first of 6, 130, 4, 3, 7, 5 and 1 counts.
 
 STEADFAST_LOG=debug (or any filter of tracing) writes a log to standard error.";
@@ -66,6 +67,11 @@ impl Failed {
         Self { code: 130, message: message.to_string() }
     }
 
+    /// Nobody has read the output to its end: as if the system's signal had ended the program.
+    pub(crate) fn unread() -> Self {
+        Self { code: 141, message: String::new() }
+    }
+
     /// What went wrong has been said line by line.
     pub(crate) fn already_said() -> Self {
         Self { code: 1, message: String::new() }
@@ -98,16 +104,6 @@ pub(crate) fn say(failed: &Failed) {
     }
 }
 
-/// Prints a line of data. A closed pipe ends the output, not the command.
-pub(crate) fn print_line(line: impl fmt::Display) {
-    let _ = writeln!(std::io::stdout(), "{}", Readable(line));
-}
-
-/// Prints a secret that was asked for, on a line of its own and as it is.
-pub(crate) fn print_secret(secret: &str) {
-    let _ = writeln!(std::io::stdout(), "{secret}");
-}
-
 /// Prints an address that a person has to open, as it is: the API key is a part of it (§4.2).
 pub(crate) fn print_address(text: impl fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
@@ -134,6 +130,7 @@ mod tests {
             Failed::outcome_unknown(),
             Failed::unavailable(""),
             Failed::interrupted(""),
+            Failed::unread(),
         ];
         let told: Vec<u8> = CODES
             .lines()

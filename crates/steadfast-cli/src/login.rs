@@ -17,9 +17,10 @@ use crate::{
     account::{self, Account, note_if_held, store_failed},
     auth::recent_sessions,
     doctor::probe::Probe,
-    exit::{Failed, print_line, print_note},
+    exit::{Failed, print_note},
     reach::reach,
     signal::interrupted,
+    stdout::{self, print_line},
 };
 
 #[derive(clap::Args)]
@@ -138,6 +139,7 @@ fn show(status: &Status, result: &'static str, store: String, json: bool) -> Res
             status.sessions
         ));
     }
+    stdout::done(format_args!("{}: the token is in {store}", result.replace('_', " ")));
     if json {
         let expires_at = status.expires_at.map(seconds);
         let output = Output { schema_version: 1, result, expires_at, sessions: status.sessions, store };

@@ -19,6 +19,7 @@ mod replay;
 mod sandbox;
 mod secret;
 mod signal;
+mod stdout;
 
 use std::process::ExitCode;
 
@@ -72,7 +73,7 @@ fn main() -> ExitCode {
         Verb::Replay(args) => run(replay::run(args)),
         Verb::Sandbox(args) => run(sandbox::run(args)),
     });
-    match ended {
+    match stdout::settle(ended) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             exit::say(&failed);
@@ -85,9 +86,8 @@ fn main() -> ExitCode {
 fn refuse(error: &clap::Error) -> ExitCode {
     let code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     if !error.use_stderr() {
-        // Nobody is left to tell if the output is closed.
-        let _ = error.print();
-        return code;
+        stdout::keep(error.print());
+        return stdout::settle(Ok(())).map_or_else(|failed| failed.code(), |()| code);
     }
     for name in ["API_KEY", "ACCESS_TOKEN", "PASSWORD", "TOTP_SECRET", "CLIENT_SECRET"] {
         if let Ok(secret) = std::env::var(format!("STEADFAST_{name}")) {

@@ -18,8 +18,9 @@ pub(crate) use self::rule::way_out;
 use crate::{
     account,
     events::{Contradicted, Kept, Seen, Told},
-    exit::{Failed, print_line, print_note},
+    exit::{Failed, print_note},
     replay::{open_client, with_advice},
+    stdout::{self, print_line},
 };
 
 #[derive(clap::Args)]
@@ -137,6 +138,7 @@ fn events(args: &Events) -> Result<(), Failed> {
             )),
             _ => Failed::usage(format_args!("{}: {error}", kept.path().display())),
         })?;
+        stdout::done(format_args!("the events are cleared, and kept in {}.seen", kept.path().display()));
         show(&seen.iter().map(Row::of_event).collect::<Vec<_>>(), *json)?;
         print_note(format_args!(
             "events {}: looked at, and kept in {}.seen",

@@ -43,12 +43,13 @@ use crate::{
     account::{self, Account, Whose},
     arena::Arena,
     events::{Contradicted, EventCounts, Kept},
-    exit::{Failed, print_line, print_note},
+    exit::{Failed, print_note},
     placement::{Hindrance, Tell},
     reach::reach,
     readable::hide_tokens_of,
     secret::{find, variable_of},
     signal::Signals,
+    stdout::{self, Stdout, print_line},
 };
 
 #[derive(clap::Args)]
@@ -114,6 +115,7 @@ struct Output {
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     // Listens from here to the end: no signal falls between two parts of the run.
     let mut signals = Signals::listen();
+    stdout::done("nothing was sent");
     let ready = tokio::select! {
         biased;
         () = signals.next() => return Err(Failed::interrupted("interrupted; nothing was sent")),
@@ -133,6 +135,7 @@ struct Ready {
     again: Again,
     before: BTreeSet<String>,
     journal: Option<PathBuf>,
+    results: Results<Box<dyn Write>>,
     out: Option<OutFile>,
 }
 
@@ -198,10 +201,15 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     if preview.orders == 0 {
         print_note(format_args!("{name} holds no order: nothing is placed"));
         let out = args.out.as_deref().map(OutFile::create).transpose()?;
-        let mut results = Results::new(sink(args, out.as_ref())?, false).map_err(unwritten)?;
+        let mut results = begin(args, out.as_ref(), false)?;
         let looked = look(args, open()?, "none", &mut results);
         finish(args, out).map_or(Ok(()), |error| Err(unwritten(error)))?;
         return looked.map(|()| None);
+    }
+    if (args.out.is_none() || args.json) && stdout::is_closed() {
+        return Err(Failed::usage(
+            "standard output is closed, so that nobody would see the results: write them to a file by --out, or to /dev/null",
+        ));
     }
     let must_ask = match &target {
         Target::Sandbox => false,
@@ -210,20 +218,25 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     let service = Service::open(&target, args, journal.clone()).await?;
     // From here on the journal is this run's alone.
     let taken_for = journal.as_deref().map(check).transpose()?.flatten();
+    let is_rehearsal = service.arena.is_some();
+    // What cannot be written down is told before anybody reads that orders are sent.
+    let of_real_orders = journal.as_deref().filter(|_| !is_rehearsal);
+    let noted = of_real_orders.map(|journal| paired::note(journal, &args.file)).transpose()?.flatten();
     target.announce(preview.orders, service.user.as_deref());
-    if let (Some(journal), None) = (&journal, &service.arena) {
+    if let Some(journal) = of_real_orders {
         preview.warn();
         taken_for.iter().for_each(print_note);
         known::announce(journal)?;
         if must_ask {
             target::ask().await?;
         }
-        paired::note(journal, &args.file)?.iter().for_each(print_note);
+        noted.iter().for_each(print_note);
     }
     let out = args.out.as_deref().map(OutFile::create).transpose()?;
     let before = known::sent_before(journal.as_deref())?;
     let again = Again { all: args.resend_absent, sent: known::seconds(&before) };
-    Ok(Some(Ready { rows: open()?, target, service, again, before, journal, out }))
+    let results = begin(args, out.as_ref(), is_rehearsal)?;
+    Ok(Some(Ready { rows: open()?, target, service, again, before, journal, results, out }))
 }
 
 /// Refuses a journal that is not that of these rows today. A text says what it is taken for.
@@ -332,11 +345,20 @@ fn look<W: Write>(args: &Args, rows: Rows, target: &str, results: &mut Results<W
 }
 
 /// Where the rows' results go.
-fn sink(args: &Args, out: Option<&OutFile>) -> Result<Box<dyn Write>, Failed> {
-    Ok(match out {
+fn sink(args: &Args, out: Option<&OutFile>) -> Box<dyn Write> {
+    match out {
         Some(out) => Box::new(out.writer()),
         None if args.json => Box::new(io::sink()),
-        None => Box::new(io::stdout()),
+        None => Box::new(Stdout),
+    }
+}
+
+/// Begins the results, of which nothing has been sent yet: a place that takes no header takes no row.
+fn begin(args: &Args, out: Option<&OutFile>, is_rehearsal: bool) -> Result<Results<Box<dyn Write>>, Failed> {
+    Results::new(sink(args, out), is_rehearsal).map_err(|error| {
+        // It is told here.
+        drop(stdout::take_failure());
+        Failed::usage(format_args!("results cannot be written: {error}"))
     })
 }
 
@@ -344,7 +366,7 @@ fn sink(args: &Args, out: Option<&OutFile>) -> Result<Box<dyn Write>, Failed> {
 fn finish(args: &Args, out: Option<OutFile>) -> Option<io::Error> {
     let Unput { rows, error } = out?.finish().err()?;
     // Standard output is for one object then.
-    let printed = if args.json { io::stderr().write_all(&rows) } else { io::stdout().write_all(&rows) };
+    let printed = if args.json { io::stderr().write_all(&rows) } else { Stdout.write_all(&rows) };
     error.or(printed.err())
 }
 
@@ -353,12 +375,12 @@ fn unwritten(error: io::Error) -> Failed {
 }
 
 async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), Failed> {
-    let Ready { rows, target, service, again, before, journal, out } = ready;
+    let Ready { rows, target, service, again, before, journal, results, out } = ready;
     let is_rehearsal = service.arena.is_some();
     let mut replay = Replay {
         client: service.client,
         tell: if is_rehearsal { Tell::Sandbox } else { Tell::Nobody },
-        results: Results::new(sink(args, out.as_ref())?, is_rehearsal).map_err(unwritten)?,
+        results,
         sent: Vec::new(),
         before,
         journal: journal.clone(),
@@ -376,15 +398,17 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     replay.place(rows, &again, signals).await;
     replay.bar.finish_and_clear();
     let unput = finish(args, out);
+    let is_put = args.out.as_deref().filter(|_| unput.is_none() && replay.unwritten.is_none());
     let (counts, events) = (replay.results.counts, replay.events);
     if args.json {
         let ground_truth = service.arena.map(|arena| Truth::of(&arena.sandbox.state(), &replay.sent));
         let output = Output { schema_version: 1, target: target.word(), counts, events, ground_truth };
         print_line(serde_json::to_string(&output).map_err(Failed::error)?);
     }
-    let unwritten = replay.unwritten.or(unput);
+    let unwritten = replay.unwritten.or(unput).or(stdout::take_failure());
     if let Some(error) = &unwritten {
-        print_note(format_args!("steadfast: results cannot be written: {error}"));
+        let kept = where_kept(&counts, is_rehearsal, journal.as_deref(), is_put);
+        print_note(format_args!("steadfast: results cannot be written: {error}; {kept}"));
     }
     sum_up(&counts, &events, replay.stop, journal.as_deref());
     let last = last_line(&counts, &events, replay.leftovers);
@@ -415,6 +439,24 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         None if counts.refused + counts.bad > 0 => Err(Failed::already_said()),
         None => Ok(()),
     }
+}
+
+/// What was sent, and what tells of it, where results are lost.
+fn where_kept(counts: &Counts, is_rehearsal: bool, journal: Option<&Path>, out: Option<&Path>) -> String {
+    let is_sent = counts.rows > counts.bad + counts.not_sent + counts.placed_before;
+    let mut kept = match (is_sent, is_rehearsal) {
+        (false, _) => "no order was sent",
+        (true, false) => "orders were sent",
+        (true, true) => "orders were sent to the own sandbox",
+    }
+    .to_owned();
+    if let Some(journal) = journal {
+        kept += &format!("; what was sent stands in the journal {}", journal.display());
+    }
+    if let Some(out) = out {
+        kept += &format!("; each row's result stands in {}", out.display());
+    }
+    kept
 }
 
 /// All counts in one line: three always, and each other one that is not 0.

@@ -13,10 +13,7 @@ use steadfast_sandbox::{Fault, Interpretation, Sandbox, enforce::Kind};
 use steadfast_spec::Zone;
 use tokio::net::TcpListener;
 
-use crate::{
-    exit::{Failed, print_line},
-    signal::interrupted,
-};
+use crate::{exit::Failed, signal::interrupted, stdout::print_line};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

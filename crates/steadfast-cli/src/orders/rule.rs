@@ -16,6 +16,7 @@ use crate::{
     exit::{Failed, print_note},
     replay::{confirmed, with_advice},
     signal::interrupted,
+    stdout,
 };
 
 #[derive(clap::Args)]
@@ -82,6 +83,7 @@ async fn rule(
     let record = Record::Ruled { intent: order.intent, order_id: order_id.map(str::to_owned) };
     let written = journal.append_durably(Entry { account: order.account.clone(), record });
     written.await.map_err(|error| Failed::error(with_advice(&error)))?;
+    stdout::done(format_args!("the ruling is written down in {}", path.display()));
     show(&[row], json)?;
     print_note(format_args!("written down in {}; still in doubt: {}", path.display(), open.len() - 1));
     Ok(())

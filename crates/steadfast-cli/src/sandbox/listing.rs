@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use steadfast_sandbox::{Cover, Fault, Interpretation, Place, catalogue};
 
-use crate::exit::print_line;
+use crate::stdout::print_line;
 
 pub(crate) fn print(as_json: bool) {
     if as_json {

@@ -23,6 +23,15 @@ variable the same test fails if it is out of date.
 Data goes to standard output, everything else to standard error. `--json` prints one object or array; fields may be added, and
 `schema_version` grows when one changes its meaning or goes. No secret is printed but by `auth token` and, of its own users, by
 `sandbox`.
+
+Exit code 0 says that the result has arrived, too. Where standard output cannot be written, the code is 1 unless it would not be 0
+anyway, and standard error says why. A reader that has gone (`| head -1`) ends a report with 141 and without a word, as the system's
+signal does with other programs. Where something was done (`login`, `auth reset`, `auth logout`, `orders rule`, `orders events
+--clear`, `replay`), it is 1, and what was done is said.
+
+`replay` sends nothing, and ends with 2, where the head of its results cannot be written, or standard output is closed. To this
+command, closed looks the same as a null device that is open for reading, too, as some languages open it for their children:
+`--out /dev/null` says that no results are wanted. The other verbs take a closed output for the null device.
 ";
 
 const JOURNALS: &str = "

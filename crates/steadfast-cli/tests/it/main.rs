@@ -29,3 +29,4 @@ mod sandbox;
 mod target;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod unwritten;

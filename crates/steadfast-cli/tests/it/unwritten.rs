@@ -1,0 +1,152 @@
+//! C9: exit code 0 says that the result has arrived, too. C4: and what was sent is said where it has not.
+#![cfg(target_os = "linux")]
+
+use std::{
+    fs::File,
+    process::{Output, Stdio},
+};
+
+use crate::{
+    files::{orders, said},
+    own_gateway::{OwnGateway, placed},
+};
+
+async fn gateway() -> OwnGateway {
+    OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await
+}
+
+/// A device that has no space left.
+fn full() -> Stdio {
+    File::options().write(true).open("/dev/full").unwrap().into()
+}
+
+/// A pipe whose reader has gone.
+fn gone() -> Stdio {
+    std::io::pipe().unwrap().1.into()
+}
+
+async fn ended(gateway: &OwnGateway, args: &[&str], into: Stdio) -> Output {
+    gateway
+        .command(args)
+        .stdout(into)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+        .wait_with_output()
+        .await
+        .unwrap()
+}
+
+/// It ended with 0, after orders whose results nobody could read.
+#[tokio::test]
+async fn c09_a_replay_whose_result_is_lost_does_not_end_well_and_says_what_was_sent() {
+    for (into, name) in [(full(), "full"), (gone(), "gone")] {
+        let (gateway, orders) = (gateway().await, orders(2));
+        let output = ended(&gateway, &["replay", orders.path(), "--yes", "--json"], into).await;
+        let (_, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{name}: {stderr}");
+        let told = format!("orders were sent; what was sent stands in the journal {}.journal", orders.path());
+        assert!(stderr.contains("results cannot be written: standard output: "), "{name}: {stderr}");
+        assert!(stderr.contains(&told), "{name}: {stderr}");
+        assert!(stderr.ends_with("placed 2 (2 now, 0 before) refused 0 unresolved 0\n"), "{stderr}");
+        assert_eq!(gateway.orders().len(), 2);
+        // The next run has nothing left to send.
+        let output = ended(&gateway, &["replay", orders.path(), "--yes", "--json"], Stdio::null()).await;
+        assert_eq!((output.status.code(), gateway.orders().len()), (Some(0), 2));
+    }
+}
+
+/// The rows went to a file, and only the counts were lost.
+#[tokio::test]
+async fn c09_a_replay_says_where_the_results_are_that_did_arrive() {
+    let (gateway, orders) = (gateway().await, orders(1));
+    let results = orders.beside("results.csv");
+    let args = ["replay", orders.path(), "--yes", "--json", "--out", &results];
+    let output = ended(&gateway, &args, full()).await;
+    let (_, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains(&format!("; each row's result stands in {results}\n")), "{stderr}");
+    assert!(std::fs::read_to_string(&results).unwrap().contains("\n2,placed,260,,"));
+}
+
+/// One said nothing of whether orders had been sent, and one sent them all and ended with 0.
+#[tokio::test]
+async fn c09_a_replay_sends_nothing_where_no_result_can_be_written() {
+    let (gateway, orders) = (gateway().await, orders(2));
+    let args = ["replay", orders.path(), "--yes", "--out", "/dev/full"];
+    let bare = &args[..3];
+    let for_reading = File::open("/dev/null").unwrap().into();
+    for (args, into) in [(bare, full()), (bare, gone()), (bare, for_reading), (&args, Stdio::null())] {
+        let output = ended(&gateway, args, into).await;
+        let (_, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.trim_end().ends_with("; nothing was sent"), "{stderr}");
+    }
+    let mut closed = gateway.shell("sh");
+    closed.args(["-c", "\"$0\" \"$@\" >&-", env!("CARGO_BIN_EXE_steadfast")]).args(bare);
+    let output = closed.output().await.unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output).1);
+    assert!(said(&output).1.contains("standard output is closed"), "{}", said(&output).1);
+    assert_eq!(gateway.orders().len(), 0);
+    // Somebody who wants none says so.
+    let output = ended(&gateway, bare, Stdio::null()).await;
+    assert_eq!((output.status.code(), gateway.orders().len()), (Some(0), 2), "{}", said(&output).1);
+}
+
+#[tokio::test]
+async fn c09_no_verb_ends_well_whose_result_is_lost() {
+    let (gateway, orders) = (gateway().await, orders(1));
+    let (store, journal) = (orders.beside("auth.json"), format!("{}.journal", orders.path()));
+    assert_eq!(
+        ended(&gateway, &["replay", orders.path(), "--yes"], Stdio::null()).await.status.code(),
+        Some(0)
+    );
+    for args in [
+        &["doctor", "--store", &store][..],
+        &["doctor", "--store", &store, "--json"],
+        &["auth", "status", "--store", &store],
+        &["auth", "token", "--store", &store],
+        &["auth", "token", "--store", &store, "--json"],
+        &["orders", "unresolved", "--json", "--journal", &journal],
+        &["sandbox", "--list-faults"],
+        &["replay", "--check", "--json", orders.path()],
+        &["--help"],
+        &["--version"],
+    ] {
+        assert_eq!(ended(&gateway, args, Stdio::null()).await.status.code(), Some(0), "{args:?}");
+        let output = ended(&gateway, args, full()).await;
+        let (_, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stderr.contains("the result cannot be written: "), "{args:?}: {stderr}");
+        assert!(stderr.contains("No space left on device"), "{args:?}: {stderr}");
+    }
+    // What was wrong already stays what it is.
+    let args = ["auth", "status", "--store", &store];
+    let mut command = gateway.command(&args);
+    command.env_remove("STEADFAST_ACCESS_TOKEN").stdout(full()).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output).1);
+}
+
+/// As with other programs: a reader that has had enough is told nothing. Whoever has done something says so.
+#[tokio::test]
+async fn c09_a_reader_that_has_gone_ends_a_report_and_hides_no_deed() {
+    let (gateway, orders) = (gateway().await, orders(1));
+    let store = orders.beside("auth.json");
+    let status = ["auth", "status", "--store", &store];
+    let reset = ["auth", "reset", "--store", &store];
+    for (args, code, told) in [
+        (&status[..], 141, ""),
+        (
+            &reset,
+            1,
+            "cannot be written: standard output: Broken pipe (os error 32); it is done: logins are allowed again",
+        ),
+    ] {
+        let output = ended(&gateway, args, gone()).await;
+        let (_, stderr) = said(&output);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+        let has_said = stderr.lines().any(|line| line.contains("cannot be written"));
+        assert_eq!((has_said, stderr.contains(told)), (!told.is_empty(), true), "{args:?}: {stderr}");
+    }
+}
