@@ -6,10 +6,9 @@ use parking_lot::Mutex;
 use steadfast_spec::{Planted, WallClock};
 
 use crate::{
-    Identity, Record, SkewEstimator, StoreError,
+    Identity, Record, StoreError,
     skew::unix_ms,
-    store::{AnyLease, AnyStore, Spent},
-    totp,
+    store::{AnyLease, AnyStore, Damaged, Spent},
 };
 
 /// A login takes half a minute, and a person five; a lease that stays away longer has been lost.
@@ -22,17 +21,15 @@ const MOST_TRIES: usize = 5;
 pub(crate) struct Books {
     pub(crate) store: Arc<dyn AnyStore>,
     pub(crate) identity: Arc<Identity>,
-    pub(crate) budget: u32,
     pub(crate) clock: WallClock,
-    pub(crate) skew: Arc<Mutex<SkewEstimator>>,
 }
 
 impl Books {
     /// The record as it is now, with what the user's logins by other API keys have spent.
-    pub(crate) async fn read(&self) -> Result<Record, StoreError> {
-        let mut record = self.read_own().await?;
+    pub(crate) async fn read(&self, damaged: Damaged) -> Result<Record, StoreError> {
+        let mut record = self.read_own(damaged).await?;
         if let Some((label, store)) = self.user() {
-            record.take_over(&self.read_from(&*store).await?, label);
+            record.take_over(&damaged.record(store.load().await)?, label);
         }
         Ok(record)
     }
@@ -44,28 +41,12 @@ impl Books {
     }
 
     /// The record of the API key as it is now.
-    async fn read_own(&self) -> Result<Record, StoreError> {
-        let record = self.read_from(&*self.store).await?;
+    async fn read_own(&self, damaged: Damaged) -> Result<Record, StoreError> {
+        let record = damaged.record(self.store.load().await)?;
         if record.account.as_ref().is_some_and(|account| !self.identity.is_of(account)) {
             return Err(StoreError::OtherAccount { place: self.store.name() });
         }
         Ok(record)
-    }
-
-    /// The record as it is now: an empty one if there is none, and one that leaves a single attempt if it cannot be
-    /// read.
-    async fn read_from(&self, store: &dyn AnyStore) -> Result<Record, StoreError> {
-        match store.load().await {
-            Ok(record) => Ok(record.unwrap_or_default()),
-            Err(StoreError::Garbled { place }) => {
-                tracing::warn!(place, "record cannot be read: one login is left until one succeeds");
-                let mut record = Record::salvaged(self.budget);
-                // Which codes were submitted is lost too: the current one may be among them.
-                record.note_step(totp::step_at(self.now()));
-                Ok(record)
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// What is spent of the budgets of these credentials and of the account.
@@ -74,14 +55,14 @@ impl Books {
     }
 
     /// Waits for the right to log in, and reads what the last one left.
-    pub(crate) async fn open(&self) -> Result<Docket, StoreError> {
-        let mut docket = self.open_own().await?;
+    pub(crate) async fn open(&self, damaged: Damaged) -> Result<Docket, StoreError> {
+        let mut docket = self.open_with(damaged).await?;
         let Some((label, store)) = self.user() else { return Ok(docket) };
         let label = label.to_owned();
         // Whoever holds both has taken them in this order.
         let lease = lease(&*store).await?;
         let mut record = docket.record();
-        let mut user = User { record: self.read_from(&*store).await?, lease, store, label };
+        let mut user = User { record: damaged.record(store.load().await)?, lease, store, label };
         record.take_over(&user.record, &user.label);
         let is_bound = record.user.as_ref() == Some(&user.label);
         let binds = !is_bound && record.revision() > 0;
@@ -100,8 +81,12 @@ impl Books {
 
     /// As [`open`](Books::open), for what is no login and touches no failure: logins by other API keys are not waited for.
     pub(crate) async fn open_own(&self) -> Result<Docket, StoreError> {
+        self.open_with(Damaged::Refused).await
+    }
+
+    async fn open_with(&self, damaged: Damaged) -> Result<Docket, StoreError> {
         let lease = lease(&*self.store).await?;
-        let record = self.read_own().await?;
+        let record = self.read_own(damaged).await?;
         Ok(Docket {
             books: self.clone(),
             lease: tokio::sync::Mutex::new(lease),
@@ -109,10 +94,6 @@ impl Books {
             record: Mutex::new(record),
             counted: Mutex::default(),
         })
-    }
-
-    fn now(&self) -> i64 {
-        unix_ms(self.clock.now()) + self.skew.lock().offset().unwrap_or_default()
     }
 }
 
@@ -258,7 +239,7 @@ impl Docket {
                 }
                 Err(StoreError::Superseded { .. }) if tries < MOST_TRIES => {
                     tries += 1;
-                    let mut newest = self.books.read_own().await?;
+                    let mut newest = self.books.read_own(Damaged::Refused).await?;
                     if let Some(user) = &user {
                         newest.take_over(&user.record, &user.label);
                     }

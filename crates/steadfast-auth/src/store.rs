@@ -55,6 +55,8 @@ pub trait TokenStore: Sized + Send + Sync + 'static {
 
     /// Allows logins again after wrong ones; whoever does it has corrected what was wrong.
     ///
+    /// A record that cannot be read is begun anew; its token is gone.
+    ///
     /// The user may log in again with every API key, as far as the record knows him; where nobody has logged in yet, see
     /// [`reset_of`](TokenStore::reset_of).
     ///
@@ -78,9 +80,9 @@ pub trait TokenStore: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the record cannot be written.
+    /// [`StoreError`] if the record cannot be read, or not be written.
     fn forget_token(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
-        amend(self, Record::forget_token)
+        amend(self, Record::forget_token, Damaged::Refused)
     }
 
     /// What the store holds, without the token; `None` if there is nothing.
@@ -136,9 +138,9 @@ async fn reset<S: TokenStore>(store: &S, user: Option<&str>) -> Result<(), Store
         Err(StoreError::Garbled { .. }) => None,
         Err(error) => return Err(error),
     };
-    amend(store, Record::forgive).await?;
+    amend(store, Record::forgive, Damaged::BegunAnew).await?;
     match user.or(known.as_deref()).and_then(|label| store.of_user(label)) {
-        Some(user) => amend(&user, Record::forgive).await,
+        Some(user) => amend(&user, Record::forgive, Damaged::BegunAnew).await,
         None => Ok(()),
     }
 }
@@ -156,20 +158,39 @@ async fn summary<S: TokenStore>(store: &S, user: Option<&str>) -> Result<Option<
     Ok(record.map(|record| record.summary()))
 }
 
-async fn amend<S: TokenStore>(store: &S, change: fn(&mut Record)) -> Result<(), StoreError> {
+async fn amend<S: TokenStore>(
+    store: &S,
+    change: fn(&mut Record),
+    damaged: Damaged,
+) -> Result<(), StoreError> {
     let mut lease = store.lease().await?;
-    let (mut record, over) = match store.load().await {
-        Ok(record) => {
-            let record = record.unwrap_or_default();
-            let over = record.revision();
-            (record, over)
-        }
-        Err(StoreError::Garbled { .. }) => (Record::default(), 0),
-        Err(error) => return Err(error),
-    };
+    let mut record = damaged.record(store.load().await)?;
+    let over = record.revision();
     change(&mut record);
     record.advance(over);
     StoreLease::save(&mut lease, &record, over).await
+}
+
+/// What becomes of a record that cannot be read.
+///
+/// Nobody knows how many wrong logins it has counted, so no number that a program could think of is right: with none, damage
+/// gives back a budget that is spent at the service; with one that is nearly spent, each further damage gives one login more.
+/// So no login leaves until somebody has allowed it, which is always possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damaged {
+    Refused,
+    /// Somebody has allowed logins again, whatever was counted.
+    BegunAnew,
+}
+
+impl Damaged {
+    /// The record that was loaded: an empty one if there is none.
+    pub(crate) fn record(self, loaded: Result<Option<Record>, StoreError>) -> Result<Record, StoreError> {
+        match loaded {
+            Err(StoreError::Garbled { .. }) if self == Self::BegunAnew => Ok(Record::default()),
+            loaded => Ok(loaded?.unwrap_or_default()),
+        }
+    }
 }
 
 /// [`TokenStore`] as an object: a source is not generic over its store. It is asked around logins, so a box costs

@@ -92,7 +92,10 @@ impl Account {
             };
             let password = find_or_ask("PASSWORD", "password").await?;
             let access = Access::totp(self.key.clone(), client_id, password, secret).map_err(invalid)?;
-            return Ok(access.store(self.store()?));
+            let store = self.store()?;
+            // One that is damaged keeps every login back: that is told before anything waits for a token.
+            store.summary_of(&self.identity()).await.map_err(store_failed)?;
+            return Ok(access.store(store));
         }
         if steadfast_spec::Planted::KeptTokenUnused.is_on() {
             return Err(Failed::usage("STEADFAST_CLIENT_ID is not set; see --help"));
@@ -199,7 +202,8 @@ pub(crate) fn store_failed(error: StoreError) -> Failed {
             Failed::error(format_args!("{error}; use the newer program, or name another file by --store"))
         }
         StoreError::Garbled { .. } => Failed::error(format_args!(
-            "{error}; `steadfast login` replaces it, and one wrong login is left until then"
+            "{error}; no login is sent, so that the account is not locked: `steadfast auth reset` begins it anew, without a \
+             token, for somebody who has made sure that his credentials are right"
         )),
         _ => match error.source() {
             Some(source) => Failed::error(format_args!("{error}: {source}")),

@@ -35,7 +35,7 @@ impl Shared {
         if self.found_or_told().await? {
             return Ok(());
         }
-        let docket = Arc::new(self.books.open().await.map_err(unusable)?);
+        let docket = Arc::new(self.books.open(self.damaged()).await.map_err(unusable)?);
         // Whoever held the lease before may have logged in, or used up the budget.
         if self.begin(&docket).await? {
             return Ok(());

@@ -59,9 +59,7 @@ impl Shared {
         let identity = builder.login.as_ref().and_then(|login| login.identity());
         let books = Books {
             identity: Arc::new(identity.unwrap_or_else(|| Identity::new("", &builder.api_key, ""))),
-            budget: renewal.budget,
             clock: builder.clock.clone(),
-            skew: Arc::clone(&skew),
             store: store.clone().unwrap_or_else(|| Arc::new(MemoryStore::new())),
         };
         let life = Life::new(renewal, mode);

@@ -12,7 +12,7 @@ use crate::{
     docket::Docket,
     life::{Adopted, Now},
     skew::unix_ms,
-    store::{Spent, StoredToken},
+    store::{Damaged, Spent, StoredToken},
 };
 
 /// What the service says of a token.
@@ -37,7 +37,7 @@ impl Shared {
         if !self.shares || self.flight.lock().life.is_logging_in() {
             return Ok(false);
         }
-        let record = self.books.read().await?;
+        let record = self.books.read(self.damaged()).await?;
         if self.flight.lock().life.is_logging_in() {
             return Ok(false);
         }
@@ -49,7 +49,7 @@ impl Shared {
         if !self.shares {
             return Ok(false);
         }
-        let record = self.books.read().await.map_err(unusable)?;
+        let record = self.books.read(self.damaged()).await.map_err(unusable)?;
         if self.take_over(&record) {
             return Ok(true);
         }
@@ -62,6 +62,11 @@ impl Shared {
         self.flight.publish(state);
         tell(waiting, &Err(error));
         Ok(true)
+    }
+
+    /// What becomes of a record that cannot be read when a login begins.
+    pub(super) fn damaged(&self) -> Damaged {
+        if self.flight.lock().is_forgiven() { Damaged::BegunAnew } else { Damaged::Refused }
     }
 
     /// Begins a login under the lease; true if the record has made it needless.
@@ -216,7 +221,7 @@ impl Shared {
     pub(super) fn tell_reset(self: &Arc<Self>) {
         let shared = Arc::clone(self);
         self.in_background(async move {
-            let docket = shared.books.open().await?;
+            let docket = shared.books.open(Damaged::BegunAnew).await?;
             shared.forgive(&docket).await
         });
     }

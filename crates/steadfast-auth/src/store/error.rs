@@ -31,7 +31,8 @@ pub enum StoreError {
         /// The path.
         place: String,
     },
-    /// The record cannot be read: torn, or edited.
+    /// The record cannot be read: torn, or edited. Nobody knows which wrong logins it has counted, so none is sent until
+    /// somebody [allows](crate::TokenStore::reset) it.
     Garbled {
         /// The store.
         place: String,
@@ -85,7 +86,12 @@ impl fmt::Display for StoreError {
                 write!(f, "{place} belongs to another user (user id {owner})")
             }
             Self::NotAFile { place } => write!(f, "{place} is a link or no regular file"),
-            Self::Garbled { place } => write!(f, "{place} holds no record that can be read"),
+            Self::Garbled { place } => {
+                write!(
+                    f,
+                    "{place} is damaged: it holds no record that can be read, so that nobody knows of wrong logins"
+                )
+            }
             Self::UnknownVersion { place, version } => {
                 write!(f, "{place} is of version {version}, which this program does not know")
             }

@@ -27,6 +27,9 @@ use super::{Record, StoreError, StoreLease, TokenStore};
 /// 5. All stores of a directory share one `user-….json` for each user, which holds what his logins with several API keys
 ///    have in common: the failures of his account, and the one-time codes that were submitted.
 ///
+/// 6. A record that cannot be read is refused by name, and no login is sent: what it has counted is lost. This program leaves
+///    none; [`reset`](TokenStore::reset) begins it anew.
+///
 /// It must lie on a local file system whose locks work.
 ///
 /// # Example

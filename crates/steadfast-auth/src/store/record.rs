@@ -200,15 +200,6 @@ impl Record {
         })
     }
 
-    /// What is left of a record that cannot be read: no token, and one attempt, because nobody knows how many wrong
-    /// ones there were.
-    pub(crate) fn salvaged(budget: u32) -> Self {
-        let mut record = Self::default();
-        // The account's budget is one more.
-        record.failures.account = budget;
-        record
-    }
-
     /// This record follows the one with revision `over`.
     pub(crate) fn advance(&mut self, over: u64) {
         self.revision = over.saturating_add(1);
@@ -230,8 +221,6 @@ impl Record {
         let is_copy = self.user.as_deref() == Some(label);
         self.failures.account = match self.failures.account {
             _ if is_copy => user.failures.account,
-            // Of a record that cannot be read nobody knows what the user's has of it.
-            own if self.revision == 0 => user.failures.account.max(own),
             own => user.failures.account.saturating_add(own),
         };
         for &step in &user.steps {

@@ -148,23 +148,48 @@ async fn x03_no_file_of_the_store_is_opened_through_a_link() {
     }
 }
 
+/// It left one more login each time, and the token went without a word.
 #[tokio::test(start_paused = true)]
-async fn a_torn_record_locks_nobody_out_and_leaves_one_attempt() {
-    for torn in ["", "{\"version\":1,\"rev", "null", "\u{0}\u{0}"] {
-        let (_directory, store, clock) = kept().await;
-        fs::write(store.path(), torn).unwrap();
-        let logins = Script::new(&clock, [Answer::Status(401)]);
-        let error = source(&clock, &logins, &store).login().await.unwrap_err();
-        assert_eq!((error.kind(), logins.count()), (AuthErrorKind::Latched, 1), "{torn:?}");
+async fn t01_a_damaged_record_stops_logins_until_somebody_allows_them() {
+    for damaged in ["", "{\"version\":1,\"rev", "null", "\u{0}\u{0}", "{}\n{}"] {
+        for is_users in [false, true] {
+            let (_directory, store, clock) = kept().await;
+            let place = if is_users { user_file(&store) } else { store.path().to_owned() };
+            fs::write(&place, damaged).unwrap();
+            let logins = Script::new(&clock, [Answer::Token("two")]);
+            let named = format!("{} is damaged", place.display());
+            for _ in 0..3 {
+                let error = source(&clock, &logins, &store).login().await.unwrap_err();
+                assert!(chain(&error).contains(&named), "{}", chain(&error));
+                let error = source(&clock, &logins, &store).restore().await.unwrap_err();
+                assert!(error.to_string().contains(&named), "{error}");
+                let error = store.summary_of(&user()).await.unwrap_err();
+                assert!(error.to_string().contains(&named), "{error}");
+            }
+            if !is_users {
+                store.forget_token().await.unwrap_err();
+            }
+            assert_eq!((fs::read_to_string(&place).unwrap().as_str(), logins.count()), (damaged, 0));
 
-        // The user's is whole, and says that three are spent.
-        fs::write(store.path(), torn).unwrap();
-        let logins = Script::new(&clock, [Answer::Token("two")]);
-        source(&clock, &logins, &store).login().await.unwrap_err();
-        fs::write(user_file(&store), torn).unwrap();
-        source(&clock, &logins, &store).login().await.unwrap();
-        assert_eq!(store.summary().await.unwrap().unwrap().failures, 0, "a success makes it whole");
+            store.reset_of(&user()).await.unwrap();
+            source(&clock, &logins, &store).login().await.unwrap();
+            assert_eq!(store.summary_of(&user()).await.unwrap().unwrap().failures, 0);
+        }
     }
+}
+
+/// A program may allow its own logins, too.
+#[tokio::test(start_paused = true)]
+async fn t01_a_reset_of_the_source_begins_damaged_records_anew() {
+    let (_directory, store, clock) = kept().await;
+    fs::write(store.path(), "{").unwrap();
+    fs::write(user_file(&store), "{").unwrap();
+    let logins = Script::new(&clock, [Answer::Token("two")]);
+    let source = source(&clock, &logins, &store);
+    source.login().await.unwrap_err();
+    source.reset();
+    source.login().await.unwrap();
+    assert_eq!(store.summary_of(&user()).await.unwrap().unwrap().failures, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,6 +99,73 @@ async fn t21_two_programs_with_two_wrong_passwords_make_three_attempts() {
     assert_eq!(user.logins().await, (1, 3));
 }
 
+/// Each damage gave back what was spent: four wrong logins, and any number of them in the end.
+#[tokio::test]
+async fn t21_a_damaged_count_of_wrong_logins_is_no_count_of_zero() {
+    let user = User::new().await;
+    let folder = user.store().parent().unwrap().to_owned();
+    let wrong = async |password: &str| {
+        let mut command = user.command(&["login", "--flow", "otp"]);
+        command.env("STEADFAST_PASSWORD", password).env("STEADFAST_OTP_COMMAND", "echo 123456");
+        command.output().await.unwrap()
+    };
+    assert_eq!(code(&wrong("wrong").await), 4);
+    let json = |name: &std::path::Path| name.extension().is_some_and(|ending| ending == "json");
+    let found = std::fs::read_dir(&folder).unwrap().flatten().map(|file| file.path());
+    let files: Vec<_> = found.filter(|file| json(file)).collect();
+    assert_eq!(files.len(), 2, "the account's and the user's: {files:?}");
+    for file in &files {
+        let whole = std::fs::read(file).unwrap();
+        let damages = [
+            Vec::new(),
+            whole[..whole.len() / 2].to_vec(),
+            b"\xff\xfe".to_vec(),
+            [&whole[..], b"x"].concat(),
+        ];
+        for damaged in &damages {
+            std::fs::write(file, damaged).unwrap();
+            for verb in [
+                &["login", "--flow", "otp"][..],
+                &["auth", "status"],
+                &["auth", "token"],
+                &["auth", "logout"],
+            ] {
+                let output = match verb[0] {
+                    "login" => wrong("another").await,
+                    _ => user.command(verb).output().await.unwrap(),
+                };
+                // What is the user's is no business of the token's.
+                if *file != user.store() && matches!(verb[1], "token" | "logout") {
+                    continue;
+                }
+                assert_eq!(code(&output), 1, "{verb:?}: {}", stderr(&output));
+                let named = format!("{} is damaged", file.display());
+                assert!(stderr(&output).contains(&named), "{verb:?}: {}", stderr(&output));
+                assert!(
+                    stderr(&output).contains("`steadfast auth reset` begins it anew"),
+                    "{}",
+                    stderr(&output)
+                );
+            }
+            assert_eq!(&std::fs::read(file).unwrap(), damaged, "it is left as it is");
+        }
+        std::fs::write(file, whole).unwrap();
+    }
+    assert_eq!(user.logins().await, (0, 2));
+
+    // It locks nobody out for ever.
+    files.iter().for_each(|file| std::fs::write(file, "").unwrap());
+    let orders = crate::files::orders(1);
+    let replay = user.totp(&["replay", orders.path(), "--yes"]).output().await.unwrap();
+    assert_eq!(code(&replay), 1, "{}", stderr(&replay));
+    assert!(stderr(&replay).contains("is damaged"), "{}", stderr(&replay));
+    assert!(stderr(&replay).ends_with("; nothing was sent\n"), "{}", stderr(&replay));
+    assert_eq!(code(&user.command(&["auth", "reset"]).output().await.unwrap()), 0);
+    let output = user.totp(&["login"]).output().await.unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(user.logins().await, (1, 2));
+}
+
 /// Each spelling of the address had a file of its own, and two wrong logins.
 #[tokio::test]
 async fn t21_other_spellings_of_address_and_user_are_no_other_account() {
