@@ -90,13 +90,18 @@ impl Registry {
                 |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
             fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && dead.iter().any(is_its)
         };
-        let near = self.near(intent).filter(|fresh| {
-            !is_dead(fresh) && !is_refused(fresh) || steadfast_spec::Planted::LikenessTakesNews.is_on()
-        });
+        let is_news = |fresh: &&Fresh| !is_dead(fresh) || steadfast_spec::Planted::LikenessTakesNews.is_on();
+        let near: Vec<_> = self.near(intent).filter(is_news).collect();
         let mut strict: Vec<_> = self.intent_strict(intent).collect();
         if self.refused_of(&intent.key).next().is_none() {
             return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();
         }
+        let (alike, near): (Vec<_>, Vec<_>) =
+            near.into_iter().partition(|fresh| matcher::strict(&fresh.record, &intent.order));
+        strict.extend(alike);
+        let near = near
+            .into_iter()
+            .filter(|fresh| !is_refused(fresh) || steadfast_spec::Planted::LikenessTakesNews.is_on());
         strict.sort_by_key(|fresh| (fresh.first_seen, &fresh.order_id));
         let mut too_many = strict.len().saturating_sub(self.claimants(intent, &strict));
         strict.retain(|fresh| {

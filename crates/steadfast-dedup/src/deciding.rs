@@ -1,6 +1,6 @@
 //! How intents end, and days.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     event::{Effect, OrderEvent},
@@ -13,6 +13,9 @@ use crate::{
 
 /// So many orders that were refused for good are kept, in case that a list shows them all the same.
 const REJECTED: usize = 1_000;
+
+/// How much later than its connection was closed a request may arrive, where the kernel still holds it.
+const ORPHANED: Duration = Duration::from_secs(120);
 
 impl Registry {
     // Identifiers may be used again and lists start anew: nothing of yesterday proves anything today. Days never go back:
@@ -44,6 +47,12 @@ impl Registry {
             refused.is_some_and(|intent| intent.at_midnight || is_near)
                 && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
         };
+        // Where nobody says when a connection has ended, so may what was told absent.
+        let may_arrive = |number: &IntentNo| {
+            let told = self.watches.get(number).copied().unwrap_or_default();
+            let absent = intents.get(number).is_some_and(Intent::was_told_absent);
+            absent && told.saturating_add(ORPHANED) > self.now
+        };
         self.names.retain(|_, number| intents.contains_key(number));
         self.book = std::mem::take(&mut self.book).next_day();
         let (mut overnight, mut watched) = (BTreeSet::new(), BTreeSet::new());
@@ -56,10 +65,13 @@ impl Registry {
                     && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
             });
             overnight.extend(tainting.iter().copied());
+            let absent = std::mem::take(&mut key.finished);
+            let absent = absent.into_iter().filter(|number| may_arrive(number));
             let mut refused = std::mem::take(&mut key.refused);
             refused.retain(may_be_listed);
-            watched.extend(refused.iter().copied());
-            let finished = tainting.union(&refused).copied().collect();
+            let told: BTreeSet<_> = refused.iter().copied().chain(absent).collect();
+            watched.extend(told.iter().copied());
+            let finished = tainting.union(&told).copied().collect();
             // What is in flight may differ from what comes.
             let (mixed, tainted) = (!live.is_empty(), key.tainted);
             *key = KeyBook { live, line, mixed, finished, refused, tainting, tainted, ..KeyBook::default() };
@@ -68,6 +80,7 @@ impl Registry {
         overnight.iter().for_each(|&number| self.block_over_midnight(number));
         self.keep_unsettled(&overnight);
         self.keys.retain(|_, key| !key.live.is_empty() || !key.line.is_empty() || !key.finished.is_empty());
+        self.day_began = Some(self.now);
         self.session = None;
         self.mismatched.clear();
         self.rejected.clear();

@@ -101,10 +101,16 @@ impl Registry {
 
     /// True if an order that appears today may be what is left of one that was lost, or refused, before midnight.
     pub(crate) fn may_be_overnight(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
-        (intent.block.is_some() || intent.finding() == Some(&Finding::Refused))
+        (intent.block.is_some() || intent.finding() == Some(&Finding::Refused) || intent.was_told_absent())
             && intent.epoch != self.epoch
             && self.watches.contains_key(&number)
             && !self.book.was_owned_yesterday(&fresh.order_id)
+    }
+
+    /// True if a list may still hold orders of yesterday. A machine that slept over midnight has sent its last ones after it.
+    pub(crate) fn may_list_yesterdays(&self) -> bool {
+        let settles = self.settings.gateway_timeout.saturating_add(self.settings.lateness);
+        self.midnight || self.day_began.is_some_and(|began| self.now < began.saturating_add(settles))
     }
 
     /// When a list that could not be had is asked for again, for orders that are to be compared with it.

@@ -272,7 +272,7 @@ impl Registry {
         records: Vec<OrderRecord>,
         out: &mut Vec<Effect>,
     ) -> Vec<Arc<str>> {
-        if self.midnight && !steadfast_spec::Planted::NamesEndAtMidnight.is_on() {
+        if self.may_list_yesterdays() && !steadfast_spec::Planted::NamesEndAtMidnight.is_on() {
             self.book.list_overnight(&records);
         }
         let keys = &self.keys;

@@ -40,6 +40,8 @@ pub struct Registry {
     pub(crate) epoch: Epoch,
     /// Whether midnight is so near that it may be passed or not by the service's clock.
     pub(crate) midnight: bool,
+    /// When the day began, if an earlier one ended in this process.
+    pub(crate) day_began: Option<Duration>,
     pub(crate) intents: BTreeMap<IntentNo, Intent>,
     pub(crate) names: BTreeMap<ext::IntentId, IntentNo>,
     pub(crate) keys: BTreeMap<Key, KeyBook>,
@@ -220,6 +222,7 @@ impl Registry {
             slept: Duration::ZERO,
             epoch,
             midnight: false,
+            day_began: None,
             intents: BTreeMap::new(),
             names: BTreeMap::new(),
             keys: BTreeMap::new(),
