@@ -24,6 +24,7 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use steadfast::{
     Access, BaseUrl, Client, InvalidClient, Paths,
+    dedup::Settings,
     limit::{self, ColdStart, InvalidLimiter, ZoneLimiter},
 };
 
@@ -552,7 +553,9 @@ pub(crate) async fn open_client(whose: Whose, journal: Option<PathBuf>) -> Resul
 /// What is written down is of one service: a journal of another one's orders is refused.
 fn client(base: BaseUrl, access: Access, journal: Option<PathBuf>) -> Result<Client, Failed> {
     let account = limit::Account::new(base.to_string());
-    let builder = Client::builder(base, access).paths(Paths::public());
+    // What a run writes down is of a day, and the next run goes by the machine's clock.
+    let safety = Settings::default().refuse_disputed_day(true);
+    let builder = Client::builder(base, access).paths(Paths::public()).order_safety(safety);
     let builder = match journal {
         Some(journal) => {
             known::refuse_other_account(&journal, &account)?;

@@ -80,6 +80,9 @@ pub enum OrderRefused {
     /// The journal at this path tells of a trading day that the service's clock, by its `Date`, is more than a day behind:
     /// which of its names and orders are today's cannot be told. Move it aside, or set right what it was written by.
     JournalAhead(Option<PathBuf>),
+    /// It is another trading day by the machine's clock than by the service's, and
+    /// [`refuse_disputed_day`](crate::Settings::refuse_disputed_day) is set. One of the two is wrong.
+    DayDisputed,
     /// The journal took too long to write down that it is sent. It may be sent later.
     JournalSlow,
 }
@@ -108,6 +111,9 @@ impl fmt::Display for OrderRefused {
             Self::RefusalUnchecked => "order list was not read in time after a refusal",
             Self::JournalFailed(_) => "order cannot be written down before it is sent",
             Self::JournalAhead(_) => "journal is of a day that the service has not reached",
+            Self::DayDisputed => {
+                "trading day by the machine's clock is not the service's, and one of the two is wrong"
+            }
             Self::JournalSlow => "order was not written down in time",
         })
     }

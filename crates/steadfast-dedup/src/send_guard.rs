@@ -284,7 +284,7 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
         TicketFor::Order { intent, run } => {
             // An order is sent only when it has an intent.
             let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
-            ticket.account.check_journal()?;
+            ticket.account.check_day()?;
             let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
             let order = Some(SealedOrder { account: ticket.account.clone(), attempt, run: *run });
             Ok(Entered { order, durable, read: None })

@@ -44,6 +44,7 @@ pub struct Settings {
     pub(crate) field_names: FieldNames,
     pub(crate) clocks: Clocks,
     pub(crate) utc_offset: i32,
+    pub(crate) refuse_disputed_day: bool,
 }
 
 impl Default for Settings {
@@ -70,6 +71,7 @@ impl Default for Settings {
             field_names: FieldNames::default(),
             clocks: Clocks::default(),
             utc_offset: 5 * 3600 + 1800,
+            refuse_disputed_day: false,
         }
     }
 }
@@ -116,6 +118,18 @@ impl Settings {
     #[must_use]
     pub fn resend(mut self, policy: ResendPolicy) -> Self {
         self.resend = policy;
+        self
+    }
+
+    /// Sets whether no order leaves while the machine's clock and the service's `Date` say different trading days
+    /// ([`OrderRefused::DayDisputed`](crate::OrderRefused::DayDisputed)); not by default.
+    ///
+    /// A process that goes on follows the service's day, and its orders are safe. What it has written down is then of another day
+    /// for everything that goes by the machine's clock. Set it for runs that end soon and are made again. Within ten minutes of
+    /// midnight two days are no dispute.
+    #[must_use]
+    pub fn refuse_disputed_day(mut self, refuse: bool) -> Self {
+        self.refuse_disputed_day = refuse;
         self
     }
 
@@ -342,7 +356,13 @@ impl Settings {
     /// A ledger's own day follows more than that clock: see [`trading_day`](Self::trading_day).
     #[must_use]
     pub fn today(&self) -> Epoch {
-        Epoch(self.local_millis(self.clocks.wall().now()).div_euclid(86_400_000))
+        self.day_of(self.clocks.wall().now())
+    }
+
+    /// The trading day at some time.
+    #[must_use]
+    pub fn day_of(&self, time: SystemTime) -> Epoch {
+        Epoch(self.local_millis(time).div_euclid(86_400_000))
     }
 
     /// Local time since 1970, in milliseconds.

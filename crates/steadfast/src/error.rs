@@ -172,6 +172,7 @@ impl Error {
                 | OrderRefused::NewSession
                 | OrderRefused::KeyBusy
                 | OrderRefused::JournalSlow
+                | OrderRefused::DayDisputed
                 | OrderRefused::RefusalUnchecked => ErrorKind::Refused,
                 OrderRefused::Halted => ErrorKind::Halted,
                 OrderRefused::JournalFailed { .. } => ErrorKind::JournalFailed,

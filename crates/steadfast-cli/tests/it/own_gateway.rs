@@ -1,6 +1,9 @@
 //! A service of the test's own: whatever a request is answered with, is what the test says.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -27,6 +30,7 @@ impl Asked {
 pub(crate) struct OwnGateway {
     pub(crate) base_url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
+    ahead: Arc<Mutex<Option<Duration>>>,
 }
 
 /// The API key and the token that [`OwnGateway::command`] gives.
@@ -56,14 +60,20 @@ impl OwnGateway {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v2", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let (answer, list, seen) = (Arc::new(answer), Arc::new(list), asked.clone());
+        let ahead: Arc<Mutex<Option<Duration>>> = Arc::default();
+        let (answer, list, seen, dated) = (Arc::new(answer), Arc::new(list), asked.clone(), ahead.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (answer, list, seen) = (answer.clone(), list.clone(), seen.clone());
-                tokio::spawn(async move { converse(stream, &*answer, &*list, &seen).await });
+                let (answer, list, seen, dated) = (answer.clone(), list.clone(), seen.clone(), dated.clone());
+                tokio::spawn(async move { converse(stream, &*answer, &*list, &seen, &dated).await });
             }
         });
-        Self { base_url, asked }
+        Self { base_url, asked, ahead }
+    }
+
+    /// From now on answers have a date, which is so much ahead of the machine's clock.
+    pub(crate) fn is_ahead(&self, by: Duration) {
+        *self.ahead.lock().unwrap() = Some(by);
     }
 
     /// Requests for orders, in the order of their arrival.
@@ -115,6 +125,7 @@ async fn converse(
     answer: &(dyn Fn(usize) -> (u16, String) + Send + Sync),
     list: &(dyn Fn(usize) -> (u16, String) + Send + Sync),
     seen: &Mutex<Vec<Asked>>,
+    ahead: &Mutex<Option<Duration>>,
 ) {
     let mut bytes = Vec::new();
     loop {
@@ -147,8 +158,10 @@ async fn converse(
             seen.iter().filter(|asked| asked.is_order()).count()
         };
         let (status, body) = if asked.is_order() { answer(number - 1) } else { list(number) };
+        let date = ahead.lock().unwrap().map(|by| httpdate::fmt_http_date(SystemTime::now() + by));
+        let date = date.map_or_else(String::new, |date| format!("Date: {date}\r\n"));
         let head = format!(
-            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{date}Content-Length: {}\r\n\r\n",
             body.len()
         );
         if stream.write_all((head + &body).as_bytes()).await.is_err() {

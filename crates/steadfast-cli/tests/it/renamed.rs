@@ -1,11 +1,15 @@
 //! O7: a file of orders that goes by another name is not placed a second time.
 
-use std::{fs, sync::Arc};
+use std::{
+    fs,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use steadfast::{
     OrderRequest,
     dedup::{
-        AttemptNo, Epoch, IntentNo, Session,
+        AttemptNo, Epoch, IntentNo, Session, Settings,
         journal::{Entry, FileJournal, Journal, Record},
     },
     ext::{Account, IntentId},
@@ -135,6 +139,29 @@ async fn o07_a_file_is_not_placed_again_under_another_journal() {
         let (code, told) = run(second, &["--journal", &path(second)]).await;
         assert_eq!((code, gateway.orders().len()), (Some(0), before + 4), "{told}");
     }
+}
+
+/// A gateway's clock was a day ahead. What was sent was written down as tomorrow's, and a file that was renamed then, or that
+/// followed the advice for another day's journal, was placed a second time.
+#[tokio::test]
+async fn o07_nothing_is_sent_while_the_service_says_another_day() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
+    // Around midnight two days are no dispute.
+    let of_day = Settings::default().day_of(SystemTime::now() + Duration::from_secs(1_200));
+    let near = of_day != Settings::default().day_of(SystemTime::now() - Duration::from_secs(1_200));
+    gateway.is_ahead(Duration::from_secs(if near { 26 } else { 24 } * 3_600));
+    let file = orders(2);
+    let run = async || {
+        let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+        (output.status.code(), said(&output))
+    };
+    let (code, (rows, told)) = run().await;
+    assert_eq!((code, gateway.orders().len()), (Some(1), 0), "{rows}{told}");
+    let why = "trading day by the machine's clock is not the service's";
+    assert_eq!(rows.lines().filter(|row| row.contains(why)).count(), 2, "{rows}{told}");
+    gateway.is_ahead(Duration::ZERO);
+    let (code, (rows, told)) = run().await;
+    assert_eq!((code, gateway.orders().len()), (Some(0), 2), "{rows}{told}");
 }
 
 /// The advice was to remove the journal, and the next run then asked for it back.

@@ -128,7 +128,12 @@ impl Account {
 
     pub(super) fn note_effects(&self, registry: &Registry, effects: &[Effect]) {
         let Some(recorder) = &self.recorder else { return };
+        // What is seen on a day that no order may leave on is no news of it.
+        let is_void = self.settings.refuse_disputed_day && self.is_disputed(registry);
         for effect in effects {
+            if is_void && matches!(effect, Effect::Seen { .. }) {
+                continue;
+            }
             recorder.effect(effect, registry);
         }
     }

@@ -12,6 +12,7 @@ use crate::{
     event::Event,
     monitor::{Effects, State},
     poller::is_out_of_a_cache,
+    registry::Registry,
     settings::Settings,
     stamp::Epoch,
     trading_day::{Change, Reading, TradingDay, agree},
@@ -152,19 +153,28 @@ impl State {
 
 impl Account {
     /// Refuses an order if an earlier process has written down a day that the service's clock is more than a day behind:
-    /// nobody can tell which of its names and identifiers are today's.
-    pub(crate) fn check_journal(&self) -> Result<(), OrderRefused> {
-        let ahead = self.monitor.look(|state| {
+    /// nobody can tell which of its names and identifiers are today's. Or if the machine's clock says another day than the
+    /// service's, and that is not to be.
+    pub(crate) fn check_day(&self) -> Result<(), OrderRefused> {
+        let (ahead, disputed) = self.monitor.look(|state| {
             let time = &state.time;
-            let Some(written) = time.written else { return false };
             let now = self.settings.reading(&time.start, &self.settings.moment());
-            time.day.is_ahead_of_date(written, now)
+            let ahead = time.written.is_some_and(|written| time.day.is_ahead_of_date(written, now));
+            (ahead, self.is_disputed(&state.registry))
         });
+        if disputed && self.settings.refuse_disputed_day {
+            return Err(OrderRefused::DayDisputed);
+        }
         if !ahead {
             return Ok(());
         }
         let path = self.recorder.as_ref().and_then(|recorder| recorder.path()).map(Path::to_owned);
         Err(OrderRefused::JournalAhead(path))
+    }
+
+    /// True if it is another day by the machine's clock alone, and midnight is far.
+    pub(super) fn is_disputed(&self, registry: &Registry) -> bool {
+        !registry.midnight && registry.epoch != self.settings.today()
     }
 
     /// Asks the service what day it is, by reads of the list, where a name means yesterday's order or a new one by this
