@@ -12,15 +12,15 @@ use crate::{Ask, Decision, Nanos, Permit, Refusal, WaiterId, ZoneId, ZoneLimiter
 pin_project! {
     /// Waits for a [`Permit`]; made by [`ZoneLimiter::acquire`].
     ///
-    /// It needs a tokio runtime with its timer on. Polled again after it has resolved, it asks for another permit.
+    /// Needs a tokio runtime with its timer enabled. Polled again after it has resolved, it asks for another permit.
     ///
-    /// One that is kept and not polled, such as an idle branch of a `select!`, holds up those behind it for a second at
-    /// most: a permit that it does not come for within a second, or by its deadline, goes to the next in line. Polled
-    /// again, it has its old place, at the head of its lane.
+    /// A future that is kept and not polled, such as an idle branch of a `select!`, delays those behind it by a
+    /// second at most. A permit not collected within a second, or by the deadline, goes to the next in line. Polled
+    /// again, the future has its old place, at the head of its lane.
     ///
     /// # Cancellation
     ///
-    /// Dropping it leaves the queue at once; a permit granted meanwhile goes to the next in line.
+    /// Dropping it leaves the queue at once. A permit granted meanwhile goes to the next in line.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct Acquire {
@@ -40,15 +40,15 @@ impl Acquire {
         Self { ticket, zones, lane, deadline: None, head_of_lane: false, alarm: None }
     }
 
-    /// Refuses the request, at once if possible, when it cannot be granted by `deadline`. Of several the earliest
-    /// counts.
+    /// Refuses the request, at once if possible, if it cannot be granted by `deadline`. Of several deadlines the
+    /// earliest counts.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         let deadline = self.ticket.limiter.nanos(deadline);
         self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
         self
     }
 
-    /// Lets the request wait at the head of its lane, not at the tail: it repeats one that waited before.
+    /// Makes the request wait at the head of its lane: it repeats one that waited before.
     pub fn at_head_of_lane(mut self) -> Self {
         self.head_of_lane = true;
         self
@@ -64,7 +64,7 @@ impl Future for Acquire {
 }
 
 impl Acquire {
-    /// The permit, and the instant of now.
+    /// Returns the permit and the current instant.
     pub(crate) fn poll_permit(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -85,7 +85,7 @@ impl Acquire {
             let now = Instant::now();
             let (decision, looks_at, events) =
                 limiter.hand_off().poll(place, &ask, cx.waker(), limiter.nanos(now));
-            // Owned from here on, whatever an observer does.
+            // The permit is owned from here on, whatever an observer does.
             let decision = match decision {
                 Decision::Granted(grant) => Ok(Ok(Permit::new(limiter.clone(), grant))),
                 Decision::Refused(refusal) => Ok(Err(refusal)),
@@ -93,7 +93,7 @@ impl Acquire {
             };
             limiter.report_all(&events);
             let alarm = match decision {
-                // An observer may have taken its time.
+                // An observer may have taken a while.
                 Ok(granted) => {
                     let now = if events.is_empty() { now } else { Instant::now() };
                     return Poll::Ready(granted.map(|permit| (permit, now)));
@@ -114,7 +114,7 @@ impl Acquire {
     }
 }
 
-/// A place in the queues, left when it is dropped.
+/// A place in the queues. Dropping it leaves them.
 #[derive(Debug)]
 struct Ticket {
     limiter: ZoneLimiter,
@@ -131,7 +131,7 @@ impl Drop for Ticket {
     }
 }
 
-/// The zones and keys of one request, in place.
+/// The zones and keys of one request, stored inline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Zones {
     all: [(ZoneId, u64); MOST_ZONES],

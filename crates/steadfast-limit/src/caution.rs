@@ -1,21 +1,21 @@
 use crate::{Nanos, freeze::Freeze, ladder::Ladder};
 
-/// What the 429s of one key have taught, and what it must not be trusted with meanwhile.
+/// What the 429s of one key have taught, and what they restrict.
 ///
-/// Kept apart, because most keys never meet one: a key without caution is one pointer smaller than its freeze, and
-/// one comparison tells that nothing holds it back.
+/// Boxed, because most keys never meet a 429. Such a key holds one pointer instead of a whole freeze, and one
+/// comparison shows that nothing holds it back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Caution {
     pub(crate) freeze: Freeze,
     pub(crate) ladder: Ladder,
-    /// When the lane that can wait longest may have its next slot, where it takes only every second.
+    /// When the bulk lane may have its next slot, where it takes only every second.
     pub(crate) bulk_opens: Nanos,
-    /// Until then the long windows count as spent, for the lanes that can wait.
+    /// Until when the long windows count as spent, for the lanes that can wait.
     pub(crate) full_until: Nanos,
 }
 
 impl Caution {
-    /// True if nothing of it is left at `now` that would have to be remembered, in a zone that allows `limit`.
+    /// True if nothing is left to remember at `now`, in a zone that allows `limit`.
     pub(crate) fn is_over(&self, limit: u32, now: Nanos) -> bool {
         self.freeze.is_over(now) && self.ladder.is_over(limit, now) && self.full_until <= now
     }

@@ -4,7 +4,7 @@ use steadfast_spec::Zone;
 
 use crate::Nanos;
 
-/// Which routes are counted under a stricter zone than their own, because the gateway seems to do so.
+/// The routes counted under a stricter zone than their own, because the gateway seems to do so.
 #[derive(Debug)]
 pub(crate) struct Demotions {
     pub(crate) from: Zone,
@@ -14,42 +14,42 @@ pub(crate) struct Demotions {
 
 #[derive(Clone, Copy, Debug)]
 enum Route {
-    /// The instants of its last refusals that nothing explains.
+    /// The instants of its last unexplained refusals.
     Watched([Option<Nanos>; Demotions::REFUSALS - 1]),
-    /// Counted under the other zone until then.
+    /// Counted under the other zone until this instant.
     Demoted(Nanos),
 }
 
-/// Where a route stands.
+/// Under which zone a route is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Under its own zone.
+    /// Its own.
     Own,
-    /// Under the other one.
+    /// The other one.
     Demoted,
-    /// Under its own again, from now on.
+    /// Its own again, from now on.
     Restored,
 }
 
 impl Demotions {
-    /// So many refusals within a minute are no accident.
+    /// This many refusals within a minute demote a route.
     const REFUSALS: usize = 3;
     const WITHIN: Nanos = 60_000_000_000;
-    /// For how long a route is demoted.
+    /// How long a route stays demoted.
     const LASTS: Nanos = 30 * 60_000_000_000;
-    /// More routes than a service has; whoever makes up paths does not grow the table.
+    /// More routes than a service has. Invented paths cannot grow the table beyond it.
     const MOST_ROUTES: usize = 1_024;
 
     pub(crate) fn new(from: Zone, to: Zone) -> Self {
         Self { from, to, routes: HashMap::new() }
     }
 
-    /// Where `route` stands at `now`.
+    /// Returns the standing of `route` at `now`.
     pub(crate) fn standing(&mut self, route: u64, now: Nanos) -> Standing {
         match self.routes.get(&route) {
             // ## Demoted => Own
             //
-            // The gateway may have been mistaken, or mended.
+            // The gateway may have been wrong, or repaired.
             Some(Route::Demoted(until)) if *until <= now => {
                 self.routes.remove(&route);
                 Standing::Restored
@@ -59,7 +59,7 @@ impl Demotions {
         }
     }
 
-    /// `route` was refused although its zone's limits were kept; true if it is demoted for that.
+    /// Records that `route` was refused within its zone's limits. True if that demotes it.
     pub(crate) fn unexplained(&mut self, route: u64, now: Nanos) -> bool {
         if self.routes.len() >= Self::MOST_ROUTES && !self.routes.contains_key(&route) {
             self.routes.retain(|_, route| !route.is_over(now));

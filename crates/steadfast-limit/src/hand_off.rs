@@ -7,11 +7,11 @@ use std::task::Waker;
 use self::owners::Owners;
 use crate::{Ask, Decision, Event, Grant, Limiter, Nanos, WaiterId, sync::Mutex};
 
-/// The core behind its one lock, and the tasks of those who wait.
+/// The core behind its one lock, and the wakers of the waiters.
 ///
-/// A slot that becomes free belongs to a waiter before the lock is released, so nobody is woken in vain and nobody
-/// can take it meanwhile. It has no clock and no timer: both come in with each call, which is what lets a model
-/// checker run it through every order of threads.
+/// A slot that becomes free belongs to a waiter before the lock is released, so no waiter is woken in vain and no
+/// other request takes the slot. There is no clock and no timer: instants come in with each call, so a model checker
+/// can run this through every order of threads.
 pub(crate) struct HandOff {
     state: Mutex<State>,
 }
@@ -27,15 +27,14 @@ impl HandOff {
         Self { state: Mutex::new(State { core, wakers: Wakers::default(), owners: Owners::default() }) }
     }
 
-    /// One call of the core under the lock; whoever it concerns is woken after it. Returns what the caller has to
-    /// report, which is done without the lock, too.
+    /// Calls the core under the lock, then wakes the waiters concerned. Returns the events; the caller reports them
+    /// without the lock.
     pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Limiter) -> T) -> (T, Vec<Event>) {
         self.with_wakers(|core, _| call(core))
     }
 
-    /// Looks at a place in the queues, or takes one: what `ask` asks for, and where it waits. `waker` is called
-    /// when it is to be looked at again. The instant is that at which it looks in any case, because others may not
-    /// be there.
+    /// Takes a place in the queues for `ask`, or polls the place that it has. `waker` is called when it must poll
+    /// again. The returned instant is when it must poll in any case, because other waiters may be absent.
     pub(crate) fn poll(
         &self,
         place: &mut Option<WaiterId>,
@@ -45,10 +44,10 @@ impl HandOff {
     ) -> (Decision, Nanos, Vec<Event>) {
         let former = *place;
         let ((decision, looks_at, asked), events) = self.with_all(|core, wakers, owners| {
-            // Those whose answers are back and who do not look at them hold up whoever waits.
+            // Calls that have an answer and are not polled hold up the waiters.
             let asked = if former.is_some() { owners.look(core, now) } else { Vec::new() };
             let known = former.and_then(|waiter| core.poll(waiter, now));
-            // Whoever was not there when it was its turn has its old place again.
+            // A waiter that was absent at its turn gets its old place back.
             let decision = known.unwrap_or_else(|| core.acquire_at(ask, former, now));
             let waits = if let Decision::Queued { waiter, .. } = &decision { Some(*waiter) } else { None };
             if let Some(former) = former.filter(|former| waits != Some(*former)) {
@@ -61,7 +60,7 @@ impl HandOff {
             (decision, looks_at, asked)
         });
         asked.into_iter().for_each(Waker::wake);
-        // Whoever has been granted or refused has no place in any queue any longer.
+        // A granted or refused request has no place in any queue.
         *place = match &decision {
             Decision::Queued { waiter, .. } => Some(*waiter),
             Decision::Granted(_) | Decision::Refused(_) => None,
@@ -69,7 +68,7 @@ impl HandOff {
         (decision, looks_at, events)
     }
 
-    /// Gives a place up; what it was granted meanwhile goes to the next.
+    /// Gives up a place. A slot granted meanwhile goes to the next waiter.
     pub(crate) fn leave(&self, waiter: WaiterId, now: Nanos) -> Vec<Event> {
         let ((), events) = self.with_wakers(|core, wakers| {
             wakers.forget(waiter);
@@ -78,8 +77,8 @@ impl HandOff {
         events
     }
 
-    /// The call that `grant` is for is polled, and waits: by whoever `waker` wakes. False if it must ask again, because it
-    /// had not left, and was not polled for so long that its slots are another's.
+    /// Records that the call behind `grant` was polled and is pending, and keeps its waker. False if the call must
+    /// ask for a new permit: it had not left, and its slots were given away while it was not polled.
     pub(crate) fn watch(
         &self,
         owner: &mut Option<usize>,
@@ -99,7 +98,7 @@ impl HandOff {
         holds
     }
 
-    /// What a call that has ended still held.
+    /// Removes a call that has ended and returns the grant that it still held.
     pub(crate) fn watch_no_more(&self, owner: usize) -> Option<Grant> {
         self.state.lock().owners.remove(owner)
     }
@@ -123,7 +122,7 @@ impl HandOff {
     }
 }
 
-/// The tasks of those who wait, by the slots of their names. A slot may be another's by now.
+/// The wakers of the waiters, by waiter slot. A slot may meanwhile belong to another waiter.
 #[derive(Default)]
 struct Wakers(Vec<Option<(WaiterId, Waker)>>);
 
@@ -133,7 +132,7 @@ impl Wakers {
         kept.map(|(_, waker)| waker)
     }
 
-    /// `waiter` is to be woken by `waker`.
+    /// Keeps the waker of `waiter`.
     fn keep(&mut self, waiter: WaiterId, waker: &Waker) {
         if self.0.len() <= waiter.slot() {
             self.0.resize(waiter.slot() + 1, None);
@@ -147,7 +146,7 @@ impl Wakers {
         }
     }
 
-    /// `waiter` no longer waits.
+    /// Removes the waker of `waiter`.
     fn forget(&mut self, waiter: WaiterId) {
         self.take(waiter);
         while self.0.last().is_some_and(Option::is_none) {

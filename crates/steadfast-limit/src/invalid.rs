@@ -10,7 +10,7 @@ pub enum InvalidLimiter {
     NoZones,
     /// There are more zones than a limiter can hold.
     TooManyZones {
-        /// The most that it can hold.
+        /// The maximum.
         most: usize,
     },
     /// Two quotas name the same zone.
@@ -23,7 +23,7 @@ pub enum InvalidLimiter {
     TooManyWindows {
         /// The zone.
         zone: Zone,
-        /// The most that it can hold.
+        /// The maximum.
         most: usize,
     },
     /// Two windows of one zone have the same period.
@@ -37,51 +37,51 @@ pub enum InvalidLimiter {
     ZeroLimit(Zone),
     /// A window has no length.
     ZeroPeriod(Zone),
-    /// A window's limit, its period or the settle time is too large to be counted exactly.
+    /// A window's limit or period, or the settle time, is too large for exact counting.
     TooLarge(Zone),
-    /// The headroom leaves nothing of a window.
+    /// The headroom leaves no slot of a window.
     HeadroomTakesAll(Zone),
-    /// The ceilings leave nothing of a window to a lane.
+    /// The ceilings leave a lane no slot of a window.
     StarvedLane {
         /// The zone.
         zone: Zone,
         /// The lane.
         lane: Lane,
     },
-    /// The ceilings leave more to a lane than to the one above it.
+    /// The ceilings leave a lane more than the lane above it.
     InvertedCeilings {
-        /// The zone.
+        /// The lower lane, which has more.
         zone: Zone,
         /// The lower lane, which is left more.
         lane: Lane,
     },
     /// The burst of a paced profile is more than half of a window, or the window is too small to be paced.
     BurstTooLarge(Zone),
-    /// A lane may queue nothing.
+    /// A lane's queue has no room.
     ZeroQueue(Lane),
-    /// No key may be kept.
+    /// The limit on keys is zero.
     ZeroKeys,
-    /// The gateway's timeout is too long to be counted exactly.
+    /// The gateway's timeout is too long for exact counting.
     TimeoutTooLong,
-    /// Requests of a zone are to be counted under another that was not added, or under the same.
+    /// A demotion names a target zone that was not added, or is the same zone.
     UnknownDemotion(Zone),
     /// The journal cannot be read or written.
     Journal {
         /// The file.
         path: PathBuf,
-        /// What the system says about it.
+        /// The system's error.
         kind: io::ErrorKind,
     },
-    /// Another limiter, of this process or another, keeps the journal.
+    /// Another limiter, of this or another process, holds the journal.
     JournalInUse(PathBuf),
-    /// The journal, or its lock, may be somebody else's: a link, another user's file, or one that others have access to.
+    /// The journal or its lock may be foreign: a link, another user's file, or a file that others can access.
     JournalNotOwn {
         /// The journal's path.
         path: PathBuf,
         /// What is wrong with it.
         why: NotOwn,
     },
-    /// The journal would outlive the limiter, but only [`Builder::build`](crate::Builder::build) opens one.
+    /// The pure core was given a journal; only [`Builder::build`](crate::Builder::build) opens one.
     JournalInCore,
 }
 

@@ -22,36 +22,36 @@ use crate::{InvalidLimiter, event::NextStart, keys::Seed};
 
 /// The file that carries a limiter's windows from one process to the next.
 ///
-/// It is never synchronised to the disk: what a process has written survives its own end, and a machine that lost
-/// its power is back only after the windows have gone by. If a file is torn all the same, its checksum says so.
+/// It is never synced to the disk. What a process has written survives the end of that process, and a machine that
+/// lost its power is back only after the windows have passed. The checksum detects a torn file.
 pub(crate) struct Journal {
     path: PathBuf,
     seed: Seed,
     clocks: Clocks,
-    /// Held for as long as the journal is.
+    /// Held as long as the journal is open.
     _lock: File,
-    /// One writer at a time.
+    /// Held by the one writer.
     writing: Mutex<()>,
-    /// Something has changed since the last record.
+    /// True if something has changed since the last record.
     dirty: AtomicBool,
-    /// A task is there to write it.
+    /// True while a task exists to write it.
     kept: AtomicBool,
 }
 
 /// What the file held when the journal was opened.
 pub(crate) enum Found {
-    /// There is none, and never was.
+    /// No file, and there never was one.
     Nothing,
-    /// There is none any longer, or one that says itself that it is out of date.
+    /// No file any more, or one marked as out of date.
     Stale,
-    /// One that cannot be understood.
+    /// A file that cannot be understood.
     Damaged,
-    /// What an earlier limiter wrote.
+    /// The record of an earlier limiter.
     Record(Record),
 }
 
 impl Journal {
-    /// More than a limiter with its most keys writes; whatever is longer is no journal.
+    /// More than a limiter with the most keys writes. A longer file is no journal.
     const LONGEST: u64 = 64 * 1024 * 1024;
 
     pub(crate) fn open(path: &Path, clocks: Clocks) -> Result<(Self, Found), InvalidLimiter> {
@@ -60,7 +60,7 @@ impl Journal {
             None => InvalidLimiter::Journal { path: path.to_owned(), kind: error.kind() },
         };
         let lock_path = beside(path, "lock");
-        // The lock outlives the journal: it tells that one was there.
+        // The lock file outlives the journal and shows that there was one.
         let was_there = lock_path.exists();
         let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
         let lock = open_own(&lock_path, &options).map_err(failed)?;
@@ -81,12 +81,12 @@ impl Journal {
         Ok((Self { path, seed, clocks, _lock: lock, writing: Mutex::new(()), dirty, kept }, found))
     }
 
-    /// What keys are hashed with, in this process and the next.
+    /// Returns the seed of the key hashes, in this process and the next.
     pub(crate) fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// How long ago `record` was written, at least.
+    /// Returns how long ago `record` was written, at least.
     pub(crate) fn ago(&self, record: &Record) -> Duration {
         self.clocks.since(record.written)
     }
@@ -95,7 +95,7 @@ impl Journal {
         Record { seed: self.seed, written: self.clocks.now(), closed, keys }
     }
 
-    /// Replaces the file, so that whoever reads it sees this record or the one before, never half of one.
+    /// Replaces the file atomically: a reader sees this record or the previous one, never half of one.
     pub(crate) fn write(&self, record: &Record) -> io::Result<()> {
         let text = record.encode();
         let _alone = self.writing.lock();
@@ -109,8 +109,8 @@ impl Journal {
         fs::rename(&next, &self.path)
     }
 
-    /// Makes the file say that it is out of date: a later record could not be written. A full disk takes no new file, but
-    /// one byte in the place of another; where it does not, the file goes.
+    /// Marks the file as out of date, because a later record could not be written. On a full disk a new file fails,
+    /// but one byte can be overwritten in place. If that fails too, the file is removed.
     pub(crate) fn spoil(&self) -> NextStart {
         if steadfast_spec::Planted::StaleJournalTrusted.is_on() {
             return NextStart::Unaware;
@@ -123,7 +123,7 @@ impl Journal {
         };
         let told = match mark().or_else(|_| fs::remove_file(&self.path)) {
             Ok(()) => true,
-            // Its lock says that it was there.
+            // The lock file shows that there was a journal.
             Err(error) => error.kind() == io::ErrorKind::NotFound && beside(&self.path, "lock").exists(),
         };
         if told { NextStart::Pessimistic } else { NextStart::Unaware }
@@ -149,7 +149,7 @@ fn read(path: &Path) -> io::Result<Found> {
     Ok(record.map_or(Found::Damaged, Found::Record))
 }
 
-/// The file of the same name with `ending` added.
+/// Returns the path of the file with `ending` added to its name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or(OsStr::new("")).to_owned();
     name.push(".");

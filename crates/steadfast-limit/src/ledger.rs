@@ -18,15 +18,15 @@ use crate::{
     universal,
 };
 
-/// What one key has spent in one zone, and who waits for it.
+/// Holds what one key has spent in one zone, and its queue.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) zone: ZoneId,
     pub(crate) key: u64,
     pub(crate) in_flight: InFlight,
-    /// How many of those on their way only the log has admitted, at a gateway that may interpolate.
+    /// How many requests on their way only the log has admitted, at a gateway that may interpolate.
     pub(crate) tried: u16,
-    /// Changes with everything that [`opens`](Self::opens) depends on, besides time.
+    /// Changes whenever an input of [`opens`](Self::opens) other than time changes.
     pub(crate) version: u32,
     pub(crate) log: StampLog,
     pub(crate) lost: Lost,
@@ -35,8 +35,8 @@ pub(crate) struct Ledger {
     pub(crate) queue: Option<Box<Queue>>,
 }
 
-/// True for the lanes that requests without an answer hold back for little more than a window: what gets a trader out of
-/// a position, and what tells whether he is in one.
+/// True for the lanes that get a trader out of a position or tell whether there is one. Requests without an answer
+/// hold these back for little more than a window.
 fn must_get_out(lane: Lane) -> bool {
     lane <= Lane::Verification
 }
@@ -47,15 +47,15 @@ fn is_exempt(lane: Lane, strict: bool) -> bool {
     !strict && must_get_out(lane)
 }
 
-/// True for the lanes that are spread over the long windows: those whose requests can wait.
+/// True for the lanes that can wait and are spread over the long windows.
 pub(crate) fn is_paced(lane: Lane) -> bool {
     lane >= Lane::Normal || lane == Lane::Verification
 }
 
 impl Ledger {
-    /// Who must get out waits no longer than this and a window for somebody else's answer: a gateway that hangs would
-    /// otherwise hold back cancels until the requests on their way are given up. A packet that was lost twice is there
-    /// by then.
+    /// For how long a request on its way holds back the lanes that must get out, before its window is added. Without
+    /// this bound, a gateway that hangs would hold back cancels until those requests are given up. A packet that was
+    /// lost twice has arrived by then.
     pub(crate) const PATIENCE: Nanos = 3_000_000_000;
 
     pub(crate) fn new(zone: ZoneId, key: u64) -> Self {
@@ -73,15 +73,14 @@ impl Ledger {
         }
     }
 
-    /// Something has changed that an earlier answer of [`opens`](Self::opens) does not know.
+    /// Records a change that outdates earlier results of [`opens`](Self::opens).
     pub(crate) fn changed(&mut self) {
         self.version = self.version.wrapping_add(1);
     }
 
-    /// True if a request of `lane` can be granted at `now`, and nothing need be counted to tell so; if not, ask
-    /// [`opens`](Self::opens).
+    /// True if a request of `lane` can be granted at `now` without counting. If not, ask [`opens`](Self::opens).
     ///
-    /// Each window still has room when whatever could fill it is older than anything that its rule looks back to.
+    /// A window has room if every stamp that could fill it is older than its rule looks back.
     pub(crate) fn is_clear(&self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
         self.caution.is_none()
             && self.lost.is_empty()
@@ -96,10 +95,10 @@ impl Ledger {
             })
     }
 
-    /// The first instant at which a request of `lane` could be granted with `ahead` others granted before it, if
-    /// nothing happens until then. `None` if something must happen first: an answer, or a request given up.
+    /// Returns the first instant at which a request of `lane` could be granted after `ahead` others, if nothing
+    /// happens until then. `None` if something must happen first: an answer, or a request given up.
     ///
-    /// An instant not after `now` means that it can be granted now.
+    /// An instant not after `now` means that the request can be granted now.
     pub(crate) fn opens(
         &self,
         rules: &Rules,
@@ -122,7 +121,7 @@ impl Ledger {
         };
         let busy = self.busy(lane, strict).saturating_add(ahead);
         let patient = windows(&self.unanswered_for(lane, strict, Nanos::MAX), busy);
-        // A bucket that is filled by an answer yet to come is full until then; it may have room meanwhile.
+        // A bucket filled by a pending answer stays full until that answer; an answer now may leave room earlier.
         let is_paced = matches!(self.counting(rules.profile, 0, lane), Counting::Paced { .. });
         let answered = (is_paced && is_exempt(lane, strict))
             .then(|| windows(self.lost_for(lane, strict), self.in_flight.len().saturating_add(ahead)))
@@ -130,8 +129,8 @@ impl Ledger {
         patient.into_iter().chain(answered).min()
     }
 
-    /// True if a gateway that interpolates between windows might refuse a request of `lane` that the log admits at
-    /// `now`: it then tries on behalf of all those behind it.
+    /// True if the log admits a request of `lane` at `now` and an interpolating gateway might refuse it. Such a
+    /// request tests the log for all requests behind it.
     pub(crate) fn is_try(
         &self,
         rules: &Rules,
@@ -154,8 +153,8 @@ impl Ledger {
         })
     }
 
-    /// The instant at which a request of `lane` could be granted at the earliest, if everything on its way were
-    /// answered now and nobody of those `ahead` of it gave up.
+    /// Returns the earliest instant at which a request of `lane` could be granted, if all requests on their way were
+    /// answered now and none of the `ahead` before it gave up.
     pub(crate) fn estimate(&self, rules: &Rules, lane: Lane, ahead: u32, strict: bool, now: Nanos) -> Nanos {
         let unanswered = self.unanswered_for(lane, strict, now);
         let stamps = Stamps::new(&self.log, rules.unit, &unanswered);
@@ -164,7 +163,7 @@ impl Ledger {
         let learned = self.ladder().learned();
         let windows = rules.bounds.iter().enumerate().map(|(place, bound)| {
             let (_, ceiling) = rules.allows(place, lane, learned);
-            // Whoever has a whole window's worth ahead of it waits a whole window more.
+            // A whole window's worth of requests ahead adds a whole window of waiting.
             let (rounds, ahead) = (ahead / ceiling, (ahead % ceiling) as usize);
             let held = stamps.held(now, bound.period);
             let spent = held + busy + ahead;
@@ -180,9 +179,8 @@ impl Ledger {
         windows.fold(now, Nanos::max).max(frozen).max(self.held_back(lane))
     }
 
-    /// The instant at which a request of `lane` could be granted at the earliest by the zone's own way of counting,
-    /// if nothing were on its way and nobody waited: later than [`estimate`](Self::estimate) where that way is
-    /// stricter than the log.
+    /// Returns the earliest instant by the zone's own way of counting, with nothing on its way and no queue. It is
+    /// later than [`estimate`](Self::estimate) where that way is stricter than the log.
     pub(crate) fn estimate_alone(&self, rules: &Rules, lane: Lane, strict: bool, now: Nanos) -> Nanos {
         let stamps = Stamps::new(&self.log, rules.unit, self.lost_for(lane, strict));
         let ladder = self.ladder();
@@ -195,7 +193,7 @@ impl Ledger {
         rules.bounds.iter().enumerate().filter_map(&mut opens).fold(now, Nanos::max)
     }
 
-    /// Charges the pacer for a request of `lane`, if it is paced; false if it comes too early.
+    /// Charges the pacer for a request of `lane`, if the lane is paced. False if the request comes too early.
     pub(crate) fn pace(&mut self, rules: &Rules, lane: Lane, now: Nanos) -> bool {
         let Some(pace) = rules.pace.filter(|_| is_paced(lane)) else { return true };
         if self.pacer.is_none() {
@@ -204,39 +202,39 @@ impl Ledger {
         self.pacer.as_mut().is_none_or(|pacer| pacer.charge(now))
     }
 
-    /// Gives back what a request of `lane` that never left has been charged.
+    /// Gives back the charge of a request of `lane` that never left.
     pub(crate) fn unpace(&mut self, lane: Lane) {
         if let Some(pacer) = self.pacer.as_mut().filter(|_| is_paced(lane)) {
             pacer.give_back();
         }
     }
 
-    /// So many of those on their way that only the log admitted are on their way no longer.
+    /// Records that `tries` requests which only the log admitted are no longer on their way.
     pub(crate) fn tried_no_more(&mut self, tries: u16) {
         self.tried = self.tried.saturating_sub(tries);
     }
 
-    /// A request brought no answer; if it was the try after a pause, the next one tries.
+    /// Records that a request brought no answer. If it was the try after a pause, the next request tries.
     pub(crate) fn unanswered(&mut self, probe: bool, now: Nanos) {
         if let Some(caution) = &mut self.caution {
             caution.freeze.unanswered(probe, now);
         }
     }
 
-    /// What the key's 429s have taught, to be added to.
+    /// Returns what the key's 429s have taught, for additions.
     pub(crate) fn caution(&mut self) -> &mut Caution {
         self.caution.get_or_insert_default()
     }
 
-    /// Writes down an answer to a request that was granted then.
+    /// Logs the answer to a request that was granted at `granted`.
     pub(crate) fn stamp(&mut self, rules: &Rules, granted: Nanos, now: Nanos) {
         self.in_flight.leave(granted);
         self.log.expire(now, self.retention(rules), rules.unit);
         self.log.push(now + rules.settle, rules.unit, rules.usual);
     }
 
-    /// Writes down a request that was granted then and whose answer is lost: for those who must get out it is given up
-    /// at one instant, for all others it may be counted until another.
+    /// Records that the answer to a request granted at `granted` is lost. The lanes that must get out count it as
+    /// given up at `given_up`; for all others the gateway may count it until `counted`.
     pub(crate) fn lose(
         &mut self,
         rules: &Rules,
@@ -251,13 +249,13 @@ impl Ledger {
         }
     }
 
-    /// The stamps that still matter at `now`, answered and lost ones.
+    /// Returns the stamps of answered and lost requests that still matter at `now`.
     pub(crate) fn spent<'a>(&'a self, rules: &Rules, now: Nanos) -> impl Iterator<Item = Nanos> + use<'a> {
         let first = self.log.over(now, self.retention(rules), rules.unit);
         self.log.from(first, rules.unit).chain(self.lost.counted().iter().copied())
     }
 
-    /// Adds the stamps of an earlier process; those in the future are of requests that it lost.
+    /// Adds the stamps of an earlier process. Those in the future belong to requests that it lost.
     pub(crate) fn restore(&mut self, rules: &Rules, stamps: impl Iterator<Item = Nanos>, now: Nanos) {
         let matters = |stamp: &Nanos| stamp + rules.retention > now;
         let (later, mut earlier): (Vec<_>, Vec<_>) = stamps.filter(matters).partition(|stamp| *stamp > now);
@@ -272,7 +270,7 @@ impl Ledger {
         }
     }
 
-    /// True if requests without an answer hold back the lower lanes more than `lane`.
+    /// True if requests without an answer hold back the lower lanes longer than `lane`.
     pub(crate) fn is_lenient(&self, rules: &Rules, lane: Lane, strict: bool, now: Nanos) -> bool {
         let shortest = rules.bounds.iter().map(|bound| bound.period).min().unwrap_or_default();
         let overdue = |granted: &Nanos| granted + Self::PATIENCE + shortest <= now;
@@ -280,12 +278,12 @@ impl Ledger {
             && (!self.lost.is_empty() || self.in_flight.granted().first().is_some_and(overdue))
     }
 
-    /// How long a stamp matters: a zone that has met a refusal is counted by rules that look back two periods.
+    /// Returns how long a stamp matters. After a 429 the rules look back two periods.
     fn retention(&self, rules: &Rules) -> Nanos {
         if self.caution.is_some() { rules.retention.max(2 * rules.longest()) } else { rules.retention }
     }
 
-    /// True if nothing of the key is left that would have to be remembered at `now`.
+    /// True if the key has nothing left to remember at `now`.
     pub(crate) fn is_idle(&mut self, rules: &Rules, now: Nanos) -> bool {
         self.log.expire(now, self.retention(rules), rules.unit);
         self.lost.expire(now, self.retention(rules));
@@ -300,7 +298,7 @@ impl Ledger {
             && self.caution.is_none()
     }
 
-    /// How full each window is at `now`.
+    /// Returns how full each window is at `now`.
     pub(crate) fn uses(&self, rules: &Rules, now: Nanos) -> Vec<WindowUse> {
         let stamps = Stamps::new(&self.log, rules.unit, self.lost.counted());
         let used = |bound: &Bound| WindowUse {
@@ -311,7 +309,7 @@ impl Ledger {
         rules.bounds.iter().map(used).collect()
     }
 
-    /// The bytes that the key takes on the heap.
+    /// Returns the bytes that the key takes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         let pacer = self.pacer.as_ref().map_or(0, |pacer| size_of_val(&**pacer));
         let queue = self.queue.as_ref().map_or(0, |queue| size_of_val(&**queue));
@@ -319,19 +317,19 @@ impl Ledger {
         self.in_flight.heap_bytes() + self.log.heap_bytes() + self.lost.heap_bytes() + pacer + queue + caution
     }
 
-    /// Takes the long windows for spent until then, for the lanes that can wait.
+    /// Counts the long windows as spent until `until`, for the lanes that can wait.
     pub(crate) fn fill(&mut self, until: Nanos) {
         let caution = self.caution();
         caution.full_until = caution.full_until.max(until);
         self.changed();
     }
 
-    /// The end of a pause that is not over at `now`.
+    /// Returns the end of the pause, if it is not over at `now`.
     pub(crate) fn frozen_until(&self, now: Nanos) -> Option<Nanos> {
         self.caution.as_ref().and_then(|caution| caution.freeze.until(now))
     }
 
-    /// The ladder's step, 0 for full trust.
+    /// Returns the ladder's step: 0 is full trust.
     pub(crate) fn step(&self) -> u8 {
         self.ladder().step()
     }
@@ -340,11 +338,11 @@ impl Ledger {
         self.caution.as_ref().map(|caution| caution.ladder).unwrap_or_default()
     }
 
-    /// How the window at `place`, the shortest being the first, is counted for the next request of `lane`.
+    /// Returns how the window at `place` (0 is the shortest) is counted for the next request of `lane`.
     fn counting(&self, profile: Profile, place: usize, lane: Lane) -> Counting {
         let ladder = self.ladder();
         match ladder.counting(profile, place == 0 && lane != Lane::Critical) {
-            // So many would be refused at once if the gateway does not go by the log that no more is risked.
+            // If the gateway does not go by the log, it refuses all of these at once. Risk no more.
             Counting::Log if profile != Profile::WindowLog && self.in_flight.len() >= ladder.tries() => {
                 Counting::Universal
             }
@@ -352,18 +350,18 @@ impl Ledger {
         }
     }
 
-    /// How many requests on their way hold back `lane` until they are answered, however long that takes.
+    /// Returns how many requests on their way hold back `lane` until answered, however long that takes.
     fn busy(&self, lane: Lane, strict: bool) -> u32 {
         if is_exempt(lane, strict) { 0 } else { self.in_flight.len() }
     }
 
-    /// The lost requests that hold back `lane`, each with the instant from which its window counts.
+    /// Returns the lost requests that hold back `lane`, each as the instant from which its window counts.
     fn lost_for(&self, lane: Lane, strict: bool) -> &[Nanos] {
         if is_exempt(lane, strict) { self.lost.given_up() } else { self.lost.counted() }
     }
 
-    /// The same, with those on their way that are not [`busy`](Self::busy): such a one counts like a lost one that was
-    /// given up after that, or at `latest` if that is earlier.
+    /// Returns the same, with the requests on their way that are not [`busy`](Self::busy). Each counts as lost and
+    /// given up when its patience ends, or at `latest` if that is earlier.
     fn unanswered_for(&self, lane: Lane, strict: bool, latest: Nanos) -> Cow<'_, [Nanos]> {
         let lost = self.lost_for(lane, strict);
         if !is_exempt(lane, strict) || self.in_flight.is_empty() {
@@ -377,7 +375,7 @@ impl Ledger {
         Cow::Owned(all)
     }
 
-    /// Until when `lane` is held back by more than its windows.
+    /// Returns until when something other than its windows holds back `lane`.
     fn held_back(&self, lane: Lane) -> Nanos {
         let caution = self.caution.as_ref().filter(|_| !must_get_out(lane));
         let bulk = caution.filter(|_| lane == Lane::Bulk).map_or(0, |caution| caution.bulk_opens);
@@ -387,7 +385,7 @@ impl Ledger {
     }
 }
 
-/// The same as [`Ledger::opens`], for one window with that limit and that ceiling.
+/// Does the same as [`Ledger::opens`], for one window with the given limit and ceiling.
 fn bound_opens(
     bound: &Bound,
     counting: Counting,
@@ -397,12 +395,12 @@ fn bound_opens(
     now: Nanos,
     scratch: &mut Vec<Nanos>,
 ) -> Option<Nanos> {
-    // How many stamps may be younger than the period when the request is granted.
+    // How many stamps may still be younger than the period when the request is granted.
     let room = ceiling.checked_sub(busy.checked_add(1)?)?;
     let log = stamps.kth_latest(room as usize + 1).map_or(0, |stamp| stamp + bound.period);
     match counting {
         Counting::Log => Some(log),
-        // Nothing that a neighbouring window could hold makes the count exceed the room.
+        // No content of the neighbouring window makes the count exceed the room.
         Counting::Universal if log + bound.period <= now => Some(log),
         Counting::Universal => {
             stamps.since(now, 2 * bound.period, scratch);

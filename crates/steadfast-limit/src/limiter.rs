@@ -26,9 +26,9 @@ use self::{
 /// Decides, for every zone and key, which request may be sent and when.
 ///
 /// The pure core of [`ZoneLimiter`](crate::ZoneLimiter): instants and events go in, decisions come out. It has no
-/// clock, no lock and no timer of its own, so that simulations drive it with an instant of their own and see the
-/// same decisions. Every call may grant or refuse others that wait; [`take_woken`](Self::take_woken) names them,
-/// and whoever keeps an [alarm](Decision::Queued) polls its waiter then.
+/// clock, lock or timer, so simulations drive it with instants of their own and see the same decisions. Every call
+/// may grant or refuse other waiters; [`take_woken`](Self::take_woken) names them. A caller that was given an
+/// [alarm](Decision::Queued) polls its waiter at that instant.
 ///
 /// # Example
 ///
@@ -61,32 +61,32 @@ use self::{
 pub struct Limiter {
     rules: Box<[Rules]>,
     settings: Settings,
-    /// What is taken for spent in keys that are new.
+    /// How much new keys count as spent.
     start: Start,
     ledgers: Slab<Ledger>,
     index: HashMap<(ZoneId, u64), u32, BuildHasherDefault<KeyHasher>>,
-    /// Where the keys that were asked for last stand in `ledgers`.
+    /// The indices in `ledgers` of the keys asked for most recently.
     lately: [u32; LATELY],
     waiters: Slab<Waiter>,
-    /// The grants that their waiters have not come for yet, and when each must be looked at.
+    /// Grants not yet collected by their waiters, and when each is due for a check.
     uncollected: BTreeSet<(Nanos, WaiterId)>,
     /// The first of these instants.
     tends_at: Nanos,
-    /// The latest instant seen: nothing is ever decided for an earlier one.
+    /// The latest instant seen. No decision is made for an earlier one.
     clock: Nanos,
     next_sweep: Nanos,
     arrivals: i64,
     woken: Vec<WaiterId>,
     events: Vec<Event>,
-    /// Ledgers whose queues must be looked at again.
+    /// Ledgers whose queues must be examined again.
     stirred: Vec<usize>,
-    /// What was last worked out for a key that nobody waited for: whoever comes to wait for it asks again.
+    /// The last result for a key without a queue, and the index of its ledger.
     recent: Option<(usize, Answered)>,
     scratch: Vec<Nanos>,
 }
 
 impl Limiter {
-    /// What the gateway had not counted by the end of a connection, it counts within this time or never.
+    /// After a connection has ended, the gateway counts its requests within this time or never.
     const AFTER_RESET: Nanos = 1_000_000_000;
 
     pub(crate) fn new(rules: Box<[Rules]>, settings: Settings) -> Self {
@@ -111,18 +111,18 @@ impl Limiter {
         }
     }
 
-    /// The zone of that name.
+    /// Returns the id of the zone with that name.
     #[must_use]
     pub fn zone_id(&self, zone: Zone) -> Option<ZoneId> {
         (0_u8..).zip(&self.rules).find(|(_, rules)| rules.zone == zone).map(|(id, _)| ZoneId(id))
     }
 
-    /// All zones, in the order of their configuration, and whom each counts together.
+    /// Returns all zones and their scopes, in the order of their configuration.
     pub(crate) fn zones(&self) -> impl Iterator<Item = (Zone, Scope)> {
         self.rules.iter().map(|rules| (rules.zone, rules.scope))
     }
 
-    /// The rules of all zones, in the order of their configuration.
+    /// Returns the rules of all zones, in the order of their configuration.
     pub(crate) fn rules(&self) -> &[Rules] {
         &self.rules
     }
@@ -131,7 +131,7 @@ impl Limiter {
         self.settings.queue_bounds
     }
 
-    /// True if the call before has met a 429 in `zone` that this limiter's own log does not explain.
+    /// True if the previous call met a 429 in `zone` that this limiter's own log does not explain.
     pub(crate) fn is_mismatched(&self, zone: Zone) -> bool {
         self.events.iter().any(|event| matches!(event, Event::ModelMismatch { zone: z, .. } if *z == zone))
     }
@@ -141,7 +141,7 @@ impl Limiter {
         self.acquire_at(ask, None, now)
     }
 
-    /// The same for one that has waited before as `former` and may have lost its place: it has it again.
+    /// Does the same for a request that waited before as `former`, which gets its old place back.
     pub(crate) fn acquire_at(&mut self, ask: &Ask<'_>, former: Option<WaiterId>, now: Nanos) -> Decision {
         let now = self.advance(now);
         let one_zone = steadfast_spec::Planted::OneZoneOnly.is_on() && !ask.zones.is_empty();
@@ -168,11 +168,11 @@ impl Limiter {
         self.decision(id)
     }
 
-    /// Looks at a waiter again: after it was woken, and at its alarm.
+    /// Polls a waiter again: after it was woken, and at its alarm.
     ///
-    /// `None` if there is no such waiter, or none any longer: one that was granted and not polled for a second has lost
-    /// its grant, and one that was woken and not polled for half a second may have lost its place. It asks again then,
-    /// at the head of its lane.
+    /// Returns `None` if the waiter does not exist, or no longer does. A waiter that is not polled within a second
+    /// of its grant loses the grant. One that is woken and not polled for half a second may lose its place. Its next
+    /// request returns to the head of its lane.
     pub fn poll(&mut self, waiter: WaiterId, now: Nanos) -> Option<Decision> {
         let now = self.advance(now);
         let known = self.waiters.get_mut(waiter.slot()).filter(|known| known.place.waiter == waiter)?;
@@ -188,7 +188,7 @@ impl Limiter {
         Some(self.decision(waiter))
     }
 
-    /// A waiter no longer waits; what it was granted meanwhile goes to the next.
+    /// Removes a waiter. If it had been granted a slot, the slot goes to the next one.
     pub fn cancel(&mut self, waiter: WaiterId, now: Nanos) {
         let now = self.advance(now);
         if self.waiters.get(waiter.slot()).is_none_or(|known| known.place.waiter != waiter) {
@@ -210,7 +210,7 @@ impl Limiter {
         self.woken.retain(|woken| *woken != waiter);
     }
 
-    /// The head of an answer is back, at `now`.
+    /// Records that the head of an answer arrived at `now`.
     pub fn settle(&mut self, grant: Grant, answer: Answer, now: Nanos) {
         let now = self.advance(now);
         for (bit, id) in grant.ledgers.iter().enumerate() {
@@ -240,7 +240,7 @@ impl Limiter {
         self.pump(grant.ledgers, now);
     }
 
-    /// The request left at `sent`, and its answer will never be seen.
+    /// Records that the request left at `sent` and that its answer will never be seen.
     pub fn lose(&mut self, grant: Grant, sent: Nanos, loss: Loss, now: Nanos) {
         let ended = match loss {
             Loss::Reset => Some(now),
@@ -249,17 +249,17 @@ impl Limiter {
         self.lose_ended(grant, sent, ended, now);
     }
 
-    /// The same if nothing more of the request could reach the service since `ended`, or at any later time if that is
-    /// not known.
+    /// Does the same, where nothing of the request could reach the service after `ended`. `None` means that this
+    /// instant is unknown.
     pub(crate) fn lose_ended(&mut self, grant: Grant, sent: Nanos, ended: Option<Nanos>, now: Nanos) {
         let now = self.advance(now);
         let counted = match ended {
             Some(ended) => ended.min(now) + Self::AFTER_RESET,
-            // The rule before knew of the gateway's own timeout, and nothing of what is sent again by a kernel.
+            // The rule before this one knew of the gateway's timeout, but not of retransmissions by the kernel.
             None if steadfast_spec::Planted::OrphansForgotten.is_on() => now.max(sent + 30_000_000_000),
             None => now.saturating_add(self.settings.arrives_within).min(LATEST),
         };
-        // Whoever has waited for it long enough does not wait again.
+        // A request whose patience has already run out is not waited for again.
         let given_up = now.min(sent.saturating_add(Ledger::PATIENCE));
         for (bit, id) in grant.ledgers.iter().enumerate() {
             let ledger = &mut self.ledgers[id];
@@ -271,7 +271,7 @@ impl Limiter {
         self.pump(grant.ledgers, now);
     }
 
-    /// The request certainly never left: its slots are free again.
+    /// Records that the request certainly never left: its slots are free again.
     pub fn refund(&mut self, grant: Grant, now: Nanos) {
         let now = self.advance(now);
         self.give_back(grant, now);
@@ -289,11 +289,11 @@ impl Limiter {
         self.pump(grant.ledgers, now);
     }
 
-    /// When a request that came now would be granted at the earliest, if nobody ahead of it gave up.
+    /// Returns when a request that came now would be granted at the earliest, if no request ahead of it gave up.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if the zones are not to be had at all.
+    /// [`Refusal`] if the zones cannot be used at all.
     pub fn earliest(&mut self, zones: &[(ZoneId, u64)], lane: Lane, now: Nanos) -> Result<Nanos, Refusal> {
         let now = self.advance(now);
         if zones.is_empty() {
@@ -303,7 +303,7 @@ impl Limiter {
         for (zone, key) in zones {
             at = at.max(match self.index.get(&(*zone, *key)) {
                 Some(id) => self.estimate(*id as usize, lane, false, now),
-                // A key that nobody has used is as free as the limiter's start left it.
+                // A key without a ledger has only what the limiter's start counts as spent.
                 None => {
                     let rules = &self.rules[usize::from(zone.0)];
                     let strict = self.settings.strict_critical;
@@ -316,7 +316,7 @@ impl Limiter {
         Ok(at)
     }
 
-    /// Forgets what one key has spent in one zone, because the gateway has: a renewed token has windows of its own.
+    /// Forgets what one key has spent in one zone. For a renewed token, whose windows at the gateway are new.
     /// Requests on their way stay counted.
     pub fn reset(&mut self, zone: ZoneId, key: u64, now: Nanos) {
         let now = self.advance(now);
@@ -334,8 +334,8 @@ impl Limiter {
         self.pump(ledgers, now);
     }
 
-    /// The instants from which the slots that one key has spent in one zone age, relative to `now` and ascending.
-    /// What is on its way counts as if the gateway counted it as late as it can.
+    /// Returns the instants from which the spent slots of one key age, relative to `now` and ascending. Requests on
+    /// their way count as if the gateway counted them at the last possible instant.
     pub fn export(&mut self, zone: ZoneId, key: u64, now: Nanos) -> Vec<i64> {
         let now = self.advance(now);
         let Some(id) = self.index.get(&(zone, key)) else { return Vec::new() };
@@ -348,7 +348,7 @@ impl Limiter {
         stamps.into_iter().map(|stamp| stamp as i64 - now as i64).collect()
     }
 
-    /// Adds what one key had spent in one zone at `exported`, as [`export`](Self::export) returned it.
+    /// Adds what one key had spent in one zone at `exported`, in the form that [`export`](Self::export) returned.
     ///
     /// # Errors
     ///
@@ -373,8 +373,8 @@ impl Limiter {
         Ok(())
     }
 
-    /// Takes all windows of one key in one zone for spent until they have gone by, except for cancels and
-    /// verifications: for who shares a token with a program that has just stopped.
+    /// Counts all windows of one key in one zone as spent until they have passed, except for cancels and
+    /// verifications. For a token shared with a program that has just stopped.
     ///
     /// # Errors
     ///
@@ -387,17 +387,17 @@ impl Limiter {
         Ok(())
     }
 
-    /// The waiters that have been granted, refused, or given an alarm to keep since the last call: poll them.
+    /// Returns the waiters granted, refused or given an alarm since the last call. Poll them.
     pub fn take_woken(&mut self) -> Vec<WaiterId> {
         std::mem::take(&mut self.woken)
     }
 
-    /// What has happened since the last call that an operator may want to know.
+    /// Returns the events since the last call that an operator may want to know.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// What the limiter holds at `now`. Idle keys leave first.
+    /// Returns what the limiter holds at `now`. Idle keys are dropped first.
     pub fn snapshot(&mut self, now: Nanos) -> Snapshot {
         let now = self.advance(now);
         self.sweep(now);

@@ -1,14 +1,13 @@
 use crate::Nanos;
 
-/// Requests that left and whose answer will never be seen: when the gateway counted them is not known.
+/// Requests that left and whose answers will never be seen. When the gateway counted them is unknown.
 ///
-/// Each is held twice: until the last instant at which the gateway may have counted it, for the lanes that can
-/// wait, and from the instant at which it was given up, or patience with it was at its end, for the lanes that must
-/// get out. A share of 3 % of lost
-/// answers held for the gateway's timeout would otherwise stop the zone, cancels included.
+/// Each is held twice. For the lanes that can wait, until the last instant at which the gateway may have counted it.
+/// For the lanes that must get out, from the instant at which it was given up or patience ended. Otherwise 3 % of
+/// lost answers, each held for the gateway's timeout, would stop the zone, cancels included.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
-    /// Apart, because most keys have none.
+    /// Boxed, because most keys have none.
     held: Option<Box<Held>>,
 }
 
@@ -16,12 +15,12 @@ pub(crate) struct Lost {
 struct Held {
     /// When each was given up, ascending.
     given_up: Vec<Nanos>,
-    /// When each may have been counted at the latest, ascending.
+    /// The latest instant at which each may have been counted, ascending.
     counted: Vec<Nanos>,
 }
 
 impl Lost {
-    /// A request given up then that the gateway may count until `counted`.
+    /// Adds a request given up at `given_up` that the gateway may count until `counted`.
     pub(crate) fn push(&mut self, given_up: Nanos, counted: Nanos) {
         let held = self.held.get_or_insert_default();
         for (stamps, stamp) in [(&mut held.given_up, given_up), (&mut held.counted, counted)] {
@@ -42,21 +41,21 @@ impl Lost {
         self.held.is_none()
     }
 
-    /// The bytes that they take on the heap.
+    /// Returns the bytes taken on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.held.as_ref().map_or(0, |held| {
             size_of::<Held>() + (held.given_up.capacity() + held.counted.capacity()) * size_of::<Nanos>()
         })
     }
 
-    /// Forgets those that were over `retention` before `now`.
+    /// Forgets stamps that are older than `retention` at `now`.
     pub(crate) fn expire(&mut self, now: Nanos, retention: Nanos) {
         let Some(held) = &mut self.held else { return };
         for stamps in [&mut held.given_up, &mut held.counted] {
             let over = stamps.partition_point(|stamp| stamp + retention <= now);
             stamps.drain(..over);
         }
-        // Nobody is counted before it is given up, so the other list is empty too.
+        // No request is counted before it is given up, so the other list is empty too.
         if held.counted.is_empty() {
             self.held = None;
         }

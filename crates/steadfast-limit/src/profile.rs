@@ -1,28 +1,28 @@
 use std::num::NonZeroU32;
 
-/// What kind of counting at the gateway a zone is kept safe against.
+/// Which ways of counting at the gateway a zone is kept safe against.
 ///
-/// The safer the profile, the less of the quota it can use, because every one assumes less about a gateway that
-/// cannot be seen. All count a request as spent from the moment its permit is granted and age it from the moment
-/// its answer is back.
+/// The safer the profile, the less of the quota it can use, because it assumes less about a gateway that cannot be
+/// seen. With every profile a request counts as spent from the grant of its permit, and ages from the arrival of its
+/// answer.
 ///
 /// # After a 429 that the limiter's own log does not explain
 ///
-/// Whatever the profile, and whatever the cause (another way of counting, a limit that was lowered, somebody else on the
-/// same token), a zone has one reaction:
+/// Every profile reacts in the same way, whatever the cause: another way of counting, a lowered limit, or another
+/// user of the same token.
 ///
-/// 1. The first spreads the requests over the shortest window as [`Paced`](Self::Paced) does, at the same limit, from the
-///    moment it is known. That is safe against every way of counting, so whatever is refused then, is refused because
-///    the limit is lower than documented.
-/// 2. Each further one within a minute halves the limit of the shortest window, down to one. Cancels are not spread and keep the
-///    documented limit: getting out comes before a 429. Where fewer than four are left in a zone that several lanes share, the highest lane goes first, and polls take
-///    every second slot at most.
-/// 3. For every 15 seconds without one the limit is raised by one; then, for every minute, the zone goes one step back
-///    towards its own profile.
+/// 1. The first such 429 spreads requests over the shortest window at once, as [`Paced`](Self::Paced) does, at the
+///    same limit. That is safe against every way of counting, so a further 429 means that the limit is lower than
+///    documented.
+/// 2. Each further one within a minute halves the limit of the shortest window, down to one. Cancels are not spread
+///    and keep the documented limit: getting out comes before a 429. If fewer than four slots are left in a zone
+///    that several lanes share, the highest lane goes first, and polls take every second slot at most.
+/// 3. Every 15 seconds without one raise the limit by one. Then every minute without one takes the zone one step
+///    back towards its own profile.
 ///
-/// [`Event::Stepped`](crate::Event::Stepped) and [`Event::Learned`](crate::Event::Learned) report it. 100 orders that wait while
-/// a limit of ten a second is lowered to one are all placed within 110 seconds; after the first ten seconds two are refused
-/// in a minute at most.
+/// [`Event::Stepped`](crate::Event::Stepped) and [`Event::Learned`](crate::Event::Learned) report it. If a limit of
+/// ten a second is lowered to one, 100 waiting orders are all placed within 110 seconds; after the first ten seconds
+/// at most two requests a minute are refused.
 ///
 /// | a gateway that | refuses, with [`Adaptive`](Self::Adaptive) | with [`Universal`](Self::Universal) |
 /// |---|---|---|
@@ -32,27 +32,27 @@ use std::num::NonZeroU32;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Profile {
-    /// Safe against every counter known: fixed windows of any phase, sliding logs, token buckets, and sliding
-    /// counters that interpolate between two windows, also those that count what they reject.
+    /// Safe against every known counter: fixed windows of any phase, sliding logs, token buckets, and sliding
+    /// counters that interpolate between two windows, also those that count rejected requests.
     ///
-    /// Sends exactly when the interpolated count of *every* phase leaves room, so nothing less strict is safe.
+    /// Sends exactly when the interpolated count of *every* phase leaves room, so no less strict rule is safe.
     #[default]
     Universal,
     /// Safe against fixed windows of any phase, sliding logs and token buckets, but not against counters that
     /// interpolate.
     WindowLog,
-    /// Safe against leaky gateways that allow only a small burst, also ones as coarse as nginx's `limit_req`: at
-    /// most `burst` requests back to back, the rest of the quota evenly spread. The `burst` of such a gateway's own
-    /// configuration is one less: it does not count the first.
+    /// Safe against leaky gateways with a small burst, also coarse ones such as nginx's `limit_req`. At most `burst`
+    /// requests go back to back; the rest of the quota is spread evenly. In such a gateway's own configuration the
+    /// `burst` is one less, because it does not count the first request.
     Paced {
         /// How many requests may go out back to back; at most half of each window.
         burst: NonZeroU32,
     },
-    /// Starts as [`WindowLog`](Self::WindowLog) and tries with care whether that holds.
+    /// Starts as [`WindowLog`](Self::WindowLog) and tests with few requests whether that holds.
     ///
-    /// What a wrong guess can cost is bounded: a request that only the log admits leaves while fewer than three are
-    /// unanswered, so that a gateway which interpolates refuses three at most before the zone knows. The log is then
-    /// tried again with one request, after two minutes, then after eleven, then once an hour.
+    /// The cost of a wrong guess is bounded: a request that only the log admits leaves while fewer than three are
+    /// unanswered. So an interpolating gateway refuses three at most before the zone knows. The log is then tried
+    /// again with one request, after two minutes, then after eleven, then once an hour.
     Adaptive {
         /// The burst while requests are spread.
         burst: NonZeroU32,

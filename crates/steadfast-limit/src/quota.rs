@@ -10,10 +10,10 @@ pub const SECOND: Duration = Duration::from_secs(1);
 /// One minute, for [`Quota::limit`].
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// What one zone allows, whom it counts together, and how it is kept.
+/// The limits of one zone, its scope, and how it is kept.
 ///
-/// A plain value, checked by [`Builder::build`](crate::Builder::build). The table of the service is
-/// [`steadfast_spec::zones`], and every row of it converts into a `Quota`.
+/// A plain value, checked by [`Builder::build`](crate::Builder::build). [`steadfast_spec::zones`] is the service's
+/// table; every row of it converts into a `Quota`.
 ///
 /// # Example
 ///
@@ -39,7 +39,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// A quota for `zone`, counted per `scope`, with no limit yet.
+    /// Makes a quota for `zone`, counted per `scope`, with no limit yet.
     #[must_use]
     pub fn new(zone: Zone, scope: Scope) -> Self {
         Self {
@@ -53,65 +53,65 @@ impl Quota {
         }
     }
 
-    /// The zone's name.
+    /// Returns the zone's name.
     #[must_use]
     pub fn zone(&self) -> Zone {
         self.zone
     }
 
-    /// Adds a window: at most `limit` requests in any stretch of `period`. A request must satisfy all of them.
+    /// Adds a window: at most `limit` requests in any stretch of `period`. A request must fit into all windows.
     #[must_use]
     pub fn limit(mut self, limit: u32, period: Duration) -> Self {
         self.limits.push((limit, period));
         self
     }
 
-    /// Forgets the windows added so far, to give a preset zone others.
+    /// Removes the windows added so far, to give a preset zone others.
     #[must_use]
     pub fn clear_limits(mut self) -> Self {
         self.limits.clear();
         self
     }
 
-    /// Whom the zone counts together.
+    /// Sets whom the zone counts together.
     #[must_use]
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// What kind of gateway the zone is safe against. Default: [`Profile::Universal`].
+    /// Sets which ways of counting the zone is safe against. Default: [`Profile::Universal`].
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
     }
 
-    /// What the zone withholds from its lower lanes. Default: nothing.
+    /// Sets what the zone withholds from its lower lanes. Default: nothing.
     #[must_use]
     pub fn ceilings(mut self, ceilings: Ceilings) -> Self {
         self.ceilings = ceilings;
         self
     }
 
-    /// Leaves `slots` of every window alone, for another program on the same token. Default: 0.
+    /// Leaves `slots` of every window to other programs on the same token. Default: 0.
     #[must_use]
     pub fn headroom(mut self, slots: u32) -> Self {
         self.headroom = slots;
         self
     }
 
-    /// How long after its answer a request may still be counted, for gateways that count late. Default: zero.
+    /// Sets how long after its answer a request may still be counted, for gateways that count late. Default: zero.
     #[must_use]
     pub fn settle(mut self, lag: Duration) -> Self {
         self.settle = lag;
         self
     }
 
-    /// The quota that the service's own table is kept with.
+    /// Returns the quota for a row of the service's own table.
     ///
-    /// `general` and `data` are used by several lanes and have the standard ceilings. `place_order` starts with
-    /// the log alone and learns, because bursts matter most there.
+    /// `general` and `data` are used by several lanes and have the standard ceilings. `place_order` starts with the
+    /// log alone and learns, because bursts matter most there.
     pub(crate) fn preset(row: &ZoneSpec) -> Self {
         let quota = Self::from(row);
         match row.zone {

@@ -1,33 +1,33 @@
 use crate::Nanos;
 
-/// The first instant from `now` on at which a gateway that interpolates between two windows of `period`, whatever
-/// their phase, would find at most `room` requests spent besides those still on their way.
+/// Returns the first instant from `from` on at which every gateway that interpolates between two windows of
+/// `period`, in any phase, finds at most `room` requests spent besides those on their way.
 ///
-/// Such a gateway counts, at `t` and with a window that began at `b`, the requests since `b` in full and those of
-/// the window before it by the share of it that a window ending at `t` still covers:
+/// At `t`, with a window that began at `b`, such a gateway counts the requests since `b` in full. Those of the
+/// window before it count by the share that a window ending at `t` still covers:
 ///
 /// ```text
 ///   (1 − (t − b) / T) · #[b − T, b)  +  #[b, t]
 /// ```
 ///
-/// The phase is not known, so the greatest count over every `b` in `(t − T, t]` decides. Between two stamps the
-/// count grows with `b`, so only the `b` at which a stamp enters or leaves need be looked at: every stamp, and
-/// every stamp plus `T`. The count of a fixed `b` only falls with `t`, so the answer is the latest instant that
-/// any of them asks for, and one pass over either kind with two pointers finds it.
+/// The phase is unknown, so the greatest count over all `b` in `(t − T, t]` decides. Between two stamps the count
+/// grows with `b`, so only the `b` at which a stamp enters or leaves matter: every stamp, and every stamp plus `T`.
+/// For a fixed `b` the count only falls with `t`. So the answer is the latest instant that any of them requires, and
+/// one pass with two pointers over each kind finds it.
 ///
-/// `stamps` are in ascending order and hold everything not older than two periods; `from` is the instant that the
-/// plain log asks for, which is the case `b = t`.
+/// `stamps` ascend and include everything within the last two periods. `from` is the instant that the plain log
+/// requires, which is the case `b = t`.
 ///
-/// All multiplications are of whole nanoseconds: in floating point, a request is admitted wrongly now and then at
-/// exactly the instants that decide.
+/// All products are whole nanoseconds. In floating point a request is now and then admitted wrongly, at exactly the
+/// instants that decide.
 pub(crate) fn earliest(stamps: &[Nanos], period: Nanos, room: u64, from: Nanos) -> Nanos {
     let phases = Phases { stamps, period, room };
-    // A boundary a whole period ago asks for nothing any more.
+    // A boundary a whole period ago requires nothing any more.
     let mut seen = from.saturating_sub(period);
     let mut at = from;
     if stamps.len() > 2 * COARSE {
-        // Of evenly spread requests every boundary asks for a little more than the one before it. A first look at
-        // a few comes close to the answer, and the second has little left to divide.
+        // With evenly spread requests, each boundary requires a little more than the one before. A first pass over a
+        // few of them comes close to the answer and leaves few divisions to the second.
         at = phases.after_boundaries_at_stamps(seen, at, COARSE);
         at = phases.after_boundaries_a_period_later(seen, at, COARSE);
     }
@@ -38,15 +38,15 @@ pub(crate) fn earliest(stamps: &[Nanos], period: Nanos, room: u64, from: Nanos) 
         if at == horizon {
             return at;
         }
-        // The answer is later than thought, so boundaries count that were still to come.
+        // The answer is later than assumed, so more boundaries lie before it.
         seen = horizon;
     }
 }
 
-/// One in so many boundaries is looked at first.
+/// The first pass examines one boundary in this many.
 const COARSE: usize = 16;
 
-/// What a gateway of unknown phase may have counted.
+/// Holds the stamps that a gateway of unknown phase may have counted.
 #[derive(Clone, Copy)]
 struct Phases<'a> {
     stamps: &'a [Nanos],
@@ -55,7 +55,7 @@ struct Phases<'a> {
 }
 
 impl Phases<'_> {
-    /// What every `stride`th boundary later than `seen` asks for at which a stamp enters the current window.
+    /// Applies every `stride`th boundary after `seen` at which a stamp enters the current window.
     fn after_boundaries_at_stamps(self, seen: Nanos, mut at: Nanos, stride: usize) -> Nanos {
         let Self { stamps, period, .. } = self;
         let first = stamps.partition_point(|stamp| *stamp <= seen);
@@ -71,7 +71,7 @@ impl Phases<'_> {
         at
     }
 
-    /// What every `stride`th boundary later than `seen` asks for at which a stamp leaves the window before.
+    /// Applies every `stride`th boundary after `seen` at which a stamp leaves the previous window.
     fn after_boundaries_a_period_later(self, seen: Nanos, mut at: Nanos, stride: usize) -> Nanos {
         let Self { stamps, period, .. } = self;
         let mut gone = stamps.partition_point(|stamp| stamp + period <= seen);
@@ -87,9 +87,9 @@ impl Phases<'_> {
         at
     }
 
-    /// The first instant from `at` on at which the boundary `b` has room, with the stamps from `gone` to `before`
-    /// in the window before it and the later ones in its own. The plain log has made sure that no more than the
-    /// room are younger than a period.
+    /// Returns the first instant from `at` on at which the boundary `b` has room. The stamps from `gone` to `before`
+    /// lie in the window before it, the later ones in its own. The plain log ensures that at most `room` of them are
+    /// younger than a period.
     fn asked(self, b: Nanos, gone: usize, before: usize, at: Nanos) -> Nanos {
         let earlier = (before - gone) as u64;
         let spare = self.room.saturating_sub((self.stamps.len() - before) as u64);
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition, for every integer boundary.
+    /// Checks the definition at every integer boundary.
     fn counts_at_most(stamps: &[Nanos], period: Nanos, room: u64, t: Nanos) -> bool {
         (t.saturating_sub(period) + 1..=t).all(|b| {
             let earlier = stamps.iter().filter(|x| **x + period >= b && **x < b).count() as u64;
@@ -122,7 +122,7 @@ mod tests {
         })
     }
 
-    /// The same for the plain log.
+    /// Returns the instant that the plain log requires.
     fn plain(stamps: &[Nanos], period: Nanos, room: u64, now: Nanos) -> Nanos {
         let kth = stamps.len().checked_sub(room as usize + 1).map_or(0, |i| stamps[i] + period);
         kth.max(now)
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn ten_at_once_keep_the_eleventh_away_for_longer_than_a_window() {
-        // With all of the quota spent at 1000, an interpolating gateway whose window ended just after has all ten
-        // in the earlier window: the eleventh fits when a tenth of that window has slid out.
+        // The whole quota is spent at 1000. A gateway whose window ended just after has all ten in the earlier
+        // window. The eleventh fits when a tenth of that window has slid out.
         assert_eq!(earliest(&[1_000; 10], 1_000, 9, plain(&[1_000; 10], 1_000, 9, 1_000)), 2_100);
         assert_eq!(earliest(&[1_000; 9], 1_000, 9, 1_000), 1_000, "nine leave room for one in every phase");
     }
 
-    /// The definition at the boundaries that matter, in whole nanoseconds: what a gateway of some phase counts.
+    /// Checks the definition at the boundaries that matter, in whole nanoseconds.
     fn is_counted_exactly(stamps: &[Nanos], period: Nanos, room: u64, t: Nanos) -> bool {
         let boundaries = stamps.iter().flat_map(|stamp| [*stamp, stamp + period]).chain([t]);
         boundaries.filter(|b| (t - period + 1..=t).contains(b)).all(|b| {
@@ -146,7 +146,7 @@ mod tests {
         })
     }
 
-    /// The same in seconds and floating point, as it is written at first.
+    /// Does the same in seconds and floating point, the usual first attempt.
     fn is_counted_in_floating_point(stamps: &[Nanos], period: Nanos, room: u64, t: Nanos) -> bool {
         let seconds = |nanos: Nanos| nanos as f64 / 1e9;
         let (at, period) = (seconds(t), seconds(period));
@@ -177,7 +177,7 @@ mod tests {
             if opens == now {
                 continue;
             }
-            // A nanosecond before the instant that decides, some gateway still has no room.
+            // A nanosecond before the decisive instant, a gateway of some phase still has no room.
             tried += 1;
             assert!(is_counted_exactly(&stamps, period, 9, opens));
             assert!(!is_counted_exactly(&stamps, period, 9, opens - 1));

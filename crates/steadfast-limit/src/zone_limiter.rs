@@ -27,7 +27,7 @@ use crate::{
 
 /// Hands out permits to send, for every zone of one service.
 ///
-/// The layer's own state, usable without tower: [`acquire`](Self::acquire) a [`Permit`](crate::Permit), send, and
+/// Holds the layer's state, usable without tower: [`acquire`](Self::acquire) a [`Permit`](crate::Permit), send, and
 /// settle it.
 ///
 /// # Example
@@ -61,9 +61,9 @@ use crate::{
 ///
 /// # Cancellation
 ///
-/// Dropping an [`Acquire`] leaves its queue at once; if it had been granted meanwhile, the permit goes to the next
-/// in line. Dropping a [`Permit`](crate::Permit) gives it back if the request has not been sent, and otherwise
-/// holds it as long as the gateway may still count it.
+/// Dropping an [`Acquire`] leaves its queue at once. A permit granted meanwhile goes to the next in line. Dropping a
+/// [`Permit`](crate::Permit) gives it back if the request has not been sent; otherwise its slots are held as long as
+/// the gateway may still count the request.
 #[derive(Clone)]
 pub struct ZoneLimiter {
     shared: Arc<Shared>,
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
     origin: Instant,
     seed: Seed,
     observer: Option<Observer>,
-    /// Which zone is which, and whom it counts together: as in the core, but to be read without the lock.
+    /// Names and scopes of the zones, as in the core, readable without the lock.
     zones: Box<[(Zone, Scope)]>,
     pub(crate) hand_off: HandOff,
     demotions: Option<Mutex<Demotions>>,
@@ -82,13 +82,13 @@ pub(crate) struct Shared {
 }
 
 impl ZoneLimiter {
-    /// Configures a limiter, zone by zone, starting from none.
+    /// Returns a builder without zones.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// The five zones of the service's own table (§8), with every setting at its default.
+    /// Returns a limiter with the five zones of the service's own table (§8) and default settings.
     #[must_use]
     pub fn preset() -> Self {
         // The table is a constant, and a test builds it with every check.
@@ -108,25 +108,25 @@ impl ZoneLimiter {
         self.shared.journal.as_ref()
     }
 
-    /// What is to go into the journal.
+    /// Returns the entries for the journal.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         self.shared.entries()
     }
 
-    /// A layer that takes a permit for every request.
+    /// Returns a layer that takes a permit for every request.
     #[must_use]
     pub fn layer(&self) -> RateLimitLayer {
         RateLimitLayer::new(self.clone())
     }
 
-    /// The keys of requests to `authority` (host and port) with the credentials of `account`, from the default
-    /// local address. Neither the case of the host nor a port of 80 or 443 makes a difference.
+    /// Returns the keys of requests to `authority` (host and port) with the credentials of `account`, from the
+    /// default local address. The case of the host and a port of 80 or 443 make no difference.
     #[must_use]
     pub fn keys(&self, authority: &str, account: &ext::Account) -> ScopeKeys {
         self.keys_from(authority, None, account)
     }
 
-    /// The same for requests from a local address of their own: zones that count client addresses count it apart.
+    /// Does the same for a separate local address: zones that count client addresses count it apart.
     #[must_use]
     pub fn keys_from(&self, authority: &str, from: Option<IpAddr>, account: &ext::Account) -> ScopeKeys {
         ScopeKeys::new(&self.shared.seed, authority, from, account.as_str())
@@ -134,35 +134,35 @@ impl ZoneLimiter {
 
     /// Waits until all of `zones` admit a request of `lane`.
     ///
-    /// The future resolves to a [`Permit`](crate::Permit), or to a [`Refusal`] if one of the zones is unknown, the
-    /// queue is full or the [deadline](Acquire::deadline) cannot be met. It does nothing until it is polled.
+    /// The future resolves to a [`Permit`](crate::Permit), or to a [`Refusal`] if a zone is unknown, the queue is
+    /// full or the [deadline](Acquire::deadline) cannot be met. It does nothing until it is polled.
     pub fn acquire(&self, zones: &[Zone], keys: ScopeKeys, lane: Lane) -> Acquire {
         Acquire::new(self.clone(), self.resolve(zones.iter().copied(), keys), lane)
     }
 
-    /// When a request that came now would get its permit at the earliest, if nobody ahead of it gave up.
+    /// Returns when a request that came now would get its permit at the earliest, if none ahead of it gave up.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if a zone is unknown, or none is named.
+    /// [`Refusal`] if a zone is unknown, or none is given.
     pub fn earliest(&self, zones: &[Zone], keys: ScopeKeys, lane: Lane) -> Result<Instant, Refusal> {
         let zones = self.resolve(zones.iter().copied(), keys)?;
         let at = self.with(|core, now| core.earliest(zones.as_slice(), lane, now))?;
         Ok(self.instant(at))
     }
 
-    /// What every zone and lane holds now. Idle keys leave first.
+    /// Returns what every zone and lane holds now. Idle keys are dropped first.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.with(|core, now| core.snapshot(now))
     }
 
-    /// The same instant for the core.
+    /// Converts an instant to the core's.
     pub(crate) fn nanos(&self, instant: Instant) -> Nanos {
         self.shared.nanos(instant)
     }
 
-    /// The same instant for a timer.
+    /// Converts an instant of the core to a timer's.
     pub(crate) fn instant(&self, nanos: Nanos) -> Instant {
         self.shared.origin + Duration::from_nanos(nanos.saturating_sub(Shared::START))
     }
@@ -171,7 +171,7 @@ impl ZoneLimiter {
         &self.shared.hand_off
     }
 
-    /// One call of the core, at its instant of now.
+    /// Calls the core with the current instant.
     pub(crate) fn with<T>(&self, call: impl FnOnce(&mut Limiter, Nanos) -> T) -> T {
         let now = self.nanos(Instant::now());
         let (result, events) = self.shared.hand_off.with(|core| call(core, now));
@@ -195,7 +195,7 @@ impl ZoneLimiter {
         events.iter().for_each(|event| self.report(event));
     }
 
-    /// Tells everybody who wants to know. No lock is held.
+    /// Logs the event and calls the observer. No lock is held.
     pub(crate) fn report(&self, event: &Event) {
         event.log();
         if let Some(observer) = &self.shared.observer {
@@ -205,8 +205,8 @@ impl ZoneLimiter {
 }
 
 impl Shared {
-    /// The core's instant when the limiter was made: far enough in, that what an earlier process has spent lies
-    /// after the core's origin.
+    /// The core's instant at which the limiter was made. It is large, so that stamps of an earlier process lie after
+    /// the core's origin.
     const START: Nanos = 30 * 86_400 * 1_000_000_000;
 
     fn new(core: Limiter) -> Self {

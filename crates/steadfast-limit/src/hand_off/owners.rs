@@ -4,47 +4,47 @@ use slab::Slab;
 
 use crate::{Grant, Lane, Limiter, Nanos, ZoneId};
 
-/// The requests on their way whose calls are polled by somebody: whether he is still there is asked when others wait.
+/// The calls on their way that are polled. Each is asked for a sign of life when others wait.
 ///
-/// A call that was sent, and that nobody polls any more, would otherwise hold its slots for good: its answer is back, and
-/// nobody looks at it.
+/// Without this, a call that was sent and is no longer polled would hold its slots for good: its answer has arrived
+/// and remains unread.
 #[derive(Default)]
 pub(super) struct Owners {
     all: Slab<Owner>,
-    /// When they are looked at next.
+    /// When to check them next.
     next: Nanos,
 }
 
 struct Owner {
     holds: Holds,
-    /// When it left, if it did.
+    /// When the request left, if it did.
     sent: Option<Nanos>,
     waker: Waker,
     /// When it was last polled.
     seen: Nanos,
-    /// When it was last asked whether it is there.
+    /// When it was last asked for a sign of life.
     asked: Nanos,
 }
 
 enum Holds {
     Grant(Grant),
-    /// What it would fall under if it came back.
+    /// The zones and lane to charge if it comes back.
     Nothing(Vec<(ZoneId, u64)>, Lane),
 }
 
 impl Owners {
-    /// Who was not polled for so long is asked, and who has not answered after as long again is not there.
+    /// A call not polled for this long is asked. One that does not answer for as long again counts as absent.
     const ASKED_AFTER: Nanos = 500_000_000;
 
-    /// Somebody polls the call that `grant` is for.
+    /// Registers a polled call and its grant.
     pub(super) fn insert(&mut self, grant: Grant, sent: Option<Nanos>, waker: &Waker, now: Nanos) -> usize {
         let holds = Holds::Grant(grant);
         self.all.insert(Owner { holds, sent, waker: waker.clone(), seen: now, asked: 0 })
     }
 
-    /// It is polled again; false if it had not left, and its slots are another's by now.
+    /// Records that the call is polled again. False if it had not left and its slots have been given away.
     ///
-    /// One that had left goes on, and what it may send from here on is counted once more.
+    /// A call that had left goes on, and counts once more for what it may still send.
     pub(super) fn seen(
         &mut self,
         owner: usize,
@@ -67,7 +67,7 @@ impl Owners {
         true
     }
 
-    /// It has ended: what it still held.
+    /// Removes a call that has ended and returns the grant that it still held.
     pub(super) fn remove(&mut self, owner: usize) -> Option<Grant> {
         match self.all.try_remove(owner)?.holds {
             Holds::Grant(grant) => Some(grant),
@@ -75,8 +75,8 @@ impl Owners {
         }
     }
 
-    /// Somebody waits: asks those who have not been polled for a while, and gives back what the absent hold. Whoever is
-    /// to be woken comes back.
+    /// Asks calls that have not been polled for a while, and takes the slots of absent ones back. A waiter triggers
+    /// this. Returns the wakers to call.
     pub(super) fn look(&mut self, core: &mut Limiter, now: Nanos) -> Vec<Waker> {
         if now < self.next || self.all.is_empty() || steadfast_spec::Planted::AbsentCallsHold.is_on() {
             return Vec::new();
@@ -89,7 +89,7 @@ impl Owners {
                 let due = owner.seen + Self::ASKED_AFTER;
                 if due <= now {
                     owner.asked = now;
-                    // Where calls are left, waits may be, too.
+                    // A task that neglects its calls may neglect its waits as well.
                     core.call_all(grant.ledgers, now);
                     woken.push(owner.waker.clone());
                 } else {

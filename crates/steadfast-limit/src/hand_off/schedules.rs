@@ -1,8 +1,8 @@
-//! The hand-off under every order of threads that a model checker comes up with.
+//! Runs the hand-off under every order of threads that a model checker generates.
 //!
-//! Each schedule runs a few threads that ask for slots, wait, give up, send and settle, over a clock that only moves
-//! when somebody's timer fires. A waiter that nobody wakes leaves its thread blocked for good, which the checker
-//! reports as a deadlock; so do two that wait for each other.
+//! In each schedule a few threads ask for slots, wait, give up, send and settle. The clock moves only when a timer
+//! fires. A waiter that is never woken blocks its thread for good, which the checker reports as a deadlock; so do
+//! two waiters that wait for each other.
 
 use std::{
     future::poll_fn,
@@ -30,13 +30,13 @@ const PER_SECOND: u32 = 2;
 
 type Keys = &'static [(ZoneId, u64)];
 
-/// What the threads of one schedule share.
+/// The state shared by the threads of one schedule.
 struct World {
     hand_off: HandOff,
     clock: AtomicU64,
-    /// How many hold a slot, in each zone.
+    /// How many threads hold a slot, per zone.
     holding: [AtomicU32; ZONES.len()],
-    /// True if nobody passes those on their way, however long they take.
+    /// True if requests on their way hold back every lane until they are answered.
     strict: bool,
 }
 
@@ -59,7 +59,7 @@ impl World {
         self.clock.load(SeqCst)
     }
 
-    /// Asks for a slot until it is there, or until it is given up after `patience` looks.
+    /// Asks for a slot until it is granted, or gives up after `patience` polls.
     fn acquire(&self, zones: Keys, patience: u32) -> Option<Grant> {
         let lane = Lane::ALL[thread_rng().gen_range(0..Lane::ALL.len())];
         let ask = Ask { zones, lane, deadline: None, head_of_lane: thread_rng().gen_bool(0.2) };
@@ -83,7 +83,7 @@ impl World {
             Decision::Refused(refusal) => panic!("{refusal}"),
             Decision::Queued { alarm, .. } => {
                 if let Some(alarm) = alarm {
-                    // The timer fires, as late as it says at the earliest.
+                    // The timer fires, at the earliest instant allowed.
                     self.clock.fetch_max(alarm, SeqCst);
                     cx.waker().wake_by_ref();
                 }
@@ -92,7 +92,7 @@ impl World {
         }
     }
 
-    /// Holds the slots for a moment and gives them back in one of the ways in which they come back.
+    /// Holds the slots for a moment and ends them in a random way.
     fn spend(&self, grant: Grant, zones: Keys) {
         for (zone, _) in zones {
             let before = self.holding[usize::from(zone.0)].fetch_add(1, SeqCst);
@@ -111,7 +111,7 @@ impl World {
         });
     }
 
-    /// Nobody has left anything behind.
+    /// Checks that nothing is left behind.
     fn check(&self) {
         let late = self.now() + 24 * 3_600 * 1_000_000_000;
         let (left, _) = self.hand_off.with_wakers(|core, wakers| {
@@ -142,7 +142,7 @@ fn storm(threads: usize, rounds: usize, zones: fn() -> Keys, patience: fn() -> u
     world.check();
 }
 
-/// Half of the schedules at random, half of them with a few well-placed changes of thread.
+/// Runs half of the schedules at random, and half with a few well-placed thread switches.
 fn explore(schedule: impl Fn() + Send + Sync + Clone + 'static) {
     let times = if std::env::var_os("STEADFAST_DEEP").is_some() { 10 * SCHEDULES } else { SCHEDULES };
     shuttle::check_random(schedule.clone(), times / 2);
@@ -187,7 +187,7 @@ fn requests_of_several_zones_never_wait_for_each_other_for_good() {
     explore(|| storm(5, 2, some_zones, impatient));
 }
 
-/// The checker finds what it is there for, in the same schedules each time: a slot that is handed on without a word.
+/// The checker finds a slot that is handed on without waking its waiter, in the same schedules each time.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_waker_that_is_not_called_is_found() {
@@ -198,7 +198,7 @@ fn a_waker_that_is_not_called_is_found() {
             let world = Arc::clone(&world);
             thread::spawn(move || world.acquire(one_zone(), patient()).is_some())
         };
-        // What `with` does, without its last line.
+        // Does what `with` does, without its last line.
         let now = world.now();
         for grant in held {
             let mut state = world.hand_off.state.lock();

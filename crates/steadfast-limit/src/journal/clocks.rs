@@ -5,29 +5,29 @@ use std::{
 
 use steadfast_spec::{BootClock, WallClock};
 
-/// What tells how long ago an earlier process wrote something down.
+/// The clocks that tell how long ago an earlier process wrote its record.
 #[derive(Clone)]
 pub(crate) struct Clocks {
     pub(crate) wall: WallClock,
     pub(crate) boot: BootClock,
-    /// Which start of the machine this is, if the machine says so.
+    /// Identifies the boot of the machine, if the system offers that.
     pub(crate) boot_id: Option<u64>,
 }
 
-/// An instant by all clocks.
+/// An instant, read from all clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     /// Nanoseconds since 1970.
     pub(crate) wall: u64,
-    /// Which start of the machine, and nanoseconds since then.
+    /// The boot, and the nanoseconds since it.
     pub(crate) boot: Option<(u64, u64)>,
 }
 
 impl Clocks {
-    /// By how much the wall clock may have been set forward between two starts of the machine without anybody's noticing.
+    /// By how much the wall clock may have jumped forward unnoticed between two boots.
     const WALL_ERROR: Duration = Duration::from_secs(1);
 
-    /// These clocks, on this machine.
+    /// Makes clocks for this machine.
     pub(crate) fn new(wall: WallClock, boot: BootClock) -> Self {
         Self { wall, boot, boot_id: boot_id() }
     }
@@ -38,10 +38,10 @@ impl Clocks {
         Written { wall: nanos(wall), boot }
     }
 
-    /// How long ago that was, at least.
+    /// Returns how long ago that was, at least.
     ///
-    /// The clock that runs from the machine's start cannot be set; it says nothing once the machine has started anew. The
-    /// wall clock can: one that went back says that no time has passed.
+    /// The boot clock cannot be set, but means nothing after another boot. The wall clock can be set; if it went
+    /// back, no time counts as passed.
     pub(crate) fn since(&self, then: Written) -> Duration {
         let now = self.now();
         match (now.boot, then.boot) {
@@ -65,7 +65,7 @@ fn nanos(since: Duration) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The first half of what Linux draws at random at each start.
+/// Returns the first half of the id that Linux draws at random at each boot.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn boot_id() -> Option<u64> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -84,7 +84,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Clocks that stand at those seconds.
+    /// Makes clocks that stand at the given seconds.
     fn clocks(wall: u64, boot: Option<u64>, boot_id: Option<u64>) -> Clocks {
         Clocks {
             wall: WallClock::new(move || UNIX_EPOCH + Duration::from_secs(wall)),

@@ -9,14 +9,14 @@ use tokio::{runtime::Handle, task::spawn_blocking, time::Instant};
 use super::Journal;
 use crate::{Event, ZoneLimiter, event::NextStart, start::Start, zone_limiter::Shared};
 
-/// The time between two records while requests are sent.
+/// The pause between two records while requests are sent.
 const PACE: Duration = Duration::from_millis(200);
 
 impl ZoneLimiter {
-    /// Something was spent or came back: it must be on record soon.
+    /// Records that something was spent or came back and must be written soon.
     ///
-    /// The first change starts a task, which ends when there is nothing left to write. Outside of a runtime it stays
-    /// to be written until the next change inside of one, or the end of the limiter.
+    /// The first change starts a task, which ends when nothing is left to write. Outside of a runtime the change is
+    /// written at the next change inside of one, or at the end of the limiter.
     pub(crate) fn touched(&self) {
         let Some(journal) = self.journal() else { return };
         journal.dirty.store(true, SeqCst);
@@ -29,8 +29,8 @@ impl ZoneLimiter {
         }
     }
 
-    /// Writes one record, while nobody waits for it. If that fails, what is left of before must not be taken for the
-    /// whole truth by the next process.
+    /// Writes one record; no request waits for it. If it fails, the old record is marked, so that the next process
+    /// does not take it for the whole truth.
     fn write(&self) -> Result<(), (io::Error, NextStart)> {
         let Some(journal) = self.journal() else { return Ok(()) };
         let record = journal.record(self.entries(), false);
@@ -38,17 +38,17 @@ impl ZoneLimiter {
     }
 }
 
-/// Writes records until nothing has changed since the last.
+/// Writes records until nothing has changed since the last one.
 ///
-/// The promise that the next process relies on: what is granted is on record within a second. So at most as much
-/// as the tightest window lets through in a second is ever missing, however the process ends.
+/// The next process relies on this: a grant is on record within a second. So the record misses at most what the
+/// tightest window admits in a second, however the process ends.
 async fn keep(kept: Kept, mut since: Instant) {
     let mut failing = false;
     while let Some(limiter) = kept.0.upgrade().map(ZoneLimiter::of) {
         let Some(journal) = limiter.journal() else { return };
         if !journal.dirty.swap(false, SeqCst) {
             journal.kept.store(false, SeqCst);
-            // Whoever came between the two has seen a task that was about to end.
+            // A change between the two accesses has seen a task that was about to end.
             if !journal.dirty.load(SeqCst) || journal.kept.swap(true, SeqCst) {
                 return;
             }
@@ -79,7 +79,7 @@ async fn keep(kept: Kept, mut since: Instant) {
     }
 }
 
-/// Tells the limiter when the task has ended, also with its runtime.
+/// Tells the limiter that the task has ended, also if its runtime ended.
 struct Kept(Weak<Shared>);
 
 impl Drop for Kept {
@@ -93,7 +93,7 @@ impl Drop for Kept {
 }
 
 impl Journal {
-    /// The last record: nothing is sent after it.
+    /// Writes the last record. Nothing is sent after it.
     pub(crate) fn close(&self, entries: Vec<super::Entry>) {
         if let Err(error) = self.write(&self.record(entries, true)) {
             let next = self.spoil();

@@ -3,12 +3,12 @@ use std::fmt::Write;
 use super::clocks::Written;
 use crate::{Nanos, keys::Seed};
 
-/// Everything that a journal holds: what each key had spent at one instant of the wall clock.
+/// The content of a journal: what each key had spent at one instant of the wall clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) seed: Seed,
     pub(crate) written: Written,
-    /// True if the limiter had ended: nothing was sent after it.
+    /// True if the limiter had ended and nothing was sent afterwards.
     pub(crate) closed: bool,
     pub(crate) keys: Vec<Entry>,
 }
@@ -19,28 +19,28 @@ pub(crate) struct Entry {
     pub(crate) zone: String,
     pub(crate) key: u64,
     pub(crate) closed_for: Nanos,
-    /// Nanoseconds relative to the record, ascending; read back rounded up to microseconds.
+    /// Nanoseconds relative to the record, ascending. Rounded up to microseconds when read back.
     pub(crate) stamps: Vec<i64>,
 }
 
-/// With the byte that says that the record is all that there is to know.
+/// Ends with the flag byte: `+` means that no later record is missing.
 const VERSION: &str = "steadfast-limit 2 +";
 const MICRO: i64 = 1_000;
 
 impl Record {
-    /// Where that byte is.
+    /// The position of the flag byte.
     pub(crate) const FLAG_AT: u64 = VERSION.len() as u64 - 1;
 
-    /// What is written in its place when a later record could not be written.
+    /// The flag byte if a later record could not be written.
     pub(crate) const STALE: u8 = b'-';
 
-    /// True if the record says itself that more was sent than it knows.
+    /// True if the record is marked as out of date.
     pub(crate) fn is_stale(bytes: &[u8]) -> bool {
         let name = &VERSION.as_bytes()[..VERSION.len() - 1];
         bytes.strip_prefix(name).is_some_and(|rest| rest.first() == Some(&Self::STALE))
     }
 
-    /// Plain text: one line for each key, and a last line that tells whether any other is missing or damaged.
+    /// Encodes as plain text: one line per key, and a last line with a checksum.
     pub(crate) fn encode(&self) -> String {
         let state = if self.closed { "closed" } else { "open" };
         let [a, b] = self.seed.0;
@@ -70,7 +70,7 @@ impl Record {
         text
     }
 
-    /// What [`encode`](Self::encode) wrote, and nothing else.
+    /// Decodes what [`encode`](Self::encode) wrote, and nothing else.
     pub(crate) fn decode(text: &str) -> Option<Self> {
         let body = text.strip_suffix('\n')?;
         let (body, end) = body.split_at(body.rfind('\n')? + 1);
@@ -121,19 +121,19 @@ impl Entry {
         Some(Self { key, closed_for, stamps, zone: words.next()?.to_owned() })
     }
 
-    /// True if it is about `zone`.
+    /// True if it belongs to `zone`.
     pub(crate) fn is_of(&self, zone: &str) -> bool {
         zone.escape_default().eq(self.zone.chars())
     }
 }
 
-/// Not even a sign or a space more or less.
+/// Parses exactly 16 digits, without a sign or spaces.
 fn hex(word: &str) -> Option<u64> {
     let plain = word.len() == 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     plain.then(|| u64::from_str_radix(word, 16).ok()).flatten()
 }
 
-/// FNV-1a. It finds what a disk or an editor has damaged; nobody has to be kept from forging his own limits.
+/// FNV-1a. It detects damage by a disk or an editor. Forgery is no concern: the file is the user's own.
 fn checksum(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -204,7 +204,7 @@ mod tests {
             let mut bytes = whole.clone().into_bytes();
             bytes[at] ^= 1;
             let read = String::from_utf8(bytes).ok().and_then(|text| Record::decode(&text));
-            // An upper-case digit of the checksum says the same.
+            // A checksum digit in upper case has the same value.
             assert!(read.is_none_or(|read| read == Record::decode(&whole).unwrap()), "byte {at}");
         }
         assert!(Record::decode(&format!("{whole}{whole}")).is_none());

@@ -1,29 +1,30 @@
 use super::{Limiter, pump::Waiter};
 use crate::{Grant, Lane, Nanos, WaiterId, ZoneId, decision::LedgerSet};
 
-/// Those who are not there: futures that are kept and that nobody polls, such as the idle branch of a `select!`.
+/// Waiters that are not polled: futures that are kept and left alone, such as the idle branch of a `select!`.
 ///
-/// They look like any other waiter until a grant is theirs. So a grant that is not collected is given on, and whoever
-/// else does not answer a roll call made meanwhile leaves its queues: one such future costs others a second at most,
-/// and any number of them costs no more than one.
+/// They look like any other waiter until they are granted. A grant that is not collected goes to the next waiter,
+/// and waiters that do not answer a roll call made meanwhile leave the queues. So any number of such futures delays
+/// others by a second at most.
 impl Limiter {
-    /// A grant that is not collected within this time goes to the next.
+    /// A grant not collected within this time goes to the next waiter.
     const COLLECTED_WITHIN: Nanos = 1_000_000_000;
 
-    /// A grant that is not collected after this time is reason for a roll call; whoever does not answer it for as long
-    /// again is not there.
+    /// A grant not collected within this time starts a roll call. A waiter that does not answer it for as long again
+    /// counts as absent.
     const CALLED_AFTER: Nanos = 500_000_000;
 
-    /// How often everybody who waits looks whether the others are there.
+    /// How often every waiter checks on the others.
     const LOOKS_EVERY: Nanos = 500_000_000;
 
-    /// By how much a deputy leaves the zone's timer to its keeper.
+    /// How long after the keeper of the zone's timer its deputy acts.
     const DEPUTY_AFTER: Nanos = 10_000_000;
 
-    /// When `waiter` looks again at the latest, though nothing may concern it: whoever keeps the zone's timer may not
-    /// be there, nor who has been granted.
+    /// Returns when `waiter` wakes at the latest: the keeper of the zone's timer, or a granted waiter, may be
+    /// absent.
     ///
-    /// One of those who are not foremost, and who is there, keeps the timer beside him; all others look twice a second.
+    /// One present waiter that is not foremost is the deputy and keeps the same timer. All others wake twice a
+    /// second.
     pub(crate) fn looks_at(&mut self, waiter: WaiterId, now: Nanos) -> Nanos {
         if steadfast_spec::Planted::GrantKeptForNobody.is_on() {
             return Nanos::MAX;
@@ -50,7 +51,7 @@ impl Limiter {
         at
     }
 
-    /// A waiter has been granted, and is to come for it.
+    /// Records that a waiter has been granted and must collect its grant.
     pub(super) fn expect(&mut self, waiter: WaiterId, granted: Nanos) {
         if steadfast_spec::Planted::GrantKeptForNobody.is_on() {
             return;
@@ -59,7 +60,7 @@ impl Limiter {
         self.tend_next();
     }
 
-    /// The waiter has come, or has left.
+    /// Records that the waiter has collected its grant or has left.
     pub(super) fn expect_no_more(&mut self, waiter: &Waiter, grant: &Grant) {
         for after in [Self::CALLED_AFTER, Self::COLLECTED_WITHIN] {
             self.uncollected.remove(&(expiry(waiter.deadline, grant.at + after), waiter.place.waiter));
@@ -67,7 +68,7 @@ impl Limiter {
         self.tend_next();
     }
 
-    /// Looks at the grants that nobody has collected.
+    /// Examines the grants that have not been collected.
     pub(super) fn tend(&mut self, now: Nanos) {
         let mut lapsed: Vec<(WaiterId, Grant)> = Vec::new();
         while let Some((_, waiter)) = self.uncollected.first().copied().filter(|(due, _)| *due <= now) {
@@ -76,7 +77,7 @@ impl Limiter {
             let (ledgers, is_over) = (known.ledgers, is_late(known, now) || self.ignores_calls(known, now));
             let known = &mut self.waiters[waiter.slot()];
             match known.outcome.take() {
-                // ## Granted => Granted, and all those behind are called
+                // ## Granted => Granted, and all waiters behind are called
                 Some(Ok(grant)) if !is_over && now < grant.at + Self::COLLECTED_WITHIN => {
                     let due = expiry(known.deadline, grant.at + Self::COLLECTED_WITHIN);
                     known.outcome = Some(Ok(grant));
@@ -85,7 +86,7 @@ impl Limiter {
                 }
                 // ## Granted => gone
                 //
-                // At its next poll it asks again, and has its old place.
+                // Its next poll asks again, with its old place.
                 Some(Ok(grant)) => lapsed.push((waiter, grant)),
                 other => known.outcome = other,
             }
@@ -95,26 +96,26 @@ impl Limiter {
             self.waiters.remove(waiter.slot());
             self.woken.retain(|woken| woken != waiter);
         }
-        // All who are absent leave before the first grant goes on. Who was not called before is called now.
+        // All absent waiters leave before the first grant moves on. Waiters not called before are called now.
         lapsed.iter().for_each(|(_, grant)| self.dismiss(grant.ledgers, now.saturating_sub(1)));
         lapsed.iter().for_each(|(_, grant)| self.call_all(grant.ledgers, now));
         lapsed.into_iter().for_each(|(_, grant)| self.give_back(grant, now));
     }
 
-    /// What a request falls under.
+    /// Returns the zones and keys of a grant.
     pub(crate) fn zones_of(&self, grant: &Grant) -> Vec<(ZoneId, u64)> {
         let ledgers = grant.ledgers.iter().map(|id| &self.ledgers[id]);
         ledgers.map(|ledger| (ledger.zone, ledger.key)).collect()
     }
 
-    /// The request left at `sent`, and nobody polls its call any more: whoever looked would find its answer, so it is taken
-    /// for counted by now.
+    /// Records that the request left at `sent` and its call is no longer polled. A poll would probably find the
+    /// answer, so the request counts as counted by now.
     pub(crate) fn presume_counted(&mut self, grant: Grant, sent: Nanos, now: Nanos) {
         self.lose_ended(grant, sent, Some(now.saturating_sub(Self::AFTER_RESET)), now);
     }
 
-    /// A call that was taken for counted is polled again, and may leave only now: it is on its way once more, whether
-    /// there is room or not.
+    /// Counts a call as on its way once more, whether there is room or not: it was presumed counted, is polled
+    /// again, and may leave only now.
     pub(crate) fn charge(&mut self, zones: &[(ZoneId, u64)], lane: Lane, now: Nanos) -> Option<Grant> {
         let now = self.advance(now);
         let ledgers = self.open(zones, now).ok()?;
@@ -125,13 +126,13 @@ impl Limiter {
         Some(Grant { ledgers, at: now, probes: 0, tries: 0, lane, lenient: true })
     }
 
-    /// A request would be refused because of those who wait: true if some of them need not be waited for.
+    /// True if dropping absent waiters shortened the queues, for a request that would be refused.
     pub(super) fn makes_room(&mut self, ledgers: LedgerSet, now: Nanos) -> bool {
         let places = |core: &Self| -> usize {
             ledgers.iter().filter_map(|id| core.ledgers[id].queue.as_ref()).map(|queue| queue.len()).sum()
         };
         let before = places(self);
-        // Each look costs as much as there are waiters.
+        // Each check costs time proportional to the number of waiters.
         let is_due = ledgers.iter().any(|id| {
             let called = self.ledgers[id].queue.as_ref().map(|queue| queue.called);
             called.is_some_and(|called| called == 0 || called + Self::CALLED_AFTER <= now)
@@ -146,7 +147,7 @@ impl Limiter {
         places(self) < before
     }
 
-    /// Everybody who waits there is to show that he is there, unless that has just been asked.
+    /// Wakes all waiters for a roll call, unless one has just been made.
     pub(crate) fn call_all(&mut self, ledgers: LedgerSet, now: Nanos) {
         self.dismiss(ledgers, now.saturating_sub(Self::CALLED_AFTER));
         for id in ledgers.iter() {
@@ -157,15 +158,15 @@ impl Limiter {
         }
     }
 
-    /// True if the waiter, who has been granted, has not answered a roll call made before that either.
+    /// True if the waiter was granted and has not answered an earlier roll call either.
     fn ignores_calls(&self, waiter: &Waiter, now: Nanos) -> bool {
         waiter.ledgers.iter().filter_map(|id| self.ledgers[id].queue.as_ref()).any(|queue| {
             queue.called > 0 && waiter.seen < queue.called && queue.called + Self::CALLED_AFTER <= now
         })
     }
 
-    /// Whoever has not answered the last roll call, if that was made until then, leaves; at its next poll it has its old
-    /// place again.
+    /// Removes waiters that did not answer the last roll call, if that was made by `until`. Their next poll restores
+    /// their old place.
     pub(crate) fn dismiss(&mut self, ledgers: LedgerSet, until: Nanos) {
         for id in ledgers.iter() {
             let Some(queue) = self.ledgers[id].queue.as_mut().filter(|queue| queue.called <= until) else {
@@ -183,7 +184,7 @@ impl Limiter {
         }
     }
 
-    /// Whoever waits past its deadline is told so.
+    /// Refuses waiters whose deadline has passed.
     fn drop_expired(&mut self, ledgers: LedgerSet, now: Nanos) {
         for id in ledgers.iter() {
             let places: Vec<_> = self.ledgers[id].queue.iter().flat_map(|queue| queue.places()).collect();
@@ -205,7 +206,7 @@ impl Limiter {
     }
 }
 
-/// `due`, or the instant after `deadline` if that is earlier.
+/// Returns `due`, or the instant after `deadline` if that is earlier.
 fn expiry(deadline: Option<Nanos>, due: Nanos) -> Nanos {
     deadline.map_or(due, |deadline| due.min(deadline.saturating_add(1)))
 }

@@ -10,12 +10,12 @@ use crate::{
     time::LATEST,
 };
 
-/// Keys, their memory and their end.
+/// Creation, lookup and removal of keys.
 impl Limiter {
-    /// How often idle keys are looked for.
+    /// How often idle keys are removed.
     const SWEEP: Nanos = 10_000_000_000;
 
-    /// Time never runs backwards here, whatever order callers get the lock in.
+    /// Moves the clock to `now`, never backwards: callers may get the lock in any order.
     pub(super) fn advance(&mut self, now: Nanos) -> Nanos {
         self.clock = self.clock.max(now.min(LATEST));
         if self.clock >= self.tends_at {
@@ -27,10 +27,10 @@ impl Limiter {
         self.clock
     }
 
-    /// The ledgers of `zones`, made if they are new.
+    /// Returns the ledgers of `zones`, created if they are new.
     pub(super) fn open(&mut self, zones: &[(ZoneId, u64)], now: Nanos) -> Result<LedgerSet, Refusal> {
         let mut ledgers = LedgerSet::default();
-        // Never between two keys of one request: the first, just made, would be idle.
+        // Sweep before opening the first key: a sweep in between would drop it as idle.
         if self.ledgers.len() + zones.len() > self.settings.most_keys {
             self.sweep(now);
         }
@@ -42,8 +42,8 @@ impl Limiter {
         if zones.is_empty() { Err(Refusal::NoZone) } else { Ok(ledgers) }
     }
 
-    /// The ledgers of `zones`, if all of them were asked for a short while ago. A full limiter sweeps for room only
-    /// when a key is new to it.
+    /// Returns the ledgers of `zones` if all of them were used recently. A full limiter sweeps for room only for a
+    /// key that is new to it.
     pub(super) fn lately_all(&self, zones: &[(ZoneId, u64)]) -> Option<LedgerSet> {
         let mut ledgers = LedgerSet::default();
         for (zone, key) in zones {
@@ -54,10 +54,10 @@ impl Limiter {
         (!zones.is_empty()).then_some(ledgers)
     }
 
-    /// The ledger of a key that was asked for a short while ago, without a look into the index.
+    /// Returns the ledger of a recently used key, without the index.
     fn lately(&self, zone: ZoneId, key: u64) -> Option<u32> {
         let id = self.lately[place_of(zone, key)];
-        // Its place may be another key's by now.
+        // Another key may have taken the slot since.
         self.ledgers.get(id as usize).filter(|ledger| ledger.zone == zone && ledger.key == key).map(|_| id)
     }
 
@@ -76,7 +76,7 @@ impl Limiter {
         }
         let ledger = self.new_ledger(zone, key);
         if self.ledgers.len() == self.ledgers.capacity() {
-            // Half of what is there: a limiter of one key takes no room for four.
+            // Grow by half, so that a limiter of one key does not reserve four.
             self.ledgers.reserve_exact((self.ledgers.len() / 2).max(1));
         }
         let id = self.ledgers.insert(ledger) as u32;
@@ -93,12 +93,12 @@ impl Limiter {
         ledger
     }
 
-    /// Lets idle keys go.
+    /// Drops idle keys.
     pub(super) fn sweep(&mut self, now: Nanos) {
         self.next_sweep = now + Self::SWEEP;
         let (rules, index) = (&self.rules, &mut self.index);
         let before = self.ledgers.len();
-        // A place that becomes free is another key's soon.
+        // A freed slot may soon belong to another key.
         self.recent = None;
         self.ledgers.retain(|_, ledger| {
             let idle = ledger.is_idle(&rules[usize::from(ledger.zone.0)], now);
@@ -141,7 +141,7 @@ impl Limiter {
 
     pub(super) fn heap_bytes(&self) -> usize {
         let inner: usize = self.ledgers.iter().map(|(_, ledger)| ledger.heap_bytes()).sum();
-        // A slab's entry is its value and a tag; a map's is its pair and a control byte.
+        // A slab's entry is a value and a tag; a map's is a pair and a control byte.
         let ledgers = self.ledgers.capacity() * (size_of::<Ledger>() + size_of::<usize>());
         let index = self.index.capacity() * (size_of::<((ZoneId, u64), u32)>() + 1);
         let waiters = self.waiters.capacity() * (size_of::<Waiter>() + size_of::<usize>());
@@ -149,15 +149,15 @@ impl Limiter {
     }
 }
 
-/// How many keys are found without a look into the index.
+/// How many keys are found without the index.
 pub(super) const LATELY: usize = 8;
 
-/// Where a key stands among them.
+/// Returns the slot of a key among them.
 fn place_of(zone: ZoneId, key: u64) -> usize {
     (key as usize).wrapping_add(usize::from(zone.0)) % LATELY
 }
 
-/// Spreads keys that are hashes already.
+/// Spreads keys that are already hashes.
 #[derive(Debug, Default)]
 pub(super) struct KeyHasher(u64);
 
@@ -177,7 +177,7 @@ impl Hasher for KeyHasher {
     }
 
     fn write_u64(&mut self, n: u64) {
-        // The multiplier is 2^64 divided by the golden ratio: neighbouring numbers end far apart.
+        // The multiplier is 2^64 divided by the golden ratio, which spreads neighbouring numbers.
         self.0 = (self.0.rotate_left(23) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     queue::{Alarm, Answered, Place},
 };
 
-/// One who waits.
+/// A waiting request.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) ledgers: LedgerSet,
@@ -22,23 +22,23 @@ pub(super) struct Waiter {
     pub(super) seen: Nanos,
 }
 
-/// Why a waiter is not granted now, as seen from one of its queues.
+/// Why a waiter cannot be granted now, seen from one of its queues.
 enum Stop {
-    /// This zone has no room; it opens then, or after an event.
+    /// This zone has no room. It opens at the instant given, or after an event.
     Here(Option<Nanos>),
-    /// This zone has room, another has not.
+    /// This zone has room, another one does not.
     Elsewhere,
 }
 
-/// What happens to queues.
+/// Operations on the queues.
 impl Limiter {
-    /// A zone stops after a 429.
+    /// Stops a zone after a 429.
     pub(super) fn stop(&mut self, id: usize, pause: Nanos, again: bool, lenient: bool, now: Nanos) {
         let ledger = &mut self.ledgers[id];
         let rules = &self.rules[usize::from(ledger.zone.0)];
         let (zone, key) = (rules.zone, ledger.key);
-        // The windows no longer than the pause empty while it lasts. That a longer one is spent is only likely
-        // when the try after a pause fails as well; whoever must get out goes on trying after every pause.
+        // Windows no longer than the pause empty during it. A longer one is probably spent only if the try after a
+        // pause fails as well. The lanes that must get out try after every pause.
         if again && rules.longest() > pause {
             ledger.fill(now + rules.longest());
         }
@@ -58,7 +58,7 @@ impl Limiter {
         }
     }
 
-    /// What a key has learned, or unlearned.
+    /// Reports what a key has learned or unlearned.
     pub(super) fn report_change(&mut self, id: usize, change: Change) {
         let ledger = &self.ledgers[id];
         let rules = &self.rules[usize::from(ledger.zone.0)];
@@ -73,7 +73,7 @@ impl Limiter {
         }
     }
 
-    /// Grants whatever can be granted in the queues of `ledgers`, foremost first, and sets their alarms.
+    /// Grants all waiters of `ledgers` that can be granted, foremost first, and sets the alarms.
     pub(super) fn pump(&mut self, ledgers: LedgerSet, now: Nanos) {
         for id in ledgers.iter() {
             if self.ledgers[id].queue.is_some() {
@@ -87,9 +87,9 @@ impl Limiter {
         }
     }
 
-    /// A request may pass those ahead of it only if all of them would still find room: they are counted as if they
-    /// were on their way. In a zone that nobody shares with another zone they wait for this very room, so nobody
-    /// passes anybody. Whoever waits for another zone as well keeps its place here without stopping the rest.
+    /// Passed waiters count as if they were on their way, so a request passes them only if they would all still fit.
+    /// If this zone itself is full, the loop ends: in a zone used alone no waiter passes another. A waiter stopped
+    /// by another zone keeps its place here without stopping the rest.
     fn pump_one(&mut self, id: usize, now: Nanos) {
         let mut passed: Option<Place> = None;
         let mut ahead = 0;
@@ -111,7 +111,7 @@ impl Limiter {
                     ahead += 1;
                 }
                 None => {
-                    // A pacer may still refuse, and then stops the waiter here or elsewhere the next time round.
+                    // A pacer may still refuse; the next turn of the loop then stops the waiter.
                     if self.pace(ledgers, place.lane, now) {
                         let tries = self.tries(ledgers, place.lane, now);
                         let grant = self.spend(ledgers, place.lane, tries, now);
@@ -121,8 +121,8 @@ impl Limiter {
             }
         }
         let Some(queue) = self.ledgers[id].queue.as_mut() else { return };
-        // The timer passes to whoever is foremost now, or is brought forward; a timer that is too early is polled
-        // once in vain and set anew.
+        // The alarm moves to the foremost waiter, or to an earlier instant. An alarm that comes too early costs one
+        // poll and is then set again.
         let before = std::mem::replace(&mut queue.alarm, alarm);
         if let Some(alarm) = alarm
             && before.is_none_or(|before| before.waiter != alarm.waiter || alarm.at < before.at)
@@ -134,7 +134,7 @@ impl Limiter {
         }
     }
 
-    /// What stops the waiter at `place`, looked at from the queue of `here`, with `ahead` before it.
+    /// Returns what stops the waiter at `place`, seen from the queue of `here`, with `ahead` before it.
     fn stop_of(
         &mut self,
         here: usize,
@@ -157,14 +157,14 @@ impl Limiter {
             .then_some(Stop::Elsewhere)
     }
 
-    /// Grants at once if every zone has room and nobody waits.
+    /// Grants at once if every zone has room and no queue.
     pub(super) fn grant(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> Option<Grant> {
         let is_clear = |id| {
             let ledger: &Ledger = &self.ledgers[id];
             ledger.is_clear(&self.rules[usize::from(ledger.zone.0)], lane, now)
         };
         if ledgers.iter().all(is_clear) {
-            // Nothing is lost, no 429 was met: there is nothing else to be written down.
+            // Nothing is lost and no 429 was met, so there is nothing else to record.
             return self.pace(ledgers, lane, now).then(|| {
                 for id in ledgers.iter() {
                     self.ledgers[id].changed();
@@ -210,7 +210,7 @@ impl Limiter {
             let ledger = &mut self.ledgers[id];
             if !ledger.pace(&self.rules[usize::from(ledger.zone.0)], lane, now) {
                 ledger.changed();
-                // Only now does the zone know when it opens: somebody who waits in it must keep a timer for that.
+                // The pacer has just set when the zone opens. A waiter of the zone must set its alarm for that.
                 if ledger.queue.is_some() {
                     self.stirred.push(id);
                 }
@@ -221,7 +221,7 @@ impl Limiter {
         true
     }
 
-    /// In which of its zones only the log admits a request that is granted now, one bit each.
+    /// Returns the zones in which only the log admits a request that is granted now, one bit each.
     fn tries(&mut self, ledgers: LedgerSet, lane: Lane, now: Nanos) -> u8 {
         let strict = self.settings.strict_critical;
         ledgers.iter().enumerate().fold(0, |tries, (bit, id)| {
@@ -242,7 +242,7 @@ impl Limiter {
             let rules = &self.rules[usize::from(ledger.zone.0)];
             lenient |= ledger.is_lenient(rules, lane, self.settings.strict_critical, now);
             let learned = ledger.ladder().learned();
-            // It goes by the documented limit, and is not spread: a refusal says nothing about those who are.
+            // Critical requests keep the documented limit, unspread. Their refusal says nothing of the others.
             lenient |= lane == Lane::Critical && ledger.ladder().spreads();
             if let Some(caution) = &mut ledger.caution {
                 if lane == Lane::Bulk {
@@ -261,7 +261,7 @@ impl Limiter {
         former: Option<WaiterId>,
         now: Nanos,
     ) -> WaiterId {
-        // Whoever was granted was the foremost of its lane, and everybody who came later stands behind its old place.
+        // A granted waiter was the foremost of its lane; all later arrivals stand behind its old place.
         let arrival = former.map_or(self.arrivals + 1, |former| former.turn);
         self.arrivals = self.arrivals.max(arrival);
         let entry = self.waiters.vacant_entry();
@@ -277,7 +277,7 @@ impl Limiter {
         waiter
     }
 
-    /// Takes a waiter out of all its queues; those behind it must be looked at again.
+    /// Removes a waiter from all its queues. The waiters behind it must be examined again.
     pub(super) fn dequeue(&mut self, waiter: &Waiter) {
         for id in waiter.ledgers.iter() {
             if let Some(queue) = self.ledgers[id].queue.as_mut() {
@@ -287,7 +287,7 @@ impl Limiter {
         }
     }
 
-    /// Ends the wait of a waiter that still stands in its queues.
+    /// Ends the wait of a request that is still queued.
     fn conclude(&mut self, waiter: WaiterId, outcome: Result<Grant, Refusal>) {
         let known = &mut self.waiters[waiter.slot()];
         let granted = outcome.as_ref().ok().map(Grant::at);
@@ -314,7 +314,7 @@ impl Limiter {
         for id in ledgers.iter() {
             let ahead = self.ledgers[id].queue.as_ref().map_or(0, |queue| queue.ahead_of(&place));
             let behind = self.estimate_behind(id, place.lane, ahead, now);
-            // The zone's own way of counting may keep it longer than the log, which the estimate goes by.
+            // The zone's own way of counting may be stricter than the log used by the estimate.
             let opens = self.opens(id, place.lane, ahead, now).unwrap_or(now);
             worst = worst.max(Some((behind.max(opens), id)));
         }
@@ -322,7 +322,7 @@ impl Limiter {
         self.conclude(waiter, Err(refusal));
     }
 
-    /// Why a request need not even queue.
+    /// Returns why a request need not even queue.
     pub(super) fn hopeless(&self, ledgers: LedgerSet, ask: &Ask<'_>, now: Nanos) -> Option<Refusal> {
         if let Some(deadline) = ask.deadline {
             let estimates = ledgers.iter().map(|id| (self.estimate(id, ask.lane, ask.head_of_lane, now), id));
@@ -361,7 +361,7 @@ impl Limiter {
         ledger.estimate(rules, lane, ahead, self.settings.strict_critical, now)
     }
 
-    /// What to tell a waiter; its name ends here unless it still waits.
+    /// Returns the decision for a waiter. Its id ends here unless it still waits.
     pub(super) fn decision(&mut self, waiter: WaiterId) -> Decision {
         if !self.woken.is_empty() {
             self.woken.retain(|woken| *woken != waiter);

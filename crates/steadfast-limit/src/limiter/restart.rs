@@ -1,25 +1,25 @@
 use super::Limiter;
 use crate::{Nanos, Refusal, ZoneId, start::Start};
 
-/// What one key has spent, to be kept beyond the end of the process.
+/// What one key has spent, in the form kept beyond the end of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) zone: ZoneId,
     pub(crate) key: u64,
-    /// How long, counted from the export, a 429 still closes the zone.
+    /// How long after the export a 429 still closes the zone.
     pub(crate) closed_for: Nanos,
-    /// As [`Limiter::export`] returns them.
+    /// In the form that [`Limiter::export`] returns.
     pub(crate) stamps: Vec<i64>,
 }
 
-/// What outlives the process, and how the next one begins.
+/// State that outlives the process, and how the next one starts.
 impl Limiter {
-    /// What is taken for spent in keys that are met for the first time from now on.
+    /// Sets how much new keys count as spent from now on.
     pub(crate) fn start(&mut self, start: Start) {
         self.start = start;
     }
 
-    /// What every key has spent at `now`.
+    /// Returns what every key has spent at `now`.
     pub(crate) fn export_all(&mut self, now: Nanos) -> Vec<Kept> {
         let now = self.advance(now);
         self.sweep(now);
@@ -34,8 +34,8 @@ impl Limiter {
         kept.collect()
     }
 
-    /// Takes back what one key had spent at `exported`. A zone that a 429 had closed stays closed, but for cancels
-    /// and verifications: whether the gateway still refuses is not known.
+    /// Restores what one key had spent at `exported`. A zone closed by a 429 stays closed, except for cancels and
+    /// verifications: whether the gateway still refuses is unknown.
     pub(crate) fn import_kept(&mut self, kept: &Kept, exported: Nanos, now: Nanos) -> Result<(), Refusal> {
         self.import(kept.zone, kept.key, &kept.stamps, exported, now)?;
         for id in self.open(&[(kept.zone, kept.key)], now)?.iter() {

@@ -14,20 +14,20 @@ use crate::{
     start::Start,
 };
 
-/// How much a limiter knows of the time before it.
+/// How much a limiter knows of the time before its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// Nothing, and asks where each token came from.
+    /// Nothing: each token's origin decides.
     Asks,
-    /// It carries on a journal.
+    /// What the journal of an earlier process says.
     CarriesOn,
-    /// It was told.
+    /// All of it: the configuration says so.
     Settled,
 }
 
-/// What outlives a process and a token.
+/// State that outlives a process or a token.
 impl ZoneLimiter {
-    /// A limiter that begins as `cold` says.
+    /// Makes a limiter that starts as `cold` says.
     pub(crate) fn start(
         mut core: Limiter,
         observer: Option<Observer>,
@@ -57,8 +57,8 @@ impl ZoneLimiter {
         shared.demotions = demotions.map(Mutex::new);
         if let Some(journal) = journal {
             shared.seed = journal.seed();
-            // On record before anything is sent: a process that ends before its next record leaves this one, and a
-            // file that cannot be written is found here.
+            // Write a record before anything is sent: a process that ends before its next record leaves this one. An
+            // unwritable file is also found here.
             journal.write(&journal.record(shared.entries(), false)).map_err(|error| {
                 InvalidLimiter::Journal { path: journal.path().to_owned(), kind: error.kind() }
             })?;
@@ -71,8 +71,8 @@ impl ZoneLimiter {
         Ok(limiter)
     }
 
-    /// Forgets what these keys have spent in the zones that count a token, because a renewed token has windows of
-    /// its own. Requests on their way stay counted. Without it a renewed token inherits what the old one spent.
+    /// Forgets what these keys have spent in the zones that count a token: a renewed token has new windows. Requests
+    /// on their way stay counted. Without this call a renewed token inherits the old one's spent slots.
     pub fn reset(&self, keys: ScopeKeys) {
         let zones = || (0_u8..).zip(&self.shared.zones).filter(|(_, (_, scope))| *scope == Scope::AuthToken);
         self.with(|core, now| {
@@ -83,13 +83,13 @@ impl ZoneLimiter {
         self.touched();
     }
 
-    /// Says where the token behind these keys came from, before its first request; the facade's client does so by
-    /// itself.
+    /// Says where the token behind these keys came from. Call it before the token's first request; the facade's
+    /// client does so by itself.
     ///
-    /// Only [`ColdStart::Auto`] goes by it. A token that this process [minted](TokenOrigin::Minted) has empty
-    /// windows. Those of a token that was [given](TokenOrigin::Given) are taken for empty too, which a log line
-    /// says. For one that was [stored](TokenOrigin::Stored) by an earlier process the limiter should carry on that
-    /// process's journal; where it does not, all windows count as spent, except for cancels and verifications.
+    /// Only [`ColdStart::Auto`] uses it. A token [minted](TokenOrigin::Minted) by this process has empty windows.
+    /// The windows of a [given](TokenOrigin::Given) token also count as empty, and a log line says so. For a token
+    /// [stored](TokenOrigin::Stored) by an earlier process, the limiter should continue that process's journal.
+    /// Without it, all windows count as spent, except for cancels and verifications.
     pub fn begin(&self, keys: ScopeKeys, origin: TokenOrigin) {
         match (self.shared.beginning, origin) {
             (Beginning::Settled | Beginning::CarriesOn, _) | (_, TokenOrigin::Minted) => {}
@@ -108,8 +108,8 @@ impl ZoneLimiter {
         }
     }
 
-    /// What these keys have spent in every zone, to be kept until the next start. It is true at the instant of the
-    /// call: keep the wall clock's time beside it.
+    /// Returns what these keys have spent in every zone, for the next start. It is valid at the instant of the call:
+    /// store the wall clock's time beside it.
     #[must_use]
     pub fn export(&self, keys: ScopeKeys) -> Vec<Spent> {
         let zones = || (0_u8..).zip(&self.shared.zones);
@@ -123,7 +123,7 @@ impl ZoneLimiter {
         })
     }
 
-    /// Takes back what was exported `ago`, by an earlier process. What names no zone of this limiter is left out.
+    /// Restores what an earlier process exported `ago`. Zones that this limiter does not have are skipped.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl ZoneLimiter {
         .inspect(|()| self.touched())
     }
 
-    /// Takes all windows of these keys for spent until they have gone by, except for cancels and verifications: for
-    /// who shares a token with a program that has just stopped, and has nothing to import.
+    /// Counts all windows of these keys as spent until they have passed, except for cancels and verifications. For a
+    /// token shared with a program that has just stopped, if there is nothing to import.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl Drop for Shared {
     }
 }
 
-/// Takes back what a journal holds.
+/// Restores what a journal holds.
 fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: Nanos) -> Beginning {
     let path = journal.path().display();
     let record = match found {
@@ -200,7 +200,7 @@ fn resume(core: &mut Limiter, journal: &Journal, found: Found, now: Nanos) -> Be
     let ago = u64::try_from(journal.ago(&record).as_nanos()).unwrap_or(Nanos::MAX);
     let zones: Vec<_> = core.zones().map(|(zone, _)| zone).collect();
     for entry in record.keys {
-        // A zone that is gone from the configuration limits nothing any longer.
+        // A zone that is no longer configured limits nothing.
         let Some((id, _)) = (0_u8..).zip(&zones).find(|(_, zone)| entry.is_of(zone.as_str())) else {
             continue;
         };

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::ZoneLimiter;
 use crate::{Acquire, Event, ScopeKeys, demotion::Standing};
 
-/// A route whose zones may change, as long as one request of it is on its way.
+/// A route that may be demoted, for the duration of one of its requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     route: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Watched {
 
 /// Routes that may be counted under another zone than their own.
 impl ZoneLimiter {
-    /// The same for a request of the route `watched`, which may be counted under another zone than its own.
+    /// Does the same as `acquire` for a request of the route `watched`, which may be counted under another zone.
     pub(crate) fn acquire_watched(
         &self,
         zones: &[Zone],
@@ -34,7 +34,7 @@ impl ZoneLimiter {
         Acquire::new(self.clone(), zones, lane)
     }
 
-    /// The route of a request whose zones may change.
+    /// Returns the request's route, if that may be demoted.
     pub(crate) fn watch(
         &self,
         zones: &[Zone],
@@ -47,12 +47,12 @@ impl ZoneLimiter {
             return None;
         }
         let path = if endpoint.is_some() { "" } else { path };
-        // The service counts a route the same for all its users, so it is watched for each gateway, not account.
+        // The service counts a route alike for all users, so it is watched per gateway, not per account.
         let server = keys.of(Scope::ClientIp);
         Some(Watched { route: self.shared.seed.hash_one((server, endpoint, path)), endpoint, zone })
     }
 
-    /// Under which zone a route is counted instead of which.
+    /// Returns the zone that a demoted route is moved from, and the zone it is moved to.
     fn moved(&self, watched: Watched) -> Option<(Zone, Zone)> {
         let now = self.nanos(Instant::now());
         let mut demotions = self.shared.demotions.as_ref()?.lock();
@@ -69,7 +69,7 @@ impl ZoneLimiter {
         }
     }
 
-    /// A request of the route was refused, and the limiter's own log does not explain it.
+    /// Records that a request of the route was refused and the limiter's own log does not explain it.
     pub(crate) fn unexplained(&self, watched: Watched) {
         let Some(demotions) = &self.shared.demotions else { return };
         let now = self.nanos(Instant::now());
