@@ -7,7 +7,7 @@ use crate::{
     demotion::Demotions, journal::Clocks, rules::Rules, start::Start, time::nanos,
 };
 
-/// Hears what an operator may want to know.
+/// A callback for events.
 pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Configures a [`ZoneLimiter`], zone by zone.
@@ -48,7 +48,7 @@ pub struct Builder {
     observer: Option<Observer>,
 }
 
-/// The settings that are not a zone's.
+/// The settings that belong to no zone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) gateway_timeout: Nanos,
@@ -74,7 +74,7 @@ impl Builder {
     /// The most zones of one limiter.
     const MOST_ZONES: usize = 64;
 
-    /// A limiter without a zone.
+    /// Makes a builder without a zone.
     pub(crate) fn new() -> Self {
         let Settings { gateway_timeout, arrives_within, queue_bounds, most_keys, strict_critical } =
             Settings::default();
@@ -118,7 +118,7 @@ impl Builder {
         self
     }
 
-    /// How long the gateway may still count a request that an earlier process had on its way when it ended: the
+    /// Sets how long the gateway may still count a request that was on its way when an earlier process ended: the
     /// gateway's own timeout. Default: 30 seconds.
     #[must_use]
     pub fn gateway_timeout(mut self, timeout: Duration) -> Self {
@@ -126,17 +126,17 @@ impl Builder {
         self
     }
 
-    /// How long a request that was given up may still be counted, if nobody promises that its connection has ended: an
-    /// operating system goes on sending for a while what a closed connection had still to send. Default: 120 seconds.
+    /// Sets how long a request that was given up may still be counted if the end of its connection is unknown: an
+    /// operating system goes on sending the rest of a closed connection for a while. Default: 120 seconds.
     ///
-    /// A request whose connection's end is known counts for a second from that instant.
+    /// A request whose connection is known to have ended may be counted for a second from that instant.
     #[must_use]
     pub fn arrives_within(mut self, time: Duration) -> Self {
         self.arrives_within = time;
         self
     }
 
-    /// How many requests may wait in `lane`, in each zone and key. Defaults: critical, verification and normal
+    /// Sets how many requests may wait in `lane`, in each zone and key. Defaults: critical, verification and normal
     /// 1,024, trading 2,048, bulk 256.
     #[must_use]
     pub fn queue_bound(mut self, lane: Lane, most: u32) -> Self {
@@ -144,28 +144,28 @@ impl Builder {
         self
     }
 
-    /// How many keys of all zones together may be in use at the same time. Default: 4,096.
+    /// Sets how many keys of all zones together may be in use at the same time. Default: 4,096.
     #[must_use]
     pub fn max_keys(mut self, most: usize) -> Self {
         self.most_keys = most;
         self
     }
 
-    /// Lets requests without an answer hold back critical requests and verifications as long as everybody else.
+    /// Lets requests without an answer hold back critical requests and verifications as long as all others.
     ///
-    /// By default these are held back by a lost one only for the length of the window, and by one on its way for three
-    /// seconds and that, because getting out of a position comes before a 429.
+    /// By default a lost request holds these back only for the length of the window, and a request on its way for
+    /// three seconds more, because getting out of a position comes before a 429.
     #[must_use]
     pub fn strict_critical(mut self) -> Self {
         self.strict_critical = true;
         self
     }
 
-    /// Counts a route of the zone `from` under `to` for half an hour, when it was answered 429 three times within a
-    /// minute although the limits of `from` were kept. Off by default; of several the last counts.
+    /// Counts a route of the zone `from` under `to` for half an hour after it was answered 429 three times within a
+    /// minute although the limits of `from` were kept. Off by default. The last call applies.
     ///
     /// The service's pages disagree whether some market and account data fall under [`Zone::DATA`] or
-    /// [`Zone::GENERAL`]: `demote(Zone::DATA, Zone::GENERAL)` finds out for each route by itself, and reports it by
+    /// [`Zone::GENERAL`]. `demote(Zone::DATA, Zone::GENERAL)` finds out for each route and reports it by
     /// [`Event::Demoted`]. Only the layer does so, because [`ZoneLimiter::acquire`] knows no routes.
     #[must_use]
     pub fn demote(mut self, from: Zone, to: Zone) -> Self {
@@ -173,37 +173,37 @@ impl Builder {
         self
     }
 
-    /// What is taken for spent when the limiter starts. Default: [`ColdStart::Auto`].
+    /// Sets how much counts as spent when the limiter starts. Default: [`ColdStart::Auto`].
     #[must_use]
     pub fn cold_start(mut self, cold_start: ColdStart) -> Self {
         self.cold_start = cold_start;
         self
     }
 
-    /// Tells how long ago an earlier process wrote the [journal](ColdStart::Journal), if the machine has started anew since
-    /// or has no [clock of its own](Self::boot_clock). Nothing else is counted by it.
+    /// Sets the clock that dates the [journal](ColdStart::Journal) if the machine has rebooted since it was written,
+    /// or has no [boot clock](Self::boot_clock). It has no other use.
     #[must_use]
     pub fn wall_clock(mut self, clock: WallClock) -> Self {
         self.wall_clock = clock;
         self
     }
 
-    /// Tells how long ago an earlier process wrote the [journal](ColdStart::Journal), as long as the machine has not started
-    /// anew: nobody sets this clock.
+    /// Sets the clock that dates the [journal](ColdStart::Journal) as long as the machine has not rebooted. A boot
+    /// clock cannot be set.
     #[must_use]
     pub fn boot_clock(mut self, clock: BootClock) -> Self {
         self.boot_clock = clock;
         self
     }
 
-    /// Calls `observer` with every [`Event`], outside all locks. The last one given counts.
+    /// Calls `observer` with every [`Event`], outside all locks. The last observer given applies.
     #[must_use]
     pub fn on_event(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// The limiter. Reads and writes the [journal](ColdStart::Journal), if it has one.
+    /// Builds the limiter. Reads and writes the [journal](ColdStart::Journal), if it has one.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ impl Builder {
         ZoneLimiter::start(self.build_core()?, observer, demotions, cold, clocks)
     }
 
-    /// Only the pure core, for simulations with an instant of their own. It has no observer:
+    /// Builds only the pure core, for simulations with instants of their own. It has no observer:
     /// [`Limiter::take_events`] returns the events.
     ///
     /// # Errors

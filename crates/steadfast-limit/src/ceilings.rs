@@ -5,8 +5,8 @@ pub(crate) const LANES: usize = Lane::ALL.len();
 
 /// How many slots of each window a zone withholds from a lane, so that the lanes above it always find some.
 ///
-/// Priority alone does not keep a cancel from waiting: polls that go out while nobody else asks can spend a whole
-/// minute's quota within 40 seconds, and the cancel that comes next then waits for the rest of the minute.
+/// Priority alone does not keep a cancel from waiting. Uncontested polls can spend a whole minute's quota within 40
+/// seconds, and the next cancel then waits for the rest of the minute.
 ///
 /// # Example
 ///
@@ -32,19 +32,19 @@ pub struct Ceilings {
 }
 
 impl Ceilings {
-    /// Below this limit a window is too small to withhold anything from anybody.
+    /// Below this limit a window is too small to withhold anything.
     const SMALLEST: u32 = 4;
 
-    /// Nothing is withheld: for zones that one lane uses alone.
+    /// Withholds nothing: for zones that one lane uses alone.
     #[must_use]
     pub const fn none() -> Self {
         Self { reserves: [Reserve::slots(0); LANES] }
     }
 
-    /// For zones that several lanes share.
+    /// Returns the ceilings for zones that several lanes share.
     ///
-    /// Bulk and normal leave two slots or a twentieth of each window, whichever is more; trading and verification
-    /// leave one or a fortieth; critical may use all.
+    /// Bulk and normal leave two slots or a twentieth of each window, whichever is more. Trading and verification
+    /// leave one slot or a fortieth. Critical may use all.
     #[must_use]
     pub const fn standard() -> Self {
         let below_critical = Reserve::slots(1).or_one_in(40);
@@ -52,19 +52,19 @@ impl Ceilings {
         Self { reserves: [Reserve::slots(0), below_critical, below_critical, below_trading, below_trading] }
     }
 
-    /// Replaces what is withheld from `lane`.
+    /// Replaces the reserve withheld from `lane`.
     #[must_use]
     pub const fn withhold(mut self, lane: Lane, reserve: Reserve) -> Self {
         self.reserves[lane as usize] = reserve;
         self
     }
 
-    /// True if a window of `limit` is too small to withhold anything from anybody.
+    /// True if a window of `limit` is too small to withhold anything.
     pub(crate) fn vanish(limit: u32) -> bool {
         limit < Self::SMALLEST
     }
 
-    /// How many slots of a window of `limit` the requests of `lane` may fill.
+    /// Returns how many slots of a window of `limit` the requests of `lane` may fill.
     #[must_use]
     pub fn ceiling(&self, lane: Lane, limit: u32) -> u32 {
         if Self::vanish(limit) || steadfast_spec::Planted::NoReserve.is_on() {
@@ -80,7 +80,7 @@ impl Default for Ceilings {
     }
 }
 
-/// A number of slots withheld from a lane: a fixed number or a share of the window, whichever is more.
+/// The slots withheld from a lane: a fixed number or a share of the window, whichever is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserve {
     slots: u32,
@@ -88,13 +88,13 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// `slots` of every window.
+    /// Withholds `slots` of every window.
     #[must_use]
     pub const fn slots(slots: u32) -> Self {
         Self { slots, one_in: 0 }
     }
 
-    /// Or one slot in `n`, rounded up, where that is more; `n` = 0 adds nothing.
+    /// Adds the alternative of one slot in `n`, rounded up, which applies where it is more; `n` = 0 adds nothing.
     #[must_use]
     pub const fn or_one_in(mut self, n: u32) -> Self {
         self.one_in = n;

@@ -4,36 +4,36 @@ use steadfast_spec::{Lane, Scope, Zone};
 
 use crate::{Profile, ZoneLimiter, ceilings::LANES};
 
-/// One zone as a limiter keeps it.
+/// The settings of one zone, as a limiter applies them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ZoneSettings {
     /// The zone.
     pub zone: Zone,
-    /// Whom it counts together.
+    /// Its scope.
     pub scope: Scope,
-    /// What kind of gateway it is safe against.
+    /// Which ways of counting it is safe against.
     pub profile: Profile,
     /// Its windows, the shortest first.
     pub windows: Vec<WindowSettings>,
-    /// How much later than its answer the gateway may still count a request.
+    /// How long after its answer the gateway may still count a request.
     pub settle: Duration,
 }
 
-/// One window of a zone as a limiter keeps it.
+/// The settings of one window, as a limiter applies them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WindowSettings {
-    /// How many requests it allows, without the headroom.
+    /// How many requests it allows, after headroom.
     pub limit: u32,
-    /// In any stretch of this length.
+    /// The length of the window.
     pub period: Duration,
     /// How many slots each lane may fill, in the order of [`Lane::ALL`].
     pub ceilings: [u32; LANES],
 }
 
 impl ZoneLimiter {
-    /// The zones as they are kept, in the order of their configuration.
+    /// Returns the settings of all zones, in the order of their configuration.
     #[must_use]
     pub fn settings(&self) -> Vec<ZoneSettings> {
         let of = |rules: &crate::rules::Rules| ZoneSettings {
@@ -46,7 +46,7 @@ impl ZoneLimiter {
         self.with(|core, _| core.rules().iter().map(of).collect())
     }
 
-    /// How many requests may wait in each lane, in the order of [`Lane::ALL`].
+    /// Returns how many requests may wait in each lane, in the order of [`Lane::ALL`].
     #[must_use]
     pub fn queue_bounds(&self) -> [u32; LANES] {
         self.with(|core, _| core.queue_bounds())

@@ -4,31 +4,31 @@ use steadfast_spec::{Endpoint, Zone};
 
 use crate::WindowUse;
 
-/// Something that an operator may want to know.
+/// An occurrence that an operator may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The gateway answered 429: the zone stops for everybody.
+    /// The gateway answered 429: the zone stops for all lanes.
     Frozen {
         /// The zone.
         zone: Zone,
         /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
         key: u64,
-        /// For how long.
+        /// The length of the pause.
         pause: Duration,
         /// True if the try after a pause was refused again.
         again: bool,
     },
     /// The gateway answered 429 although the limiter's own log kept every limit.
     ///
-    /// Either the gateway counts in a way that the zone's profile is not safe against, or somebody else uses the
-    /// same token, key or address. The two cannot be told apart from here.
+    /// Either the gateway counts in a way that the zone's profile is not safe against, or another program uses the
+    /// same token, key or address. The limiter cannot distinguish the two.
     ModelMismatch {
         /// The zone.
         zone: Zone,
         /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
         key: u64,
-        /// What the limiter's own log holds.
+        /// The limiter's own log.
         ours: Vec<WindowUse>,
     },
     /// A zone is trusted less after a mismatch, or more after a clean minute.
@@ -37,25 +37,25 @@ pub enum Event {
         zone: Zone,
         /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
         key: u64,
-        /// The step it is on now: 0 its own profile, 1 universal, 2 paced.
+        /// The new step: 0 its own profile, 1 universal, 2 paced.
         step: u8,
     },
-    /// A zone goes by another limit of its shortest window than before: the gateway refuses what the documented one
-    /// allows, or does so no longer. Cancels keep the documented one.
+    /// A zone has changed the limit of its shortest window: the gateway refuses requests within the documented
+    /// limit, or no longer does. Cancels keep the documented limit.
     Learned {
         /// The zone.
         zone: Zone,
         /// The key, as in [`ZoneSnapshot`](crate::ZoneSnapshot).
         key: u64,
-        /// The limit that the zone goes by now.
+        /// The limit that the zone applies now.
         limit: u32,
         /// The documented limit.
         documented: u32,
     },
-    /// A route was refused several times although its zone's limits were kept: it is counted under a stricter zone
-    /// for half an hour.
+    /// A route was refused several times within its zone's limits. It is counted under a stricter zone for half an
+    /// hour.
     Demoted {
-        /// The route's endpoint; `None` for a path that is in no table.
+        /// The route's endpoint; `None` for a path in no table.
         endpoint: Option<Endpoint>,
         /// The zone that it fell under.
         from: Zone,
@@ -64,38 +64,38 @@ pub enum Event {
     },
     /// A route falls under its own zone again.
     Restored {
-        /// The route's endpoint; `None` for a path that is in no table.
+        /// The route's endpoint; `None` for a path in no table.
         endpoint: Option<Endpoint>,
         /// The zone.
         zone: Zone,
     },
-    /// The journal that was found cannot be understood, is out of date by its own word, or is gone: all windows are taken for spent, except for cancels and
-    /// verifications. Reported once, when the limiter is built.
+    /// The journal cannot be understood, is marked as out of date, or is gone. All windows count as spent, except
+    /// for cancels and verifications. Reported once, when the limiter is built.
     JournalDamaged,
-    /// The journal cannot be written. Nothing waits for it; but if the process ends now, the next one does not know what
-    /// this one has sent, and the journal says so to it if it can. Reported once until it can be written again.
+    /// The journal cannot be written. No request waits for it. But if the process ends now, the next one does not
+    /// know what this one has sent; the journal is marked if possible. Reported once until it can be written again.
     JournalFailed {
-        /// What the system says about it.
+        /// The system's error.
         kind: io::ErrorKind,
-        /// What a process that starts before it can be written again will do.
+        /// How a process starts if this one ends before it can write again.
         next: NextStart,
     },
-    /// A record took longer than promised: if the process had been killed meanwhile, the next one might have sent
-    /// too much.
+    /// A record was written later than promised. If the process had been killed meanwhile, the next one might have
+    /// sent too much.
     JournalLate {
-        /// By how much.
+        /// The delay beyond the promise.
         by: Duration,
     },
 }
 
-/// What the next process makes of a journal that could not be written.
+/// How the next process treats a journal that could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NextStart {
-    /// It takes all windows for spent, except for cancels and verifications: the file says that it is out of date, or is
+    /// It counts all windows as spent, except for cancels and verifications: the file is marked as out of date, or
     /// gone.
     Pessimistic,
-    /// It believes the last record, because neither could the file be marked nor removed.
+    /// It trusts the last record, because the file could be neither marked nor removed.
     Unaware,
 }
 

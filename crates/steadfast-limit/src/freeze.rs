@@ -2,16 +2,15 @@ use std::time::Duration;
 
 use crate::Nanos;
 
-/// What a zone does about the 429s of one key: it stops, then lets one request try, then goes on.
+/// The reaction of a zone to the 429s of one key: it stops, then lets one request try, then goes on.
 ///
-/// The pauses grow from one second to eight while the tries fail; what the gateway asks for in `Retry-After` is
-/// taken instead, up to a minute.
+/// The pauses grow from one second to eight while the tries fail. A `Retry-After` replaces them, up to a minute.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Freeze {
     state: State,
-    /// When the last pause began: what was granted before it is news of the same cause.
+    /// When the last pause began. A refusal of a request granted earlier has the same cause.
     since: Nanos,
-    /// The end of the pause, or of the time that a try has for itself.
+    /// The end of the pause, or of the time reserved for a try.
     until: Nanos,
     step: u8,
 }
@@ -29,7 +28,7 @@ enum State {
 pub(crate) enum Verdict {
     /// It was on its way when the zone stopped, and says nothing new.
     Straggler,
-    /// The zone stops for the duration given; `again` if the try after a pause failed.
+    /// The zone stops for `pause`; `again` is true if the try after a pause failed.
     Stopped { pause: Nanos, again: bool },
 }
 
@@ -38,7 +37,7 @@ impl Freeze {
     const LONGEST_STEP: u8 = 3;
     const LONGEST_PAUSE: Nanos = 60_000_000_000;
 
-    /// From when on the zone admits the next request.
+    /// Returns when the zone admits the next request.
     pub(crate) fn opens(&self) -> Nanos {
         match self.state {
             State::Open => 0,
@@ -46,23 +45,23 @@ impl Freeze {
         }
     }
 
-    /// The end of a pause that is not over at `now`.
+    /// Returns the end of the pause, if it is not over at `now`.
     pub(crate) fn until(&self, now: Nanos) -> Option<Nanos> {
         (self.state == State::Frozen && self.until > now).then_some(self.until)
     }
 
-    /// True if nothing of a pause is left at `now` that would have to be remembered.
+    /// True if nothing of a pause is left to remember at `now`.
     pub(crate) fn is_over(&self, now: Nanos) -> bool {
         match self.state {
-            // What was granted before the last pause may still be refused.
+            // Requests granted before the last pause may still be refused.
             State::Open => self.since == 0 || self.since + Self::LONGEST_PAUSE <= now,
-            // Nobody has tried for as long as the longest pause: the count of pauses is out of date.
+            // No request has tried for as long as the longest pause, so the count of pauses is out of date.
             State::Frozen => self.until + Self::LONGEST_PAUSE <= now,
             State::Probing => false,
         }
     }
 
-    /// A request is granted at `now`; true if it is a try.
+    /// Records a grant at `now`. True if it is a try.
     pub(crate) fn granted(&mut self, now: Nanos) -> bool {
         if self.state == State::Frozen && steadfast_spec::Planted::NoProbe.is_on() {
             self.state = State::Open;
@@ -72,15 +71,15 @@ impl Freeze {
         }
         // ## Frozen => Probing, Probing => Probing
         //
-        // The pause is over, but whether the quota is back is not known: one request finds out for all. If it is not
-        // answered for as long as the pause was, the next one tries: a lost answer is noticed half a minute later, and
-        // cancels wait for it.
+        // The pause is over, but whether the quota is back is unknown: one request tests it for all. If it is not
+        // answered for as long as the pause was, the next one tries: a lost answer is noticed only half a minute
+        // later, and cancels wait.
         self.state = State::Probing;
         self.until = now + (Self::FIRST_PAUSE << self.step);
         true
     }
 
-    /// An answer other than 429.
+    /// Records an answer other than 429.
     pub(crate) fn answered(&mut self, probe: bool) {
         // ## Probing => Open
         if probe && self.state == State::Probing {
@@ -88,18 +87,18 @@ impl Freeze {
         }
     }
 
-    /// The try brought no answer: it never left, or its answer was lost.
+    /// Records that the try brought no answer: it never left, or its answer was lost.
     pub(crate) fn unanswered(&mut self, probe: bool, now: Nanos) {
         // ## Probing => Frozen
         //
-        // Nothing was learnt. The pause is over all the same, so the next request tries at once.
+        // Nothing was learned. The pause is over all the same, so the next request tries at once.
         if probe && self.state == State::Probing {
             self.state = State::Frozen;
             self.until = now;
         }
     }
 
-    /// A 429 for a request granted at `granted`.
+    /// Records a 429 for a request granted at `granted`.
     pub(crate) fn refused(
         &mut self,
         granted: Nanos,
@@ -107,7 +106,7 @@ impl Freeze {
         retry_after: Option<Duration>,
         now: Nanos,
     ) -> Verdict {
-        // A gateway that says "at once" to a client that it just refused says nothing.
+        // A `Retry-After` of zero right after a refusal is meaningless.
         let asked = retry_after
             .and_then(|after| u64::try_from(after.as_nanos()).ok().or(Some(Nanos::MAX)))
             .filter(|after| *after > 0 && !steadfast_spec::Planted::PauseShorterThanAsked.is_on())

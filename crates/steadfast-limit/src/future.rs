@@ -11,13 +11,13 @@ use tower_service::Service;
 
 use crate::{Acquire, Answer, Loss, Permit, Refusal, zone_limiter::Watched};
 
-/// The way to a permit.
+/// A request for a permit, and what the future needs besides.
 pub(crate) struct Asked {
     pub(crate) acquire: Acquire,
     pub(crate) watched: Option<Watched>,
     /// The instant by which the request must have left.
     pub(crate) send_by: Option<Instant>,
-    /// The transport ends a connection whose call is dropped.
+    /// True if the transport ends the connection of a dropped call.
     pub(crate) ends_when_dropped: bool,
 }
 
@@ -32,7 +32,7 @@ pin_project! {
     {
         send_by: Option<Instant>,
         ends_when_dropped: bool,
-        // Before the permit: when that is dropped, the transport has ended the connection, if it does so at all.
+        // Dropped before the permit: by then the transport has ended the connection, if it does so at all.
         #[pin]
         state: State<S, B, S::Future>,
         permit: Option<Permit>,
@@ -44,7 +44,7 @@ pin_project! {
     #[project = StateProj]
     #[derive(Debug)]
     enum State<S, B, F> {
-        // What is passed on when the permit is there and the service is ready.
+        // Passed on when the permit is granted and the service is ready.
         Waiting { #[pin] acquire: Acquire, held: Option<(S, Request<B>)> },
         Sent { #[pin] answer: F },
         Done,
@@ -75,7 +75,7 @@ where
             match this.state.as_mut().project() {
                 // ## Waiting => Sent | Done
                 //
-                // The wait comes first: a service that was made ready and then kept waiting would keep others out.
+                // The wait for a permit comes first: a service made ready before it would block others meanwhile.
                 StateProj::Waiting { acquire, held } => {
                     let granted = match this.permit {
                         Some(_) => None,
@@ -93,7 +93,7 @@ where
                     let ready = match held.as_mut().map(|(inner, _)| inner.poll_ready(cx)) {
                         Some(Poll::Ready(ready)) => ready,
                         Some(Poll::Pending) => {
-                            // It may ask for another one, which it does at its next poll.
+                            // If the permit was taken away, ask for another one.
                             this.permit.take_if(|permit| !permit.watch(cx.waker()));
                             match this.permit {
                                 Some(_) => return Poll::Pending,
@@ -107,7 +107,7 @@ where
                         this.state.set(State::Done);
                         continue;
                     };
-                    // For a service that is ready at once it is still the instant of the permit.
+                    // If the service is ready at once, this is still the instant of the permit.
                     let now = granted.unwrap_or_else(Instant::now);
                     if let Err(error) = ready.map_err(Into::into).and_then(|()| in_time(now, *this.send_by)) {
                         this.permit.take();
@@ -140,7 +140,7 @@ where
     }
 }
 
-/// A service may take long to become ready; what must have left by then is not sent any more.
+/// Refuses a request whose service became ready only after the instant by which it must have left.
 fn in_time(now: Instant, send_by: Option<Instant>) -> Result<(), BoxError> {
     if send_by.is_none_or(|send_by| now <= send_by) {
         return Ok(());
@@ -148,7 +148,7 @@ fn in_time(now: Instant, send_by: Option<Instant>) -> Result<(), BoxError> {
     Err(Failure::refused(Refusal::NotReadyInTime).into())
 }
 
-/// What an answer says about the slots that its request has taken.
+/// Ends the permit according to the answer.
 fn settle<R>(permit: Permit, watched: Option<Watched>, answer: &Result<Response<R>, BoxError>) {
     match answer {
         Ok(response) if response.extensions().get() == Some(&Fate::NeverLeft) => permit.refund(),

@@ -7,7 +7,7 @@ use crate::Nanos;
 pub(crate) enum InFlight {
     #[default]
     None,
-    /// Most keys have one at a time, which takes no place of its own.
+    /// Most keys have one at a time, stored inline.
     One(Nanos),
     #[expect(clippy::box_collection, reason = "a vector in place would make every key larger")]
     Many(Box<Vec<Nanos>>),
@@ -22,7 +22,7 @@ impl InFlight {
         self.granted().is_empty()
     }
 
-    /// When each was granted, ascending.
+    /// Returns when each was granted, ascending.
     pub(crate) fn granted(&self) -> &[Nanos] {
         match self {
             Self::None => &[],
@@ -31,7 +31,7 @@ impl InFlight {
         }
     }
 
-    /// One is granted at `now`, which is not before any other was.
+    /// Adds a request granted at `now`, which is not before any other.
     pub(crate) fn enter(&mut self, now: Nanos) {
         match self {
             Self::None => *self = Self::One(now),
@@ -40,7 +40,7 @@ impl InFlight {
         }
     }
 
-    /// One of those granted `at` this instant is on its way no longer.
+    /// Removes one of the requests granted at `at`.
     pub(crate) fn leave(&mut self, at: Nanos) {
         match self {
             Self::One(granted) if *granted == at => *self = Self::None,
@@ -53,7 +53,7 @@ impl InFlight {
         }
     }
 
-    /// The bytes that they take on the heap.
+    /// Returns the bytes taken on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Self::None | Self::One(_) => 0,

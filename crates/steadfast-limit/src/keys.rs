@@ -11,30 +11,30 @@ use steadfast_spec::Scope;
 /// A stable, public name of the API key that a request is sent with; never the key itself. Set by the caller, in the
 /// extensions of a request or by [`RateLimitLayer::api_key`](crate::RateLimitLayer::api_key).
 ///
-/// Zones that count API keys (§8, `api_key`) are kept per name. Requests without one share one count for each
-/// gateway, because nothing says that their keys differ.
+/// Zones that count API keys (§8, `api_key`) count each name apart. Requests without a name share one count per
+/// gateway, because their keys may be the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApiKeyName(Arc<str>);
 
 impl ApiKeyName {
-    /// An API key named `name`.
+    /// Makes the name of an API key.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Under which keys a request is counted, for every [`Scope`].
+/// The keys under which a request is counted, one for every [`Scope`].
 ///
-/// Made by [`ZoneLimiter::keys`](crate::ZoneLimiter::keys), cheap to copy and worth keeping. Keys are keyed hashes:
-/// neither the account nor the address can be read from them, and no secret ever goes in. They mean nothing to
-/// another limiter, except to one that carries on this one's journal.
+/// Made by [`ZoneLimiter::keys`](crate::ZoneLimiter::keys), cheap to copy and worth keeping. They are keyed hashes:
+/// neither account nor address can be read from them, and no secret goes in. They mean nothing to another limiter,
+/// except one that continues this one's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ScopeKeys {
     client_ip: u64,
@@ -43,7 +43,7 @@ pub struct ScopeKeys {
 }
 
 impl ScopeKeys {
-    /// The keys of requests to `authority`, from the local address `from`, with the credentials of `account`.
+    /// Makes the keys of requests to `authority`, from the local address `from`, with the credentials of `account`.
     pub(crate) fn new(
         hasher: &impl BuildHasher,
         authority: &str,
@@ -64,16 +64,16 @@ impl ScopeKeys {
         }
     }
 
-    /// The same for requests that are sent with the API key of that name: zones that count API keys count it apart
-    /// from others.
+    /// Returns the same keys for requests sent with the API key of that name. Zones that count API keys count it
+    /// apart from others.
     #[must_use]
     pub fn api_key(mut self, name: &ApiKeyName) -> Self {
-        // What the count of unnamed keys is kept under is secret already, and makes a secret of its own.
+        // The key of unnamed requests is a seeded hash, so it can seed another.
         self.api_key = Seed([self.api_key, 0]).hash_one(name.as_str());
         self
     }
 
-    /// The key in zones of `scope`; the strictest of all for a scope that this version does not know.
+    /// Returns the key in zones of `scope`. An unknown scope counts per address, which is the strictest.
     pub(crate) fn of(&self, scope: Scope) -> u64 {
         match scope {
             Scope::ApiKey => self.api_key,
@@ -83,18 +83,18 @@ impl ScopeKeys {
     }
 }
 
-/// The secret that a limiter's keys are hashed with.
+/// The secret seed of a limiter's key hashes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seed(pub(crate) [u64; 2]);
 
 impl Seed {
-    /// One that nobody can guess.
+    /// Makes an unguessable seed.
     pub(crate) fn random() -> Self {
         let random = RandomState::new();
         Self([random.hash_one(0_u8), random.hash_one(1_u8)])
     }
 
-    /// Differs if another version of the standard library hashes differently: its keys would be strangers.
+    /// Returns a value that changes if the standard library hashes differently: recorded keys would then not match.
     pub(crate) fn check(&self) -> u64 {
         let keys = ScopeKeys::new(self, "gateway.example", Some(IpAddr::from([192, 0, 2, 1])), "account");
         self.hash_one(keys.api_key(&ApiKeyName::new("key")))
@@ -118,9 +118,9 @@ impl BuildHasher for Seed {
     }
 }
 
-/// The one spelling of an authority, so that no other spelling opens windows of its own.
+/// Returns the one spelling of an authority, so that another spelling does not open new windows.
 ///
-/// The scheme is not known here, so `:80` and `:443` both go. At worst two servers of one host share their windows,
+/// The scheme is unknown here, so both `:80` and `:443` are removed. At worst two servers of one host share windows,
 /// which sends less and never more than one of them allows.
 fn normal(authority: &str) -> Cow<'_, str> {
     let host = authority.strip_suffix(":443").or_else(|| authority.strip_suffix(":80")).unwrap_or(authority);

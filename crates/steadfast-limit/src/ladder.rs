@@ -2,7 +2,7 @@ use std::num::NonZeroU32;
 
 use crate::{Nanos, Profile};
 
-/// How the windows of one key are counted at the moment.
+/// How the windows of one key are counted at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counting {
     /// The plain log of answers.
@@ -13,21 +13,21 @@ pub(crate) enum Counting {
     Paced { burst: NonZeroU32 },
 }
 
-/// Where a zone stands between trust and caution, for one key.
+/// The position of one key's zone between trust and caution.
 ///
-/// One reaction to every refusal that the limiter's own log does not explain, whatever its cause: another way of
-/// counting, a limit that was lowered, somebody else on the same token. The first spreads the requests, which is safe
-/// against every way of counting; whatever is refused after that says that the limit is lower than documented.
+/// Every 429 that the limiter's own log does not explain gets the same reaction, whatever its cause: another way of
+/// counting, a lowered limit, or another user of the same token. The first one spreads the requests, which is safe
+/// against every way of counting. A further one then means that the limit is lower than documented.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ladder {
     step: u8,
-    /// How often the gateway has refused what only the log admits.
+    /// How often the gateway has refused requests that only the log admits.
     strikes: u8,
-    /// The limit of the shortest window as learned, 0 for the documented one.
+    /// The learned limit of the shortest window; 0 means the documented one.
     learned: u32,
-    /// The last refusal.
+    /// The instant of the last refusal.
     struck: Nanos,
-    /// The last change, and the last refusal.
+    /// The instant of the last change or refusal.
     since: Nanos,
 }
 
@@ -36,30 +36,30 @@ pub(crate) struct Ladder {
 pub(crate) struct Change {
     /// The zone is on another step.
     pub(crate) step: bool,
-    /// The zone goes by another limit.
+    /// The zone applies another limit.
     pub(crate) limit: bool,
 }
 
 impl Ladder {
     /// The step at which requests are spread.
     const PACED: u8 = 2;
-    /// How long a zone must stay without a refusal to be trusted one step more.
+    /// The time without a refusal after which a zone moves one step up.
     const CLEAN: Nanos = 60_000_000_000;
-    /// How long it must, to be trusted with one request more in its shortest window.
+    /// The time without a refusal after which the learned limit grows by one request.
     const CLEAN_FOR_ONE: Nanos = 15_000_000_000;
-    /// How long the log is not tried again after it has failed a second time.
+    /// The wait before the log is tried again after its second failure.
     const AGAIN: Nanos = 10 * Self::CLEAN;
-    /// The same after every further time, and how long a failure is remembered.
+    /// The same after every further failure, and how long a failure is remembered.
     const MEMORY: Nanos = 60 * Self::CLEAN;
-    /// How many requests may be unanswered when one leaves that only the log admits, that one included.
+    /// How many requests may be unanswered when one leaves that only the log admits, including that one.
     const TRIES: u32 = 3;
 
-    /// How a window of a zone with `profile` is counted on this step; `spreads` says of the window and of the request that
-    /// the step's spreading is for them.
+    /// Returns how a window of a zone with `profile` is counted on this step. `spreads` is true if the step's
+    /// spreading applies to the window and the request.
     ///
-    /// It is for the shortest window: requests that are spread over a second are spread over a minute, too, and a minute
-    /// that was used well before would otherwise be paid for now. And it is not for cancels: where requests are spread,
-    /// one without an answer holds up all others.
+    /// It applies to the shortest window only. Requests spread over a second are also spread over a minute;
+    /// otherwise a minute well used before would have to be paid for now. It does not apply to cancels: in a spread
+    /// zone, one request without an answer holds up all others.
     pub(crate) fn counting(self, profile: Profile, spreads: bool) -> Counting {
         match (self.step, profile) {
             (_, Profile::Paced { burst }) => Counting::Paced { burst },
@@ -75,27 +75,27 @@ impl Ladder {
         self.step >= Self::PACED
     }
 
-    /// The step, 0 for full trust.
+    /// Returns the step: 0 is full trust.
     pub(crate) fn step(self) -> u8 {
         self.step
     }
 
-    /// The limit of the shortest window, if it is another than the documented one.
+    /// Returns the limit of the shortest window, if it differs from the documented one.
     pub(crate) fn learned(self) -> Option<u32> {
         (self.learned > 0).then_some(self.learned)
     }
 
-    /// How many requests may be unanswered when one leaves that the log admits and the universal rule does not.
+    /// Returns how many requests may be unanswered when one leaves that the log admits and the universal rule does
+    /// not.
     ///
-    /// A gateway that interpolates refuses all such requests, and before the first refusal is back, they are out.
-    /// None of them has been answered by then, so a wrong guess costs so many at most, and only one where the guess
-    /// has been wrong before.
+    /// An interpolating gateway refuses all such requests, and all of them leave before the first refusal is back.
+    /// So a wrong guess costs at most this many: one, if the guess has been wrong before.
     pub(crate) fn tries(self) -> u32 {
         if self.strikes == 0 { Self::TRIES } else { 1 }
     }
 
-    /// True if everything learned would have been taken back by `now`, had there been answers, of a zone that allows
-    /// `limit`, and no failure of the log need be remembered.
+    /// True if enough time has passed by `now` to take back everything learned, in a zone that allows `limit`, and
+    /// no failure of the log need be remembered.
     pub(crate) fn is_over(self, limit: u32, now: Nanos) -> bool {
         let raises = self.learned().map_or(0, |learned| limit.saturating_sub(learned));
         let steps = u64::from(self.step) * Self::CLEAN + u64::from(raises) * Self::CLEAN_FOR_ONE;
@@ -103,36 +103,36 @@ impl Ladder {
         memory == 0 || self.since + memory <= now
     }
 
-    /// A refusal that the limiter's own log does not explain, in a zone that allows `limit` by its documentation.
-    /// `tried` says that requests which only the log admits were on their way.
+    /// Records a refusal that the limiter's own log does not explain, in a zone with the documented limit `limit`.
+    /// `tried` is true if requests that only the log admits were on their way.
     pub(crate) fn mismatch(&mut self, tried: bool, limit: u32, now: Nanos) -> Change {
         let before = *self;
         if self.step < Self::PACED {
             // ## n => Paced
             //
-            // The gateway counts in a way that this step is not safe against, or allows less than it says: a step that is
-            // safe against every way of counting tells which.
+            // The gateway counts in a way that this step is not safe against, or allows less than documented. A step
+            // that is safe against every way of counting shows which.
             self.strikes = self.strikes.saturating_add(u8::from(tried && self.step == 0));
             self.step = Self::PACED;
         } else if self.struck + Self::CLEAN > now && !steadfast_spec::Planted::LimitNotLearned.is_on() {
             // ## Paced, N => Paced, N / 2
             //
-            // Requests were spread, and the gateway has refused one all the same.
+            // Requests were spread, and the gateway refused one all the same.
             self.learned = (self.learned().unwrap_or(limit) / 2).max(1);
         }
         (self.struck, self.since) = (now, now);
         self.change_from(before)
     }
 
-    /// An answer that is no refusal, in a zone with `profile` that allows `limit` by its documentation.
+    /// Records an answer that is no refusal, in a zone with `profile` and the documented limit `limit`.
     pub(crate) fn clean(&mut self, profile: Profile, limit: u32, now: Nanos) -> Change {
         let before = *self;
         let clean = now.saturating_sub(self.since);
         if self.learned > 0 {
             // ## N => N + 1
             //
-            // Whether the gateway allows more is asked by one request more. The first answers after a refusal say
-            // little, and a limit that was lowered is met again twice a minute.
+            // One request more tests whether the gateway allows more. The first answers after a refusal say little,
+            // and a limit that is still lowered refuses only twice a minute.
             if clean >= Self::CLEAN_FOR_ONE {
                 self.learned = if self.learned + 1 < limit { self.learned + 1 } else { 0 };
                 self.since = now;
@@ -140,8 +140,8 @@ impl Ladder {
         } else if self.step > 0 {
             // ## Paced => Universal => Log, as far as the profile goes
             //
-            // A whole minute without a refusal: the longest window of the service has been seen whole. But a gateway
-            // that has refused what the log admits will do so again; whether it does is asked ever more rarely.
+            // A minute without a refusal covers the service's longest window. But a gateway that has refused a
+            // request admitted only by the log will do so again, so the log is tried ever more rarely.
             if clean >= self.clean_time() {
                 let goes_by_log = matches!(profile, Profile::WindowLog | Profile::Adaptive { .. });
                 self.step = if goes_by_log { self.step - 1 } else { 0 };

@@ -6,7 +6,7 @@ use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter, service::Shared};
 
 /// Makes every request wait until all of its zones admit it.
 ///
-/// See the [crate's page](crate) for what it does and why.
+/// The [crate's page](crate) describes the rules and the reasons.
 ///
 /// # Example
 ///
@@ -34,23 +34,23 @@ use crate::{ApiKeyName, ByRoute, RateLimit, ZoneLimiter, service::Shared};
 ///
 /// # Order
 ///
-/// Outside of it: everything that may send a request more than once, so that every physical send takes a permit of
-/// its own. Inside: whatever must be fresh when the request leaves, such as its token, and the transport. A debug build
-/// panics at a wrong [order](steadfast_spec::ext::Place).
+/// Outside of it: every layer that may send a request more than once, so that every physical send takes a permit.
+/// Inside: layers whose result must be fresh when the request leaves, such as the token, and the transport. A debug
+/// build panics at a wrong [order](steadfast_spec::ext::Place).
 ///
 /// # Clone
 ///
-/// Clones, and all services made of them, share one [`ZoneLimiter`].
+/// Clones, and all services made by them, share one [`ZoneLimiter`].
 ///
 /// # Cost
 ///
-/// About 2,700 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+/// About 2,700 instructions and no allocation for a call that succeeds (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///
 /// A future dropped while it waits leaves the queue. One dropped with a permit, before its request was passed on,
-/// gives the permit to the next in line. Once the request was passed on, its slots stay taken as long as the
-/// gateway may still count it: see [`ends_dropped_calls`](Self::ends_dropped_calls).
+/// gives the permit to the next in line. Once the request was passed on, its slots stay taken as long as the gateway
+/// may still count it: see [`ends_dropped_calls`](Self::ends_dropped_calls).
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer<Z = ByRoute> {
     limiter: ZoneLimiter,
@@ -61,7 +61,7 @@ pub struct RateLimitLayer<Z = ByRoute> {
 }
 
 impl RateLimitLayer {
-    /// A layer over `limiter`; a request's zones are those of its route.
+    /// Makes a layer over `limiter` that takes a request's zones from its route.
     #[must_use]
     pub fn new(limiter: ZoneLimiter) -> Self {
         Self { limiter, zones_of: ByRoute, from: None, api_key: None, ends_when_dropped: false }
@@ -69,14 +69,14 @@ impl RateLimitLayer {
 }
 
 impl<Z> RateLimitLayer<Z> {
-    /// Asks `zones_of` for the zones of a request instead of its route.
+    /// Takes the zones of a request from `zones_of` instead of its route.
     #[must_use]
     pub fn zones_of<T>(self, zones_of: T) -> RateLimitLayer<T> {
         let Self { limiter, zones_of: _, from, api_key, ends_when_dropped } = self;
         RateLimitLayer { limiter, zones_of, from, api_key, ends_when_dropped }
     }
 
-    /// The local address that requests leave from: zones that count client addresses (§8, OTP) count it apart
+    /// Sets the local address that requests leave from. Zones that count client addresses (§8, OTP) count it apart
     /// from others. Without it all share one count.
     #[must_use]
     pub fn local_address(mut self, from: IpAddr) -> Self {
@@ -84,20 +84,21 @@ impl<Z> RateLimitLayer<Z> {
         self
     }
 
-    /// The API key that requests are sent with, by a public name: zones that count API keys (§8, `api_key`) count it
-    /// apart from others. Without it all share one count. A request's own [`ApiKeyName`] comes before it.
+    /// Sets the public name of the API key that requests are sent with. Zones that count API keys (§8, `api_key`)
+    /// count it apart from others. Without it all share one count. A request's own [`ApiKeyName`] takes precedence.
     #[must_use]
     pub fn api_key(mut self, name: ApiKeyName) -> Self {
         self.api_key = Some(name);
         self
     }
 
-    /// Promises that the transport ends a connection abortively when a call is dropped that was sent over it, as
-    /// steadfast's own does where nothing stands between it and the service.
+    /// Promises that the transport ends a connection abortively when the call on it is dropped. steadfast's own
+    /// transport does so if there is nothing between it and the service.
     ///
-    /// The slots of such a call are then held for a second and a window. Without the promise they are held for
-    /// [as long as it may arrive](crate::Builder::arrives_within) and a window, two minutes, but for cancels and
-    /// verifications: a program that drops ten reads in a second (`select!`, `timeout`) has no more reads in that time.
+    /// The slots of such a call are then held for a second and a window. Without the promise they are held for [as
+    /// long as it may arrive](crate::Builder::arrives_within), two minutes, and a window, except for cancels and
+    /// verifications. A program that drops ten reads in a second (`select!`, `timeout`) then has no reads for that
+    /// time.
     #[must_use]
     pub fn ends_dropped_calls(mut self) -> Self {
         self.ends_when_dropped = true;

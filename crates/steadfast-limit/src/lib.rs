@@ -1,9 +1,8 @@
 //! Holds each request until every rate-limit zone it falls under admits it.
 //!
-//! The service answers 429 to whoever asks too often (§8), and a 429 costs more than the request: it costs the
-//! back-off after it, in which a cancel cannot leave either. This crate keeps the limits on this side, so that the
-//! quota is used nearly to the full and no 429 comes back, on lines with any delay, and so that a cancel never
-//! waits behind polls.
+//! The service answers 429 to a client that asks too often (§8). A 429 costs more than the request: during the
+//! back-off after it not even a cancel can leave. This crate keeps the limits on the client's side. Nearly the whole
+//! quota is used, no 429 comes back whatever the delay of the line, and a cancel never waits behind polls.
 //!
 //! [`RateLimitLayer`] is the tower layer. [`ZoneLimiter`] hands out the same permits without tower, and
 //! [`Limiter`] is the pure core of both, for simulations.
@@ -45,42 +44,45 @@
 //!
 //! # The rule
 //!
-//! 1. **A slot is spent from the permit until a window after the answer.** When the gateway counted a request is
-//!    not known, only that it was after the send and before the answer. If fewer than `N` requests are on their way
-//!    or were answered within the last `T`, one more cannot be the `N + 1`st of any stretch of `T` at the gateway,
-//!    whatever the line did to them. A limiter that counts from the send is squeezed by every late packet.
+//! 1. **A slot is spent from the permit until a window after the answer.** The gateway counts a request somewhere
+//!    between the send and the answer. If fewer than `N` requests are on their way or were answered within the last
+//!    `T`, one more cannot be the `N + 1`st in any stretch of `T` at the gateway, whatever the line does. A limiter
+//!    that counts from the send breaks with every late packet.
 //! 2. **Clocks differ.** Periods are held 500 ppm and a millisecond longer than they are.
 //! 3. **All zones or none.** A request under two zones takes a slot in both at the same instant, or in neither.
-//! 4. **What never left costs nothing**: a request refused, cancelled or failed before it left gives its slots back.
-//! 5. **What was lost costs more**: if the connection ended abortively, the slots are held for a second and a window
-//!    from that instant. If nobody promises that, for [two minutes](Builder::arrives_within) and a window, because an
-//!    operating system goes on sending what a closed connection had still to send; so say it where it is
-//!    [true](RateLimitLayer::ends_dropped_calls). Cancels and verifications are held back for a window only, and by a
-//!    request that has no answer yet for three seconds and a window: getting out of a position comes before a 429, above
-//!    all at a gateway that hangs ([`Builder::strict_critical`] changes that). What left and was
-//!    [not processed](steadfast_spec::Fate::Unprocessed) may have been counted, so it is held as after a reset.
-//! 6. **Lanes.** A freed slot goes to the highest [`Lane`] that waits, and within a lane to whoever came first.
-//!    Priority alone is not enough: polls that nobody contests would spend the minute's quota in 40 seconds. So
-//!    the lower lanes leave a few slots of each window alone ([`Ceilings`]), and in windows of ten seconds or more
-//!    that have ceilings, verifications, normal and bulk requests are spread evenly.
+//! 4. **A request that never left costs nothing**: if it was refused, cancelled or failed before it left, its slots
+//!    are free again.
+//! 5. **A lost request costs more.** If its connection ended abortively, its slots are held for a second and a
+//!    window from that instant. If the end is unknown, they are held for [two minutes](Builder::arrives_within) and
+//!    a window, because an operating system goes on sending the rest of a closed connection; so declare the abortive
+//!    end where it is [true](RateLimitLayer::ends_dropped_calls). Cancels and verifications are held back for a
+//!    window only, and by a request without an answer yet for three seconds and a window: getting out of a position
+//!    comes before a 429, above all at a gateway that hangs ([`Builder::strict_critical`] changes that). A request
+//!    that left and was [not processed](steadfast_spec::Fate::Unprocessed) may have been counted, so it is held as
+//!    after a reset.
+//! 6. **Lanes.** A freed slot goes to the highest waiting [`Lane`], and within a lane to the first come. Priority
+//!    alone is not enough: uncontested polls would spend the minute's quota in 40 seconds. So the lower lanes leave
+//!    a few slots of each window alone ([`Ceilings`]), and in windows of ten seconds or more that have ceilings,
+//!    verifications, normal and bulk requests are spread evenly.
 //! 7. **No wait in vain.** A request that could not leave before its deadline, or that finds its lane's queue full,
 //!    is refused at once with a [`Refusal`].
-//! 8. **A 429 all the same**, from another program on the same token, stops its zone for 1, 2, 4, then 8 seconds, or
-//!    for what `Retry-After` says up to a minute. Then one request tries, the foremost, before all others go on. If
-//!    it is refused too, the windows that are longer than the pause count as spent, except for cancels and
-//!    verifications, which go on trying after each pause. What it learns from a 429 that its own log does not explain:
-//!    see [`Profile`].
+//! 8. **A 429 all the same**, caused by another program on the same token, stops its zone for 1, 2, 4, then 8
+//!    seconds, or for the time in `Retry-After` up to a minute. Then the foremost request tries before all others go
+//!    on. If it is refused too, the windows longer than the pause count as spent, except for cancels and
+//!    verifications, which try after each pause. For the reaction to a 429 that the limiter's own log does not
+//!    explain, see [`Profile`].
 //!
-//! Why this is safe, with numbers and without formulas, is told in [`explained`].
+//! [`explained`] shows why this is safe, with numbers and without formulas.
 //!
-//! [`Profile`] says how much is assumed of the gateway's way of counting. The preset keeps `place_order`
+//! A [`Profile`] says how much is assumed of the gateway's way of counting. The preset keeps `place_order`
 //! [adaptive](Profile::Adaptive), because bursts matter most there, and the other zones
 //! [universal](Profile::Universal).
 //!
 //! # Order
 //!
-//! Outside of the layer: everything that may send a request more than once (retry, resend, renewal of the token).
-//! Inside: what must be fresh when the request leaves, and the transport. Every physical send takes a permit.
+//! Outside of the layer: every layer that may send a request more than once (retry, resend, renewal of the token).
+//! Inside: layers whose result must be fresh when the request leaves, and the transport. Every physical send takes a
+//! permit.
 //!
 //! # Clone
 //!
@@ -89,48 +91,48 @@
 //!
 //! # Cancellation
 //!
-//! Any future may be dropped at any point. A waiter leaves its queues; a permit that it had been granted, or whose
-//! request has not been passed on, goes to the next in line at once; after that its slots are held as rule 5 says
-//! and end by themselves.
+//! Any future may be dropped at any point. A waiter leaves its queues. A granted permit whose request has not been
+//! passed on goes to the next in line at once. Afterwards its slots are held as rule 5 says, and free themselves.
 //!
 //! # Restarts
 //!
 //! The gateway's windows outlive a program, and one that starts with empty windows is refused for up to a minute.
-//! [`ColdStart`] says what a limiter takes for spent when it starts, and keeps the journal from which the next one
-//! knows better; a journal that could not be written makes the next start careful. Nothing waits for the disk, and a cancel waits for nothing that is only supposed to be spent.
+//! [`ColdStart`] sets what counts as spent at the start, and keeps the journal for the next start. A journal that
+//! could not be written makes the next start pessimistic. No request waits for the disk, and no cancel waits for
+//! slots that are only assumed to be spent.
 //!
 //! # Whom a zone counts together
 //!
-//! Every count belongs to one server: its host and port, however they are spelt. Beyond that a zone counts, by its
-//! [`Scope`], the local address ([`RateLimitLayer::local_address`]), the API key ([`ApiKeyName`]), or the token. A
-//! token's count goes by the [`Account`], so that a renewed token keeps its windows until [`ZoneLimiter::reset`] says
-//! that they are new. Names and addresses are hashed under a key of the limiter's own, and no secret is one of them.
+//! Every count belongs to one server: its host and port, in any spelling. Within that a zone counts, by its
+//! [`Scope`], per local address ([`RateLimitLayer::local_address`]), API key ([`ApiKeyName`]), or token. A token is
+//! counted under its [`Account`], so a renewed token keeps the windows until [`ZoneLimiter::reset`] declares them
+//! new. Names and addresses are hashed with a key of the limiter's own; secrets are never among them.
 //!
 //! # Fairness and wake-ups
 //!
-//! A slot that becomes free is given to a waiter under the lock, so it cannot be taken by whoever comes next, and
-//! only that waiter is woken. Of all that wait for a key, the foremost keeps a timer for the next slot, and one other
-//! beside it; when one of them goes, the next is woken to keep it. The others look twice a second.
+//! A freed slot is given to a waiter under the lock, so no later request can take it, and only that waiter is woken.
+//! Of the waiters for a key, the foremost keeps a timer for the next slot, and one deputy keeps it too. When one of
+//! them leaves, the next is woken to take over. The others wake twice a second.
 //!
-//! **A future that is kept and not polled** (an idle branch of a `select!`, a stream whose consumer is busy) holds
-//! nobody up for long. A slot that it does not collect within a second, or by its deadline, goes to the next. After
-//! half of that second all who wait behind it are woken to show that they are there, and those who do not leave the
-//! queues, too. A call that was sent and then left is woken as well when others wait; if nobody polls it for half a
-//! second more, its answer is taken for there, and its slots age from then on. So any number of such futures costs others
-//! one second and a window at most. (An answer that is not there yet, to a call that nobody polls, is counted too early;
-//! that can cost a 429 and nothing else. A [`Permit`] taken by hand is never taken back.) Polled again, a future has its old place:
-//! at the head of its lane, before all who came later.
+//! **A future that is kept and not polled** (an idle branch of a `select!`, a stream whose consumer is busy) does
+//! not delay others for long. A slot not collected within a second, or by the deadline, goes to the next waiter.
+//! After half of that second all waiters behind it are woken for a roll call, and those that do not answer leave the
+//! queues, too. A call that was sent and is no longer polled is woken as well when others wait. After half a second
+//! more without a poll, its answer is presumed to be there and its slots age from then on. So any number of such
+//! futures costs others one second and a window at most. (If the answer of an unpolled call is not there yet, it is
+//! counted too early, which can cost a 429 and nothing else. A [`Permit`] taken by hand is never taken back.) Polled
+//! again, a future has its old place at the head of its lane, before all later ones.
 //!
 //! # What it does not do
 //!
-//! * It cannot see others that use the same token, key or address; it only reacts to their 429s, and reports an
-//!   [`Event::ModelMismatch`], which looks the same when the gateway counts in a way that the profile excludes.
-//! * It promises nothing for a gateway that counts a request later than its answer, unless [`Quota::settle`] says
-//!   by how much.
-//! * It does not share quota between processes. One process hands on to the next what is spent, through a file
+//! * It cannot see others that use the same token, key or address. It only reacts to their 429s and reports an
+//!   [`Event::ModelMismatch`], which looks the same if the gateway counts in a way that the profile excludes.
+//! * It promises nothing for a gateway that counts a request later than its answer, unless [`Quota::settle`] says by
+//!   how much.
+//! * It does not share quota between processes. One process passes its spent slots to the next through a file
 //!   ([`ColdStart::Journal`]) or as data ([`ZoneLimiter::export`]).
-//! * It moves a route from one zone to another only where [`Builder::demote`] says so, and it does not retry.
-//! * It counts requests. What is held rather than spent, such as connections, is no zone of it.
+//! * It moves a route from one zone to another only where [`Builder::demote`] is set, and it does not retry.
+//! * It counts requests only, not resources that are held, such as connections.
 
 mod acquire;
 mod builder;

@@ -6,8 +6,8 @@ const MICROSECOND: Nanos = 1_000;
 
 /// The response stamps of one key, oldest first: 4 bytes each, shared by all windows of the zone.
 ///
-/// A stamp is kept as a number of units after a base that moves along, rounded up, so that what is kept is never
-/// older than what was.
+/// A stamp is stored as a number of units after a moving base. It is rounded up, so a stored stamp is never older
+/// than the real one.
 #[derive(Debug, Default)]
 pub(crate) struct StampLog {
     base: Nanos,
@@ -23,34 +23,34 @@ impl StampLog {
         self.units.is_empty()
     }
 
-    /// The bytes that the stamps take on the heap.
+    /// Returns the bytes taken on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.units.capacity() * size_of::<u32>()
     }
 
-    /// The stamp at `index`, counted from the oldest.
+    /// Returns the stamp at `index`, counted from the oldest.
     pub(crate) fn get(&self, index: usize, unit: Nanos) -> Option<Nanos> {
         self.units.get(index).map(|units| self.base + u64::from(*units) * unit)
     }
 
-    /// The stamps from `index` on, the oldest first.
+    /// Returns the stamps from `index` on, the oldest first.
     pub(crate) fn from(&self, index: usize, unit: Nanos) -> impl Iterator<Item = Nanos> {
         let base = self.base;
         self.units.range(index.min(self.len())..).map(move |units| base + u64::from(*units) * unit)
     }
 
-    /// How many stamps are over `period` before `now`.
+    /// Returns how many stamps are at least `period` old at `now`.
     pub(crate) fn over(&self, now: Nanos, period: Nanos, unit: Nanos) -> usize {
         self.units.partition_point(|units| self.base + u64::from(*units) * unit + period <= now)
     }
 
-    /// The `k`th latest stamp; the latest is the first.
+    /// Returns the `k`th latest stamp; `k` = 1 is the latest.
     pub(crate) fn kth_latest(&self, k: usize, unit: Nanos) -> Option<Nanos> {
         self.len().checked_sub(k).and_then(|index| self.get(index, unit))
     }
 
-    /// Appends `stamp`, which is not older than any before it. `usual` is the length that the log grows to in
-    /// ordinary use; beyond it the log grows no faster than it must.
+    /// Appends `stamp`, which is not older than any before it. `usual` is the length in ordinary use; up to it the
+    /// log does not allocate more, beyond it the capacity doubles.
     pub(crate) fn push(&mut self, stamp: Nanos, unit: Nanos, usual: usize) {
         if self.is_empty() {
             self.base = stamp;
@@ -64,7 +64,7 @@ impl StampLog {
         self.units.push_back(units);
     }
 
-    /// Forgets the stamps that were over `retention` before `now`; gives the memory back with the last of them.
+    /// Forgets the stamps that are at least `retention` old at `now`.
     pub(crate) fn expire(&mut self, now: Nanos, retention: Nanos, unit: Nanos) {
         while self.get(0, unit).is_some_and(|oldest| oldest + retention <= now) {
             self.units.pop_front();
@@ -76,10 +76,10 @@ impl StampLog {
         self.units = VecDeque::new();
     }
 
-    /// `stamp` in units after the base, after moving the base if it is too far back.
+    /// Returns `stamp` in units after the base. Moves the base first if it is too far back.
     fn units_at(&mut self, stamp: Nanos, unit: Nanos) -> u32 {
         let since = stamp.saturating_sub(self.base);
-        // Nearly every zone counts microseconds, and a division by a constant is a multiplication.
+        // Nearly every zone counts microseconds, and division by a constant compiles to a multiplication.
         let units = if unit == MICROSECOND { since.div_ceil(MICROSECOND) } else { since.div_ceil(unit) };
         if let Ok(units) = u32::try_from(units) {
             return units;
@@ -89,8 +89,8 @@ impl StampLog {
         for units in &mut self.units {
             *units -= oldest;
         }
-        // The unit is chosen so that everything retained lies within the range; a stamp beyond it would be one
-        // that `expire` was not called for, and counts as the latest there can be.
+        // The unit is chosen so that all retained stamps are in range. A stamp beyond it was not expired in time,
+        // and counts as the latest possible one.
         u32::try_from(stamp.saturating_sub(self.base).div_ceil(unit)).unwrap_or(u32::MAX)
     }
 }

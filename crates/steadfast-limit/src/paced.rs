@@ -1,16 +1,18 @@
 use crate::{Nanos, rules::Bound, time::drifted};
 
-/// What a gateway's clock of whole milliseconds may hide of the time between two requests.
+/// The error that a gateway's clock of whole milliseconds adds to the time between two requests.
 const GRID: Nanos = 1_000_000;
 
-/// The first instant at which a bucket that empties by one every `interval` and holds `burst` has room for one
-/// more, with `busy` requests on their way; `None` until one of them is back.
+/// Returns when a bucket has room for one more request, with `busy` on their way; `None` until one of these is
+/// answered.
 ///
-/// Every answer fills the bucket at its stamp. With a burst `B` and a rate `R`, `B + R·T ≤ N` keeps every window
-/// of `T` within `N`, and `B` and `R` keep it within any bucket at least as large.
+/// The bucket holds `burst` and empties by one every `interval`. Every answer fills it at its stamp. With a burst
+/// `B` and a rate `R`, `B + R·T ≤ N` keeps every window of `T` within `N`, and `B` and `R` keep it within any bucket
+/// at least as large.
 ///
-/// `stamps` reach back two periods. What the bucket held before is forgotten, which lets at most `B − 1` more pass
-/// in two periods, while a gateway's bucket of rate `N / T` empties by `2·B` more than `R` fills it in that time.
+/// `stamps` reach back two periods. Earlier contents of the bucket are ignored, which admits at most `B − 1` more
+/// requests in two periods, while a gateway's bucket of rate `N / T` empties by `2·B` more than `R` fills it in that
+/// time.
 pub(crate) fn earliest(
     stamps: impl Iterator<Item = Nanos>,
     interval: Nanos,
@@ -22,10 +24,10 @@ pub(crate) fn earliest(
     Some(if empty == 0 { 0 } else { (empty + GRID).saturating_sub(room * interval) })
 }
 
-/// The interval at which a bucket of `burst` keeps every window of `bound` within `limit`; `burst` is less.
+/// Returns the interval at which a bucket of `burst` keeps every window of `bound` within `limit`; `burst` is less.
 ///
-/// Also no shorter than what a leaky bucket as coarse as nginx's takes: it leaks whole thousandths of a request per
-/// second, rounded down, and loses up to one thousandth of a request with every request.
+/// The interval is no shorter than a leaky bucket as coarse as nginx's requires. That one leaks whole thousandths of
+/// a request per second, rounded down, and loses up to one thousandth of a request with every request.
 pub(crate) fn interval(bound: &Bound, limit: u32, burst: u32) -> Nanos {
     let spread = bound.period.div_ceil(u64::from(limit.saturating_sub(burst).max(1)));
     let leak = u64::from(limit).saturating_mul(1_000_000_000_000) / bound.nominal;

@@ -15,14 +15,15 @@ use crate::{Nanos, rules::Pace};
 
 /// Spreads the requests of the lanes that can wait over a long window.
 ///
-/// governor's cell-rate algorithm, on the core's own clock. Asking it charges it, so it is asked last, when
-/// everything else admits the request; until then [`opens`](Self::opens) tells what its last refusal said.
+/// It is governor's cell-rate algorithm on the core's own clock. Asking charges it, so it is asked last, when
+/// everything else admits the request. Until then [`opens`](Self::opens) returns the instant given by its last
+/// refusal.
 pub(crate) struct Pacer {
     limiter: RateLimiter<NotKeyed, InMemoryState, CoreClock, NoOpMiddleware<Duration>>,
     opens: Nanos,
     burst: u32,
-    /// What was charged for requests that then never left: the next ones go for it. The algorithm itself cannot
-    /// take a charge back.
+    /// How many charges belong to requests that never left. The next requests use them up, because the algorithm
+    /// cannot take a charge back.
     returned: u32,
 }
 
@@ -33,12 +34,12 @@ impl Pacer {
         Some(Self { limiter, opens: 0, burst: pace.burst.get(), returned: 0 })
     }
 
-    /// Not before then.
+    /// Returns the earliest instant for the next request.
     pub(crate) fn opens(&self) -> Nanos {
         self.opens
     }
 
-    /// Charges one request; false if it comes too early, and then [`opens`](Self::opens) says when.
+    /// Charges one request. False if it comes too early; [`opens`](Self::opens) then returns the instant.
     pub(crate) fn charge(&mut self, now: Nanos) -> bool {
         if self.returned > 0 {
             self.returned -= 1;
@@ -55,10 +56,10 @@ impl Pacer {
         }
     }
 
-    /// Takes one charge back: its request never left.
+    /// Takes back the charge of a request that never left.
     ///
-    /// Never more than a burst is owed, so a wave of refunds is followed by two bursts at most, which the windows
-    /// themselves still bound.
+    /// At most one burst is owed. So a wave of refunds is followed by two bursts at most, which the windows still
+    /// bound.
     pub(crate) fn give_back(&mut self) {
         self.returned = (self.returned + 1).min(self.burst);
         self.opens = 0;
@@ -71,7 +72,7 @@ impl fmt::Debug for Pacer {
     }
 }
 
-/// Shows the instant that the core was last called with.
+/// Returns the instant of the core's last call.
 #[derive(Debug)]
 struct CoreClock(AtomicU64);
 

@@ -6,18 +6,18 @@ use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter, zone_limiter::Watched};
 
 /// The right to send one request, spent in every zone that it falls under.
 ///
-/// It ends in exactly one way, and each says something else about when the gateway counted the request:
+/// It ends in exactly one way. Each way says something else about when the gateway counted the request:
 ///
 /// | what happened | call | its slots |
 /// |---|---|---|
 /// | the head of the answer is back | [`settle`](Self::settle) | age from now on |
 /// | the answer will never be seen | [`lose`](Self::lose), [`lose_ended`](Self::lose_ended) | are held until the gateway cannot count it any longer |
 /// | it provably never left | [`refund`](Self::refund) | are free at once |
-/// | nobody says | dropping it | a refund before [`sent`](Self::sent), a loss after it |
+/// | unknown | dropping it | a refund before [`sent`](Self::sent), a loss after it |
 ///
 /// # Example
 ///
-/// A client of one's own, without tower: every request takes a permit, and every end of it is told.
+/// A client without tower: every request takes a permit, and every end of a request is reported.
 ///
 /// ```
 /// use std::io;
@@ -46,14 +46,14 @@ use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter, zone_limiter::Watched};
 ///
 /// # Cancellation
 ///
-/// A permit that is dropped before [`sent`](Self::sent) gives its slots back. After it, it is [lost](Loss::GivenUp)
-/// unless [`ends_when_dropped`](Self::ends_when_dropped) says more: its slots are held for as long as the gateway may
-/// still count the request, and then free themselves.
+/// A permit dropped before [`sent`](Self::sent) gives its slots back. Dropped afterwards, it is
+/// [lost](Loss::GivenUp) unless [`ends_when_dropped`](Self::ends_when_dropped) was called: its slots are held as
+/// long as the gateway may still count the request, and then free themselves.
 #[must_use = "a permit that is dropped gives its slots back"]
 pub struct Permit {
     limiter: ZoneLimiter,
     grant: Option<Grant>,
-    /// Where the grant is, if somebody is asked whether he still polls the call.
+    /// The index of the call's owner, which holds the grant once the call has been polled.
     owner: Option<usize>,
     sent: Option<Nanos>,
     ends_when_dropped: bool,
@@ -65,25 +65,25 @@ impl Permit {
         Self { limiter, grant: Some(grant), owner: None, sent: None, ends_when_dropped: false }
     }
 
-    /// The request leaves now, or may: from here on nobody but its answer, or proof, gives the slots back.
+    /// Marks that the request leaves now, or may. From here on only its answer or proof frees the slots.
     pub fn sent(&mut self) {
         self.sent_at(Instant::now());
     }
 
-    /// Promises that the connection has ended abortively when the permit is dropped: it is then [`Loss::Reset`].
+    /// Promises that the connection has ended abortively when the permit is dropped, which is then [`Loss::Reset`].
     pub fn ends_when_dropped(&mut self) {
         self.ends_when_dropped = true;
     }
 
-    /// The same at the instant `now`.
+    /// Does the same at the instant `now`.
     pub(crate) fn sent_at(&mut self, now: Instant) {
         if self.sent.is_none() {
             self.sent = Some(self.limiter.nanos(now));
         }
     }
 
-    /// The call is polled, and waits: `waker` is called when it is asked whether somebody still polls it. False if it must
-    /// ask for another permit.
+    /// Records that the call was polled and is pending. `waker` is called to ask for a sign of life. False if the
+    /// call must ask for another permit.
     pub(crate) fn watch(&mut self, waker: &Waker) -> bool {
         let now = self.limiter.nanos(Instant::now());
         let Self { limiter, grant, owner, sent, .. } = self;
@@ -97,12 +97,12 @@ impl Permit {
         }
     }
 
-    /// The head of the answer is back. The slots age from now on, so call it before the body is read.
+    /// Records that the head of the answer is back. The slots age from now on, so call it before the body is read.
     pub fn settle(self, answer: Answer) {
         self.settle_watched(answer, None);
     }
 
-    /// The same for a request of the route `watched`.
+    /// Does the same for a request of the route `watched`.
     pub(crate) fn settle_watched(mut self, answer: Answer, watched: Option<Watched>) {
         let Some(grant) = self.take() else { return };
         let watched = watched.filter(|_| matches!(answer, Answer::TooManyRequests { .. }));
@@ -116,13 +116,13 @@ impl Permit {
         self.limiter.touched();
     }
 
-    /// The answer will never be seen.
+    /// Records that the answer will never be seen.
     pub fn lose(mut self, loss: Loss) {
         self.end(Some(loss));
     }
 
-    /// The answer will never be seen, and since `ended` nothing more of the request could reach the service, because its
-    /// connection was closed abortively then. `None` if nobody promises that: as [`Loss::GivenUp`].
+    /// Records that the answer will never be seen. Since `ended`, when the connection was closed abortively, nothing
+    /// more of the request could reach the service. `None` if that is unknown, as [`Loss::GivenUp`].
     pub fn lose_ended(mut self, ended: Option<Instant>) {
         let Some(grant) = self.take() else { return };
         let (sent, ended) = (self.sent, ended.map(|ended| self.limiter.nanos(ended)));
@@ -130,7 +130,7 @@ impl Permit {
         self.limiter.touched();
     }
 
-    /// The request certainly never left, even if it was to: the slots are free again.
+    /// Records that the request certainly never left, even if it was marked as sent. The slots are free again.
     pub fn refund(mut self) {
         self.end(None);
     }

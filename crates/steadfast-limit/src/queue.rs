@@ -7,33 +7,33 @@ use steadfast_spec::Lane;
 
 use crate::{Nanos, ceilings::LANES, decision::WaiterId};
 
-/// Where a waiter stands: higher lanes first, then in the order of arrival.
+/// A waiter's place: higher lanes first, then the order of arrival.
 ///
-/// The order is the same in every queue that a waiter stands in, so that of several waiters for several zones the
-/// foremost is always the foremost everywhere, and no two can wait for each other.
+/// The order is the same in every queue that a waiter is in. So the foremost of several waiters for several zones is
+/// foremost everywhere, and no two can wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) lane: Lane,
-    /// Grows with every arrival; who goes to the head of its lane gets one below all others.
+    /// Grows with every arrival. A place at the head of the lane is negative, below all others.
     pub(crate) turn: i64,
     pub(crate) waiter: WaiterId,
 }
 
-/// Those who wait for one key of one zone.
+/// The waiters for one key of one zone.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     places: BTreeSet<Place>,
     waiting: [u32; LANES],
     pub(crate) alarm: Option<Alarm>,
-    /// Who looks at the timer beside the one that keeps it.
+    /// The waiter that keeps the same timer as the alarm's waiter.
     pub(crate) deputy: Option<WaiterId>,
     pub(crate) answered: Option<Answered>,
-    /// When everybody here was last called to show that he is there, if that is still to be looked at.
+    /// When the last roll call was made, or 0 if none is open.
     pub(crate) called: Nanos,
 }
 
-/// When the zone opens, as last worked out for one who waits: true until the key changes, because without a change
-/// a later look finds the same instant.
+/// When the zone opens, as last computed for a waiter. Valid until the key changes, because without a change a later
+/// computation gives the same instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     pub(crate) version: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Answered {
     pub(crate) opens: Option<Nanos>,
 }
 
-/// The one timer of a queue: which waiter keeps it, and for when.
+/// The one timer of a queue: its waiter and its instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Alarm {
     pub(crate) waiter: WaiterId,
@@ -66,17 +66,17 @@ impl Queue {
         self.places.is_empty()
     }
 
-    /// How many wait.
+    /// Returns how many wait.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// How many wait in each lane.
+    /// Returns how many wait in each lane.
     pub(crate) fn waiting(&self) -> [u32; LANES] {
         self.waiting
     }
 
-    /// The foremost place, or the one next behind `place`.
+    /// Returns the foremost place, or the one directly behind `place`.
     pub(crate) fn behind(&self, place: Option<&Place>) -> Option<Place> {
         match place {
             None => self.places.first().copied(),
@@ -84,18 +84,18 @@ impl Queue {
         }
     }
 
-    /// How many stand ahead of `place`.
+    /// Returns how many stand ahead of `place`.
     pub(crate) fn ahead_of(&self, place: &Place) -> u32 {
         self.places.range(..place).fold(0, |ahead, _| ahead + 1)
     }
 
-    /// How many would stand ahead of one who came now.
+    /// Returns how many would stand ahead of a request that came now.
     pub(crate) fn ahead_of_new(&self, lane: Lane, head: bool) -> u32 {
         let lanes = if head { lane as usize } else { lane as usize + 1 };
         self.waiting[..lanes].iter().sum()
     }
 
-    /// All places, the foremost first.
+    /// Returns all places, the foremost first.
     pub(crate) fn places(&self) -> impl Iterator<Item = &Place> {
         self.places.iter()
     }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn whoever_waits_knows_how_many_are_ahead() {
         let mut queue = Queue::default();
-        // Whoever goes to the head of his lane has the lower turn.
+        // A request at the head of its lane has a negative turn.
         let order = [(Lane::Critical, 4), (Lane::Trading, -3), (Lane::Trading, 1), (Lane::Bulk, -5)];
         let places = order.map(|(lane, turn)| Place { lane, turn, waiter: WaiterId { slot: 0, turn: 0 } });
         places.iter().rev().for_each(|place| queue.insert(*place));

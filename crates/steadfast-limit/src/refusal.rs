@@ -2,9 +2,9 @@ use std::{error::Error, fmt, time::Duration};
 
 use steadfast_spec::{Lane, Zone};
 
-/// A request was refused on this side: nothing was sent, nothing was spent, and asking again at once is in vain.
+/// The limiter refused a request: nothing was sent or spent, and an immediate retry is useless.
 ///
-/// The layer returns it inside a refused [`Failure`](steadfast_spec::Failure), which nothing retries.
+/// The layer returns it inside a refused [`Failure`](steadfast_spec::Failure), which no layer retries.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -12,11 +12,11 @@ pub enum Refusal {
     WouldMissDeadline {
         /// The zone that would admit it last.
         zone: Zone,
-        /// How long, counted from the refusal, until the zone could admit it at the earliest; zero if only the deadline
-        /// is in the way.
+        /// The time from the refusal until the zone could admit it at the earliest. Zero if only the deadline
+        /// prevents it.
         earliest: Duration,
     },
-    /// The request was granted, but what is to send it was not ready before the instant by which it must have left.
+    /// The request was granted, but the inner service was not ready before the instant by which it must have left.
     NotReadyInTime,
     /// The lane's queue in that zone is full.
     QueueFull {
@@ -25,24 +25,24 @@ pub enum Refusal {
         /// The lane.
         lane: Lane,
     },
-    /// The limiter keeps as many keys as it may, and all of them are in use.
+    /// The limiter holds its maximum number of keys, and all of them are in use.
     TooManyKeys {
-        /// The zone that the new key belongs to.
+        /// The zone of the new key.
         zone: Zone,
     },
     /// The limiter has no such zone.
     UnknownZone(Zone),
-    /// The request names no zone; what no zone counts cannot be kept within any.
+    /// The request has no zone, so there is no limit to keep.
     NoZone,
-    /// The request names more zones than one request may fall under.
+    /// The request has more zones than one request may fall under.
     TooManyZones {
-        /// The most that it may.
+        /// The maximum.
         most: usize,
     },
 }
 
 impl Refusal {
-    /// The zone that refused, where one did.
+    /// Returns the zone that refused, if one did.
     #[must_use]
     pub fn zone(&self) -> Option<Zone> {
         match self {

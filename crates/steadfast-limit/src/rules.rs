@@ -12,10 +12,10 @@ use crate::{
 /// The most windows of one zone.
 pub(crate) const MOST_WINDOWS: usize = 8;
 
-/// From this period on, the lanes that can wait are paced within a window.
+/// The shortest window over which the lanes that can wait are paced.
 const PACED_FROM: Nanos = 10_000_000_000;
 
-/// A quota checked and brought into the form that the admission rule reads.
+/// A checked quota, in the form that the admission rule uses.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) zone: Zone,
@@ -28,11 +28,11 @@ pub(crate) struct Rules {
     pub(crate) retention: Nanos,
     /// The resolution of a stamp.
     pub(crate) unit: Nanos,
-    /// How many stamps a key holds at most while the rule is kept.
+    /// The most stamps that a key holds while the rule is kept.
     pub(crate) usual: usize,
-    /// What is withheld from which lane.
+    /// The slots withheld from each lane.
     pub(crate) ceilings: Ceilings,
-    /// How normal and bulk requests are spread, if they are.
+    /// How the lanes that can wait are spread, if they are.
     pub(crate) pace: Option<Pace>,
 }
 
@@ -46,9 +46,9 @@ pub(crate) struct Bound {
     pub(crate) period: Nanos,
     /// How many slots each lane may fill.
     pub(crate) ceilings: [u32; LANES],
-    /// What is older than this does not matter to the next request.
+    /// Older stamps do not matter to the next request.
     pub(crate) reach: Nanos,
-    /// So many may go at once after a pause.
+    /// How many requests may go at once after a pause.
     pub(crate) at_once: u32,
 }
 
@@ -99,13 +99,14 @@ impl Rules {
         })
     }
 
-    /// The documented limit of the shortest window.
+    /// Returns the documented limit of the shortest window.
     pub(crate) fn shortest_limit(&self) -> u32 {
         self.bounds.first().map_or(0, |bound| bound.limit)
     }
 
-    /// How much `lane` may fill of the window at `place`, the shortest being the first, where the limit of the shortest
-    /// is `learned`: of the limit, and of its own part. Whoever must get out keeps the documented one.
+    /// Returns how much `lane` may fill of the window at `place` (0 is the shortest): of the limit, and of its
+    /// ceiling. The limit of the shortest window is `learned`, except for the critical lane, which keeps the
+    /// documented one.
     pub(crate) fn allows(&self, place: usize, lane: Lane, learned: Option<u32>) -> (u32, u32) {
         let bound = &self.bounds[place];
         match learned.filter(|_| place == 0 && lane != Lane::Critical) {
@@ -114,8 +115,8 @@ impl Rules {
         }
     }
 
-    /// By how much two requests of `lane` are apart at least where so little is left of the limit that reserves vanish:
-    /// whoever can wait longest takes no more than every second slot.
+    /// Returns the least distance between two requests of `lane` where too little of the limit is left for reserves:
+    /// bulk then takes at most every second slot.
     pub(crate) fn every_second(&self, lane: Lane, learned: Option<u32>) -> Nanos {
         let is_shared = |bound: &Bound| bound.ceilings[lane as usize] < bound.limit;
         match (learned, self.bounds.first()) {
@@ -128,7 +129,7 @@ impl Rules {
         }
     }
 
-    /// How many slots the longest window has.
+    /// Returns the length of the longest window.
     pub(crate) fn longest(&self) -> Nanos {
         self.bounds.last().map_or(0, |bound| bound.period)
     }
@@ -168,7 +169,7 @@ impl Bound {
                 return Err(InvalidLimiter::InvertedCeilings { zone, lane });
             }
         }
-        // A bucket's level depends on all that came before.
+        // A bucket's level depends on all earlier requests.
         let (reach, at_once) = match quota.profile {
             Profile::Paced { burst } => (Nanos::MAX / 2, burst.get()),
             profile => (looks_back(profile) * period, limit),
@@ -176,8 +177,8 @@ impl Bound {
         Ok(Self { limit, nominal, period, ceilings, reach, at_once })
     }
 
-    /// How the lanes that can wait are spread over this window: at the rate of its ceiling, in bursts no longer
-    /// than what the `shortest` window leaves them.
+    /// Returns how the lanes that can wait are spread over this window: at the rate of its ceiling, in bursts no
+    /// longer than the `shortest` window's ceiling.
     fn pace(self, shortest: Self) -> Option<Pace> {
         let lane = Lane::Bulk as usize;
         if self.nominal < PACED_FROM || self.ceilings[lane] == self.limit {
@@ -191,7 +192,7 @@ impl Bound {
     }
 }
 
-/// How many periods back the rule of `profile` looks, if the zone has met no refusal.
+/// Returns how many periods back the rule of `profile` looks, if the zone has met no refusal.
 fn looks_back(profile: Profile) -> Nanos {
     if profile == Profile::WindowLog { 1 } else { 2 }
 }

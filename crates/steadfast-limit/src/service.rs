@@ -17,12 +17,12 @@ use crate::{ApiKeyName, ByRoute, ResponseFuture, ScopeKeys, ZoneLimiter, ZonesOf
 
 /// Holds each request until all of its zones admit it; made by [`RateLimitLayer`](crate::RateLimitLayer).
 ///
-/// It is always ready, because the zones of a request are not known before the request. The waiting is done by the
-/// future: its number is bounded per lane, and the inner service is polled ready after it.
+/// It is always ready, because a request's zones are unknown before the request. The future does the waiting: the
+/// number of waiters is bounded per lane, and the inner service is polled ready afterwards.
 ///
 /// It reads from the extensions of a request: [`Lane`], else the route's; [`ext::Account`], else the unnamed one;
-/// [`ApiKeyName`], else the layer's; [`ext::SendBy`] and [`ext::Deadline`], the earlier of which refuses the request at once when it cannot be met;
-/// and [`ext::HeadOfLane`].
+/// [`ApiKeyName`], else the layer's; [`ext::SendBy`] and [`ext::Deadline`], of which the earlier one refuses the
+/// request at once if it cannot be met; and [`ext::HeadOfLane`].
 ///
 /// # Clone
 ///
@@ -30,13 +30,13 @@ use crate::{ApiKeyName, ByRoute, ResponseFuture, ScopeKeys, ZoneLimiter, ZonesOf
 ///
 /// # Cancellation
 ///
-/// Dropping the future leaves the queue. If the request has not been passed on, its permit goes to the next in
-/// line; if it has, its slots are held as long as the gateway may still count it.
+/// Dropping the future leaves the queue. If the request has not been passed on, its permit goes to the next in line.
+/// Otherwise its slots are held as long as the gateway may still count it.
 #[derive(Clone, Debug)]
 pub struct RateLimit<S, Z = ByRoute> {
     inner: S,
     zones_of: Z,
-    // All in one, because services are cloned for every call.
+    // One `Arc`, because services are cloned for every call.
     shared: Arc<Shared>,
 }
 
@@ -49,8 +49,8 @@ pub(crate) struct Shared {
     usual: OnceLock<Usual>,
 }
 
-/// The first gateway and account that were asked for, and their keys: nearly always those of every request. Making keys
-/// takes as long as all else that a free permit takes.
+/// The gateway and account of the first request, and their keys: nearly always those of every request. Making keys
+/// takes as long as the rest of a free permit.
 #[derive(Debug)]
 struct Usual {
     authority: Box<str>,
@@ -63,7 +63,7 @@ impl<S, Z> RateLimit<S, Z> {
         Self { inner, zones_of, shared: Arc::new(shared) }
     }
 
-    /// The limiter that all services of the same layer share.
+    /// Returns the limiter shared by all services of the same layer.
     pub fn limiter(&self) -> &ZoneLimiter {
         &self.shared.limiter
     }
@@ -99,7 +99,7 @@ impl Shared {
         }
     }
 
-    /// The way to a permit for `request`, whose `zones` these are, and the instant by which it must have left.
+    /// Prepares the wait for a permit for `request` in `zones`, with the instant by which it must have left.
     fn ask<B>(&self, request: &Request<B>, zones: &[Zone]) -> Asked {
         let extensions = Stamped::of(request.extensions());
         let account = extensions.beside::<ext::Account>().unwrap_or(&UNNAMED);
@@ -138,19 +138,19 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> ResponseFuture<S, B> {
         ext::Place::RateLimit.pass(request.extensions_mut());
-        // The inner service has not been polled ready, so its clone is as good as itself.
+        // Neither the inner service nor its clone has been polled ready, so the clone will do.
         let asked = self.shared.ask(&request, self.zones_of.zones_of(&request).as_ref());
         ResponseFuture::new(asked, self.inner.clone(), request)
     }
 }
 
-/// Whom a request belongs to that says nothing.
+/// The account of a request that names none.
 static UNNAMED: LazyLock<ext::Account> = LazyLock::new(ext::Account::default);
 
-/// The instant by which a request must have left.
+/// Returns the instant by which a request must have left.
 fn send_by(extensions: Stamped<'_>) -> Option<Instant> {
     let send_by = extensions.stamp::<ext::SendBy>().map(|send_by| send_by.0);
-    // What leaves at the instant by which it must be answered is too late.
+    // A request must leave before the instant by which it must be answered.
     let before =
         |deadline: &ext::Deadline| deadline.0.checked_sub(Duration::from_nanos(1)).unwrap_or(deadline.0);
     let earliest = match (send_by, extensions.stamp().map(before)) {
@@ -160,7 +160,7 @@ fn send_by(extensions: Stamped<'_>) -> Option<Instant> {
     earliest.map(Instant::from_std)
 }
 
-/// The host and port that a request goes to.
+/// Returns the host and port that a request goes to.
 fn authority_of<B>(request: &Request<B>) -> &str {
     let host = || request.headers().get(HOST).and_then(|host| host.to_str().ok());
     request.uri().authority().map(|authority| authority.as_str()).or_else(host).unwrap_or_default()

@@ -4,13 +4,13 @@ use steadfast_spec::{Lane, Zone};
 
 use crate::ceilings::LANES;
 
-/// What a limiter holds at one instant, for metrics and dashboards.
+/// The state of a limiter at one instant, for metrics and dashboards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
     /// Every key in use, in the order of the zones' configuration.
     pub zones: Vec<ZoneSnapshot>,
-    /// The bytes that all keys and waiters take together.
+    /// The total size in bytes of all keys and waiters.
     pub bytes: usize,
 }
 
@@ -20,17 +20,17 @@ pub struct Snapshot {
 pub struct ZoneSnapshot {
     /// The zone.
     pub zone: Zone,
-    /// Whom it counts together: a keyed hash, the same for the life of the limiter.
+    /// The key's hash, stable for the life of the limiter.
     pub key: u64,
     /// Requests granted and not yet answered.
     pub in_flight: u32,
-    /// Requests whose answer was lost and that are still held.
+    /// Requests whose answer was lost and whose slots are still held.
     pub lost: usize,
     /// The zone's windows, the shortest first.
     pub windows: Vec<WindowUse>,
-    /// How long the zone still stops after a 429.
+    /// The rest of a pause after a 429.
     pub frozen_for: Option<Duration>,
-    /// How far an adaptive zone has stepped down.
+    /// The zone's step: 0 its own profile, 1 universal, 2 paced.
     pub step: u8,
     /// The lanes, in the order of [`Lane::ALL`].
     pub lanes: [LaneSnapshot; LANES],
@@ -40,16 +40,16 @@ pub struct ZoneSnapshot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WindowUse {
-    /// How many requests it allows, without the headroom.
+    /// How many requests it allows, after headroom.
     pub limit: u32,
-    /// In any stretch of this length.
+    /// The length of the window.
     pub period: Duration,
     /// How many slots are spent: on their way, answered within the period, or lost and still held.
     pub used: usize,
 }
 
 impl WindowUse {
-    /// How many slots are free.
+    /// Returns how many slots are free.
     #[must_use]
     pub fn free(&self) -> usize {
         (self.limit as usize).saturating_sub(self.used)
@@ -64,6 +64,6 @@ pub struct LaneSnapshot {
     pub lane: Lane,
     /// How many requests wait in it.
     pub waiting: u32,
-    /// How long a request that came now would wait at least, if nobody ahead of it gives up.
+    /// How long a request that came now would wait at least, if none ahead of it gives up.
     pub next_free: Duration,
 }

@@ -1,8 +1,8 @@
 use crate::{Nanos, log::StampLog};
 
-/// Everything that still counts as spent in one key, for one lane: answered requests and lost ones.
+/// All stamps that still count as spent in one key, for one lane: answered requests and lost ones.
 ///
-/// A lost request is a stamp like any other, at the latest instant at which the gateway may have counted it, and
+/// A lost request has a stamp like any other, at the latest instant at which the gateway may have counted it. That
 /// may lie in the future.
 #[derive(Clone, Copy)]
 pub(crate) struct Stamps<'a> {
@@ -12,17 +12,17 @@ pub(crate) struct Stamps<'a> {
 }
 
 impl<'a> Stamps<'a> {
-    /// The stamps of `log` and those of `lost`, which are in ascending order.
+    /// Combines the stamps of `log` and of `lost`, both ascending.
     pub(crate) fn new(log: &'a StampLog, unit: Nanos, lost: &'a [Nanos]) -> Self {
         Self { log, unit, lost }
     }
 
-    /// How many there are.
+    /// Returns the number of stamps.
     pub(crate) fn len(&self) -> usize {
         self.log.len() + self.lost.len()
     }
 
-    /// The `k`th latest of them all; the latest is the first.
+    /// Returns the `k`th latest stamp; `k` = 1 is the latest.
     pub(crate) fn kth_latest(&self, k: usize) -> Option<Nanos> {
         if self.lost.is_empty() {
             return self.log.kth_latest(k, self.unit);
@@ -30,7 +30,7 @@ impl<'a> Stamps<'a> {
         if k > self.len() {
             return None;
         }
-        // Of every way to take k stamps from the ends of both, the right one has the latest earliest stamp.
+        // Of all splits that take `k` stamps from the two ends, the right one has the latest minimum.
         (k.saturating_sub(self.log.len())..=k.min(self.lost.len()))
             .filter_map(|from_lost| {
                 let lost = (from_lost > 0).then(|| self.lost[self.lost.len() - from_lost]);
@@ -43,13 +43,13 @@ impl<'a> Stamps<'a> {
             .max()
     }
 
-    /// How many are held for `period` beyond `now`.
+    /// Returns how many stamps are still held at `now` for `period`.
     pub(crate) fn held(&self, now: Nanos, period: Nanos) -> usize {
         let over = self.lost.partition_point(|stamp| stamp + period <= now);
         self.len() - over - self.log.over(now, period, self.unit)
     }
 
-    /// Fills `all` with those held for `period` beyond `now`, the earliest first.
+    /// Fills `all` with the stamps still held at `now` for `period`, the earliest first.
     pub(crate) fn since(&self, now: Nanos, period: Nanos, all: &mut Vec<Nanos>) {
         all.clear();
         all.extend(self.log.from(self.log.over(now, period, self.unit), self.unit));
@@ -59,7 +59,7 @@ impl<'a> Stamps<'a> {
         }
     }
 
-    /// All of them, the earliest first.
+    /// Returns all stamps, the earliest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Nanos> {
         let mut logged = self.log.from(0, self.unit).peekable();
         let mut lost = self.lost.iter().copied().peekable();

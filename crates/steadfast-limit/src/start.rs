@@ -1,28 +1,28 @@
 use crate::{Nanos, ledger::Ledger, rules::Rules};
 
-/// What a limiter takes for spent in every key that it meets for the first time.
+/// How much counts as spent in every key that is new to the limiter.
 ///
-/// Which keys an earlier process has used is not always known, so this is said once for all of them: a key of which
-/// the windows have gone by since is not touched.
+/// The keys that an earlier process used are not always known, so one value serves all. Once a key's windows have
+/// passed, it has no effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Start {
     /// Nothing.
     #[default]
     Empty,
-    /// What an earlier process may have sent between its last record and this instant, by which it had ended.
+    /// As much as an earlier process may have sent between its last record and this instant, by which it had ended.
     Unrecorded(Nanos),
     /// All windows, as of this instant.
     Spent(Nanos),
 }
 
 impl Start {
-    /// Every grant is on record after this time at the latest.
+    /// Every grant is recorded within this time.
     pub(crate) const RECORDED_WITHIN: Nanos = 1_000_000_000;
 
-    /// What a gateway had not counted by the end of a process, it counts within this time or never.
+    /// After a process has ended, the gateway counts its requests within this time or never.
     const AFTER_END: Nanos = 1_000_000_000;
 
-    /// True if it makes no difference to a key that is new at `now`.
+    /// True if it has no effect on a key that is new at `now`.
     pub(crate) fn is_over(self, rules: &Rules, now: Nanos) -> bool {
         match self {
             Self::Empty => true,
@@ -31,14 +31,14 @@ impl Start {
         }
     }
 
-    /// Writes it down in a key that is new.
+    /// Applies it to a new key.
     pub(crate) fn prepare(self, ledger: &mut Ledger, rules: &Rules) {
         match self {
             Self::Empty => {}
             Self::Spent(at) => ledger.caution().full_until = at + rules.longest(),
             Self::Unrecorded(at) => {
-                // Whoever must get out is not held back by requests that perhaps nobody has sent: for those lanes
-                // they are out of the shortest window, and of what a counter that interpolates makes of it.
+                // The lanes that must get out do not wait for requests that were perhaps never sent. For them these
+                // lie outside of the shortest window and of its interpolated count.
                 let shortest = rules.bounds.first().map_or(0, |bound| bound.period);
                 let (given_up, counted) =
                     (at.saturating_sub(2 * shortest), at + Self::AFTER_END + rules.settle);
@@ -51,7 +51,7 @@ impl Start {
 }
 
 impl Rules {
-    /// How many requests can be granted within any stretch of `time`.
+    /// Returns how many requests can be granted within any stretch of `time`.
     fn most_within(&self, time: Nanos) -> u64 {
         let most = |limit: u32, period: Nanos| u64::from(limit) * time.div_ceil(period.max(1));
         self.bounds.iter().map(|bound| most(bound.limit, bound.period)).min().unwrap_or(0)

@@ -1,9 +1,9 @@
-//! The lock, so that a model checker can put its own in its place.
+//! The lock, replaceable by a model checker's.
 
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use parking_lot::Mutex;
 
-/// A lock that every schedule of the checker's threads passes through.
+/// A lock that the checker schedules.
 #[cfg(all(test, shuttle))]
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);

@@ -1,31 +1,31 @@
 use std::time::Duration;
 
-/// An instant of the pure core: whole nanoseconds since an origin of its owner's choice. Those of its second half are
-/// all taken for the last of the first, 292 years after the origin.
+/// An instant of the pure core: whole nanoseconds since an origin that its owner chooses. Instants in the second
+/// half of the range, more than 292 years after the origin, count as the last one of the first half.
 ///
-/// Integers only: counted in floating point, a request is admitted wrongly now and then at exactly the instants
-/// that matter most, where a stamp leaves its window.
+/// Integers only: in floating point a request is now and then admitted wrongly, at exactly the instants that matter
+/// most, where a stamp leaves its window.
 pub type Nanos = u64;
 
-/// How much faster than ours the gateway's clock may run, in parts per million.
+/// How much the gateway's clock rate may differ from ours, in parts per million.
 const RATE_ERROR_PPM: u64 = 500;
 
-/// What is added to every period besides, for timers and stamps that are rounded.
+/// An extra margin for every period, for rounded timers and stamps.
 const ROUNDING: Nanos = 1_000_000;
 
 /// The longest duration that is counted exactly: about 73 years.
 pub(crate) const LONGEST: Nanos = u64::MAX / 8;
 
-/// Where the core's clock stops, after 292 years: everything that is added to an instant fits behind it.
+/// Where the core's clock stops, after 292 years. Any sum with a later instant still fits into `u64`.
 pub(crate) const LATEST: Nanos = u64::MAX / 2;
 
-/// The whole nanoseconds of `duration`, or `None` above [`LONGEST`].
+/// Returns the whole nanoseconds of `duration`, or `None` above [`LONGEST`].
 pub(crate) fn nanos(duration: Duration) -> Option<Nanos> {
     u64::try_from(duration.as_nanos()).ok().filter(|n| *n <= LONGEST)
 }
 
-/// How long a stamp is held for a period of the gateway's: clocks differ in rate, and an answer that is stamped a
-/// little early must not count as gone a little early.
+/// Returns how long a stamp is held for a period of the gateway's. Clocks differ in rate, and a stamp taken slightly
+/// early must not expire early.
 pub(crate) fn held(period: Nanos) -> Nanos {
     if steadfast_spec::Planted::NoMargin.is_on() {
         return period;
@@ -33,7 +33,7 @@ pub(crate) fn held(period: Nanos) -> Nanos {
     drifted(period).saturating_add(ROUNDING)
 }
 
-/// How long `period` may last by our clock while the gateway's runs through it.
+/// Returns how long `period` of the gateway's clock may last by ours.
 pub(crate) fn drifted(period: Nanos) -> Nanos {
     period.saturating_add(period.div_ceil(1_000_000).saturating_mul(RATE_ERROR_PPM))
 }

@@ -1,9 +1,9 @@
 use http::Request;
 use steadfast_spec::{Routes, Zone, ext};
 
-/// Tells which zones a request falls under.
+/// Decides which zones a request falls under.
 ///
-/// Closures are `ZonesOf`, whatever list of zones they return.
+/// Closures that return a list of zones implement it.
 ///
 /// # Example
 ///
@@ -19,7 +19,7 @@ use steadfast_spec::{Routes, Zone, ext};
 /// let request = Request::get("/v2/api/account/holdings").body(())?;
 /// assert_eq!(mine.zones_of(&request).as_ref(), [Zone::GENERAL]);
 ///
-/// // A path that is in no table falls under the strictest zone, never under none.
+/// // A path in no table falls under the strictest zone, never under none.
 /// assert_eq!(ByRoute.zones_of(&request).as_ref(), [Zone::GENERAL]);
 /// # Ok::<(), http::Error>(())
 /// ```
@@ -27,7 +27,7 @@ pub trait ZonesOf<B> {
     /// A list of zones.
     type Zones: AsRef<[Zone]>;
 
-    /// The zones of `request`; an empty list refuses it.
+    /// Returns the zones of `request`. An empty list refuses it.
     fn zones_of(&self, request: &Request<B>) -> Self::Zones;
 }
 
@@ -43,10 +43,10 @@ where
     }
 }
 
-/// The zones of the request's [`Route`](steadfast_spec::Route), which the route layer put into its extensions.
+/// Takes the zones of the request's [`Route`](steadfast_spec::Route), which the route layer put into its extensions.
 ///
-/// Without one, those of the service's own table (§4.1, §8) for the request's method and path, and the strictest
-/// zone for a path that is in no table.
+/// Without a route it uses the service's own table (§4.1, §8) for the request's method and path, and the strictest
+/// zone for a path in no table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByRoute;
 
