@@ -25,7 +25,7 @@ pub(crate) type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 ///     .zone(Quota::new(Zone::new("reports"), Scope::ApiKey).limit(20, MINUTE))
 ///     .build()?;
 ///
-/// // What cannot be kept is refused by name, not rounded.
+/// // A quota that cannot be kept is refused by name, not rounded.
 /// let zero = Quota::new(Zone::new("reports"), Scope::ApiKey).limit(0, SECOND);
 /// let refused = ZoneLimiter::builder().zone(zero).build();
 /// assert_eq!(refused.err(), Some(InvalidLimiter::ZeroLimit(Zone::new("reports"))));

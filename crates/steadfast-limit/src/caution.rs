@@ -1,6 +1,6 @@
 use crate::{Nanos, freeze::Freeze, ladder::Ladder};
 
-/// What the 429s of one key have taught, and what they restrict.
+/// The state that the 429s of one key leave: its pause, its ladder and its restrictions.
 ///
 /// Boxed, because most keys never meet a 429. Such a key holds one pointer instead of a whole freeze, and one
 /// comparison shows that nothing holds it back.

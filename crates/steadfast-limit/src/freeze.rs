@@ -23,7 +23,7 @@ enum State {
     Probing,
 }
 
-/// What a 429 means for its zone.
+/// The meaning of a 429 for its zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It was on its way when the zone stopped, and says nothing new.

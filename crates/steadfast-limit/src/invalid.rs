@@ -78,7 +78,7 @@ pub enum InvalidLimiter {
     JournalNotOwn {
         /// The journal's path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: NotOwn,
     },
     /// The pure core was given a journal; only [`Builder::build`](crate::Builder::build) opens one.

@@ -38,7 +38,7 @@ pub(crate) struct Journal {
     kept: AtomicBool,
 }
 
-/// What the file held when the journal was opened.
+/// The content of the file when the journal was opened.
 pub(crate) enum Found {
     /// No file, and there never was one.
     Nothing,

@@ -31,7 +31,7 @@ pub(crate) struct Ladder {
     since: Nanos,
 }
 
-/// What a refusal or an answer has changed.
+/// The changes made by a refusal or an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The zone is on another step.

@@ -37,7 +37,7 @@ use crate::{Answer, Grant, Loss, Nanos, ZoneLimiter, zone_limiter::Watched};
 ///     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => permit.refund(),
 ///     Err(_) => permit.lose(Loss::Reset),
 /// }
-/// // It was refused, so the zone stops for a second, for everybody.
+/// // It was refused, so the zone stops for a second, for all lanes.
 /// let zone = limiter.snapshot().zones.remove(0);
 /// assert_eq!(zone.frozen_for, Some(std::time::Duration::from_secs(1)));
 /// # Ok(())

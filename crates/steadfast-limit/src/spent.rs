@@ -1,4 +1,4 @@
-/// What one zone has spent, as data that outlives the process.
+/// The spent slots of one zone, as data that outlives the process.
 ///
 /// A limiter that starts with empty windows while the gateway's are full sends requests that the gateway must
 /// refuse. [`ZoneLimiter::export`](crate::ZoneLimiter::export) returns one value per zone in use, and

@@ -22,28 +22,28 @@ use crate::{AttemptTimedOut, TimedBody, peek::decides_by_body};
 /// How long the gateway itself may work on a request before it answers 504.
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a body may pause.
+/// The longest pause of a body.
 const BODY_IDLE: Duration = Duration::from_secs(10);
 
-/// What a timeout too long for the clock is cut to.
+/// The cap for a timeout too long for the clock.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Ends one send that takes too long, and says whether anything had left.
 ///
-/// 1. The time runs from the call, so what a request waited for before, a permit above all, does not count.
-/// 2. It covers the head, and the body where the body decides the outcome: see [`Classify`](crate::Classify).
-///    Any other body may take as long as it needs, as long as it does not pause for longer than the idle timeout.
+/// 1. The time runs from the call. Earlier waits, above all for a permit, do not count.
+/// 2. It covers the head, and the body where the body decides the outcome: see [`Classify`](crate::Classify). Any
+///    other body may take any time, but no pause longer than the idle timeout.
 /// 3. A call's [`Deadline`](ext::Deadline) ends it earlier.
-/// 4. Its end is a [`Failure`] with an [`AttemptTimedOut`] in it. Its fate is
-///    [`NeverLeft`](Fate::NeverLeft) if the request's [`SendStamp`](ext::SendStamp) is still blank after the send
-///    was given up, and [`Lost`](Fate::Lost) otherwise: without a stamp, and for a request whose body has nothing
-///    to poll, a blank stamp proves nothing.
-/// 5. What it gives up has ended: the send is dropped, its connection [aborted](ext::SendStamp::abort), and the fate
-///    says when, if the transport can. So has an answer whose body decides the outcome and is cut, too slow, or dropped
-///    before its end.
-/// 6. Every request has a [`SendStamp`](ext::SendStamp), which the transport tells of its connection. Every answer whose
-///    body decides the outcome, or that is no success, has the stamp of its request: whoever finds an order in doubt by
-///    its answer learns from it [when](ext::SendStamp::abort) the connection ended.
+/// 4. It ends as a [`Failure`] with an [`AttemptTimedOut`] in it. The fate is [`NeverLeft`](Fate::NeverLeft) if the
+///    request's [`SendStamp`](ext::SendStamp) is still blank after the send was given up, and [`Lost`](Fate::Lost)
+///    otherwise. A blank stamp proves nothing if this layer had to make it, or if the request's body has nothing to
+///    poll.
+/// 5. A send that is given up has ended: it is dropped, its connection is [aborted](ext::SendStamp::abort), and the
+///    fate says when, if the transport can tell. The same holds for an answer whose body decides the outcome and is
+///    cut, too slow, or dropped before its end.
+/// 6. Every request has a [`SendStamp`](ext::SendStamp), in which the transport sets its connection. Every answer
+///    whose body decides the outcome, or that is no success, carries the stamp of its request. A layer that finds an
+///    order in doubt by its answer learns from it [when](ext::SendStamp::abort) the connection ended.
 ///
 /// # Example
 ///
@@ -71,8 +71,8 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// # Order
 ///
-/// Inside everything that waits, directly above the transport. Inside [`Classify`](crate::Classify). A debug build
-/// panics at a wrong [order](ext::Place).
+/// Inside every layer that waits, directly above the transport, and inside [`Classify`](crate::Classify). A debug
+/// build panics at a wrong [order](ext::Place).
 ///
 /// # Clone
 ///
@@ -80,7 +80,8 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// # Cost
 ///
-/// About 590 instructions, and an allocation for a request without a stamp, for a call that goes well (`cargo xtask bench overhead`).
+/// About 590 instructions for a call that succeeds, and an allocation if the request has no stamp (`cargo xtask
+/// bench overhead`).
 ///
 /// # Cancellation
 ///
@@ -98,13 +99,13 @@ impl AttemptTimeoutLayer {
         Self { timeout, idle: Some(BODY_IDLE) }
     }
 
-    /// How long one send may take, and how long a body may pause.
+    /// Returns how long one send may take, and how long a body may pause.
     #[must_use]
     pub const fn limits(&self) -> (Duration, Option<Duration>) {
         (self.timeout, self.idle)
     }
 
-    /// How long a body may pause; `None`: for ever.
+    /// Sets how long a body may pause; `None` means for ever.
     #[must_use]
     pub const fn body_idle(mut self, idle: Option<Duration>) -> Self {
         self.idle = idle;
@@ -113,7 +114,7 @@ impl AttemptTimeoutLayer {
 }
 
 impl Default for AttemptTimeoutLayer {
-    /// 30 s, the time that the gateway gives itself.
+    /// 30 s, the gateway's own timeout.
     fn default() -> Self {
         Self::new(GATEWAY_TIMEOUT)
     }
@@ -170,8 +171,8 @@ where
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         let endpoint = Routes::or_shown(extensions.stamp(), request.method(), request.uri()).endpoint;
         let shared = extensions.stamp::<ext::SendStamp>().cloned();
-        // The transport never polls a body that has nothing to give, so its stamp stays blank although it left. And
-        // nobody has promised to write one that is made here.
+        // The transport never polls an empty body, so its stamp stays blank although the request left. And no layer
+        // has promised to write a stamp made here.
         let blank_proves = shared.is_some() && !request.body().is_end_stream();
         let stamp = shared.unwrap_or_else(|| {
             let stamp = ext::SendStamp::new();
@@ -196,7 +197,7 @@ pin_project! {
     pub struct ResponseFuture<F> {
         #[pin]
         inner: Option<F>,
-        // Made when the answer is first waited for: one that is there at once costs no timer.
+        // Made when the answer is first waited for: an immediate answer costs no timer.
         #[pin]
         sleep: Option<Sleep>,
         endpoint: Option<Endpoint>,
@@ -219,14 +220,14 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        // An answer that is there at the last moment counts; a send without any time is not begun.
+        // An answer at the last moment counts. A send without any time left is not begun.
         if !this.after.is_zero()
             && let Some(inner) = this.inner.as_mut().as_pin_mut()
             && let Poll::Ready(result) = inner.poll(cx)
         {
             let mut response = result.map_err(Into::into)?;
             let decides = decides_by_body(*this.endpoint, response.status());
-            // Any other success leaves nothing in doubt, and an entry of its own would cost it an allocation.
+            // Another success leaves nothing in doubt, and the stamp's entry would cost an allocation.
             if decides || !response.status().is_success() {
                 this.stamp.clone().put(response.extensions_mut());
             }
@@ -243,8 +244,8 @@ where
         }
         // ## Sending => (NeverLeft | Lost)
         //
-        // The send is given up first, its connection ended then, wherever the send may still be (behind a layer that hands
-        // it to a task of its own), and its stamp read last: the other way round, it could still begin between.
+        // The send is dropped and its connection ended first, even if a layer below has moved it to a task of its
+        // own. The stamp is read last: in the other order, the send could begin in between.
         this.inner.set(None);
         let ended = this.stamp.abort();
         let fate = if *this.blank_proves && this.stamp.get().is_none() || Planted::TimeoutIsNotSent.is_on() {

@@ -10,14 +10,15 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 
-/// How much of an answer that is not used is read, so that its connection can be: 64 KiB.
+/// How much of an unused answer is read so that its connection can be reused: 64 KiB.
 const DRAIN_LIMIT: u64 = 64 * 1024;
 
 pin_project! {
-    /// The delay before a repeat; meanwhile it reads the old answer to its end.
+    /// The delay before a repeat. Meanwhile it reads the old answer to its end.
     ///
-    /// A connection is used again only once its answer has been read. What is longer than 64 KiB, or has not come
-    /// when the delay is over, is dropped, and its connection with it: a stalled body cannot hold up the repeat.
+    /// A connection is reused only after its answer has been read. If the rest is longer than 64 KiB, or has not
+    /// arrived when the delay is over, the answer is dropped together with its connection: a stalled body cannot
+    /// hold up the repeat.
     pub struct Backoff<R> {
         #[pin]
         sleep: Sleep,

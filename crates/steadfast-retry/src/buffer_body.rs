@@ -19,8 +19,8 @@ const BUFFER_LIMIT: usize = 64 * 1024;
 
 /// Reads the bodies of requests before they are sent, so that they can be sent again.
 ///
-/// A body up to the limit goes on as a whole and can be replayed; a longer one goes on as a stream, and is sent
-/// once. A body that fails while it is read refuses the request: nothing of it has left.
+/// A body up to the limit is passed on whole and can be replayed. A longer one is passed on as a stream and sent
+/// once. If a body fails while it is read, the request is refused: nothing of it has left.
 ///
 /// # Example
 ///
@@ -62,8 +62,8 @@ const BUFFER_LIMIT: usize = 64 * 1024;
 ///
 /// # Clone
 ///
-/// Clones share nothing. The service is always ready; each call waits for a clone of the inner service once its
-/// body is there, so a slow upload holds nothing that others wait for.
+/// Clones share nothing. The service is always ready. Each call waits for a clone of the inner service once its body
+/// is read, so a slow upload occupies nothing that other calls need.
 ///
 /// # Cancellation
 ///
@@ -74,13 +74,13 @@ pub struct BufferBodyLayer {
 }
 
 impl BufferBodyLayer {
-    /// Holds bodies up to 64 KiB.
+    /// Makes a layer that holds bodies up to 64 KiB.
     #[must_use]
     pub const fn new() -> Self {
         Self { limit: BUFFER_LIMIT }
     }
 
-    /// Holds bodies up to `limit` bytes.
+    /// Sets the limit in bytes.
     #[must_use]
     pub const fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;

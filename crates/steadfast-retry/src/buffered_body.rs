@@ -16,7 +16,7 @@ use crate::{
 
 /// A request body that [`BufferBody`](crate::BufferBody) has read: whole, or its beginning and the rest.
 ///
-/// Whole, it can be sent again. With a rest it is sent once: nobody keeps what has gone by.
+/// A whole body can be sent again. One with a rest is sent once, because the parts already sent are not kept.
 pub struct BufferedBody<B> {
     data: VecDeque<Bytes>,
     trailers: Option<HeaderMap>,
@@ -101,7 +101,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for BufferedBody<B> {
 
 impl<B> fmt::Debug for BufferedBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A login's form holds a password: its bytes are never printed.
+        // A login's form contains a password, so the bytes are never printed.
         if steadfast_spec::Planted::FormShown.is_on() {
             return f.debug_tuple("BufferedBody").field(&self.data).finish();
         }

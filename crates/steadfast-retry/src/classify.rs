@@ -26,17 +26,17 @@ use crate::{
 
 /// Writes what every answer proves into its extensions.
 ///
-/// The [`Outcome`] of an answer depends on its body in three cases: a 400, whose text says
-/// whether it is definite; the 200 of a place-order, which counts only with an order id that can be read; and the 5xx of
-/// a place-order, which is the gateway's own word only with the text that §7 documents.
-/// Of these, and of no others, up to [`PEEK_LIMIT`](crate::PEEK_LIMIT) bytes are read; the body goes on as it
-/// came, as a [`PeekedBody`]. A body that is cut, fails or is longer leaves the outcome unknown for good.
+/// The [`Outcome`] of an answer depends on its body in three cases: a 400, whose text says whether it is definite;
+/// the 200 of a place-order, which counts only with a readable order id; and the 5xx of a place-order, which is the
+/// gateway's own word only with the text that §7 documents. Only in these cases up to
+/// [`PEEK_LIMIT`](crate::PEEK_LIMIT) bytes are read. The body is passed on as it came, as a [`PeekedBody`]. If a
+/// body is cut, fails or is longer, the outcome is unknown for good.
 ///
-/// Errors pass unchanged: theirs is [`Failure::outcome_of`](steadfast_spec::Failure::outcome_of).
+/// Errors pass unchanged. Their outcome is [`Failure::outcome_of`](steadfast_spec::Failure::outcome_of).
 ///
-/// Each send has a span of its own, `send`, with the fields that OpenTelemetry's conventions name for an HTTP
-/// client and with `steadfast.endpoint` and `steadfast.outcome`; no path, query, header or body is in it. The path's
-/// template and the count of sends are those of the call's [`Sends`](crate::Sends).
+/// Each send has a span of its own, `send`. Its fields are those of OpenTelemetry's conventions for an HTTP client,
+/// and `steadfast.endpoint` and `steadfast.outcome`. It contains no path, query, header or body. The path's template
+/// and the count of sends come from the call's [`Sends`](crate::Sends).
 ///
 /// # Example
 ///
@@ -65,9 +65,9 @@ use crate::{
 ///
 /// # Order
 ///
-/// Outside [`AttemptTimeout`](crate::AttemptTimeout), which bounds the time that reading may take; without it a
-/// body that stalls is waited for. Inside everything that acts on an outcome, so that each send has its own. A debug
-/// build panics at a wrong [order](ext::Place).
+/// Outside [`AttemptTimeout`](crate::AttemptTimeout), which bounds the time for reading. Without it, a stalled body
+/// blocks the call. Inside every layer that acts on an outcome, so that each send has its own. A debug build panics
+/// at a wrong [order](ext::Place).
 ///
 /// # Clone
 ///
@@ -75,8 +75,8 @@ use crate::{
 ///
 /// # Cost
 ///
-/// About 1,400 instructions and three allocations, those of the answer's stamps, for a call that goes
-/// well (`cargo xtask bench overhead`).
+/// About 1,400 instructions and three allocations, all for the answer's stamps, for a call that succeeds (`cargo
+/// xtask bench overhead`).
 ///
 /// # Cancellation
 ///
@@ -86,7 +86,7 @@ use crate::{
 pub struct ClassifyLayer {}
 
 impl ClassifyLayer {
-    /// A layer that classifies by the service's table.
+    /// Makes a layer that classifies by the service's table.
     #[must_use]
     pub const fn new() -> Self {
         Self {}

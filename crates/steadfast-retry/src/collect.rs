@@ -7,7 +7,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame};
 
-/// What a frame counts against a limit: an empty one counts too, or endless empty frames would be held.
+/// Returns a frame's weight against a limit. An empty frame counts 1; otherwise endless empty frames would be held.
 pub(crate) fn weight(frame: &Frame<Bytes>) -> usize {
     frame.data_ref().map_or(1, |data| data.len().max(1))
 }
@@ -36,7 +36,7 @@ impl<B: Body<Data = Bytes> + Unpin> Collecting<B> {
     }
 
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CollectEnd<B::Error>> {
-        // A body that announces more than is ever held need not be collected to know that.
+        // A body that announces more than the limit need not be collected.
         if self.held == 0 && self.rest.size_hint().lower() > self.limit as u64 {
             return Poll::Ready(CollectEnd::TooLong);
         }

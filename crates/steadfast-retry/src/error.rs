@@ -17,7 +17,7 @@ impl AttemptTimedOut {
         Self { after }
     }
 
-    /// The time that the send was given: the attempt timeout, or less if the call's deadline came first.
+    /// Returns the time allowed for the send: the attempt timeout, or less if the call's deadline came first.
     #[must_use]
     pub const fn after(&self) -> Duration {
         self.after
@@ -47,7 +47,7 @@ impl BodyStalled {
         Self { idle }
     }
 
-    /// The idle timeout.
+    /// Returns the idle timeout.
     #[must_use]
     pub const fn idle(&self) -> Duration {
         self.idle
@@ -79,7 +79,7 @@ impl RetriesEnded {
         Self { stopped, trail, source }
     }
 
-    /// As an error that proves no more about the request than all of its sends together.
+    /// Converts into an error that proves no more about the request than all of its sends together.
     ///
     /// ## (Unknown, then NotSent) => Unknown
     ///
@@ -91,19 +91,19 @@ impl RetriesEnded {
         self.into()
     }
 
-    /// Why a repeat that was due was not made; `None` if the last error was not one to repeat.
+    /// Returns why a repeat that was due was not made; `None` if the last error was not one to repeat.
     #[must_use]
     pub const fn stopped(&self) -> Option<StopReason> {
         self.stopped
     }
 
-    /// Every send of the call, the last one included.
+    /// Returns every send of the call, the last one included.
     #[must_use]
     pub const fn trail(&self) -> &AttemptTrail {
         &self.trail
     }
 
-    /// The `RetriesEnded` in an error's chain of sources, the outermost one first.
+    /// Returns the outermost `RetriesEnded` in an error's chain of sources.
     #[must_use]
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         find_cause(error)

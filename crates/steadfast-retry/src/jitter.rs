@@ -9,22 +9,22 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Every delay exactly as it is.
+    /// Leaves every delay as it is.
     pub const NONE: Self = Self::percent(0);
 
-    /// Up to `percent` percent longer.
+    /// Makes delays up to `percent` percent longer.
     #[must_use]
     pub const fn percent(percent: u8) -> Self {
         Self { percent }
     }
 
-    /// How much longer at most, in percent.
+    /// Returns the maximum in percent.
     #[must_use]
     pub const fn most(self) -> u8 {
         self.percent
     }
 
-    /// `delay` made longer by the share that `draw` stands for: nothing at 0, just below all of it at
+    /// Returns `delay` made longer by the share that `draw` selects: none at 0, just below the maximum at
     /// `u64::MAX`.
     #[must_use]
     pub fn stretch(self, delay: Duration, draw: u64) -> Duration {
@@ -34,9 +34,9 @@ impl Jitter {
     }
 }
 
-/// The part of so many nanoseconds that `draw` stands for, out of all numbers that a draw can be.
+/// Returns the share of `nanos` that `draw` selects from its whole range.
 pub(crate) fn share(nanos: u128, draw: u64) -> Duration {
-    // The low bits are multiplied apart from the high ones, so that nothing overflows.
+    // The low bits are multiplied separately, to avoid an overflow.
     let draw = u128::from(draw >> 32);
     let part = (nanos >> 32) * draw + (((nanos & u128::from(u32::MAX)) * draw) >> 32);
     u64::try_from(part).map_or(Duration::MAX, Duration::from_nanos)
@@ -59,7 +59,7 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(Jitter::NONE.stretch(second, u64::MAX), second);
         assert_eq!(Jitter::default().stretch(second, 0), second);
-        // A whole-second delay has jitter too: one that truncates to whole seconds has none at all.
+        // A whole-second delay has jitter too; truncation to whole seconds would remove it.
         assert_eq!(Jitter::default().stretch(second, u64::MAX / 2 + 1), Duration::from_millis(1_050));
         assert_eq!(Jitter::default().stretch(second, u64::MAX), Duration::new(1, 99_999_999));
         assert_eq!(Jitter::percent(255).stretch(Duration::MAX, u64::MAX), Duration::MAX);

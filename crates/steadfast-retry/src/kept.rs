@@ -13,9 +13,9 @@ use tower_service::Service;
 
 use crate::Replay;
 
-/// A request as tower's retry knows it: whole when it is sent, and meanwhile what a repeat would be made of.
+/// A request as tower's retry handles it: whole when it is sent, otherwise the parts from which a repeat is made.
 ///
-/// tower copies every request before it sends it, and hardly any copy is ever sent.
+/// tower copies every request before sending it, and hardly any copy is sent.
 pub struct Kept<B> {
     head: Head,
     body: B,
@@ -32,7 +32,7 @@ impl<B> Kept<B> {
         Self { head: Head::Whole(head), body }
     }
 
-    /// What a repeat is made of; `None` if the body can be sent only once.
+    /// Returns the parts for a repeat, or `None` if the body can be sent only once.
     pub(crate) fn spare(&self) -> Option<Self>
     where
         B: Replay,
@@ -45,7 +45,7 @@ impl<B> Kept<B> {
         Some(Self { head, body })
     }
 
-    /// Its route, as [`Routes::of`] finds it.
+    /// Returns its route, as [`Routes::of`] finds it.
     pub(crate) fn route(&self) -> Cow<'_, Route> {
         match &self.head {
             Head::Whole(head) => Routes::or_shown(Route::of(&head.extensions), &head.method, &head.uri),
@@ -53,7 +53,7 @@ impl<B> Kept<B> {
         }
     }
 
-    /// The head that the repeat has.
+    /// Returns the head for the repeat.
     pub(crate) fn head(&self) -> request::Parts {
         match &self.head {
             Head::Whole(head) => head.clone(),
@@ -61,7 +61,7 @@ impl<B> Kept<B> {
         }
     }
 
-    /// Makes the repeat whole.
+    /// Makes the repeat a whole request.
     pub(crate) fn set_head(&mut self, head: request::Parts) {
         self.head = Head::Whole(head);
     }
@@ -74,14 +74,14 @@ impl<B> Kept<B> {
     }
 }
 
-// An address may hold a code, and a header a secret.
+// The address may contain a code, and a header a secret.
 impl<B> fmt::Debug for Kept<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kept").finish_non_exhaustive()
     }
 }
 
-/// Sends what tower hands down.
+/// Sends the requests that tower passes down.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender<S>(pub(crate) S);
 

@@ -9,11 +9,11 @@ use steadfast_spec::{
 
 use crate::{Ending, RetriesEnded, Seen};
 
-/// What the last send says.
+/// The result of the last send.
 pub(crate) struct Last {
     pub(crate) outcome: Outcome,
     pub(crate) seen: Seen,
-    /// Another policy has already spent its repeats on it.
+    /// True if another policy has already spent its repeats on it.
     pub(crate) is_final: bool,
 }
 
@@ -54,7 +54,7 @@ impl Last {
     }
 }
 
-/// Stands in for a result whose body is being read to its end; nobody ever sees it.
+/// Stands in for a result whose body is being drained. It never reaches a caller.
 #[derive(Debug)]
 pub(crate) struct Superseded;
 
@@ -66,7 +66,7 @@ impl fmt::Display for Superseded {
 
 impl std::error::Error for Superseded {}
 
-/// Puts an error made from the old one in its place.
+/// Replaces an error by one made from it.
 pub(crate) fn replace(error: &mut BoxError, make: impl FnOnce(BoxError) -> BoxError) {
     let source = std::mem::replace(error, Superseded.into());
     *error = make(source);

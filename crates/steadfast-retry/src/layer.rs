@@ -19,8 +19,8 @@ use crate::{
 
 /// Repeats requests by a [`RetryPolicy`]; made by [`RetryPolicy::layer`].
 ///
-/// Inside it is [`tower::retry::Retry`]. What tower keeps of each request, to send it again, is made a request of only
-/// if it is sent.
+/// It contains a [`tower::retry::Retry`]. tower keeps a copy of each request for a repeat; here the copy becomes a
+/// whole request only if it is sent.
 #[derive(Clone, Debug)]
 pub struct RetryLayer {
     policy: RetryPolicy,

@@ -1,13 +1,13 @@
-//! Classifies answers and repeats what is certainly safe to repeat.
+//! Classifies answers and repeats requests that are certainly safe to repeat.
 //!
 //! Four pieces, each useful alone in any tower stack over [`http::Request`]:
 //!
-//! - [`RetryPolicy`] repeats, by a table of what may be repeated and on a schedule of 1, 2, 4 and 8 s.
-//! - [`ClassifyLayer`] writes what every answer proves into its extensions, looking into its body where it must.
+//! - [`RetryPolicy`] repeats, by a table of safe repeats and on a schedule of 1, 2, 4 and 8 s.
+//! - [`ClassifyLayer`] writes what every answer proves into its extensions, and reads its body where needed.
 //! - [`AttemptTimeoutLayer`] ends one send that takes too long, and says whether anything had left.
 //! - [`BufferBodyLayer`] makes streamed request bodies repeatable.
 //!
-//! What is decided is plain data: [`may_repeat`] is the table of what, [`Rules::decide`] the rule of when.
+//! The decisions are plain data: [`may_repeat`] is the table of what, [`Rules::decide`] the rule of when.
 //!
 //! # Example
 //!
@@ -52,13 +52,13 @@
 //!
 //! # Order
 //!
-//! Outer to inner: whatever resolves orders in doubt, [`RetryPolicy`], whatever must hold for each send (tokens,
-//! permits, headers, guards), [`ClassifyLayer`], [`AttemptTimeoutLayer`], the transport.
+//! Outer to inner: the layer that resolves orders in doubt, [`RetryPolicy`], the layers that must run for each send
+//! (tokens, permits, headers, guards), [`ClassifyLayer`], [`AttemptTimeoutLayer`], the transport.
 //!
 //! # What it does not do
 //!
-//! It never repeats an order that may have been placed, never answers a 401 with a new token, and never sends a
-//! body that it cannot send whole. Layers that do stand beside it in the stack, not in it.
+//! It never repeats an order that may have been placed, never answers a 401 with a new token, and never sends a body
+//! that it cannot send whole. Other layers of the stack do these.
 
 mod attempt_timeout;
 mod backoff;

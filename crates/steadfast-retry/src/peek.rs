@@ -10,22 +10,22 @@ use crate::{
 
 /// How much of a body is held in memory to decide what an answer proves: 16 KiB.
 ///
-/// The answers that are looked into are a few hundred bytes long; one that is longer than this is not theirs.
+/// The answers concerned are a few hundred bytes long. A longer body is none of them.
 pub const PEEK_LIMIT: usize = 16 * 1024;
 
-/// True if what the answer proves depends on its body: every 400, and the 200s and 5xx of a place-order.
+/// True if the outcome depends on the body: for every 400, and for the 200s and 5xx of a place-order.
 pub(crate) fn decides_by_body(endpoint: Option<Endpoint>, status: StatusCode) -> bool {
     match status {
         StatusCode::BAD_REQUEST => true,
         StatusCode::OK => endpoint == Some(Endpoint::PlaceOrder),
-        // Its body says whether it is the gateway's own word.
+        // The body says whether this is the gateway's own word.
         status if status.is_server_error() => endpoint == Some(Endpoint::PlaceOrder),
         _ => false,
     }
 }
 
-/// What an answer proves whose body was collected to this end, whether it is a 200 that says `error`, and the body as it
-/// came.
+/// Returns the outcome of an answer with this collected body, whether it is a 200 that says `error`, and the body as
+/// it came.
 pub(crate) fn judge<B: Body<Data = Bytes>>(
     endpoint: Option<Endpoint>,
     status: StatusCode,
@@ -42,7 +42,7 @@ pub(crate) fn judge<B: Body<Data = Bytes>>(
     match end {
         CollectEnd::Whole => {
             let mut data = frames.iter().filter_map(Frame::data_ref);
-            // One frame is the rule, and then nothing is copied.
+            // Usually there is one frame, and nothing is copied.
             let (outcome, denied) = match (data.next(), data.next()) {
                 (None, _) => whole(&[]),
                 (Some(only), None) => whole(only),

@@ -10,8 +10,8 @@ use http_body::{Body, Frame, SizeHint};
 
 /// The body of an answer that [`Classify`](crate::Classify) has passed on, as it came.
 ///
-/// What was read to decide the outcome comes first, frame by frame, trailers included; then the rest of the body,
-/// or the error that it had ended with.
+/// First come the frames that were read to decide the outcome, trailers included, then the rest of the body or its
+/// error.
 pub struct PeekedBody<B: Body> {
     prefix: VecDeque<Frame<Bytes>>,
     rest: Rest<B, B::Error>,
@@ -24,7 +24,7 @@ enum Rest<B, E> {
 }
 
 impl<B: Body> PeekedBody<B> {
-    /// A body that nobody has looked at.
+    /// Wraps a body of which nothing has been read.
     pub fn new(body: B) -> Self {
         Self::more(VecDeque::new(), body)
     }
@@ -41,13 +41,13 @@ impl<B: Body> PeekedBody<B> {
         Self { prefix, rest: Rest::Ended }
     }
 
-    /// The bytes that were read and not yet handed on.
+    /// Returns the number of bytes read and not yet passed on.
     fn held(&self) -> u64 {
         self.prefix.iter().filter_map(Frame::data_ref).map(|data| data.len() as u64).sum()
     }
 }
 
-// Nothing in here is ever pinned but the body, which is `Unpin` where it is polled.
+// Only the body could be pinned, and it is `Unpin` where it is polled.
 impl<B: Body + Unpin> Unpin for PeekedBody<B> {}
 
 impl<B> Body for PeekedBody<B>
@@ -87,11 +87,11 @@ where
         let held = self.held();
         let mut hint = match &self.rest {
             Rest::More(body) => body.size_hint(),
-            // The error says that there was to be more; nobody knows how much.
+            // The error shows that more was to come, but not how much.
             Rest::Failed(_) => SizeHint::new(),
             Rest::Ended => SizeHint::with_exact(0),
         };
-        // The upper bound first: the lower one must never exceed it, not even for a moment.
+        // Set the upper bound first: the lower one must never exceed it.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper.saturating_add(held));
         }
@@ -102,7 +102,7 @@ where
 
 impl<B: Body> fmt::Debug for PeekedBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An answer may hold a token: its bytes are never printed.
+        // An answer may contain a token, so the bytes are never printed.
         f.debug_struct("PeekedBody").field("held", &self.held()).finish_non_exhaustive()
     }
 }

@@ -28,23 +28,22 @@ use crate::{
     may_repeat,
 };
 
-/// When the limiter is expected to admit a request with these extensions.
+/// Predicts when the limiter admits a request with these extensions.
 type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 
-/// Repeats what is certainly safe to repeat; the policy of a [`RetryLayer`].
+/// Repeats requests that are certainly safe to repeat; the policy of a [`RetryLayer`].
 ///
-/// 1. What may be repeated follows from the request's [`Class`] and from the [`Outcome`](steadfast_spec::Outcome) of the send:
-///    [`may_repeat`] is the whole table, but for a request whose refusal nothing could refute
-///    ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)): after a 429 it is not repeated. Where nobody has
-///    classified an answer, its status must do.
-/// 2. When follows from [`Rules`]: 1, 2, 4 and 8 s by default, longer if the answer asks for it, and not at all
-///    if the repeat would come too late for the call's [`Deadline`](ext::Deadline) or
-///    [`SendBy`](ext::SendBy).
-/// 3. A repeat that is due and not made returns the last result. An answer is marked with
-///    [`DoNotRetry`](ext::DoNotRetry) and its [`AttemptTrail`]; an error becomes the source of a
-///    [`RetriesEnded`]. Whatever is so marked is never repeated by another policy further out.
-/// 4. Every other result passes as it is. An answer that took more than one send has its [`AttemptTrail`]; so has
-///    an error after a send in doubt, because what it proves of the last send it does not prove of the call.
+/// 1. Whether a request may be repeated follows from its [`Class`] and the [`Outcome`](steadfast_spec::Outcome) of
+///    the send. [`may_repeat`] is the whole table, with one exception: a request whose refusal no list could refute
+///    ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)) is not repeated after a 429. An answer
+///    that no layer has classified is judged by its status.
+/// 2. The time follows from [`Rules`]: 1, 2, 4 and 8 s by default, longer if the answer asks for it. There is no
+///    repeat if it would come too late for the call's [`Deadline`](ext::Deadline) or [`SendBy`](ext::SendBy).
+/// 3. If a repeat is due and not made, the last result is returned. An answer is marked with
+///    [`DoNotRetry`](ext::DoNotRetry) and its [`AttemptTrail`]; an error becomes the source of a [`RetriesEnded`].
+///    No policy further out repeats a marked result.
+/// 4. Every other result passes unchanged. An answer that took more than one send has its [`AttemptTrail`]. So has
+///    an error after a send in doubt, because it proves something about the last send, but not about the call.
 ///
 /// # Example
 ///
@@ -75,26 +74,26 @@ type PredictPermit = dyn Fn(&Extensions) -> Option<Instant> + Send + Sync;
 ///
 /// # Order
 ///
-/// Outside everything that must hold for each send: permits, headers, guards, [`Classify`](crate::Classify).
-/// Inside whatever resolves orders in doubt. Two policies in one stack do not multiply each other's repeats, but
-/// only the inner one is needed. A timeout further out would drop an order whose outcome is not known. A debug build
-/// panics at a wrong [order](steadfast_spec::ext::Place).
+/// Outside the layers that must run for each send: permits, headers, guards, [`Classify`](crate::Classify). Inside
+/// the layer that resolves orders in doubt. Two policies in one stack do not multiply each other's repeats, but only
+/// the inner one is needed. A timeout further out would drop an order whose outcome is unknown. A debug build panics
+/// at a wrong [order](steadfast_spec::ext::Place).
 ///
 /// # Clone
 ///
-/// Clones share the settings, the budget and the random numbers. tower clones the policy for each call; what is
-/// known of one call is its clone's own.
+/// Clones share the settings, the budget and the random numbers. tower clones the policy for each call, and the
+/// clone keeps the state of that call.
 ///
 /// # Cost
 ///
-/// About 1,500 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+/// About 1,500 instructions and no allocation for a call that succeeds (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///
 /// Dropping the future drops the send or the delay with it; nothing is sent afterwards.
 #[derive(Clone)]
 pub struct RetryPolicy {
-    // All in one, because tower clones the policy for every call.
+    // One `Arc`, because tower clones the policy for every call.
     settings: Arc<Settings>,
     /// The sends of this call that were repeated.
     earlier: Vec<Attempt>,
@@ -109,7 +108,7 @@ struct Settings {
 }
 
 impl RetryPolicy {
-    /// A policy with these rules.
+    /// Makes a policy with these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
         // The standard library seeds its hashers from the system's randomness; jitter needs no better source.
@@ -123,14 +122,14 @@ impl RetryPolicy {
         Arc::make_mut(&mut self.settings)
     }
 
-    /// The delays; 1, 2, 4, 8 s by default.
+    /// Sets the delays; 1, 2, 4, 8 s by default.
     #[must_use]
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.settings().rules.schedule = schedule;
         self
     }
 
-    /// What is added to each delay; up to 10 % by default.
+    /// Sets what is added to each delay; up to 10 % by default.
     #[must_use]
     pub fn jitter(mut self, jitter: Jitter) -> Self {
         self.settings().rules.jitter = jitter;
@@ -144,29 +143,29 @@ impl RetryPolicy {
         self
     }
 
-    /// The longest delay that a `Retry-After` may ask for; 60 s by default.
+    /// Sets the longest delay that a `Retry-After` may ask for; 60 s by default.
     #[must_use]
     pub fn retry_after_cap(mut self, cap: Duration) -> Self {
         self.settings().rules.retry_after_cap = cap;
         self
     }
 
-    /// The least delay after the first 503 of a call; 5 s by default.
+    /// Sets the least delay after the first 503 of a call; 5 s by default.
     #[must_use]
     pub fn unavailable_delay(mut self, delay: Duration) -> Self {
         self.settings().rules.unavailable_delay = delay;
         self
     }
 
-    /// The delay from the second 502 in a row on, drawn from `range`; off by default (§7: 30 to 60 s).
+    /// Sets the delay from the second 502 in a row on, drawn from `range`; off by default (§7: 30 to 60 s).
     #[must_use]
     pub fn persistent_bad_gateway(mut self, range: RangeInclusive<Duration>) -> Self {
         self.settings().rules.persistent_bad_gateway = Some(range);
         self
     }
 
-    /// Asks `predict` when a request with these extensions would be admitted, so that no repeat is waited for
-    /// that the limiter would then refuse.
+    /// Uses `predict` to find out when a request with these extensions would be admitted. A repeat that the limiter
+    /// would then refuse is not waited for.
     #[must_use]
     pub fn predict_permit<F>(mut self, predict: F) -> Self
     where
@@ -178,7 +177,7 @@ impl RetryPolicy {
 
     /// Limits the share of repeats among all requests; off by default.
     ///
-    /// With a budget the schedule is no longer exact: a repeat that the budget does not cover is not made.
+    /// With a budget the schedule is no longer exact: a repeat beyond the budget is not made.
     #[must_use]
     pub fn budget<B: Budget + Send + Sync + 'static>(mut self, budget: B) -> Self {
         self.settings().budget = Some(Arc::new(budget));
@@ -191,20 +190,20 @@ impl RetryPolicy {
         self.settings.budget.is_some()
     }
 
-    /// The rules.
+    /// Returns the rules.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.settings.rules
     }
 
-    /// The layer with this policy.
+    /// Returns the layer with this policy.
     #[must_use]
     pub fn layer(self) -> RetryLayer {
         RetryLayer::new(self)
     }
 
     fn draw(&self) -> u64 {
-        // A draw cannot panic half-way, so a poisoned generator is as good as any.
+        // A draw cannot panic half-way, so a poisoned generator is still usable.
         self.settings.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
     }
 
@@ -273,12 +272,12 @@ where
         let (endpoint, class) = (route.endpoint, route.class);
         let unverifiable = route.is_unverifiable();
         let last = Last::read(class, result);
-        // The answer may be untrue, and nothing shows whether it is.
+        // The answer may be untrue, and no list could show it.
         let believed = last.seen.ending != Ending::Throttled || !unverifiable;
         match if believed { self.decide(class, &last, kept) } else { Decision::Return } {
             // ## Sent => Returned
             //
-            // The result is final, or who stands further out owns what follows.
+            // The result is final, or a layer further out decides.
             Decision::Return => {
                 if let Some(budget) = &self.settings.budget {
                     budget.deposit();
@@ -297,7 +296,7 @@ where
             }
             // ## Sent => Stopped
             //
-            // A repeat is due, but it is one too many or comes too late.
+            // A repeat is due, but the schedule or the budget is spent, or it would come too late.
             Decision::Stop(reason) => {
                 let (status, outcome) = (last.seen.status.map(|s| s.as_u16()), last.outcome.clone());
                 let trail = self.trail(last);
@@ -316,7 +315,7 @@ where
             }
             // ## Sent => Waiting
             //
-            // Nothing was executed, or executing it twice is as good as once.
+            // Nothing was executed, or executing it twice has the same effect as once.
             Decision::Repeat { after } => {
                 let status = last.seen.status.as_ref().map(StatusCode::as_u16);
                 tracing::debug!(?endpoint, ?status, outcome = %last.outcome, ?after, "repeating");

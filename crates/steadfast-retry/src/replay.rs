@@ -1,8 +1,8 @@
 /// A request body that can be sent more than once.
 ///
-/// Every `Clone` body is one. A stream is not, unless [`BufferBody`](crate::BufferBody) has read it first.
+/// Every `Clone` body is one. A stream is one only after [`BufferBody`](crate::BufferBody) has read it.
 pub trait Replay: Sized {
-    /// The same body once more; `None` if it can be sent only once. It is never an empty body instead.
+    /// Returns the same body once more, or `None` if it can be sent only once. Never returns an empty body instead.
     fn replay(&self) -> Option<Self>;
 }
 

@@ -7,20 +7,19 @@ use crate::{Attempt, Ending, Jitter, Schedule, jitter::share, may_repeat};
 
 /// When a request is sent again, as plain data.
 ///
-/// Nothing in here knows a clock, a random number generator or a service: what was seen goes in, a [`Decision`]
-/// comes out.
+/// It knows no clock, random number generator or service: it takes what was seen and returns a [`Decision`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rules {
-    /// The delays, and with them the number of repeats.
+    /// The delays, and thereby the number of repeats.
     pub schedule: Schedule,
-    /// What is added to each delay.
+    /// The random addition to each delay.
     pub jitter: Jitter,
     /// The longest delay that a `Retry-After` may ask for.
     pub retry_after_cap: Duration,
     /// The least delay after the first 503 of a call: the service says "after delay" (§7).
     pub unavailable_delay: Duration,
-    /// The delay from the second 502 in a row on, drawn from the range; `None`: by the schedule.
+    /// The delay from the second 502 in a row on, drawn from the range. `None` means by the schedule.
     pub persistent_bad_gateway: Option<RangeInclusive<Duration>>,
 }
 
@@ -48,10 +47,10 @@ pub struct Seen {
     pub retry_after: Option<Duration>,
 }
 
-/// What is left of the call's clocks, all counted from now; zero is over, `None` is no bound.
+/// The time left on the call's clocks, counted from now. Zero means over, `None` no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Until the caller wants an answer.
+    /// Until the caller's deadline for an answer.
     pub deadline: Option<Duration>,
     /// Until the request must have left.
     pub send_by: Option<Duration>,
@@ -59,17 +58,17 @@ pub struct Left {
     pub permit: Option<Duration>,
 }
 
-/// What to do after a send.
+/// The decision after a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Return the result: it is final, or repeating it is somebody else's business.
+    /// Return the result: it is final, or another layer repeats it.
     Return,
     /// Send again after the delay.
     Repeat {
         /// The delay, jitter included.
         after: Duration,
     },
-    /// A repeat is due and must not be made: return the result, marked.
+    /// A repeat is due but must not be made: return the result, marked.
     Stop(StopReason),
 }
 
@@ -101,7 +100,7 @@ impl fmt::Display for StopReason {
 impl Rules {
     /// Decides what follows a send that ended as `seen`, after the `earlier` sends of the same call.
     ///
-    /// `draw` is a uniformly random number; it decides the jitter and nothing else.
+    /// `draw` is a uniformly random number. It affects only the jitter.
     #[must_use]
     pub fn decide(&self, class: Class, earlier: &[Attempt], seen: &Seen, left: &Left, draw: u64) -> Decision {
         if !may_repeat(class, seen.ending) {
@@ -112,7 +111,7 @@ impl Rules {
             return Decision::Stop(StopReason::Spent);
         };
         let after = self.delay(scheduled, earlier, seen, draw);
-        // The permit may be the later of the two; it is waited for while the delay runs, not after it.
+        // The wait for the permit runs during the delay, so the later of the two counts.
         let permit = left.permit.filter(|_| !steadfast_spec::Planted::PermitNotPredicted.is_on());
         let sent = permit.map_or(after, |permit| permit.max(after));
         if left.deadline.is_some_and(|left| sent >= left)
@@ -141,7 +140,7 @@ impl Rules {
                 if let Some(range) = &self.persistent_bad_gateway
                     && !steadfast_spec::Planted::PersistentRuleIgnored.is_on()
                 {
-                    // The range is the jitter here, so the usual one does not come on top.
+                    // The range serves as jitter here, so the usual jitter is not added.
                     let span = range.end().saturating_sub(*range.start());
                     return least.max(range.start().saturating_add(share(span.as_nanos(), draw)));
                 }

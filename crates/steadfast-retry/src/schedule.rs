@@ -2,10 +2,10 @@ use std::{sync::Arc, time::Duration};
 
 use backon::BackoffBuilder;
 
-/// More repeats than any schedule needs; it ends those that would never end by themselves.
+/// More repeats than any schedule needs. It bounds endless iterators.
 const MAX_REPEATS: usize = 64;
 
-/// The delays before the repeats of one request, in order; as many repeats as delays.
+/// The delays before the repeats of one request, in order. There are as many repeats as delays.
 ///
 /// The default is the service's own: exactly 1, 2, 4 and 8 s (§7), so five sends at most.
 ///
@@ -30,25 +30,25 @@ const MAX_REPEATS: usize = 64;
 pub struct Schedule(Arc<[Duration]>);
 
 impl Schedule {
-    /// These delays, at most 64 of them.
+    /// Makes a schedule of these delays, at most 64 of them.
     pub fn new(delays: impl IntoIterator<Item = Duration>) -> Self {
         Self(delays.into_iter().take(MAX_REPEATS).collect())
     }
 
-    /// The delays that a `backon` builder yields, at most 64 of them.
+    /// Makes a schedule of the delays that a `backon` builder yields, at most 64 of them.
     ///
-    /// The builder is asked once, so leave its own jitter off: [`Jitter`](crate::Jitter) is drawn for each repeat.
+    /// The builder is used once, so leave its own jitter off: [`Jitter`](crate::Jitter) is drawn for each repeat.
     pub fn from_builder(builder: impl BackoffBuilder) -> Self {
         Self::new(builder.build())
     }
 
-    /// No repeats.
+    /// Makes a schedule without repeats.
     #[must_use]
     pub fn never() -> Self {
         Self::new([])
     }
 
-    /// The delays.
+    /// Returns the delays.
     #[must_use]
     pub fn delays(&self) -> &[Duration] {
         &self.0

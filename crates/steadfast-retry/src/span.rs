@@ -9,14 +9,14 @@ use tracing::{
 
 use crate::{ResendCount, Sends};
 
-/// The span of one send, named and filled as OpenTelemetry's conventions for HTTP clients have it.
+/// Makes the span of one send, with the names and fields of OpenTelemetry's conventions for HTTP clients.
 ///
-/// Nothing in it is taken from the path, the query, a body or a header: those may hold ids and secrets. For the same
-/// reason there is no `url.full`, which the conventions ask for.
+/// No field comes from the path, the query, a body or a header, because those may contain ids and secrets. For the
+/// same reason there is no `url.full`, which the conventions ask for.
 pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>, extensions: Stamped<'_>) -> Span {
     let (method, uri) = (request.method().as_str(), request.uri());
     let sends = extensions.stamp::<Sends>();
-    // Looked for only if somebody looks at the span.
+    // Evaluated only if the span is enabled.
     let template = || sends.map_or_else(|| shown_template(uri), Sends::template);
     let span = tracing::info_span!(
         "send",
@@ -33,7 +33,7 @@ pub(crate) fn of_send<B>(endpoint: Option<Endpoint>, request: &Request<B>, exten
         error.type = Empty,
         steadfast.outcome = Empty,
     );
-    // Counted whether or not anybody looks at this span: somebody may look at the next one.
+    // Counted even if this span is disabled, because a later one may be enabled.
     let earlier = match sends {
         Some(sends) => sends.begin(),
         None => extensions.beside().map_or(0, |ResendCount(count)| *count),
@@ -64,10 +64,10 @@ pub(crate) fn record_error(span: &Span, error: &BoxError) {
     span.record("steadfast.outcome", display(Failure::outcome_of(&**error)));
 }
 
-/// What kind of failure an error is, as `error.type` on a span has it: one of a closed set, and nothing of its text.
+/// Returns the kind of failure for `error.type` on a span: one of a closed set, without any text of the error.
 ///
-/// `refused` before it was sent, `timeout`, `never_left`, `answer_unreadable`, `answer_lost`, and `_OTHER` for an error
-/// that says nothing of the send.
+/// `refused` before it was sent, `timeout`, `never_left`, `not_processed`, `answer_unreadable`, `answer_lost`, and
+/// `_OTHER` for an error that says nothing about the send.
 #[must_use]
 pub fn error_type(error: &(dyn Error + 'static)) -> &'static str {
     match Failure::find(error) {
@@ -83,7 +83,7 @@ pub fn error_type(error: &(dyn Error + 'static)) -> &'static str {
     }
 }
 
-/// The template of a path that the specification shows, below whatever base address.
+/// Returns the template of a path in the specification, below any base address.
 fn shown_template(uri: &Uri) -> &'static str {
     static SHOWN: LazyLock<Routes> = LazyLock::new(Routes::default);
     let path = uri.path();

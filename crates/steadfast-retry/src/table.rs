@@ -1,25 +1,25 @@
 use http::StatusCode;
 use steadfast_spec::{Class, Outcome, Resend};
 
-/// How one send ended, as far as the table of repeats tells endings apart.
+/// How one send ended, in the terms of the table of repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Ending {
-    /// A layer on this side refused the request; repeating it would only be refused again.
+    /// A layer on this side refused the request, and would refuse it again.
     Refused,
     /// Nothing left: no connection, or the request's body was never polled.
     NotSent,
     /// 429: the service counted the request and did not execute it.
     Throttled,
-    /// 401: not executed, but only a new token changes the answer, and that is not the business of a repeat.
+    /// 401: not executed. Only a new token changes the answer, and a repeat does not bring one.
     Unauthorized,
     /// Refused for good.
     Rejected,
-    /// Done.
+    /// Executed.
     Accepted,
-    /// Nobody knows; once found absent, it may be sent again.
+    /// Unknown. Once found absent, it may be sent again.
     InDoubt,
-    /// Nobody knows, and the answer says that it may have been accepted.
+    /// Unknown, and the answer says that it may have been accepted.
     InDoubtForGood,
 }
 
@@ -36,7 +36,7 @@ impl Ending {
         Self::InDoubtForGood,
     ];
 
-    /// The ending of a send with this outcome; `refused` if the error is a refusal of a layer on this side.
+    /// Returns the ending of a send with this outcome; `refused` if the error is a refusal of a layer on this side.
     #[must_use]
     pub fn of(outcome: &Outcome, status: Option<StatusCode>, refused: bool) -> Self {
         match outcome {
@@ -47,7 +47,7 @@ impl Ending {
             Outcome::Rejected => Self::Rejected,
             Outcome::Accepted { .. } => Self::Accepted,
             Outcome::Unknown { resend: Resend::AfterAbsence } => Self::InDoubt,
-            // An outcome that this version does not know is never a reason to send again.
+            // An outcome unknown to this version is never a reason to send again.
             _ => Self::InDoubtForGood,
         }
     }
@@ -55,7 +55,7 @@ impl Ending {
 
 use Cell::{Repeat, Return};
 
-/// What to do after an ending.
+/// The action after an ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
     Repeat,
@@ -65,10 +65,10 @@ enum Cell {
 /// The classes, in the order of the table's columns.
 const COLUMNS: [Class; 4] = [Class::Safe, Class::VerifyFirst, Class::Regenerate, Class::OnlyIfNotExecuted];
 
-/// The whole policy of what may be repeated: a row for each ending, a column for each class.
+/// The whole policy of repeats: a row for each ending, a column for each class.
 ///
-/// `Regenerate` has no repeat in doubt because a repeat carries the same body, and with it the same used code;
-/// `VerifyFirst` has none because who resolves an order in doubt stands further out.
+/// `Regenerate` has no repeat in doubt, because a repeat carries the same body with the same used code.
+/// `VerifyFirst` has none, because a layer further out resolves orders in doubt.
 const TABLE: [(Ending, [Cell; 4]); 8] = [
     //                        Safe    VerifyFirst  Regenerate  OnlyIfNotExecuted
     (Ending::Refused, /*       */ [Return, Return, Return, Return]),
@@ -81,7 +81,7 @@ const TABLE: [(Ending, [Cell; 4]); 8] = [
     (Ending::InDoubtForGood, /**/ [Return, Return, Return, Return]),
 ];
 
-/// True if a request of `class` whose send ended so may be sent again as it is.
+/// True if a request of `class` whose send ended in `ending` may be sent again unchanged.
 #[must_use]
 pub fn may_repeat(class: Class, ending: Ending) -> bool {
     if (ending == Ending::InDoubt && steadfast_spec::Planted::DoubtRepeated.is_on())
@@ -103,7 +103,7 @@ mod tests {
     fn every_class_meets_every_ending() {
         for class in COLUMNS {
             for ending in Ending::ALL {
-                // Written a second time, as the rule and not as the table.
+                // Written a second time, as the rule instead of the table.
                 let certainly_unexecuted = matches!(ending, Ending::NotSent | Ending::Throttled);
                 let harmless_twice = class == Class::Safe && ending == Ending::InDoubt;
                 assert_eq!(

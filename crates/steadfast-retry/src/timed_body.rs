@@ -14,30 +14,30 @@ use crate::{AttemptTimedOut, BodyStalled, PEEK_LIMIT, collect::weight};
 
 /// The body of an answer, with a bound on how long it may keep its reader waiting.
 ///
-/// The part that decides the outcome of the send must come before the send's own time is over; the rest must
-/// not pause for longer than the idle timeout. The clock of a pause starts when a reader finds nothing to read,
-/// so a reader that takes its time is not mistaken for a server that does.
+/// The part that decides the outcome of the send must arrive within the send's own time. The rest must not pause for
+/// longer than the idle timeout. The clock of a pause starts when a reader finds nothing to read, so a slow reader
+/// is not mistaken for a slow server.
 ///
-/// If the part that decides is cut, late, or dropped unread, the connection is [aborted](ext::SendStamp::abort): what the
-/// send came to is in doubt, and then nothing more of it may arrive.
+/// If the deciding part is cut, late, or dropped unread, the connection is [aborted](ext::SendStamp::abort): the
+/// send is in doubt, and nothing more of it may arrive.
 pub struct TimedBody<B> {
-    /// `None` once the body has failed by the clock: what it still holds is of no use to anybody.
+    /// `None` once the body has timed out, because its contents are then useless.
     inner: Option<B>,
     attempt: Option<AttemptClock>,
-    /// The send, until enough of its answer is there to know what it came to.
+    /// The send, until enough of its answer has arrived to know its outcome.
     open: Option<OpenSend>,
     idle: Option<Duration>,
-    /// Made when a reader first has to wait, so that a body that comes at once costs no timer.
+    /// Made when a reader first has to wait, so that an immediate body costs no timer.
     sleep: Option<Pin<Box<Sleep>>>,
     armed: bool,
 }
 
-/// A send that nobody knows yet what it came to; dropped, it ends its connection.
+/// A send with an unknown outcome. Dropping it ends its connection.
 #[derive(Debug)]
 struct OpenSend(Option<ext::SendStamp>);
 
 impl OpenSend {
-    /// What it came to is known, so its connection may be used again.
+    /// Marks the outcome as known, so the connection may be used again.
     fn close(mut self) {
         self.0 = None;
     }
@@ -46,18 +46,18 @@ impl OpenSend {
 impl Drop for OpenSend {
     fn drop(&mut self) {
         if let Some(send) = &self.0 {
-            // Whoever needs to know when that was asks the answer's stamp.
+            // The answer's stamp keeps the instant.
             let _ = send.abort();
         }
     }
 }
 
-/// What is left of the time of one send.
+/// The rest of the time of one send.
 #[derive(Clone, Copy, Debug)]
 struct AttemptClock {
     until: Instant,
     after: Duration,
-    /// How much of the body it still covers, as [`weight`] counts.
+    /// How much of the body it still covers, in units of [`weight`].
     covers: usize,
 }
 
@@ -66,7 +66,7 @@ impl<B> TimedBody<B> {
         Self { inner: Some(inner), attempt: None, open: None, idle, sleep: None, armed: false }
     }
 
-    /// Holds the part of the body that decides the outcome to the end of the attempt, whose send this is.
+    /// Bounds the deciding part of the body by the end of the attempt `send`.
     pub(crate) fn within(mut self, until: Instant, after: Duration, send: ext::SendStamp) -> Self
     where
         B: Body,
@@ -77,7 +77,7 @@ impl<B> TimedBody<B> {
         self
     }
 
-    /// Polls the clock that runs now, starting it if it does not run yet.
+    /// Polls the clock, and starts it if it does not run yet.
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<BoxError> {
         let due = match (self.attempt, self.idle) {
             (Some(attempt), _) => attempt.until,
@@ -128,7 +128,7 @@ where
                     false
                 }
                 None => true,
-                // The rest decides nothing and is for its reader to read, or there is none.
+                // The rest decides nothing and belongs to the reader, or there is none.
                 Some(Ok(_)) => this.attempt.is_none() || inner.is_end_stream(),
             };
             if is_known && let Some(open) = this.open.take() {

@@ -7,7 +7,7 @@ use steadfast_spec::Outcome;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// What its end proves.
+    /// The outcome that its end proves.
     pub outcome: Outcome,
     /// The status of its answer; `None` if there was none.
     pub status: Option<StatusCode>,
@@ -16,7 +16,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// A send that ended so, and that nothing followed yet.
+    /// Makes a send that ended in this way and has no follower yet.
     #[must_use]
     pub fn new(outcome: Outcome, status: Option<StatusCode>) -> Self {
         Self { outcome, status, delay: None }
@@ -25,8 +25,8 @@ impl Attempt {
 
 /// Every send of one call, in order.
 ///
-/// It is in the extensions of an answer that took more than one send, or that would have been repeated and was
-/// not; and in [`RetriesEnded`](crate::RetriesEnded).
+/// It is in the extensions of an answer that took more than one send, or whose repeat was due and not made, and in
+/// [`RetriesEnded`](crate::RetriesEnded).
 ///
 /// # Clone
 ///
@@ -35,7 +35,7 @@ impl Attempt {
 pub struct AttemptTrail(Arc<[Attempt]>);
 
 impl AttemptTrail {
-    /// The sends, oldest first; the last one is that of the answer.
+    /// Returns the sends, oldest first. The last one brought the answer.
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
         &self.0
@@ -43,8 +43,8 @@ impl AttemptTrail {
 
     /// True if any of the sends may have been executed without an answer that says so.
     ///
-    /// The outcome of an answer is that of the last send. A cancel whose first send was lost and whose second is
-    /// refused may well have been done by the first.
+    /// An answer's outcome is that of the last send. If a cancel's first send was lost and its second is refused,
+    /// the first may have done it.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
         self.0.iter().any(|attempt| attempt.outcome.is_unknown())

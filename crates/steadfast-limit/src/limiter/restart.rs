@@ -1,7 +1,7 @@
 use super::Limiter;
 use crate::{Nanos, Refusal, ZoneId, start::Start};
 
-/// What one key has spent, in the form kept beyond the end of the process.
+/// The spent slots of one key, in the form kept beyond the end of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) zone: ZoneId,

@@ -19,7 +19,7 @@ use crate::{
 pub(super) enum Beginning {
     /// Nothing: each token's origin decides.
     Asks,
-    /// What the journal of an earlier process says.
+    /// As much as the journal of an earlier process says.
     CarriesOn,
     /// All of it: the configuration says so.
     Settled,
