@@ -23,12 +23,12 @@ use crate::drive::{Core, HELD_SECOND, MS, S, granted, per_second, queued};
 
 const ORDER: Zone = Zone::PLACE_ORDER;
 const GENERAL: Zone = Zone::GENERAL;
-/// The window, the second in which a permit must be collected, and a moment.
+/// The window, the second in which a permit must be collected, and a margin.
 const BOUND: Duration = Duration::from_millis(1_001 + 1_000 + 50);
-/// How long idle futures may hold up others, with a moment.
+/// How long idle futures may delay others, with a margin.
 const IDLE: Duration = Duration::from_millis(1_020);
 
-/// Futures that were polled once and then left, and what they were given at once: sent, and answered.
+/// Polls futures once and leaves them. Permits granted at once are sent and answered.
 fn leave(limiter: &ZoneLimiter, keys: ScopeKeys, zone: Zone, lane: Lane, n: usize) -> Vec<Spawn<Acquire>> {
     let mut idle = Vec::new();
     for _ in 0..n {
@@ -53,11 +53,11 @@ async fn live(limiter: &ZoneLimiter, keys: ScopeKeys, zone: Zone, lane: Lane) ->
     asked.elapsed()
 }
 
-/// How long eight requests wait, one after the other, beside so many idle futures: kept, or dropped at once.
+/// Returns how long eight requests wait, one after the other, beside `n` idle futures that are kept or dropped.
 async fn beside(zone: Zone, lane: Lane, n: usize, kept: bool) -> Vec<Duration> {
     let limiter = ZoneLimiter::preset();
     let keys = limiter.keys("", &Account::default());
-    // All that may go at once has gone, so that even one of them waits.
+    // The burst is spent, so that even a single one waits.
     drop(leave(&limiter, keys, zone, lane, 10));
     let mut idle = leave(&limiter, keys, zone, lane, n);
     assert_eq!(idle.len(), n);
@@ -74,7 +74,7 @@ async fn beside(zone: Zone, lane: Lane, n: usize, kept: bool) -> Vec<Duration> {
     waits
 }
 
-/// What broke: the timer of a zone and its free slots were those of futures that nobody polled.
+/// Regression: futures that were not polled kept a zone's timer and its free slots.
 #[tokio::test(start_paused = true)]
 async fn l04_idle_futures_hold_up_others_for_a_second_at_most() {
     for (zone, lane, n) in [
@@ -116,7 +116,7 @@ async fn l04_whoever_comes_back_has_its_place_before_all_who_came_later() {
             }
         }
         if expected < 2 {
-            // A future that has resolved asks again when it is polled.
+            // A resolved future asks again when it is polled.
             drop(std::mem::replace(&mut idle[expected], spawn(limiter.acquire(&[ORDER], keys, Lane::Bulk))));
         }
     }
@@ -173,7 +173,7 @@ fn l04_a_grant_ends_with_its_waiters_deadline() {
     core.answer(grant);
 }
 
-/// Idle polls fill the queue of their lane; the next caller is refused, but not for as long as their deadlines last.
+/// Idle polls fill the queue of their lane. The next caller is refused, but not until their deadlines have passed.
 #[test]
 fn l04_a_queue_full_of_absent_waiters_makes_room() {
     let mut core = Core::new(ZoneLimiter::builder().zone(per_second(ORDER, 1)).queue_bound(Lane::Bulk, 3));
@@ -194,7 +194,7 @@ fn l04_a_queue_full_of_absent_waiters_makes_room() {
     core.lose(on_its_way, core.now, Loss::Reset);
 }
 
-/// What a transport is asked to do, how often, and how long it takes.
+/// A transport that counts its sends, with its delays.
 #[derive(Clone)]
 struct Line {
     sent: Arc<AtomicUsize>,
@@ -229,7 +229,7 @@ fn request(path: &str, lane: Lane) -> Request<()> {
     request
 }
 
-/// What broke: calls that were sent and then left kept their slots for good, though they were answered at once.
+/// Regression: calls that were sent and then left kept their slots for good, though they were answered at once.
 #[tokio::test(start_paused = true)]
 async fn l04_calls_that_were_sent_and_left_hold_up_others_for_a_second_and_the_window() {
     for (path, lane, n) in [
@@ -253,7 +253,7 @@ async fn l04_calls_that_were_sent_and_left_hold_up_others_for_a_second_and_the_w
             assert!(asked.elapsed() <= BOUND, "{n} idle of {lane}, {moment}: {:?}", asked.elapsed());
         }
         assert!(start.elapsed() < 4 * SECOND, "{n} idle of {lane}: {:?}", start.elapsed());
-        // Those that were sent have been answered, and the others go on.
+        // The calls that were sent have been answered, and the others go on.
         for call in idle {
             timeout(60 * SECOND, call).await.expect("stuck").unwrap();
         }
@@ -262,7 +262,7 @@ async fn l04_calls_that_were_sent_and_left_hold_up_others_for_a_second_and_the_w
     }
 }
 
-/// Whoever is asked and is there keeps its slots, however long its answer takes.
+/// A call that answers the roll call keeps its slots, however long its answer takes.
 #[tokio::test(start_paused = true)]
 async fn l04_a_call_that_somebody_waits_for_keeps_its_slot_until_it_is_answered() {
     let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 1)).build().unwrap();
@@ -280,7 +280,7 @@ async fn l04_a_call_that_somebody_waits_for_keeps_its_slot_until_it_is_answered(
     hangs.await.unwrap().unwrap();
 }
 
-/// A call left before its request was: what it sends when it is polled again is counted again.
+/// If an unsent call was left and is polled again, its send is counted again.
 #[tokio::test(start_paused = true)]
 async fn l04_what_leaves_after_its_slots_were_given_on_is_counted_once_more() {
     let limiter = ZoneLimiter::builder().zone(per_second(ORDER, 1)).build().unwrap();
@@ -299,20 +299,20 @@ async fn l04_what_leaves_after_its_slots_were_given_on_is_counted_once_more() {
     idle.await.unwrap();
 }
 
-/// A caller that comes and goes, beside some that only came.
+/// An action of a caller, beside idle futures.
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many futures are polled once, and kept.
+    /// Polls this many futures once, and keeps them.
     Idle {
         lane: usize,
         n: usize,
         by: Option<u64>,
     },
-    /// Some idle ones are polled again.
+    /// Polls some idle ones again.
     Touch(usize),
-    /// Some idle ones are dropped.
+    /// Drops some idle ones.
     Drop(usize),
-    /// A request that must not wait for any of them.
+    /// Makes a request that must not wait for any of them.
     Live(usize),
     Wait(u64),
 }
@@ -353,7 +353,7 @@ async fn play(steps: Vec<Step>) {
                 }
             }
             Step::Drop(n) => drop(idle.drain(..n.min(idle.len()))),
-            // Nobody is ahead of the highest lane but its own; those of lower lanes come after the idle ones, too.
+            // Only idle ones of its own lane are ahead of the highest. Lower lanes come after all of them.
             Step::Live(lane) => {
                 let waited = live(&limiter, keys, ORDER, Lane::ALL[lane]).await;
                 assert!(waited <= BOUND, "{:?} waited {waited:?} for {} idle", Lane::ALL[lane], idle.len());

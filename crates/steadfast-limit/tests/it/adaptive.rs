@@ -1,4 +1,4 @@
-//! What the preset's zone for orders does at gateways that the plain log is not safe against.
+//! The preset's zone for orders at gateways at which the plain log is not safe.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -17,14 +17,14 @@ fn orders() -> Quota {
     Quota::new(Zone::PLACE_ORDER, Scope::AuthToken).limit(10, SECOND).profile(profile)
 }
 
-/// What traders ask for.
+/// The requests that traders make.
 #[derive(Clone, Copy, Debug)]
 enum Demand {
     /// 45 orders at once, and again every 90 seconds.
     Bursts,
-    /// More than there is, all the time.
+    /// More than the quota, all the time.
     Saturated,
-    /// Nine in every second, at once: what a log lets through for longest.
+    /// Nine at once in every second, which a log admits for longest.
     Nines,
     /// Three to fifteen at once, a second or so apart.
     Uneven,
@@ -63,7 +63,7 @@ fn interpolating(phase: Nanos) -> [Kind; 2] {
     [Kind::SlidingCounter { phase }, Kind::CountingRejects { phase }]
 }
 
-/// How many phases a gateway's windows are put in, on all lines; one on the steadiest and the worst in a plain run.
+/// The number of phases tried on all lines. A plain run has one, on the steadiest and the worst line.
 fn phases() -> u64 {
     if std::env::var_os("STEADFAST_DEEP").is_some() { 100 } else { 1 }
 }

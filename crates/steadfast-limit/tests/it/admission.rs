@@ -66,7 +66,7 @@ fn one_that_waits_for_another_zone_keeps_its_slot_here_and_stops_nobody() {
     let login = [Zone::OTP, Zone::API_KEY];
     let first = granted(core.ask(&login, Lane::Critical));
     let second = queued(core.ask(&login, Lane::Critical));
-    // One of three is spent and one is kept for the login that waits for its other zone.
+    // One slot of three is spent, and one is kept for the login that waits for its other zone.
     let exchange = core.granted(Zone::API_KEY, Lane::Critical);
     let waiting = core.queued(Zone::API_KEY, Lane::Critical);
     core.answer(exchange);
@@ -115,13 +115,13 @@ fn a_deadline_that_cannot_be_met_is_refused_at_once_with_the_earliest_instant() 
     let missed = |earliest| Refusal::WouldMissDeadline { zone: ORDER, earliest };
     assert_eq!(core.refused(ORDER, Lane::Trading, core.now + held - 1), missed(second));
 
-    // With two ahead, the third that waits goes a whole window later.
+    // With two ahead, the third waiter goes a whole window later.
     let deadline = Some(core.now + held);
     let waiters: Vec<_> =
         (0..2).map(|_| queued(core.ask_by(&[ORDER], Lane::Trading, deadline, false))).collect();
     assert_eq!(core.refused(ORDER, Lane::Trading, core.now + 2 * held - 1), missed(2 * second));
 
-    // Nothing was spent by the refusals: both go in time.
+    // The refusals spent nothing: both go in time.
     core.now += held;
     for waiter in waiters {
         let grant = granted(core.poll(waiter));
@@ -182,7 +182,7 @@ fn paced_requests_go_one_by_one_after_their_burst() {
     for i in 1..=14 {
         let waiter = core.queued(ORDER, Lane::Trading);
         let alarm = core.alarm(waiter).unwrap();
-        // The first that waits waits a millisecond more; the others carry that on. Stamps are rounded up to the
+        // The first waiter waits a millisecond more, and the others inherit that. Stamps are rounded up to the
         // microsecond.
         let apart = if i == 1 { interval + MS } else { interval };
         assert!((apart..apart + 1_000).contains(&(alarm - core.now)), "request {i}: {}", alarm - core.now);
@@ -192,7 +192,7 @@ fn paced_requests_go_one_by_one_after_their_burst() {
     }
 }
 
-/// Of three slots two were answered at different times and one is on its way: each who comes waits for the next of them.
+/// Two of three slots were answered at different times, one is on its way. Each request waits for the next one.
 #[test]
 fn the_earliest_instant_is_that_of_the_slot_that_those_ahead_leave_and_a_deadline_then_is_met() {
     let mut core = Core::of(per_second(ORDER, 3));

@@ -1,4 +1,4 @@
-//! What the pure core costs, printed; `cargo test --release -- --nocapture figures`.
+//! Prints the cost of the pure core; `cargo test --release -- --nocapture figures`.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ fn figures_of_the_core() {
         let mut limiter = ZoneLimiter::builder().zone(general().profile(profile)).build_core().unwrap();
         let zones = [(limiter.zone_id(Zone::GENERAL).unwrap(), 0x9E37_79B9_7F4A_7C15)];
         let ask = Ask { zones: &zones, lane: Lane::Critical, deadline: None, head_of_lane: false };
-        // Without optimisation the figures mean nothing: then it is only seen to run.
+        // Without optimisation the figures mean nothing, so the run is short.
         let rounds = if cfg!(debug_assertions) { 5_000_u32 } else { 100_000 };
 
         // Far from the limit: one request every 400 ms.
@@ -28,7 +28,7 @@ fn figures_of_the_core() {
         }
         println!("{name}: acquire + settle, 150 of 400 used: {:?}", start.elapsed() / rounds);
 
-        // At the limit: every request waits for the instant at which it may go.
+        // At the limit: every request waits for its instant.
         let (mut sent, start) = (0_u32, Instant::now());
         while sent < rounds / 5 {
             match limiter.acquire(black_box(&ask), now) {

@@ -1,4 +1,4 @@
-//! How long a cancel waits when everybody else asks for all there is.
+//! How long a cancel waits when all other lanes use everything they can.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -13,8 +13,8 @@ use crate::{
 const LIMITS: &[(u32, Duration)] = &[(10, SECOND), (400, MINUTE)];
 const RTT: Nanos = 40 * MS;
 
-/// Polls and verifications that never stop asking, at a gateway that `profile` promises no 429 at; an adaptive zone has a
-/// few at one that interpolates.
+/// Returns a wire with endless polls and verifications, at a gateway where `profile` promises no 429. An adaptive
+/// zone has a few at one that interpolates.
 fn besieged(profile: Profile, seed: u64) -> Wire {
     let kind = match profile {
         Profile::Universal => Kind::SlidingCounter { phase: Duration::from_millis(370) },
@@ -29,7 +29,7 @@ fn besieged(profile: Profile, seed: u64) -> Wire {
 const PROFILES: [Profile; 3] =
     [Profile::WindowLog, Profile::Universal, Profile::Adaptive { burst: NonZeroU32::MIN }];
 
-/// Twelve cancels a minute on average.
+/// Adds twelve cancels a minute on average.
 fn sparse_cancels(wire: &mut Wire, seed: u64, seconds: u64) {
     let mut dice = Dice::new(seed);
     let mut at = START + 90 * S;
@@ -39,12 +39,12 @@ fn sparse_cancels(wire: &mut Wire, seed: u64, seconds: u64) {
     }
 }
 
-/// `how` many of a thousand waits are no longer.
+/// Returns the wait that `how` of a thousand waits do not exceed.
 fn at_most(waits: &[Nanos], how: usize) -> Nanos {
     waits[(waits.len() * how / 1_000).min(waits.len() - 1)]
 }
 
-/// How long sparse cancels wait, in so many runs, and how many sends a minute there are in all.
+/// Returns the waits of sparse cancels in `seeds` runs, the sends per minute, and the refusals.
 fn waits(profile: Profile, seeds: u64, resets: f64) -> (Vec<Nanos>, f64, usize) {
     let seconds = if is_deep() { 900 } else { 360 };
     let (mut waits, mut sent, mut refused) = (Vec::new(), 0, 0);
@@ -116,7 +116,7 @@ fn a_cancel_that_meets_a_429_freeze_is_the_try_that_ends_it() {
     for profile in [Profile::WindowLog, Profile::Universal] {
         for seed in 0..3 {
             let mut wire = besieged(profile, seed);
-            // Somebody else has used the quota up for half a second.
+            // Another program has used up the quota for half a second.
             let outage = START + 100 * S;
             wire.outage = outage..outage + S / 2;
             let asked = outage + 300 * MS;
@@ -128,7 +128,7 @@ fn a_cancel_that_meets_a_429_freeze_is_the_try_that_ends_it() {
             let cancels = |from: Nanos, to: Nanos| {
                 wire.seen.waits.iter().filter(move |w| w.1 == Lane::Critical && (from..to).contains(&w.0))
             };
-            // A pause of a second, and the answer of the try, which is a cancel: then the others leave.
+            // The try is a cancel. The others leave after a pause of a second and its answer.
             let last = cancels(asked, asked + 1).map(|w| w.2).max().unwrap();
             assert!(asked + last <= stopped + S + RTT, "{profile:?}: the last waited {last}");
             let mut later: Vec<_> = cancels(outage + 3 * S, Nanos::MAX).map(|w| w.2).collect();

@@ -1,4 +1,4 @@
-//! What a limiter takes for spent when it starts.
+//! How much counts as spent when a limiter starts.
 
 use std::{
     fs, io,
@@ -22,13 +22,13 @@ use crate::drive::{general, per_second};
 const GENERAL: Zone = Zone::GENERAL;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A wall clock that goes with tokio's, `offset` seconds ahead.
+/// Returns a wall clock that follows tokio's, `offset` seconds ahead.
 fn wall_clock(offset: i64) -> WallClock {
     let (start, noon) = (Instant::now(), 1_790_000_000_i64 + offset);
     WallClock::new(move || UNIX_EPOCH + Duration::from_secs(noon.unsigned_abs()) + start.elapsed())
 }
 
-/// The clock of a machine that goes on running, beside tokio's.
+/// Returns the boot clock of a machine that keeps running, following tokio's clock.
 fn boot_clock() -> BootClock {
     let start = Instant::now();
     BootClock::new(move || Some(Duration::from_secs(500_000) + start.elapsed()))
@@ -43,7 +43,7 @@ fn folder() -> (TempDir, PathBuf) {
 fn builder(path: &Path, clock: &WallClock) -> Builder {
     let journal = ColdStart::Journal(path.to_owned());
     let builder = ZoneLimiter::builder().zone(general()).cold_start(journal).wall_clock(clock.clone());
-    // None of its own: what has gone by is told by the wall clock.
+    // There is no boot clock, so the wall clock dates the journal.
     builder.boot_clock(BootClock::new(|| None))
 }
 
@@ -63,14 +63,14 @@ async fn spend(limiter: &ZoneLimiter, lane: Lane, n: usize) {
     }
 }
 
-/// How long a request of `lane` would wait.
+/// Returns how long a request of `lane` would wait.
 async fn wait(limiter: &ZoneLimiter, lane: Lane) -> Duration {
     let start = Instant::now();
     let at = limiter.earliest(&[GENERAL], keys(limiter), lane).unwrap();
     at.saturating_duration_since(start)
 }
 
-/// The process is killed: what it had written by now is all that is left of it.
+/// Kills the process: only what it has written so far is left.
 fn kill(path: &Path) -> PathBuf {
     let mut left = path.as_os_str().to_owned();
     left.push("+");
@@ -180,14 +180,14 @@ async fn auto_goes_by_where_the_token_came_from() {
         limiter.begin(keys(&limiter), origin);
         assert_eq!(wait(&limiter, Lane::Trading).await > 60 * SECOND, holds, "{origin:?}");
         assert_eq!(wait(&limiter, Lane::Critical).await, Duration::ZERO, "{origin:?}");
-        // Whoever was told how to start does not ask.
+        // A limiter with a configured start ignores the origin.
         let limiter = ZoneLimiter::builder().zone(general()).cold_start(ColdStart::Empty).build().unwrap();
         limiter.begin(keys(&limiter), origin);
         assert_eq!(wait(&limiter, Lane::Trading).await, Duration::ZERO, "{origin:?}");
     }
 }
 
-/// Counts what is logged at all.
+/// Counts all logged lines.
 struct Lines(Arc<Mutex<Vec<tracing::Level>>>);
 
 impl tracing::Subscriber for Lines {
@@ -287,7 +287,7 @@ async fn a_clock_that_went_back_says_that_no_time_has_passed() {
     drop(limiter);
     let limiter = start(&path, &wall_clock(0));
     assert_eq!(limiter.snapshot().zones[0].windows[1].used, 400);
-    // And whoever comes an hour later finds all of it gone.
+    // An hour later all of it is gone.
     drop(limiter);
     let limiter = start(&path, &wall_clock(3_600));
     assert_eq!(limiter.snapshot().zones.len(), 0);
@@ -348,7 +348,7 @@ async fn records_are_written_five_times_a_second_at_most_and_not_at_all_while_no
     let limiter = start(&path, &clock);
     let mut records = Vec::new();
     for _ in 0..500 {
-        // Polls all the time, in a zone that lets eight a second through.
+        // Polls without pause, in a zone that admits eight a second.
         let soon = Instant::now() + Duration::from_millis(1);
         if let Ok(mut permit) = limiter.acquire(&[GENERAL], keys(&limiter), Lane::Bulk).deadline(soon).await {
             permit.sent();
@@ -365,12 +365,12 @@ async fn records_are_written_five_times_a_second_at_most_and_not_at_all_while_no
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
-/// A gateway's log, and requests that reach it at any instant between their send and their answer.
+/// A gateway's log, and requests that reach it at any instant between send and answer.
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<Vec<u64>>>);
 
 impl Wire {
-    /// Sends as much as the limiter lets through until it is stopped.
+    /// Sends as much as the limiter admits until it is stopped.
     async fn saturate(self, limiter: ZoneLimiter, origin: Instant, seed: u64) {
         let mut dice = seed;
         let mut roll = move |below: u64| {
@@ -393,9 +393,9 @@ impl Wire {
     }
 }
 
-/// A program is killed and started again, at any instants: nothing that the gateway counts exceeds its limits.
+/// Kills and restarts a program at any instants. The gateway never counts more than its limits.
 ///
-/// What is on its way when a process dies still arrives. Cancels are left out, because they may exceed them.
+/// Requests on their way still arrive when a process dies. Cancels are left out, because they may exceed the limits.
 async fn killed_and_started_again(
     lives: &[(u64, u64)],
     profile: Profile,
@@ -432,7 +432,7 @@ async fn killed_and_started_again(
     instants
 }
 
-/// Some lives as chance has them, more of them with `STEADFAST_DEEP=1`.
+/// Draws some random lives, and more of them with `STEADFAST_DEEP=1`.
 fn cases() -> ProptestConfig {
     let cases = if std::env::var_os("STEADFAST_DEEP").is_some() { 500 } else { 24 };
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
@@ -455,7 +455,7 @@ proptest! {
     }
 }
 
-/// What broke: the wall clock was set forward by half a minute between two processes, and 84 sends were too many.
+/// Regression: the wall clock was set forward by half a minute between two processes, and 84 sends were too many.
 #[tokio::test(start_paused = true)]
 async fn l01_a_wall_clock_set_between_two_processes_costs_no_429() {
     for set_by in [-3_600, -30, -2, 2, 30, 60, 3_600] {
@@ -481,8 +481,8 @@ async fn l01_a_machine_that_runs_on_tells_what_has_gone_by_to_the_instant() {
     }
 }
 
-/// A limiter whose journal can no longer be written, as on a full disk: what stands in the place of the next record
-/// cannot be replaced, and what is there already can be overwritten.
+/// Returns a limiter whose journal can no longer be written, as on a full disk: a new record cannot be created, but
+/// the existing file can be overwritten.
 async fn full_disk(path: &Path, clock: &WallClock) -> (ZoneLimiter, Vec<Event>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let events = heard.clone();
@@ -499,7 +499,7 @@ async fn full_disk(path: &Path, clock: &WallClock) -> (ZoneLimiter, Vec<Event>) 
     (limiter, heard)
 }
 
-/// What broke: a journal that could not be written stayed as it was, and the next process believed it.
+/// Regression: a journal that could not be written stayed as it was, and the next process trusted it.
 #[tokio::test(start_paused = true)]
 async fn l02_a_journal_that_could_not_be_written_says_so_to_the_next_process() {
     let ((_folder, path), clock) = (folder(), wall_clock(0));
@@ -510,7 +510,7 @@ async fn l02_a_journal_that_could_not_be_written_says_so_to_the_next_process() {
     let after = start(&kill(&path), &clock);
     assert!(wait(&after, Lane::Trading).await > 50 * SECOND, "what was sent is not known");
     assert_eq!(wait(&after, Lane::Critical).await, Duration::ZERO, "a cancel goes");
-    // Nor does its end in order make it any better, nor longer.
+    // An orderly end neither improves nor lengthens it.
     drop(limiter);
     assert_eq!(fs::metadata(&path).unwrap().len(), length);
     fs::remove_dir(path.with_file_name("limits.new")).unwrap();
@@ -528,14 +528,14 @@ async fn l02_a_journal_that_can_be_written_again_is_believed_again() {
     assert!(used >= 300, "{used}");
 }
 
-/// Where not even a byte can be overwritten, the file goes; its lock stays, and tells that it was there.
+/// If not even a byte can be overwritten, the file is removed. Its lock stays and shows that there was one.
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
 async fn l02_a_journal_that_is_gone_is_not_taken_for_a_first_start() {
     use std::os::unix::fs::PermissionsExt;
     let ((_folder, path), clock) = (folder(), wall_clock(0));
     let limiter = start(&path, &clock);
-    // Others may have it open: nothing is written to it any more.
+    // Others may have it open, so nothing more is written to it.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     fs::create_dir(path.with_file_name("limits.new")).unwrap();
     spend(&limiter, Lane::Critical, 300).await;
@@ -565,7 +565,7 @@ async fn x03_a_journal_that_others_may_have_made_is_refused_by_name() {
         fs::set_permissions(file, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(refused(), Some(NotOwn::OpenToOthers { .. })), "{file:?}");
         fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
-        // Only root may give a file away.
+        // Only root may change a file's owner.
         if chown(file, Some(4_321), None).is_ok() {
             assert_eq!(refused(), Some(NotOwn::OfAnother { owner: 4_321 }), "{file:?}");
             chown(file, Some(fs::metadata(path.parent().unwrap()).unwrap().uid()), None).unwrap();
@@ -579,7 +579,7 @@ async fn x03_a_journal_that_others_may_have_made_is_refused_by_name() {
     }
 }
 
-/// The same with nothing carried on: the check above can fail.
+/// The same without a journal, which shows that the check above can fail.
 #[tokio::test(start_paused = true)]
 async fn a_restart_with_empty_windows_does_cost_429s() {
     let (origin, wire) = (Instant::now(), Wire::default());

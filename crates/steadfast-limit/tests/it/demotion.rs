@@ -1,4 +1,4 @@
-//! Routes that are counted under a stricter zone than their own, because the gateway seems to do so.
+//! Routes counted under a stricter zone than their own, because the gateway seems to do so.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,7 @@ use crate::drive::{general, per_second};
 const STORE: &str = "https://example.com/v2/api/mkt-data/scrips/symbol-store/NSE_EQ";
 const OTHER: &str = "https://example.com/v2/api/mkt-data/other";
 
-/// What became of a run: how many were refused in each second, and what was reported.
+/// The result of a run: the second of each refusal, and the reported events.
 struct Run {
     refused: Arc<Mutex<Vec<u64>>>,
     heard: Arc<Mutex<Vec<(u64, Event)>>>,
@@ -28,7 +28,7 @@ impl Run {
         self.refused.lock().unwrap().iter().filter(|at| (from..to).contains(*at)).count()
     }
 
-    /// Demotions and their ends, by the second.
+    /// Returns the demotions and restorations, with their seconds.
     fn moves(&self) -> Vec<(u64, Event)> {
         let moved = |event: &Event| matches!(event, Event::Demoted { .. } | Event::Restored { .. });
         self.heard.lock().unwrap().iter().filter(|(_, event)| moved(event)).cloned().collect()
@@ -39,7 +39,7 @@ fn zones() -> Builder {
     ZoneLimiter::builder().zone(general()).zone(per_second(Zone::DATA, 100))
 }
 
-/// Reads market data as fast as it may for `seconds`, from a gateway that counts it under the general zone's limit.
+/// Reads market data at full speed for `seconds`, from a gateway that counts it under the general zone's limit.
 async fn run(builder: Builder, seconds: u64) -> Run {
     let start = Instant::now();
     let run = Run { refused: Arc::default(), heard: Arc::default() };

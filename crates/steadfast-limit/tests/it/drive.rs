@@ -8,11 +8,11 @@ use steadfast_limit::{
 pub(crate) const MS: Nanos = 1_000_000;
 pub(crate) const S: Nanos = 1_000 * MS;
 
-/// A second and a minute as the limiter holds them.
+/// The periods of a second and a minute as the limiter holds them.
 pub(crate) const HELD_SECOND: Nanos = S + S / 2_000 + MS;
 pub(crate) const HELD_MINUTE: Nanos = 60 * S + 60 * S / 2_000 + MS;
 
-/// `general` as the service has it, with the plain log.
+/// Returns `general` with the service's limits and the plain log.
 pub(crate) fn general() -> Quota {
     Quota::new(Zone::GENERAL, Scope::AuthToken)
         .limit(10, SECOND)
@@ -21,12 +21,12 @@ pub(crate) fn general() -> Quota {
         .profile(Profile::WindowLog)
 }
 
-/// A zone of `n` per second that one lane uses, with the plain log.
+/// Returns a zone of `n` per second for one lane, with the plain log.
 pub(crate) fn per_second(zone: Zone, n: u32) -> Quota {
     Quota::new(zone, Scope::AuthToken).limit(n, SECOND).profile(Profile::WindowLog)
 }
 
-/// A core with an instant that only moves forward.
+/// A core with its current instant.
 pub(crate) struct Core {
     pub(crate) limiter: Limiter,
     pub(crate) now: Nanos,
@@ -67,7 +67,7 @@ impl Core {
         refused(self.ask_by(&[zone], lane, Some(by), false))
     }
 
-    /// `n` requests, granted and answered at once.
+    /// Sends `n` requests, granted and answered at once.
     pub(crate) fn spend(&mut self, zone: Zone, lane: Lane, n: usize) {
         let grants: Vec<_> = (0..n).map(|_| self.granted(zone, lane)).collect();
         for grant in grants {
@@ -95,7 +95,7 @@ impl Core {
         self.limiter.cancel(waiter, self.now);
     }
 
-    /// When `waiter` wants to be polled, if it still waits.
+    /// Returns when `waiter` must be polled, if it still waits.
     pub(crate) fn alarm(&mut self, waiter: WaiterId) -> Option<Nanos> {
         match self.poll(waiter) {
             Decision::Queued { alarm, .. } => alarm,

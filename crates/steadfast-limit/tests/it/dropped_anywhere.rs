@@ -1,5 +1,5 @@
-//! Calls, waits and permits given up at any point, in any order: nothing is left behind, nobody is stuck, and what
-//! the transport sent is what was spent.
+//! Calls, waits and permits given up at any point, in any order. Nothing is left behind, no request is stuck, and
+//! exactly the transport's sends were spent.
 
 use std::{
     future::poll_fn,
@@ -27,7 +27,7 @@ use crate::{drive::per_second, wire::Dice};
 
 const TIGHT: Zone = Zone::new("tight");
 const OTHER: Zone = Zone::new("other");
-/// Nothing leaves its window while a test runs, so it counts everything that was spent.
+/// Nothing leaves its window during a test, so it counts all spent slots.
 const TOTAL: Zone = Zone::new("total");
 
 fn limiter() -> ZoneLimiter {
@@ -46,13 +46,13 @@ fn waiting(snapshot: &Snapshot) -> u32 {
     snapshot.zones.iter().flat_map(|zone| &zone.lanes).map(|lane| lane.waiting).sum()
 }
 
-/// How much was spent since the beginning.
+/// Returns how many slots were spent since the start.
 fn spent(limiter: &ZoneLimiter) -> usize {
     let zones = limiter.snapshot().zones;
     zones.iter().filter(|zone| zone.zone == TOTAL).map(|zone| zone.windows[0].used).sum()
 }
 
-/// What a transport was asked to do, and for how much of that it proves that nothing left.
+/// How many calls a transport got, and for how many it proves that nothing left.
 #[derive(Default)]
 struct Sends {
     asked: AtomicUsize,
@@ -126,7 +126,7 @@ async fn storm(seed: u64, calls: u64) {
     }
     let end = limiter.snapshot();
     assert_eq!((on_their_way(&end), waiting(&end)), (0, 0), "seed {seed}: {end:?}");
-    // A call whose future was dropped in the transport never learns that nothing had left.
+    // A call dropped inside the transport never learns that nothing had left.
     let (asked, never_left) = (sends.asked.load(SeqCst), sends.never_left.load(SeqCst));
     assert_eq!(spent(&limiter), asked - never_left, "seed {seed}: permits not refunded are sends");
     let keys = limiter.keys("", &Account::default());
@@ -136,7 +136,7 @@ async fn storm(seed: u64, calls: u64) {
     }
 }
 
-/// How many runs a test makes, and with `STEADFAST_DEEP=1`.
+/// Returns how many runs a test makes: `deep` with `STEADFAST_DEEP=1`, else `plain`.
 fn runs(plain: u64, deep: u64) -> u64 {
     if std::env::var_os("STEADFAST_DEEP").is_some() { deep } else { plain }
 }
@@ -150,7 +150,7 @@ fn calls_dropped_at_any_point_leave_what_they_sent_and_nothing_else() {
     }
 }
 
-/// Something that can happen to those who wait or hold.
+/// An action on the waiters or holders.
 #[derive(Clone, Debug)]
 enum Step {
     Ask { lane: usize, zones: usize, head: bool },
@@ -180,7 +180,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// Those who wait, and those who hold a permit.
+/// The waiting futures and the permits held.
 #[derive(Default)]
 struct Crowd {
     waiting: Vec<Spawn<Acquire>>,
@@ -202,14 +202,14 @@ impl Crowd {
 
 async fn play(steps: Vec<Step>) {
     let zones = ZoneLimiter::builder().zone(per_second(TIGHT, 2)).zone(per_second(OTHER, 1));
-    // Nobody passes those on their way, however long they take.
+    // With strict critical lanes, no request passes those on their way.
     let limiter = zones.strict_critical().build().unwrap();
     let keys = limiter.keys("", &Account::default());
     let mut crowd = Crowd::default();
     for step in steps {
         match step {
             Step::Ask { lane, zones, head } => {
-                // All of them fall under the first zone, which therefore counts everybody.
+                // All of them fall under the first zone, which therefore counts all.
                 let zones: &[Zone] = [&[TIGHT][..], &[TIGHT, OTHER], &[OTHER, TIGHT]][zones];
                 let ask = limiter.acquire(zones, keys, Lane::ALL[lane]);
                 crowd.waiting.push(spawn(if head { ask.at_head_of_lane() } else { ask }));
@@ -246,12 +246,12 @@ async fn play(steps: Vec<Step>) {
             assert!(zone.in_flight <= 2, "more permits than there are");
             zone.in_flight + zone.lanes.iter().map(|lane| lane.waiting).sum::<u32>()
         });
-        // Whoever has not come for its permit for a second has none until it is polled again.
+        // A waiter that has not collected its permit for a second has none until it is polled again.
         assert!(counted as usize <= crowd.waiting.len() + crowd.holding.len(), "nobody has two places");
         assert!(counted as usize >= crowd.holding.len(), "whoever holds a permit has one");
     }
     crowd.holding.clear();
-    // Whoever still waits is served, however the others have left.
+    // The rest of the waiters are served, however the others have left.
     drop(crowd.waiting.drain(..crowd.waiting.len() / 2));
     for _ in 0..2_000 {
         for n in (0..crowd.waiting.len()).rev() {

@@ -1,4 +1,4 @@
-//! Whatever is dropped at whatever point leaves no permit, no waiter and no mark behind.
+//! Drops at any point leave no permit, no waiter and no trace.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn a_call_dropped_after_any_number_of_polls_leaves_nothing_behind() {
             sleep(Duration::from_millis(100)).await;
             assert_eq!(left_behind(&limiter), (0, 0));
             assert_eq!(uses.running(), 0);
-            // Whatever is held ends by itself.
+            // Slots still held free themselves.
             advance(Duration::from_secs(125)).await;
             assert_eq!(limiter.snapshot().zones.len(), 0);
         }

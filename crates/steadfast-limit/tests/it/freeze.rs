@@ -25,11 +25,11 @@ fn a_429_stops_every_lane_and_then_one_tries() {
     core.answer(probe);
     let second = granted(core.poll(cancel));
     core.answer(second);
-    // Whatever is no cancel is spread from now on.
+    // All lanes but cancels are spread from now on.
     assert!(core.alarm(order).is_some_and(|at| at > core.now && at < core.now + S / 4));
 }
 
-/// An answer that is lost is noticed only after the attempt's timeout, half a minute later.
+/// A lost answer is noticed only after the attempt's timeout, half a minute later.
 #[test]
 fn a_try_without_an_answer_holds_a_cancel_no_longer_than_the_pause_did() {
     let mut core = Core::of(per_second(GENERAL, 10));
@@ -160,7 +160,7 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     core.answer_429(grant);
     assert_eq!(step(&mut core), 2);
 
-    // On the paced step one goes at a time.
+    // On the paced step requests go one at a time.
     core.now += 10 * S;
     let grant = core.granted(GENERAL, Lane::Normal);
     let waiter = core.queued(GENERAL, Lane::Normal);
@@ -170,7 +170,7 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     core.spend(GENERAL, Lane::Normal, 1);
     assert_eq!(step(&mut core), 1);
 
-    // On the universal step the eleventh request waits for longer than a window.
+    // On the universal step the eleventh request waits longer than a window.
     core.now += 10 * S;
     core.spend(GENERAL, Lane::Normal, 10);
     let waiter = core.queued(GENERAL, Lane::Normal);
@@ -186,7 +186,7 @@ fn an_adaptive_zone_learns_from_429s_and_recovers() {
     core.spend(GENERAL, Lane::Normal, 10);
 }
 
-/// The 429 of a cancel at a gateway that hangs is no news from the first instant on at which patience lets it through.
+/// If patience admits a cancel at a hanging gateway, its 429 is expected, from the first such instant on.
 #[test]
 fn a_429_is_no_surprise_once_patience_has_passed_over_a_request_on_its_way() {
     let patience = 3 * S + HELD_SECOND;
@@ -198,7 +198,7 @@ fn a_429_is_no_surprise_once_patience_has_passed_over_a_request_on_its_way() {
     ] {
         let mut core = Core::of(per_second(GENERAL, 2));
         let _hangs = core.granted(GENERAL, Lane::Trading);
-        // Someone who has been told to be careful takes no shortcut.
+        // The caution keeps the grant off the fast path.
         let (zone, key) = core.zone(GENERAL);
         core.limiter.assume_spent(zone, key, core.now).unwrap();
         core.now += waited;
@@ -210,7 +210,7 @@ fn a_429_is_no_surprise_once_patience_has_passed_over_a_request_on_its_way() {
     }
 }
 
-/// Who waits for lost requests has no part in what was let through without them.
+/// A lane that waits for lost requests gets no leniency, so its 429 is a surprise.
 #[test]
 fn a_429_of_an_order_beside_a_lost_one_is_a_surprise() {
     let mut core = Core::of(per_second(GENERAL, 2));
@@ -224,7 +224,7 @@ fn a_429_of_an_order_beside_a_lost_one_is_a_surprise() {
 
 const BOTH: [Zone; 2] = [GENERAL, Zone::PLACE_ORDER];
 
-/// Two zones that learn, of which every request needs both.
+/// Returns a core with two learning zones. Every request needs both.
 fn learning() -> Core {
     let quota = |zone| {
         let profile = Profile::Adaptive { burst: NonZeroU32::MIN };
@@ -244,7 +244,7 @@ fn spend_both(core: &mut Core, n: usize) {
     }
 }
 
-/// Both zones' steps two answers later, each a clean minute after the one before.
+/// Returns both zones' steps after two answers, each a clean minute after the one before.
 fn two_minutes_later(core: &mut Core) -> Vec<u8> {
     assert_eq!(steps(core), [2, 2]);
     for _ in 0..2 {
@@ -254,7 +254,7 @@ fn two_minutes_later(core: &mut Core) -> Vec<u8> {
     steps(core)
 }
 
-/// How far from a full window an interpolating gateway refuses what the log admits, and from where on it does not.
+/// Delays after a full window: an interpolating gateway refuses the first, the log admits both.
 const TOO_EARLY: u64 = S + S / 20;
 const EARLY_ENOUGH: u64 = S + S / 2;
 
@@ -275,7 +275,7 @@ fn a_429_that_any_count_would_admit_is_forgotten_in_two_minutes() {
 fn a_429_that_only_the_log_would_admit_is_remembered_the_second_time() {
     let mut core = learning();
     core.now += 10 * S;
-    // One that every count admits is on its way beside the try, and is answered first.
+    // A request that every count admits is on its way beside the try, and is answered first.
     let plain = granted(core.ask(&BOTH, Lane::Normal));
     spend_both(&mut core, 9);
     core.now += TOO_EARLY;
@@ -306,7 +306,7 @@ fn a_try_that_was_answered_lost_or_never_left_explains_no_later_429() {
             _ => core.limiter.refund(tries, core.now),
         }
         for _ in 0..2 {
-            // Soon enough that the key is not forgotten.
+            // Early enough that the key is not yet forgotten.
             core.now += EARLY_ENOUGH;
             let grant = granted(core.ask(&BOTH, Lane::Normal));
             core.answer_429(grant);

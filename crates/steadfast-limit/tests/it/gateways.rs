@@ -1,4 +1,4 @@
-//! The lemmas against gateways that count as they please: no profile ever meets a 429 where it promises none.
+//! The lemmas at gateways with any way of counting: no profile meets a 429 where it promises none.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -40,7 +40,7 @@ fn cases() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Bursts, pauses and greed for some windows; how many were refused, and how many sent.
+/// Runs bursts, pauses and saturation for some windows. Returns how many requests were refused, and how many sent.
 fn refused(case: Case, profile: Profile, kind: Kind) -> (usize, usize) {
     let limits = [(case.limit, Duration::from_nanos(case.period))];
     let quota = Quota::new(ZONE, Scope::ApiKey).limit(case.limit, limits[0].1).profile(profile);
@@ -58,7 +58,7 @@ fn refused(case: Case, profile: Profile, kind: Kind) -> (usize, usize) {
     (wire.seen.refused.len(), wire.seen.sent.len())
 }
 
-/// Every kind of gateway that is no leaky bucket with a small burst.
+/// Returns every kind of gateway except leaky buckets with a small burst.
 fn kinds(phase: Nanos) -> [Kind; 7] {
     let phase = Duration::from_nanos(phase);
     [
@@ -72,12 +72,12 @@ fn kinds(phase: Nanos) -> [Kind; 7] {
     ]
 }
 
-/// True for the kinds that Lemma 1 promises nothing about.
+/// True for the kinds that Lemma 1 does not cover.
 fn interpolates(kind: Kind) -> bool {
     matches!(kind, Kind::SlidingCounter { .. } | Kind::CountingRejects { .. })
 }
 
-/// Counts whole seconds, so that a period that is none is enforced as a longer one: another quota.
+/// True if the kind counts whole seconds and the period is no multiple of one: it then enforces another quota.
 fn is_other_quota(kind: Kind, case: Case) -> bool {
     kind == Kind::WholeSecond && !case.period.is_multiple_of(S)
 }
@@ -121,7 +121,7 @@ proptest! {
     #[test]
     fn a_leaky_bucket_that_allows_the_burst_back_to_back_never_refuses(case in cases(), burst in 1_u32..15) {
         let burst = NonZeroU32::new(burst.min(case.limit / 2)).unwrap();
-        // nginx's burst is what may be ahead: one less than what may come at once.
+        // nginx's burst is one less than the number that may come at once.
         let kind = Kind::LeakyBucket { burst: burst.get() - 1 };
         let (refused, sent) = refused(case, Profile::Paced { burst }, kind);
         prop_assert_eq!(refused, 0);

@@ -10,7 +10,7 @@ fn polls_leave_slots_for_orders_and_orders_for_cancels() {
     core.spend(GENERAL, Lane::Bulk, 8);
     let poll = core.queued(GENERAL, Lane::Bulk);
     let read = core.queued(GENERAL, Lane::Normal);
-    // Whoever comes after them in a higher lane still finds its own reserve.
+    // A later request in a higher lane still finds its own reserve.
     core.spend(GENERAL, Lane::Trading, 0);
     core.cancel(poll);
     core.cancel(read);
@@ -114,7 +114,7 @@ fn polls_are_spread_over_the_minute_and_cancels_are_not() {
     let mut core = Core::of(general());
     core.spend(GENERAL, Lane::Bulk, 8);
     core.now += HELD_SECOND;
-    // The burst is spent and only what has come back since may go: one every 158 ms.
+    // The burst is spent, and further requests go one every 158 ms.
     let sent = (0..8).take_while(|_| {
         let zones = [core.zone(GENERAL)];
         let ask =
@@ -141,7 +141,7 @@ fn a_cancel_waits_at_most_a_moment_behind_greedy_polls() {
     let mut core = Core::of(general());
     let mut waiting: Vec<_> = Vec::new();
     let start = core.now;
-    // Ten minutes of polls that never stop asking, and a cancel every five seconds.
+    // Ten minutes of endless polls, and a cancel every five seconds.
     while core.now < start + 600 * S {
         core.now += 50 * 1_000_000;
         let elapsed = core.now - start;
@@ -181,7 +181,7 @@ fn a_poll_that_never_left_is_not_charged_by_the_pacer() {
     }
     core.spend(GENERAL, Lane::Bulk, 8);
     core.now += HELD_SECOND;
-    // What is owed to refunds is a burst at most, and the windows bound that too.
+    // Refunds owe a burst at most, which the windows bound too.
     let sent = (0..20).take_while(|_| match core.ask(&[GENERAL], Lane::Bulk) {
         steadfast_limit::Decision::Granted(grant) => {
             core.answer(grant);

@@ -41,14 +41,14 @@ fn spawn(limiter: &ZoneLimiter) -> (Limited, Handle) {
     mock::spawn_layer(limiter.layer())
 }
 
-/// How many of the slots of a zone's shortest window are on their way, spent, and lost.
+/// Returns how many slots of a zone's shortest window are on their way, spent, and lost.
 fn spent(limiter: &ZoneLimiter, zone: Zone) -> (u32, usize, usize) {
     let zones = limiter.snapshot().zones;
     let found = zones.iter().find(|snapshot| snapshot.zone == zone);
     found.map_or((0, 0, 0), |zone| (zone.in_flight, zone.windows[0].used, zone.lost))
 }
 
-/// A service that ends every call with what `end` says.
+/// Returns a service that ends every call with the result of `end`.
 fn ending<F>(
     limiter: &ZoneLimiter,
     end: F,
@@ -266,8 +266,8 @@ async fn o01_a_connection_that_has_ended_holds_the_slot_for_less_than_one_that_m
     assert_eq!(held(|| io::Error::from(io::ErrorKind::TimedOut).into()).await, 121);
 }
 
-/// What broke: ten reads of a `select!` that were dropped left no read to anybody for two minutes, although the transport
-/// had ended their connections.
+/// Regression: after ten reads of a `select!` were dropped, no read could leave for two minutes, although the
+/// transport had ended their connections.
 #[tokio::test(start_paused = true)]
 async fn o01_dropped_calls_cost_a_window_where_the_transport_ends_their_connections() {
     for (ends, held) in [(true, 2), (false, 121)] {
@@ -283,7 +283,7 @@ async fn o01_dropped_calls_cost_a_window_where_the_transport_ends_their_connecti
     }
 }
 
-/// The connection ends when the call inside is dropped, so that must come first.
+/// The connection ends when the inner call is dropped, so that must come first.
 #[tokio::test(start_paused = true)]
 async fn o01_a_dropped_call_ends_its_connection_before_its_permit_counts_from_there() {
     struct Ends(ZoneLimiter);
@@ -317,7 +317,7 @@ async fn clones_and_services_of_one_layer_share_the_limiter() {
     assert!(start.elapsed() > Duration::from_secs(1));
 }
 
-// An authority was counted as it was spelt, so a second spelling of the same gateway doubled every window.
+// Regression: each spelling of a gateway was counted apart, so a second spelling doubled every window.
 #[tokio::test(start_paused = true)]
 async fn spellings_of_one_gateway_share_their_windows() {
     let limiter = limiter();
@@ -349,7 +349,7 @@ async fn accounts_do_not_wait_for_each_other() {
     }
     assert_eq!(start.elapsed(), Duration::ZERO);
 
-    // Nor do they through one service, or gateways.
+    // The same holds for accounts and gateways on one service.
     let mut service = ending(&limiter, || Ok(Response::new("")));
     for (account, gateway) in [("four", "one"), ("five", "one"), ("five", "two"), ("four", "two")] {
         let uri = format!("https://{gateway}.example.com/v2/api/oms/place-order");

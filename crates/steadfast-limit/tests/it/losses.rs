@@ -21,8 +21,8 @@ fn after_a_reset_the_slot_is_held_a_second_longer_than_the_window() {
     assert_eq!(core.alarm(waiter), Some(core.now + S + HELD_SECOND));
 }
 
-/// What broke: the slot was free when the gateway must have given up, but the kernel still sends what a closed
-/// connection had left to send, for two minutes and not only until then.
+/// Regression: the slot was freed after the gateway's timeout, but the kernel sends the rest of a closed connection
+/// for two minutes.
 #[test]
 fn o01_a_request_that_may_arrive_late_is_held_for_two_minutes_and_the_window() {
     for after in [0, 5 * S, 30 * S] {
@@ -64,7 +64,7 @@ fn a_cancel_is_held_back_for_the_window_only_unless_it_is_to_be() {
     }
 }
 
-/// Ten requests without an answer would otherwise keep a cancel waiting until the last of them has timed out.
+/// Otherwise ten requests without an answer would keep a cancel waiting until the last of them has timed out.
 #[test]
 fn a_gateway_that_hangs_holds_a_cancel_back_for_three_seconds_and_the_window_unless_it_is_to() {
     for (lane, strict) in [
@@ -90,7 +90,7 @@ fn a_gateway_that_hangs_holds_a_cancel_back_for_three_seconds_and_the_window_unl
         assert_eq!(core.alarm(waiter), Some(sent + 3 * S + HELD_SECOND), "{lane}");
         core.now = sent + 3 * S + HELD_SECOND;
         let second = granted(core.poll(waiter));
-        // Its timeout holds nobody back a second time.
+        // Its timeout does not hold requests back a second time.
         core.now = sent + 30 * S;
         core.lose(hangs, sent, Loss::GivenUp);
         let third = core.granted(Zone::GENERAL, Lane::Critical);
@@ -126,7 +126,7 @@ async fn cancels_leave_though_the_gateway_answers_nothing() {
     assert!(waits[9] < 5 * SECOND && waits[19] < 10 * SECOND, "{waits:?}");
 }
 
-/// Those whom patience with hung requests let pass are not held back by them once more when they end.
+/// Patience let these pass a hung request. Its end must not hold them back once more.
 #[test]
 fn a_hung_request_that_ends_in_a_reset_holds_no_cancel_back_again() {
     let mut core = Core::of(per_second(Zone::GENERAL, 1));
@@ -138,7 +138,7 @@ fn a_hung_request_that_ends_in_a_reset_holds_no_cancel_back_again() {
     core.answer(cancel);
 }
 
-/// A paced zone's bucket has room beside a request on its way, for a cancel as for anybody.
+/// A paced zone's bucket has room beside a request on its way, for a cancel as for other lanes.
 #[test]
 fn in_a_paced_zone_a_cancel_waits_for_no_answer_that_nobody_else_waits_for() {
     for lane in [Lane::Trading, Lane::Critical] {
@@ -202,7 +202,7 @@ fn a_renewed_token_starts_with_empty_windows_if_it_is_told_so() {
     core.answer(grant);
 }
 
-/// The gateway that answered nothing has no window of the new token either.
+/// The new token has no window at the gateway for requests whose answers were lost.
 #[test]
 fn a_renewed_token_owes_nothing_for_answers_that_were_lost() {
     for lane in [Lane::Critical, Lane::Trading] {

@@ -1,4 +1,4 @@
-//! A gateway that allows less than it says, counts late, or dislikes bursts: one reaction to all of them.
+//! One reaction to gateways that allow less than documented, count late, or dislike bursts.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -25,7 +25,7 @@ fn universal() -> Quota {
     Quota::new(ORDER, Scope::AuthToken).limit(10, SECOND)
 }
 
-/// A gateway that allows `n` a second from now on, whatever it has said.
+/// Makes the gateway allow `n` a second from now on, below its documented limit.
 fn lower(wire: &mut Wire, kind: Kind, n: u32) {
     wire.gateway = vec![Enforcer::new(kind, Window::new(n, SECOND).unwrap())];
 }
@@ -34,7 +34,7 @@ fn between(stamps: &[Nanos], from: Nanos, to: Nanos) -> usize {
     stamps.iter().filter(|at| (START + from..START + to).contains(*at)).count()
 }
 
-/// What broke: 81 refusals, and 27 of 100 orders still waiting after 92 s, where a plain loop had placed all in 74.
+/// Regression: 81 refusals, and 27 of 100 orders still waiting after 92 s, while a plain loop had placed all in 74.
 #[test]
 fn o11_a_limit_lowered_under_waiting_orders_is_learned_and_used() {
     for kind in [Kind::SlidingLog, Kind::FixedWindow { phase: Duration::from_millis(330) }, Kind::TokenBucket]
@@ -63,7 +63,7 @@ fn o11_a_limit_lowered_under_waiting_orders_is_learned_and_used() {
     }
 }
 
-/// A gateway that comes to count up to 100 ms after it has answered.
+/// The gateway begins to count up to 100 ms after it has answered.
 #[test]
 fn l03_a_gateway_that_counts_late_refuses_three_at_most() {
     for (name, quota) in [("orders", orders()), ("reads", universal())] {
@@ -80,7 +80,7 @@ fn l03_a_gateway_that_counts_late_refuses_three_at_most() {
     }
 }
 
-/// nginx's `limit_req` without a burst: whatever leaves at once is refused but for the first, and nothing after that.
+/// nginx's `limit_req` without a burst refuses all requests that left at once but the first, and none afterwards.
 #[test]
 fn l03_a_bucket_without_burst_refuses_what_left_at_once_and_then_nothing() {
     for (name, quota) in [("orders", orders()), ("reads", universal())] {
@@ -109,11 +109,11 @@ fn shared() -> Quota {
     Quota::new(GENERAL, Scope::AuthToken).limit(10, SECOND).limit(400, MINUTE).ceilings(Ceilings::standard())
 }
 
-/// A core whose zone has been refused so often that one request a second is left of ten.
+/// Returns a core with a zone that was refused until one request a second is left of ten.
 fn learned() -> Core {
     let mut core = Core::of(shared());
     for _ in 0..4 {
-        // The try after the pause is answered, and what follows it is refused.
+        // The try after the pause is answered, and the next request is refused.
         core.now += 2 * S;
         core.spend(GENERAL, Lane::Trading, 1);
         core.now += 2 * S;
@@ -147,14 +147,14 @@ fn o11_what_is_learned_is_reported_by_name_and_taken_back() {
     assert_eq!(limits, [2, 3, 4, 5, 6, 7, 8, 9, 10]);
 }
 
-/// Cancels go by the documented limit, and are not spread: an answer that does not come would hold them up.
+/// Cancels keep the documented limit, and are not spread: a missing answer would hold them up.
 #[test]
 fn o11_cancels_keep_the_documented_limit() {
     let mut core = learned();
     core.now += S;
     let cancels: Vec<_> = (0..10).map(|_| core.granted(GENERAL, Lane::Critical)).collect();
     cancels.into_iter().for_each(|cancel| core.answer(cancel));
-    // Nor does a cancel's refusal take more from the others.
+    // A cancel's refusal takes no more from the other lanes either.
     core.limiter.take_events();
     let cancel = queued_or_granted(&mut core, Lane::Critical);
     core.answer_429(cancel);
@@ -162,7 +162,7 @@ fn o11_cancels_keep_the_documented_limit() {
     assert!(matches!(events[..], [Event::Frozen { .. }]), "{events:?}");
 }
 
-/// Asks, and waits for as long as it takes.
+/// Asks, and waits as long as necessary.
 fn queued_or_granted(core: &mut Core, lane: Lane) -> steadfast_limit::Grant {
     let mut decision = core.ask(&[GENERAL], lane);
     loop {
@@ -177,7 +177,7 @@ fn queued_or_granted(core: &mut Core, lane: Lane) -> steadfast_limit::Grant {
     }
 }
 
-/// Where one request a second is left, reserves vanish: polls leave every second slot to the others.
+/// If one request a second is left, reserves vanish: polls leave every second slot to the others.
 #[test]
 fn o11_polls_take_every_second_slot_at_most_where_little_is_left() {
     let mut core = learned();
@@ -190,7 +190,7 @@ fn o11_polls_take_every_second_slot_at_most_where_little_is_left() {
     let apart: Vec<_> = left.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(apart.iter().all(|apart| *apart >= 2 * S), "{apart:?}");
 
-    // One that comes between two polls leaves between them.
+    // A request that comes between two polls leaves between them.
     let order = queued_or_granted(&mut core, Lane::Trading);
     assert!(core.now - left[4] < S + S / 10, "{}", core.now - left[4]);
     core.answer(order);

@@ -1,4 +1,4 @@
-//! The limiter as its users see it.
+//! Tests of the limiter's public interface.
 
 #![expect(
     clippy::unwrap_used,

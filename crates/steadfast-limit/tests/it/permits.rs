@@ -23,7 +23,7 @@ fn limiter(per: u32) -> (ZoneLimiter, ScopeKeys) {
     (limiter, keys)
 }
 
-/// How many are on their way, lost and waiting.
+/// Returns how many requests are on their way, lost and waiting.
 fn order(limiter: &ZoneLimiter) -> (u32, usize, u32) {
     let zones = limiter.snapshot().zones;
     let waiting = |zone: &ZoneSnapshot| zone.lanes.iter().map(|lane| lane.waiting).sum();
@@ -88,7 +88,7 @@ async fn o01_a_permit_dropped_after_the_send_is_held_as_long_as_the_request_may_
     }
 }
 
-/// The end is told when the answer is given up, which may be long after it.
+/// The connection's end is reported when the answer is given up, which may be long after it.
 #[tokio::test(start_paused = true)]
 async fn o01_a_slot_is_held_from_the_instant_at_which_the_connection_ended() {
     for (ago, held) in [(Some(0), 2001), (Some(1_500), 501), (Some(30_000), 0), (None, 121_001)] {
@@ -134,8 +134,8 @@ async fn nobody_is_woken_for_a_slot_that_another_gets() {
         }
     });
     join_all(waiters.map(tokio::spawn)).await.into_iter().for_each(Result::unwrap);
-    // Each is polled when it comes, when it becomes the foremost, and when its timer fires; it looks twice a second
-    // whether the others are there, and one of them as often as the timer fires.
+    // Each is polled when it comes, when it becomes the foremost, and when its timer fires. It also wakes twice a
+    // second to check on the others, and the deputy wakes whenever the timer fires.
     let polls = polls.load(Ordering::SeqCst);
     let looks = 50 * 2 * start.elapsed().as_secs() as usize / 2 + 2 * 50;
     assert!(polls <= 3 * 50 + looks, "{polls} polls for 50 permits, {looks} of them looks");
@@ -208,7 +208,7 @@ async fn events_are_heard_outside_the_lock() {
         ZoneLimiter::builder()
             .zone(per_second(ORDER, 2))
             .on_event(move |event| {
-                // An observer may ask the limiter itself.
+                // An observer may call the limiter.
                 let used = limiter.lock().unwrap().as_ref().map(|limiter| limiter.snapshot().zones.len());
                 heard.lock().unwrap().push((event.clone(), used));
             })

@@ -1,4 +1,4 @@
-//! A whole trading day's worth of greed in virtual time: how much of the quota is used, and how long cancels wait.
+//! Saturated minutes in virtual time: how much of the quota is used, and how long cancels wait.
 
 use std::{
     sync::{Arc, Mutex},
@@ -29,7 +29,7 @@ impl Desk {
         Self { limiter, keys, sent: Arc::default() }
     }
 
-    /// Callers who ask again as soon as they are answered.
+    /// Starts callers that ask again as soon as they are answered.
     fn greedy(&self, lane: Lane, callers: usize, trip: Duration) {
         for _ in 0..callers {
             let (limiter, keys, sent) = (self.limiter.clone(), self.keys, self.sent.clone());
@@ -45,7 +45,7 @@ impl Desk {
         }
     }
 
-    /// Sends per minute in the second half of some time: of twenty minutes with `STEADFAST_DEEP=1`.
+    /// Returns the sends per minute in the second half of six minutes, or of twenty with `STEADFAST_DEEP=1`.
     async fn per_minute(&self) -> f64 {
         let minutes = if is_deep() { 10 } else { 3 };
         let late = Instant::now() + Duration::from_secs(60 * minutes);
@@ -80,7 +80,7 @@ async fn a_cancel_hardly_waits_behind_polls_and_verifications_that_never_stop() 
         desk.greedy(Lane::Bulk, 20, trip);
         desk.greedy(Lane::Verification, 20, trip);
         let waits = Arc::new(Mutex::new(Vec::new()));
-        // Twelve a minute on average, at exponential distances from a fixed generator.
+        // Twelve a minute on average, with exponential gaps from a fixed generator.
         let mut state = 7_u64;
         for _ in 0..if is_deep() { 400 } else { 100 } {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

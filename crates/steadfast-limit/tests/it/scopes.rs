@@ -1,4 +1,4 @@
-//! Whom a zone counts together, and what changing a zone does on the wire: the table of §8, sentence by sentence.
+//! Scopes, and the effect of a changed zone on the wire: the table of §8, sentence by sentence.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ async fn a_renewed_token_inherits_its_windows_until_the_limiter_is_told() {
     let keys = limiter.keys("api.example", &Account::new("one"));
     for row in zones() {
         spend(&limiter, row.zone, keys, row.windows[0].limit().get()).await;
-        // The key is that of the account: another token changes nothing.
+        // The key is the account's: another token changes nothing.
         assert!(must_wait(&limiter, row.zone, limiter.keys("api.example", &Account::new("one"))));
     }
     limiter.reset(keys);
@@ -157,7 +157,7 @@ async fn the_layer_counts_the_api_key_that_it_or_the_request_names() {
     assert_eq!(count(), 3, "the request's own name comes first");
 }
 
-/// How many requests of `zone` reached the sandbox in each of the first three seconds, of 60 sent at once.
+/// Returns how many of 60 simultaneous requests of `zone` reached the sandbox in each of the first three seconds.
 async fn trace(builder: Builder, zone: Zone) -> Vec<usize> {
     let sandbox = Sandbox::builder().build().unwrap();
     let facts = sandbox.credentials();
@@ -188,7 +188,7 @@ async fn trace(builder: Builder, zone: Zone) -> Vec<usize> {
     (0..3).map(in_second).collect()
 }
 
-/// For every zone of the service: the trace as the service says, and with a limit of one's own.
+/// For every zone of the service: the trace with the service's limit, and with a custom one.
 #[tokio::test(start_paused = true)]
 async fn a_zone_that_is_changed_from_code_changes_what_is_on_the_wire() {
     let preset = || ZoneLimiter::builder().preset();

@@ -1,4 +1,4 @@
-//! Journals that something has happened to: never more than the quota, never a panic.
+//! Altered journals: the quota is never exceeded, and nothing panics.
 
 use std::{
     fs,
@@ -28,12 +28,12 @@ fn keys(limiter: &ZoneLimiter) -> ScopeKeys {
     limiter.keys("example.com", &Account::new("one"))
 }
 
-/// When an order could leave.
+/// Returns when an order could leave.
 fn opens(limiter: &ZoneLimiter) -> Instant {
     limiter.earliest(&[GENERAL], keys(limiter), Lane::Trading).unwrap()
 }
 
-/// A journal of nine requests just sent, and when an order could leave at the gateway.
+/// Writes a journal of nine requests just sent. Returns it, and when the gateway would admit an order.
 async fn written(path: &Path, clock: &WallClock) -> (Vec<u8>, Instant) {
     let limiter = start(path, clock).unwrap();
     for _ in 0..9 {
@@ -123,7 +123,7 @@ async fn what_is_no_file_is_no_journal_and_is_left_alone() {
     assert!(path.is_dir());
 }
 
-/// Whoever cannot look does not know that there is none: the windows of the process before might still be spent.
+/// An unreadable path does not prove that there is no journal: the previous process's windows may still be spent.
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
 async fn a_journal_that_cannot_be_looked_at_is_not_taken_for_none() {

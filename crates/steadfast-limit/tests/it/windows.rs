@@ -1,7 +1,7 @@
-//! The promise itself: whatever happens on the way, no window of the gateway ever holds more than its limit.
+//! The promise itself: no window of the gateway ever holds more than its limit, whatever happens on the way.
 //!
-//! A simulated gateway counts every request at an instant of its own between the send and the answer, and the
-//! requests are checked against the definition of the limit, pair by pair.
+//! A simulated gateway counts every request at its own instant between send and answer. The requests are checked
+//! against the definition of the limit, pair by pair.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -16,19 +16,19 @@ use crate::drive::{MS, S};
 const FAST: Zone = Zone::new("fast");
 const SLOW: Zone = Zone::new("slow");
 
-/// What becomes of one request, drawn before it is made.
+/// The fate of one request, drawn before it is made.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
-    /// After the one before it.
+    /// The time after the previous one.
     gap: Nanos,
     lane: Lane,
     zones: &'static [Zone],
     end: End,
-    /// From the grant to the end.
+    /// The time from the grant to the end.
     takes: Nanos,
-    /// Where between the first and the last possible instant the gateway counts it, in thousandths.
+    /// Where the gateway counts it, in thousandths of the range between the first and the last possible instant.
     counted: u64,
-    /// Gives up waiting after this long.
+    /// How long it waits before it gives up.
     patience: Nanos,
 }
 
@@ -40,11 +40,11 @@ enum End {
     NeverLeft,
 }
 
-/// When a response is written down.
+/// When a response is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stamp {
     AtTheAnswer,
-    /// What most limiters do.
+    /// As most limiters do.
     AtTheSend,
 }
 
@@ -63,11 +63,11 @@ struct World<'a> {
     happenings: BinaryHeap<Reverse<(Nanos, Happening)>>,
     waiting: Vec<Option<WaiterId>>,
     granted: Vec<Option<(Grant, Nanos)>>,
-    /// When the gateway counted which request.
+    /// When the gateway counted each request.
     counted: Vec<(Nanos, usize)>,
 }
 
-/// Longer than any of the queues here can last.
+/// Longer than any queue here can last.
 const PATIENT: Nanos = 600 * S;
 
 const GATEWAY_TIMEOUT: Nanos = 3 * S;
@@ -183,14 +183,14 @@ impl<'a> World<'a> {
     }
 }
 
-/// The most requests of `zone` in any half-open stretch of `period`.
+/// Returns the most requests of `zone` in any half-open stretch of `period`.
 fn fullest(counted: &[(Nanos, usize)], plans: &[Plan], zone: Zone, period: Nanos) -> usize {
     let of_zone: Vec<_> = in_zone(counted, plans, zone);
     let within = |start: Nanos| of_zone.iter().filter(|at| (start..start + period).contains(*at)).count();
     of_zone.iter().map(|start| within(*start)).max().unwrap_or(0)
 }
 
-/// True if a gateway that interpolates, with windows of any phase, finds `limit` exceeded at any request.
+/// True if an interpolating gateway, with windows of any phase, finds `limit` exceeded at any request.
 fn interpolated_exceeds(
     counted: &[(Nanos, usize)],
     plans: &[Plan],
@@ -222,7 +222,7 @@ fn zones(profile: Profile) -> Builder {
     ZoneLimiter::builder().zone(fast.ceilings(Ceilings::standard())).zone(slow)
 }
 
-/// Requests that ask for more than there is, with answers of every length.
+/// Draws requests beyond the quota, with answers of any length.
 fn plans() -> impl Strategy<Value = Vec<Plan>> {
     let zones = prop_oneof![Just(&[FAST][..]), Just(&[SLOW][..]), Just(&[FAST, SLOW][..])];
     let end = prop_oneof![
@@ -244,7 +244,7 @@ fn plans() -> impl Strategy<Value = Vec<Plan>> {
     prop::collection::vec(plan, 1..80)
 }
 
-/// A busy client on a jittery line: the trace that the variants which must fail are shown to fail on.
+/// Returns a busy client's trace on a jittery line, on which the wrong variants must fail.
 fn saturated() -> Vec<Plan> {
     (0..120)
         .map(|i| Plan {

@@ -69,21 +69,21 @@ impl Line {
     }
 }
 
-/// What one run has shown.
+/// The observations of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// When each request left, and in which lane.
     pub(crate) sent: Vec<(Nanos, Lane)>,
-    /// When the gateway refused one.
+    /// When the gateway refused a request.
     pub(crate) refused: Vec<Nanos>,
-    /// When each request that was granted had been asked for, its lane, and how long it waited.
+    /// For each granted request: when it was asked, its lane, and how long it waited.
     pub(crate) waits: Vec<(Nanos, Lane, Nanos)>,
-    /// When each accepted answer was back.
+    /// When each accepted answer arrived.
     pub(crate) answered: Vec<Nanos>,
 }
 
 impl Seen {
-    /// The waits of one lane, ascending.
+    /// Returns the waits of one lane, ascending.
     pub(crate) fn waits_of(&self, lane: Lane) -> Vec<Nanos> {
         let mut waits: Vec<_> = self.waits.iter().filter(|w| w.1 == lane).map(|w| w.2).collect();
         waits.sort_unstable();
@@ -103,7 +103,7 @@ enum Happening {
 struct Request {
     asked: Nanos,
     lane: Lane,
-    /// Asks anew when it is done, this long after.
+    /// How long after its end the request is asked again, if it is.
     again: Option<Nanos>,
     grant: Option<(Grant, Nanos)>,
     refused: bool,
@@ -115,11 +115,11 @@ pub(crate) struct Wire {
     pub(crate) zone: ZoneId,
     pub(crate) gateway: Vec<Enforcer>,
     line: Line,
-    /// How long after it has let a request pass the gateway may come to count it.
+    /// How long after it has admitted a request the gateway may count it.
     pub(crate) lag: Nanos,
-    /// The share of requests of which the connection is reset after the gateway has counted them.
+    /// The share of requests whose connection is reset after the gateway has counted them.
     pub(crate) resets: f64,
-    /// When the gateway refuses whatever comes, as if somebody else had used the quota up.
+    /// When the gateway refuses every request, as if another program had used up the quota.
     pub(crate) outage: std::ops::Range<Nanos>,
     dice: Dice,
     requests: Vec<Request>,
@@ -133,7 +133,7 @@ pub(crate) struct Wire {
 pub(crate) const START: Nanos = 1_000 * S;
 
 impl Wire {
-    /// A zone of `quota`, in front of a gateway that counts its `limits` by `kind`.
+    /// Makes a wire: a zone of `quota`, and a gateway that counts its `limits` by `kind`.
     pub(crate) fn new(quota: Quota, kind: Kind, limits: &[(u32, Duration)], line: Line, seed: u64) -> Self {
         let zone = quota.zone();
         let limiter = ZoneLimiter::builder().zone(quota).build_core().unwrap();
@@ -155,19 +155,19 @@ impl Wire {
         }
     }
 
-    /// One request, asked for at `at`.
+    /// Adds one request, asked at `at`.
     pub(crate) fn ask(&mut self, at: Nanos, lane: Lane) {
         self.offer(at, lane, None);
     }
 
-    /// `callers` of them, each asking again `pause` after its answer, for good.
+    /// Adds `callers` requests, each asked again `pause` after its answer, without end.
     pub(crate) fn greedy(&mut self, lane: Lane, callers: usize, pause: Nanos) {
         for _ in 0..callers {
             self.offer(START, lane, Some(pause));
         }
     }
 
-    /// Lets everything happen that happens before `end`.
+    /// Runs all events before `end`.
     pub(crate) fn run(&mut self, end: Nanos) {
         while let Some(Reverse((now, ..))) = self.happenings.peek()
             && *now < end
@@ -186,7 +186,7 @@ impl Wire {
                         self.follow(i, decision, now);
                     }
                 }
-                // What it lets pass goes by what it has counted so far.
+                // The gateway admits by what it has counted so far.
                 Happening::Counted if self.lag > 0 => {
                     let mut seen = self.gateway.clone();
                     let mut windows: Vec<_> = seen.iter_mut().collect();
@@ -258,7 +258,7 @@ impl Wire {
         }
         match again {
             Some(pause) => self.offer(now + pause, lane, again),
-            // Whoever was refused asks again: that is what the layer above does.
+            // A refused request is asked again, as the layer above would do.
             None if refused => {
                 self.offer(now, lane, None);
                 let again = self.requests.len() - 1;

@@ -1,7 +1,7 @@
-//! Several zones, scopes and windows at once, under everything that can become of a request; judged by the gateway's
-//! own counters.
+//! Several zones, scopes and windows at once, with every possible fate of a request, judged by the gateway's own
+//! counters.
 //!
-//! Written from the rules alone: nothing here knows how the limiter keeps its books.
+//! Written from the rules alone, without knowledge of the limiter's internals.
 
 use std::{
     cmp::Reverse,
@@ -24,10 +24,10 @@ use crate::{
 const ZONES: [Zone; 4] = [Zone::GENERAL, Zone::DATA, Zone::PLACE_ORDER, Zone::OTP];
 const GATEWAY_TIMEOUT: Nanos = 3 * S;
 
-/// What the gateway counts by, as far as a zone with that profile is promised to be safe.
+/// Returns the kinds of gateway at which a zone with that profile promises to be safe.
 fn kinds(profile: Profile, phase: Duration, whole_seconds: bool) -> Vec<Kind> {
     let mut kinds = vec![Kind::FixedWindow { phase }, Kind::FirstHit, Kind::SlidingLog, Kind::TokenBucket];
-    // It counts what is shorter than a second by the second.
+    // This kind rounds periods shorter than a second up to a second.
     if whole_seconds {
         kinds.push(Kind::WholeSecond);
     }
@@ -53,7 +53,7 @@ enum Happening {
     Ended,
 }
 
-/// What becomes of a request once it is granted.
+/// How a granted request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Answered,
@@ -67,7 +67,7 @@ struct Request {
     deadline: Option<Nanos>,
     head: bool,
     end: End,
-    /// Dropped this long after it was asked, if it still waits then.
+    /// How long after it was asked it is dropped, if it still waits then.
     patience: Option<Nanos>,
     grant: Option<(Grant, Nanos)>,
     waits: Option<WaiterId>,
@@ -75,7 +75,7 @@ struct Request {
 }
 
 struct World {
-    /// The gateway refuses now and then for reasons of its own.
+    /// True if the gateway sometimes refuses for reasons of its own.
     unruly: bool,
     limiter: Limiter,
     zones: Vec<ZoneOfWorld>,
@@ -122,7 +122,7 @@ impl World {
             let settle = [0, 0, 30 * MS][dice.below(3) as usize];
             let headroom = u32::from(limits[0].0 > 2 && dice.below(4) == 0);
             let mut quota = Quota::new(*zone, Scope::AuthToken).profile(profile).headroom(headroom);
-            // A zone that withholds all there is from a lane cannot be built.
+            // A zone that withholds every slot from a lane cannot be built.
             if limits[0].0 - headroom > 2 && dice.below(2) == 0 {
                 quota = quota.ceilings(Ceilings::standard());
             }
@@ -208,7 +208,7 @@ impl World {
         self.happen(at, Happening::Asked, self.requests.len() - 1);
     }
 
-    /// Lets everything happen; whoever waits when nothing more can happen was forgotten.
+    /// Runs all events. Requests that still wait at the end were forgotten.
     fn run(&mut self) {
         while let Some(Reverse((now, _, happening, i))) = self.happenings.pop() {
             let stale = match &happening {
@@ -291,7 +291,7 @@ impl World {
                         self.happen(now + out + back, Happening::Ended, i);
                     }
                     End::Lost(loss) => {
-                        // What is lost is counted at the latest possible moment, at once, or never.
+                        // A lost request is counted at the latest possible instant, at once, or never.
                         let latest = match loss {
                             Loss::Reset => out + S,
                             _ => GATEWAY_TIMEOUT.max(out),
@@ -306,7 +306,7 @@ impl World {
                 }
             }
             Decision::Queued { waiter, alarm } => {
-                // Only the deadline itself may be due: then it is looked at once more.
+                // Only the deadline itself may be due; the waiter is then polled once more.
                 let due = alarm.is_some_and(|at| at <= now);
                 assert!(!due || request.deadline == Some(now), "an alarm that is due is a busy loop");
                 request.waits = Some(waiter);
@@ -319,7 +319,7 @@ impl World {
                 let Refusal::WouldMissDeadline { earliest, .. } = refusal else { panic!("{refusal}") };
                 let by = request.deadline.expect("only a deadline is missed here");
                 let earliest = now + u64::try_from(earliest.as_nanos()).unwrap();
-                // At its deadline it goes, whatever may come back at the same instant.
+                // At its deadline a request is refused, even if a slot comes free at that instant.
                 assert!(
                     earliest > by || now >= by,
                     "refused although it could leave in time: {earliest} by {by} at {now}"
@@ -371,14 +371,14 @@ impl World {
             let id = self.limiter.zone_id(zone.zone).unwrap();
             let here = |request: &&Request| request.zones.contains(&(id, zone.key));
             let in_flight = self.requests.iter().filter(here).filter(|r| r.grant.is_some()).count();
-            // One that was handed a slot and was not polled yet is on its way too.
+            // A request that was granted but not yet polled is on its way too.
             let waiting = self.requests.iter().filter(here).filter(|r| r.waits.is_some()).count();
             let told: u32 = zone.lanes.iter().map(|lane| lane.waiting).sum();
             let both = zone.in_flight as usize + told as usize;
             assert!(both <= in_flight + waiting, "{zone:?}: {in_flight} on their way, {waiting} waiting");
             assert!(both + zone.lost >= in_flight, "{zone:?}: {in_flight} on their way, {waiting} waiting");
             for window in &zone.windows {
-                // A lane that must get out is not held back by what was lost.
+                // Lost requests do not hold back a lane that must get out.
                 assert!(self.unruly || window.used <= window.limit as usize, "{zone:?}");
                 assert_eq!(window.free(), (window.limit as usize).saturating_sub(window.used), "{zone:?}");
                 assert!(window.used >= zone.in_flight as usize, "{zone:?}");
@@ -386,7 +386,7 @@ impl World {
         }
     }
 
-    /// Asked for at the instant that `earliest` names, a request is granted; a nanosecond before, it is not.
+    /// Checks that a request is granted at the instant that `earliest` returns, and not a nanosecond before.
     fn earliest_is_true(&mut self) {
         for lane in Lane::ALL {
             let zones: Vec<_> = self.zones.iter().map(|zone| (zone.id, 1)).collect();
@@ -395,7 +395,7 @@ impl World {
                 let at = self.limiter.earliest(&zones, lane, self.now).unwrap();
                 assert!(at >= self.now);
                 let ask = Ask { zones: &zones, lane, deadline: None, head_of_lane: false };
-                // A bucket forgets what lies two periods back, and opens a little earlier then.
+                // A bucket forgets stamps older than two periods, and may then open a little earlier.
                 if at > self.now && !self.unruly {
                     match self.limiter.acquire(&ask, at - 1) {
                         Decision::Queued { waiter, .. } => self.limiter.cancel(waiter, at - 1),
@@ -408,7 +408,7 @@ impl World {
                         self.limiter.settle(grant, Answer::Accepted, at);
                         break;
                     }
-                    // How the lanes that can wait are spread is told only once it has stopped one of them.
+                    // The spreading of the lanes that can wait is known only once it has stopped one of them.
                     Decision::Queued { waiter, .. }
                         if is_spread(lane) && asked_in_vain < self.zones.len() =>
                     {
@@ -430,11 +430,11 @@ fn worlds() -> u64 {
     if std::env::var_os("STEADFAST_DEEP").is_some() { 10_000 } else { 150 }
 }
 
-/// Worlds of three bursts each; how many requests were granted, and how many refused.
+/// Runs worlds of three bursts each. Returns how many requests were granted, and how many refused.
 fn live(unruly: bool) -> (usize, usize) {
     let (mut granted, mut refused) = (0, 0);
     for seed in 0..worlds() {
-        // Some worlds begin with their clock, and some when an eighth of it is over.
+        // Some worlds begin at the clock's start, others when an eighth of its range has passed.
         let origin = [0, 1, 1_000 * S, Nanos::MAX / 8][seed as usize % 4];
         let mut world = World::new(seed, origin, unruly);
         for _ in 0..3 {
@@ -467,8 +467,8 @@ fn nobody_is_forgotten_whatever_the_gateway_answers() {
     assert!(granted > 20 * worlds() as usize && refused > worlds() as usize, "{granted} {refused}");
 }
 
-/// What broke: the zone's pacer refused a waiter of two zones while the other zone looked at it, and nobody was told
-/// when the pacer opens. It waited until some other request came.
+/// Regression: the zone's pacer refused a waiter of two zones while the other zone examined it, and no waiter was
+/// told when the pacer opens. The waiter then waited until some other request came.
 #[test]
 fn whoever_waits_for_two_zones_of_which_one_spreads_its_requests_keeps_a_timer() {
     fn ask(zones: &[(ZoneId, u64)]) -> Ask<'_> {
@@ -481,7 +481,7 @@ fn whoever_waits_for_two_zones_of_which_one_spreads_its_requests_keeps_a_timer()
     let mut limiter = ZoneLimiter::builder().zone(shared).zone(plain).build_core().unwrap();
     let [spread, plain] = [Zone::GENERAL, Zone::PLACE_ORDER].map(|zone| (limiter.zone_id(zone).unwrap(), 7));
     let mut now = 1_000 * S;
-    // All that may go at once has gone, and the other zone is spent.
+    // The burst is spent, and so is the other zone.
     for _ in 0..8 {
         let Decision::Granted(grant) = limiter.acquire(&ask(&[spread]), now) else { panic!() };
         limiter.settle(grant, Answer::Accepted, now);
@@ -490,7 +490,7 @@ fn whoever_waits_for_two_zones_of_which_one_spreads_its_requests_keeps_a_timer()
     let Decision::Granted(last) = limiter.acquire(&ask(&[plain]), now) else { panic!() };
     let both = [plain, spread];
     let Decision::Queued { waiter, .. } = limiter.acquire(&ask(&both), now) else { panic!() };
-    // The plain zone is free at once, but the other one spreads: only it knows for how long.
+    // The plain zone is free at once. Only the other zone knows for how long its pacer stops the waiter.
     limiter.refund(last, now);
     assert_eq!(limiter.take_woken(), [waiter], "it sets its timer");
     let Some(Decision::Queued { alarm: Some(at), .. }) = limiter.poll(waiter, now) else { panic!() };

@@ -7,7 +7,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use crate::support::{Reply, Step, Steps, data};
 
-/// The body that arrives below the layer.
+/// Returns the body that arrives below the layer.
 async fn buffered(layer: BufferBodyLayer, steps: Vec<Step>) -> Result<BufferedBody<Steps>, BoxError> {
     arrived(layer, Steps::new(steps)).await
 }
@@ -79,7 +79,7 @@ async fn sixty_four_kibibytes_are_held_and_not_one_byte_more() {
 
 #[tokio::test]
 async fn a_body_that_says_how_long_it_is_is_believed_only_in_what_comes() {
-    // It announces more than is held, and less than comes.
+    // It announces more than the limit, and delivers less.
     for (announced, comes, is_held) in [(100, 2, false), (1, 20, false), (1, 4, true)] {
         let mut hint = SizeHint::new();
         hint.set_lower(announced);

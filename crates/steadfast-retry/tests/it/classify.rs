@@ -29,7 +29,7 @@ async fn outcome(endpoint: Endpoint, status: u16, body: impl Into<Bytes>) -> Out
     Outcome::of(response.extensions()).unwrap().clone()
 }
 
-/// Everything that a reader of the body sees.
+/// Everything that a reader of the body gets.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
     bytes: Vec<u8>,
@@ -103,7 +103,7 @@ async fn a_placed_order_is_accepted_with_its_id() {
     assert_eq!(outcome(Endpoint::PlaceOrder, 200, PLACED).await, accepted);
 }
 
-// The names are those of the fault catalogue, part E.
+// The names come from the fault catalogue, part E.
 #[tokio::test]
 async fn every_broken_envelope_of_a_place_order_stays_in_doubt() {
     let deep = format!(r#"{{"s":"ok","d":{}{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
@@ -150,7 +150,7 @@ async fn an_endless_body_is_held_only_up_to_the_limit() {
     let response = classified(Endpoint::PlaceOrder, 200, body).await;
     assert_eq!(Outcome::of(response.extensions()), Some(&NEVER));
     assert!(*counter.lock().unwrap() <= PEEK_LIMIT + 1024);
-    // Nor do frames without any data go on for ever.
+    // Endless frames without data are not held either.
     let empty = Steps::new([data(PLACED)].into_iter().chain(std::iter::repeat_n(data(""), PEEK_LIMIT)));
     assert_eq!(Outcome::of(classified(Endpoint::PlaceOrder, 200, empty).await.extensions()), Some(&NEVER));
 }
@@ -255,7 +255,7 @@ async fn debug_output_holds_no_byte_of_a_body() {
     assert!(!format!("{response:?}").contains("secret"));
 }
 
-/// A body cut into pieces, and how it ends.
+/// Draws a body cut into pieces, and its end.
 fn script() -> impl Strategy<Value = (Vec<u8>, Vec<usize>, u8)> {
     let texts = prop_oneof![
         Just(PLACED.as_bytes().to_vec()),
@@ -307,7 +307,7 @@ proptest! {
         } else if text.len() + frames < PEEK_LIMIT {
             prop_assert_eq!(outcome, whole);
         }
-        // Also when a reader takes some frames and leaves the rest for later.
+        // The same holds if a reader takes some frames and leaves the rest for later.
         let mut body = response.into_body();
         let mut first = Vec::new();
         for _ in 0..tail {

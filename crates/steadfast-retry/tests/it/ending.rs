@@ -1,4 +1,4 @@
-//! What is given up has ended, and those above learn when.
+//! A send that is given up has ended, and the layers above learn when.
 
 use std::{
     future::pending,
@@ -19,7 +19,7 @@ use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
 use crate::support::{PLACED, Sent, Step, Steps, data, request};
 
-/// A connection that notes when it was ended.
+/// A connection that records when it was ended.
 #[derive(Debug, Default)]
 struct Line(Mutex<Option<Instant>>);
 
@@ -30,7 +30,7 @@ impl ext::Connection for Line {
     }
 }
 
-/// When a send over `line` was given up that nobody answers.
+/// Returns the fate of an unanswered send over `line` after it was given up.
 async fn silence(request: Request<Sent>, line: Arc<Line>) -> Fate {
     let silent = service_fn(move |request: Request<Sent>| {
         let stamp = ext::SendStamp::of(request.extensions()).unwrap();
@@ -50,7 +50,7 @@ async fn o01_a_timeout_ends_the_connection_and_says_when() {
     ext::SendStamp::new().put(order.extensions_mut());
     assert_eq!(silence(order, line.clone()).await, Fate::Lost { ended: Some(end) });
     assert_eq!(line.0.lock().unwrap().unwrap().into_std(), end);
-    // A read has no stamp of its own, and needs the instant for its slot.
+    // A read has no stamp of its own, but its slot needs the instant.
     let read = request(Endpoint::Orders).map(|_| Sent::default());
     let end = (Instant::now() + Duration::from_secs(30)).into_std();
     assert_eq!(silence(read, Arc::default()).await, Fate::Lost { ended: Some(end) });
@@ -58,7 +58,7 @@ async fn o01_a_timeout_ends_the_connection_and_says_when() {
 
 type Answer = Response<PeekedBody<TimedBody<Steps>>>;
 
-/// Classify over AttemptTimeout over a service that answers at once with this body.
+/// Runs Classify over AttemptTimeout over a service that answers at once with this body.
 async fn answer(endpoint: Endpoint, line: &Arc<Line>, body: Steps) -> Answer {
     let (mut body, line) = (Some(body), line.clone());
     let inner = service_fn(move |request: Request<Sent>| {
@@ -85,7 +85,7 @@ async fn o01_an_answer_that_is_cut_or_late_ends_its_connection() {
         assert!(Outcome::of(answer.extensions()).unwrap().is_unknown());
         let ended = line.0.lock().unwrap().expect("it is ended before anybody asks");
         assert_eq!(ended - start, after);
-        // Those above ask the answer.
+        // The layers above ask the answer's stamp.
         let stamp = ext::SendStamp::of(answer.extensions()).unwrap();
         assert_eq!(stamp.abort(), Some(ended.into_std()));
     }
@@ -107,7 +107,7 @@ async fn o01_a_connection_whose_answer_is_whole_stays() {
         (Endpoint::PlaceOrder, whole(vec![data(PLACED)])),
         (Endpoint::PlaceOrder, whole(vec![data(PLACED)]).knowing_its_end()),
         (Endpoint::PlaceOrder, whole(vec![]).knowing_its_end()),
-        // Its rest is for its reader.
+        // The rest belongs to its reader.
         (Endpoint::PlaceOrder, whole(vec![data(vec![b' '; PEEK_LIMIT + 1]), data("x")])),
         (Endpoint::Orders, whole(vec![data("[]"), Step::Pause(Duration::from_secs(9)), data("x")])),
     ] {

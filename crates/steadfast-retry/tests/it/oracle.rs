@@ -1,7 +1,7 @@
-//! The wire trace equals the prediction: the same policy written a second time, as a loop and not as data.
+//! The wire trace equals the prediction, which is the same policy written a second time, as a loop instead of data.
 //!
-//! What stands around the policy in a whole stack is there too, and predicted with it: limits that are closed until an
-//! instant, a token that one renewal replaces, a budget of repeats.
+//! The surroundings of the policy in a whole stack are included: limits that are closed until an instant, a token
+//! that one renewal replaces, a budget of repeats.
 
 mod case;
 mod predict;
@@ -20,7 +20,7 @@ use self::{
 };
 use crate::support::{PLACED, Reply, error};
 
-/// How many scripts are tried: some plainly, a hundred thousand in the deep stages.
+/// How many scripts are tried: a hundred thousand in the deep stages.
 fn scripts() -> u32 {
     if std::env::var_os("STEADFAST_DEEP").is_some() { 100_000 } else { 2_000 }
 }
@@ -31,7 +31,7 @@ proptest! {
     #[test]
     fn the_wire_trace_is_the_prediction(case in case()) {
         let expected = predict(&case);
-        // Two timers that end in the same instant may end in either order.
+        // Two timers that end in the same instant may fire in either order.
         prop_assume!(expected.is_some());
         prop_assert_eq!(Some(run(&case)), expected);
     }
@@ -46,7 +46,7 @@ proptest! {
     }
 }
 
-/// Every class and every way a send can end, exactly: how many sends follow one that ends so.
+/// For every class and every ending, exactly: how many sends follow it.
 #[test]
 fn every_endpoint_meets_every_reply() {
     let replies = [
@@ -68,7 +68,7 @@ fn every_endpoint_meets_every_reply() {
     }
 }
 
-/// What is not drawn is not tested.
+/// Checks that the strategy draws every situation.
 #[test]
 fn the_drawn_calls_meet_everything() {
     let mut runner = TestRunner::deterministic();
@@ -81,7 +81,7 @@ fn the_drawn_calls_meet_everything() {
         let long =
             |of| pauses().any(|(status, delay)| status == Some(of) && delay >= Duration::from_secs(30));
         let dated = drawn.script.iter().any(|line| matches!(line, Line::Until { date: Some(_), .. }));
-        // The limits alone make the difference.
+        // Only the prediction of the limits makes the difference.
         let untold = predict(&Case { predicts: false, ..drawn.clone() });
         for (what, met_it) in [
             ("a date", dated && [429, 500, 504].into_iter().any(long)),
@@ -101,7 +101,7 @@ fn the_drawn_calls_meet_everything() {
             *met.entry(what.to_owned()).or_default() += u32::from(met_it);
         }
     }
-    // Nine by name, and the four reasons to stop beside none.
+    // Nine named situations, the four reasons to stop, and none.
     assert_eq!(met.len(), 9 + 5, "{met:#?}");
     assert!(met.values().all(|times| *times >= 5), "{met:#?}");
 }

@@ -107,7 +107,7 @@ async fn spec_7_an_order_in_doubt_goes_up_untouched() {
         assert!(RetriesEnded::find(&*error).is_none());
         assert!(Failure::outcome_of(&*error).is_unknown());
     }
-    // Also when repeats came before it: the last send is the one in doubt.
+    // Also after repeats: the last send is the one in doubt.
     let script = Script::new([Reply::Status(429), Reply::NeverLeft, Reply::Lost]);
     let error = call(exact(), &script, request(Endpoint::PlaceOrder)).await.unwrap_err();
     assert_eq!(script.trace(), secs([0, 1, 3]));
@@ -127,7 +127,7 @@ async fn a_cancel_that_was_lost_once_is_in_doubt_whatever_the_last_send_proves()
     let script = Script::new([Reply::Lost, Reply::Status(404)]);
     let response = call(exact(), &script, request(Endpoint::CancelOrder)).await.unwrap();
     assert!(response.extensions().get::<AttemptTrail>().unwrap().is_in_doubt());
-    // Where every send is known, nothing is in doubt, and the error is the very one.
+    // If every send is known, nothing is in doubt, and the error is unchanged.
     let script = Script::new([Reply::Status(429), Reply::Refused]);
     let error = call(exact(), &script, request(Endpoint::CancelOrder)).await.unwrap_err();
     assert!(error.downcast_ref::<Failure>().is_some_and(Failure::is_refusal));
@@ -240,7 +240,7 @@ async fn an_outer_policy_does_not_multiply_the_repeats() {
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_is_off_by_default_and_stops_repeats_when_it_is_on() {
-    // Ten seconds' reserve of one repeat per second, and nothing earned.
+    // A reserve of ten seconds at one repeat per second, and no deposits.
     let policy = || exact().schedule(Schedule::new([Duration::ZERO; 4]));
     let budget = policy().budget(TpsBudget::new(Duration::from_secs(10), 1, 0.0));
     for (policy, sends) in [(policy(), 100), (budget, 20 + 10)] {
@@ -271,7 +271,7 @@ async fn one_seed_gives_one_run_and_calls_differ_within_it() {
     assert_ne!(first_call, second_call, "requests that failed together must not repeat together");
 }
 
-/// A service that answers 500 with this body once, and then 200.
+/// Sends through a service that answers 500 with this body once, and then 200. Returns the time taken.
 async fn drained(body: Steps) -> Duration {
     let start = Instant::now();
     let mut bodies = [(500, body), (200, Steps::default())].into_iter();
@@ -330,7 +330,7 @@ async fn the_last_answer_keeps_its_body() {
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "the end");
 }
 
-/// It may be an order of a kind of its own, which no list shows: a bracket order, a trigger, an exit, a conversion.
+/// It may be an order that no list shows: a bracket order, a trigger, an exit, a conversion.
 #[tokio::test(start_paused = true)]
 async fn o05_a_429_to_an_unknown_post_is_returned() {
     for (method, path, sends) in [
@@ -349,7 +349,7 @@ async fn o05_a_429_to_an_unknown_post_is_returned() {
         let response = call(exact(), &script, unknown()).await.unwrap();
         assert_eq!(script.sends(), sends, "{method} {path}");
         assert_eq!(response.status().as_u16(), if sends == 1 { 429 } else { 200 });
-        // What never left is sent again all the same.
+        // A request that never left is sent again all the same.
         let script = Script::new([Reply::NeverLeft, Reply::Status(200)]);
         call(exact(), &script, unknown()).await.unwrap();
         assert_eq!(script.sends(), 2, "{method} {path}");

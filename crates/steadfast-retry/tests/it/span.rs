@@ -16,12 +16,12 @@ use crate::support::{Reply, Script, Sent, request};
 type Fields = Vec<(&'static str, String)>;
 
 thread_local! {
-    /// One line for each span of this thread.
+    /// One entry for each span of this thread.
     static SENDS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps everything that is recorded on spans, for each thread apart: tests run beside each other, and a
-/// subscriber of one test's own can miss spans whose call sites another thread meets at the same moment.
+/// Keeps all values recorded on spans, per thread. Tests run in parallel, and a subscriber per test can miss spans
+/// whose call sites another thread meets at the same moment.
 struct Spans;
 
 struct Line<'a>(&'a mut Fields);
@@ -56,7 +56,7 @@ impl Subscriber for Spans {
     fn exit(&self, _: &Id) {}
 }
 
-/// The spans of one call.
+/// Returns the spans of one call.
 fn spans(replies: impl IntoIterator<Item = Reply>, request: Request<Sent>) -> Vec<String> {
     static SUBSCRIBED: Once = Once::new();
     SUBSCRIBED.call_once(|| tracing::subscriber::set_global_default(Spans).unwrap());
@@ -74,7 +74,7 @@ fn spans(replies: impl IntoIterator<Item = Reply>, request: Request<Sent>) -> Ve
     SENDS.take().into_iter().map(line).collect()
 }
 
-// These names and values are what dashboards are built on: a change here is a breaking change.
+// Dashboards depend on these names and values: a change here is a breaking change.
 #[test]
 fn every_send_has_a_span_with_frozen_names() {
     let replies = [Reply::Status(504), Reply::NeverLeft, Reply::Status(200)];
@@ -110,7 +110,7 @@ fn the_ways_a_send_can_fail_are_a_closed_set() {
     }
 }
 
-// A repeat that somebody else makes, such as after a 401, carries no count of the policy.
+// A repeat by another layer, such as after a 401, carries no count of the policy.
 #[test]
 fn sends_of_one_call_are_counted_together_whoever_makes_them() {
     let sends = Sends::new("/own/{thing}");

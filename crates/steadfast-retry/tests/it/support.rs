@@ -34,7 +34,7 @@ pub(crate) fn request(endpoint: Endpoint) -> Request<Sent> {
     request
 }
 
-/// One thing that a scripted body does.
+/// One step of a scripted body.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Data(Bytes),
@@ -47,15 +47,15 @@ pub(crate) fn data(text: impl Into<Bytes>) -> Step {
     Step::Data(text.into())
 }
 
-/// A body that does one step after the other; its end is noticed only by polling it.
+/// A body that performs its steps in order. Its end is noticed only by polling it.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
     hint: SizeHint,
-    /// The end is known before it is polled: nothing but pauses is left.
+    /// True if the end is known before it is polled, when only pauses are left.
     known_end: bool,
-    /// Lives as long as the body, and counts what was read of it.
+    /// Lives as long as the body, and counts how much of it was read.
     pub(crate) read: Arc<Mutex<usize>>,
 }
 
@@ -124,7 +124,7 @@ pub(crate) enum Reply {
     NeverLeft,
     Lost,
     Refused,
-    /// An error that says nothing of what was sent.
+    /// An error that says nothing about the send.
     Plain,
 }
 
@@ -150,7 +150,7 @@ impl Reply {
     }
 }
 
-/// A service that follows a script, repeats its last line, and notes when it was called with what.
+/// A service that follows a script, repeats its last line, and records its calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     replies: Arc<Mutex<VecDeque<Reply>>>,
@@ -171,7 +171,7 @@ impl Script {
         self.calls.lock().unwrap().len()
     }
 
-    /// The instants of the sends, from the start.
+    /// Returns the instants of the sends, relative to the start.
     pub(crate) fn trace(&self) -> Vec<Duration> {
         self.calls.lock().unwrap().iter().map(|(at, _)| *at - self.start).collect()
     }
@@ -202,9 +202,9 @@ pub(crate) fn secs(secs: impl IntoIterator<Item = u64>) -> Vec<Duration> {
     secs.into_iter().map(Duration::from_secs).collect()
 }
 
-/// Passes everything on, as a layer should; with the bug planted it makes each call a task that nobody can drop.
+/// Passes everything on, as a layer should. With the bug planted, each call is a task that cannot be dropped.
 ///
-/// The layers of this crate could not do so: nothing says that what they wrap may be spawned.
+/// The layers of this crate could not do so, because they need not wrap anything that can be spawned.
 #[derive(Clone)]
 pub(crate) struct Kept<S>(pub(crate) S);
 

@@ -15,7 +15,7 @@ use crate::support::{PLACED, Sent, Step, Steps, data, request};
 const ATTEMPT: Duration = Duration::from_secs(30);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What a send that never answers ends with.
+/// Returns the duration and the error of a send that is never answered.
 async fn silence(request: Request<Sent>) -> (Duration, BoxError) {
     let start = Instant::now();
     let silent = service_fn(|_: Request<Sent>| pending::<Result<Response<Steps>, BoxError>>());
@@ -55,7 +55,7 @@ async fn a_written_stamp_or_none_at_all_leaves_the_send_in_doubt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_blank_stamp_on_a_request_without_a_body_proves_nothing() {
-    // A transport never polls such a body, so nobody would have written the stamp.
+    // A transport never polls such a body, so the stamp would not have been written.
     let mut request = request(Endpoint::Orders).map(|_| Sent::default());
     request.extensions_mut().insert(ext::SendStamp::new());
     let (_, error) = silence(request).await;
@@ -64,7 +64,7 @@ async fn a_blank_stamp_on_a_request_without_a_body_proves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn the_stamp_is_read_after_the_send_was_given_up() {
-    // Stamps when it is dropped: as a transport does that polls the body at the last moment.
+    // Stamps when it is dropped, like a transport that polls the body at the last moment.
     struct Late(ext::SendStamp);
     impl Drop for Late {
         fn drop(&mut self) {
@@ -128,14 +128,14 @@ async fn the_longest_timeout_is_no_overflow() {
     let response = layer.clone().layer(inner).oneshot(request(Endpoint::Orders)).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "x");
 
-    // What is too long for the clock is cut, and not to something that a caller would notice.
+    // A timeout too long for the clock is capped, but not to a noticeable time.
     let start = Instant::now();
     let silent = service_fn(|_: Request<Sent>| pending::<Result<Response<Steps>, BoxError>>());
     layer.layer(silent).oneshot(request(Endpoint::Orders)).await.unwrap_err();
     assert!(start.elapsed() >= 365 * 24 * HOUR);
 }
 
-/// Classify over AttemptTimeout over a service that takes 5 s for the head and then gives this body.
+/// Runs Classify over AttemptTimeout over a service that takes 5 s for the head and then gives this body.
 async fn classified(
     endpoint: Endpoint,
     body: Steps,
@@ -163,7 +163,7 @@ async fn a_stall_in_the_peeked_part_ends_with_the_attempt() {
     let response = classified(Endpoint::PlaceOrder, body).await;
     assert_eq!(start.elapsed(), ATTEMPT, "from the call, the head included");
     assert_eq!(Outcome::of(response.extensions()), Some(&Outcome::Unknown { resend: Resend::Never }));
-    // The caller sees what came, and then the same end.
+    // The caller gets the bytes that came, and then the same end.
     let mut body = response.into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), &PLACED[..20]);
     let error = body.frame().await.unwrap().unwrap_err();

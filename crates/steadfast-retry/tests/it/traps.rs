@@ -1,4 +1,4 @@
-//! Mistakes that other stacks have made, one test each. `cargo xtask planted` makes each mistake and sees its test fail.
+//! Mistakes of other stacks, one test each. `cargo xtask planted` makes each mistake and sees its test fail.
 
 use std::{
     convert::Infallible,
@@ -87,7 +87,7 @@ async fn a_call_dropped_at_any_poll_leaves_nothing_behind() {
             assert_eq!(uses.calls(), calls, "nothing is sent after {polls} polls");
         }
     };
-    // Had any of them kept the one permit, this would not come to an end.
+    // If any of them had kept the one permit, this would not end.
     let (result, polls) = drop_at_every_poll(start, check).await;
     assert_eq!(result.unwrap().status(), 200);
     assert!(polls > 4, "{polls}");
@@ -95,7 +95,7 @@ async fn a_call_dropped_at_any_poll_leaves_nothing_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_readied_service_that_is_never_called_holds_nothing_while_a_repeat_waits() {
-    // tower's limit hands its one permit out in `poll_ready`: who keeps a readied clone starves everybody else.
+    // tower's limit grants its one permit in `poll_ready`: a readied clone that is kept starves all others.
     let script = Script::new([Reply::Status(500)]);
     let stack = ServiceBuilder::new()
         .layer(BufferBodyLayer::new())

@@ -1,4 +1,4 @@
-//! What raw bytes from a server become: hyper over an in-memory pipe, below the layers of this crate.
+//! How raw bytes from a server are classified: hyper over an in-memory pipe, below the layers of this crate.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::support::{PLACED, Sent, request};
 const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 const AFTER_ABSENCE: Outcome = Outcome::Unknown { resend: Resend::AfterAbsence };
 
-/// What the server does after its last byte.
+/// The server's action after its last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Close,
@@ -26,7 +26,7 @@ enum Then {
 
 type Answer = Result<Response<PeekedBody<TimedBody<Incoming>>>, BoxError>;
 
-/// Sends a place-order to a server that reads it whole, and answers with these bytes.
+/// Sends a place-order to a server that reads all of it and answers with these bytes.
 async fn exchange(bytes: &[u8], then: Then) -> Answer {
     let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
     let (mut send, connection) = http1::handshake::<_, Sent>(TokioIo::new(ours)).await?;
@@ -70,7 +70,7 @@ fn with_length(status: &str, length: usize, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
-// The names are those of the fault catalogue, part C.
+// The names come from the fault catalogue, part C.
 #[tokio::test(start_paused = true)]
 async fn no_cut_or_garbled_answer_is_taken_for_a_placed_order() {
     let n = PLACED.len();
@@ -139,7 +139,7 @@ async fn complete_answers_are_accepted_however_they_are_framed() {
     }
 }
 
-// B8: reset after k bytes of the answer, for every k.
+// B8: a reset after k bytes of the answer, for every k.
 #[tokio::test(start_paused = true)]
 async fn an_answer_cut_after_any_byte_is_never_accepted_before_its_last_one() {
     let bytes = with_length("200 OK", PLACED.len(), PLACED);
@@ -152,7 +152,7 @@ async fn an_answer_cut_after_any_byte_is_never_accepted_before_its_last_one() {
     assert!(matches!(outcome(&exchange(bytes.as_bytes(), Then::Close).await), Outcome::Accepted { .. }));
 }
 
-// The reader of a cut body sees what came, and then hyper's own error.
+// The reader of a cut body gets the bytes that came, and then hyper's own error.
 #[tokio::test(start_paused = true)]
 async fn a_cut_body_goes_on_with_its_bytes_and_its_error() {
     let answer = exchange(with_length("200 OK", 100, "half").as_bytes(), Then::Close).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is drawn: a script of replies, and what stands around the policy.
+//! The drawn cases: a script of replies, and the surroundings of the policy.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{PLACED, Reply, error};
 #[derive(Clone, Debug)]
 pub(super) enum Line {
     Says(Reply),
-    /// Asks for a pause until a time of the day, and says what time it is, or not.
+    /// Asks for a pause until a time of day, with or without a `Date`.
     Until {
         status: u16,
         until: Clock,
@@ -19,7 +19,7 @@ pub(super) enum Line {
     },
 }
 
-/// A time of one day, in seconds, and which of the three forms of HTTP it is written in.
+/// A time of day in seconds, written in one of HTTP's three forms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     pub(super) second: u64,
@@ -55,7 +55,7 @@ pub(super) struct Login {
     pub(super) works: bool,
 }
 
-/// Limits that close after so many sends, as after a 429, and open again.
+/// Limits that close after a number of sends, as after a 429, and open again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closed {
     pub(super) after: usize,
@@ -63,37 +63,37 @@ pub(super) struct Closed {
 }
 
 impl Closed {
-    /// When a request is admitted that comes after so many sends, if not at once.
+    /// Returns when a request after `sends` sends is admitted, if not at once.
     pub(super) fn opens(self, sends: usize, now: Duration) -> Option<Duration> {
         (sends >= self.after && now < self.until).then_some(self.until)
     }
 }
 
-/// One call, and all that it meets. What is not drawn is as it is by default.
+/// One call and its surroundings. Settings that are not drawn have their defaults.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) endpoint: Endpoint,
-    /// How the sends end; the last line again and again.
+    /// How the sends end. The last line repeats.
     pub(super) script: Vec<Line>,
     pub(super) seed: u64,
-    /// Up to 10 %, or none.
+    /// True for up to 10 %, false for none.
     pub(super) jitter: bool,
-    /// From the second 502 in a row on, 30 to 60 s.
+    /// True for 30 to 60 s from the second 502 in a row on.
     pub(super) persistent_502: bool,
-    /// So many repeats, and no more.
+    /// The maximum number of repeats.
     pub(super) budget: Option<u32>,
     pub(super) deadline: Option<Duration>,
     pub(super) send_by: Option<Duration>,
     /// When the limits admit nothing.
     pub(super) closed: Option<Closed>,
-    /// The policy is told so.
+    /// True if the policy can predict the limits.
     pub(super) predicts: bool,
-    /// The call goes with a token that has worked before.
+    /// The login for a call whose token has worked before.
     pub(super) login: Option<Login>,
 }
 
 impl Case {
-    /// A call that meets nothing but its script, with delays that are not drawn.
+    /// Makes a call with only a script and exact delays.
     pub(super) fn exact(endpoint: Endpoint, script: Vec<Line>) -> Self {
         Self {
             endpoint,
@@ -111,7 +111,7 @@ impl Case {
     }
 }
 
-/// Often a status that is repeated: 502s above all, which are more than one by one if two come in a row.
+/// Draws mostly statuses that are repeated, above all 502s, because two in a row have a rule of their own.
 fn repeated() -> impl Strategy<Value = u16> {
     prop::sample::select(vec![429, 500, 502, 502, 502, 503, 504])
 }

@@ -1,4 +1,4 @@
-//! What should happen, from the rules as they are written down and from nothing of the crate but its names.
+//! The prediction: from the written rules, using nothing of the crate but its names.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::Reply;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A send as the policy should see it.
+/// A send as the policy should classify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     CertainlyNotExecuted,
@@ -42,7 +42,7 @@ impl Line {
         }
     }
 
-    /// The pause that it asks for: in seconds, or until a date, which counts from the answer's own.
+    /// Returns the pause that it asks for: in seconds, or until a date relative to the answer's own.
     fn asked(&self) -> Duration {
         let seconds = match self {
             Self::Says(Reply::Header(_, _, asked)) => asked.parse().unwrap_or(0),
@@ -56,46 +56,46 @@ impl Line {
 /// A send of the trail: whether it was in doubt, its status, and the delay after it.
 pub(super) type Step = (bool, Option<u16>, Option<Duration>);
 
-/// What should happen on the wire and what the caller is told.
+/// The expected sends on the wire and the expected result of the call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// When each send left, and with which token.
     pub(super) sends: Vec<(Duration, usize)>,
     pub(super) ended: Duration,
-    /// The status of the answer; none for an error.
+    /// The status of the answer; `None` for an error.
     pub(super) status: Option<u16>,
-    /// Nobody further out may repeat it.
+    /// True if no layer further out may repeat it.
     pub(super) is_final: bool,
     /// Why an error was not repeated. An answer does not say.
     pub(super) stopped: Option<StopReason>,
-    /// The error says that the limits open too late.
+    /// True if the error says that the limits open too late.
     pub(super) frozen: bool,
-    /// All sends but the last, if the caller is told of them.
+    /// All sends but the last, if the result carries a trail.
     pub(super) trail: Option<Vec<Step>>,
     pub(super) logins: usize,
-    /// What went out of the budget, and what came in.
+    /// How often the budget was withdrawn from, and how often it was paid into.
     pub(super) budget: (u32, u32),
 }
 
 /// How one attempt of the policy ends.
 enum Ended<'a> {
     By(&'a Line),
-    /// A 401, and no token to try again with.
+    /// A 401 without a token for another try.
     Unrenewed,
-    /// By the limits, unsent.
+    /// Refused by the limits, unsent.
     Frozen,
 }
 
-/// What one call has come to.
+/// The state of one call.
 struct Call<'a> {
     case: &'a Case,
     now: Duration,
     seen: Seen,
-    /// When the new token was refused for the first time.
+    /// When the new token was first refused.
     new_refused: Option<Duration>,
 }
 
-/// `None` if two timers end in the same instant.
+/// Returns the prediction, or `None` if two timers end in the same instant.
 pub(super) fn predict(case: &Case) -> Option<Seen> {
     let mut call = Call { case, now: Duration::ZERO, seen: Seen::default(), new_refused: None };
     let mut draws = ChaCha8Rng::seed_from_u64(case.seed);
@@ -115,7 +115,7 @@ pub(super) fn predict(case: &Case) -> Option<Seen> {
         (call.seen.ended, call.seen.status) = (call.now, status);
         let again = kind == Kind::CertainlyNotExecuted || kind == Kind::InDoubt && harmless;
         let (true, Ended::By(line)) = (again, &ended) else {
-            // Returned as it is. An answer after others says so; an error only if one of them may have done it.
+            // Returned unchanged. An answer after repeats carries a trail, an error only after doubt.
             let doubt = steps.iter().any(|(in_doubt, ..)| *in_doubt);
             let told = if status.is_some() { !steps.is_empty() } else { doubt };
             call.seen.trail = told.then_some(steps);
@@ -150,7 +150,7 @@ pub(super) fn predict(case: &Case) -> Option<Seen> {
     }
 }
 
-/// The longer of schedule and `Retry-After`; more after the first 503 and, if so set, after 502s in a row.
+/// Returns the longer of schedule and `Retry-After`; more after the first 503 and, if so set, after 502s in a row.
 fn delay(case: &Case, earlier: &[Step], line: &Line, random: u64) -> Duration {
     let share = |of: Duration| {
         let part = (of.as_nanos() * u128::from(random >> 32)) >> 32;
@@ -168,12 +168,12 @@ fn delay(case: &Case, earlier: &[Step], line: &Line, random: u64) -> Duration {
 }
 
 impl<'a> Call<'a> {
-    /// When the limits open, if they are closed.
+    /// Returns when the limits open, if they are closed.
     fn opens(&self) -> Option<Duration> {
         self.case.closed.and_then(|closed| closed.opens(self.seen.sends.len(), self.now))
     }
 
-    /// Whether a repeat after so long could not leave or not be answered in time, as far as anybody knows now.
+    /// Returns why a repeat after `delay` could not leave or be answered in time, by what is known now.
     fn too_late(&self, delay: Duration) -> Option<StopReason> {
         let opens = self.opens().filter(|_| self.case.predicts).unwrap_or_default();
         let leaves = opens.max(self.now + delay);
@@ -186,8 +186,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// One attempt: limits, a send, after a 401 with a token that may be old one send more, and another one where the new
-    /// token may not be known everywhere.
+    /// Runs one attempt: the limits, then a send. After a 401 for a token that may be old there is one send more,
+    /// and another one where the new token may not be known everywhere yet.
     fn attempt(&mut self) -> Option<Ended<'a>> {
         let case = self.case;
         let has_token =
@@ -217,7 +217,7 @@ impl<'a> Call<'a> {
                     self.seen.logins = 1;
                     self.now + login.takes
                 }
-                // A new token may not be known everywhere; refused two seconds later, it is not that.
+                // A new token may not be known everywhere yet. A refusal two seconds later has another reason.
                 _ => {
                     let known = *self.new_refused.get_or_insert(self.now) + 2 * SECOND;
                     if self.now >= known || known >= limit {

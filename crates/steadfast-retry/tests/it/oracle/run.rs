@@ -1,4 +1,4 @@
-//! The real layers, and what they did.
+//! Runs the real layers and records the result.
 
 use std::{
     error::Error,
@@ -27,7 +27,7 @@ use tower::{Layer, Service, ServiceExt, retry::budget::Budget, service_fn, util:
 use super::{case::Case, predict::Seen};
 use crate::support::{Reply, Script, Sent, request};
 
-/// The policy of a case, without what only a running stack can tell it.
+/// Returns the policy of a case, without the parts that need a running stack.
 pub(super) fn policy(case: &Case) -> RetryPolicy {
     let policy = RetryPolicy::default().seed(case.seed);
     let policy = if case.jitter { policy } else { policy.jitter(Jitter::NONE) };
@@ -38,7 +38,7 @@ pub(super) fn policy(case: &Case) -> RetryPolicy {
     }
 }
 
-/// Sends one request through the real layers and says what happened.
+/// Sends one request through the real layers and returns what happened.
 pub(super) fn run(case: &Case) -> Seen {
     run_with(policy(case), case)
 }
@@ -102,7 +102,7 @@ async fn call(mut policy: RetryPolicy, case: &Case) -> Seen {
     seen
 }
 
-/// What the caller is told.
+/// Returns what the caller gets.
 fn told<R>(result: Result<Response<R>, BoxError>) -> Seen {
     let (mut seen, trail) = match &result {
         Ok(response) => {
@@ -129,7 +129,7 @@ fn told<R>(result: Result<Response<R>, BoxError>) -> Seen {
     seen
 }
 
-/// Limits that are closed until an instant, or open: what cannot leave in time is refused at once, with that instant.
+/// Limits, closed until an instant or open. They refuse a request that cannot leave in time at once, with that instant.
 fn limits<S, B, R>(
     opens: impl Fn() -> Option<Instant> + Clone + Send,
     inner: S,
@@ -167,7 +167,7 @@ impl fmt::Display for Frozen {
 
 impl Error for Frozen {}
 
-/// A source whose first token has worked, and whose next one is as the case has it.
+/// Returns a source whose first token has worked, and whose next login is the case's.
 async fn working_token(case: &Case, logins: Arc<AtomicUsize>) -> TokenSource {
     let start = Instant::now();
     let clock = WallClock::new(move || UNIX_EPOCH + Duration::from_secs(1_700_000_000) + start.elapsed());
@@ -182,7 +182,7 @@ async fn working_token(case: &Case, logins: Arc<AtomicUsize>) -> TokenSource {
     source
 }
 
-/// Brings `token-1` at once, and then what it is told.
+/// Brings `token-1` at once, and then the result of the case.
 struct Scripted {
     next: Option<super::case::Login>,
     logins: Arc<AtomicUsize>,
@@ -205,7 +205,7 @@ impl Login for Scripted {
     }
 }
 
-/// So many repeats; counts what goes out and what comes in.
+/// A budget for a number of repeats that counts withdrawals and deposits.
 #[derive(Debug)]
 struct Purse {
     left: AtomicU32,
