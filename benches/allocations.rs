@@ -1,6 +1,6 @@
 //! How many times does a permit allocate, and how many times a call, layer by layer and through all of them?
 //!
-//! A bench of its own, because counting costs time. The request is made beforehand and does not count; the answer does.
+//! A separate bench, because counting costs time. The request is made before and does not count; the answer does.
 
 mod asked;
 mod layers;
@@ -23,13 +23,13 @@ use crate::{asked::Asked, layers::Call};
 #[global_allocator]
 static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Long enough for tables that grow now and then to show as the fraction that they are.
+/// Enough rounds for occasional growth of tables to show as a fraction.
 const TIMES: u64 = 1_000;
 
 fn main() -> Result<(), BoxError> {
     let asked = Asked::of_us();
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    // Some layers make a timer when they are made.
+    // Some layers create a timer when they are made.
     let _entered = runtime.enter();
     let mut counter = Counter { asked: &asked, runtime: &runtime };
     if asked.is_about("limiter") {
@@ -65,7 +65,7 @@ impl permits::Meter for Counter<'_> {
         make: impl Fn() -> Result<F, BoxError>,
     ) -> Result<(), BoxError> {
         let mut take = make()?;
-        // The first times fill what is filled once.
+        // The first rounds fill whatever is filled only once.
         (0..TIMES).for_each(|_| take());
         let region = Region::new(COUNTED);
         (0..TIMES).for_each(|_| take());
@@ -85,7 +85,7 @@ impl layers::Meter for Counter<'_> {
     where
         S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>,
     {
-        // The first calls fill what is filled once: routes, caches, tables.
+        // The first calls fill whatever is filled only once: routes, caches, tables.
         self.runtime.block_on(count(&mut service, call, 0))?;
         let change = self.runtime.block_on(count(&mut service, call, TIMES))?;
         self.tell(case, who, change);
@@ -93,7 +93,7 @@ impl layers::Meter for Counter<'_> {
     }
 }
 
-/// How often, and how much, a thousand calls allocate; they are numbered from `first` on.
+/// Returns how often, and how much, a thousand calls allocate. They are numbered from `first` on.
 async fn count<S>(service: &mut S, call: Call<'_>, first: u64) -> Result<Stats, BoxError>
 where
     S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>,

@@ -1,12 +1,12 @@
-//! What a bench is asked to do, and how it tells its figures.
+//! The arguments of a bench, and the output of its figures.
 
-/// What the words after a bench's name ask for.
+/// The task given by a bench's arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// Its figures, for people. Without cargo's `--bench`, cargo only wants to know that the program runs.
+    /// All figures, for people. Without cargo's `--bench`, cargo only checks that the program runs.
     Table { whole: bool },
-    /// Its figures about this subject, one a line: case, who, value and unit, with tabs between them. `ours` leaves
-    /// out the peers where counting them takes long.
+    /// The figures about this subject, one a line: case, contender, value and unit, separated by tabs. `ours` omits
+    /// the peers where counting them takes long.
     Lines { subject: String, ours: bool },
     /// One case of one contender and nothing else, for a simulator that counts instructions.
     Once { subject: String, case: String, who: String },
@@ -33,7 +33,7 @@ impl Asked {
         }
     }
 
-    /// Tells one figure.
+    /// Prints one figure.
     #[expect(clippy::print_stdout, reason = "a bench prints its figures")]
     pub(crate) fn tell(&self, case: &str, who: &str, value: f64, unit: &str) {
         if matches!(self, Self::Lines { .. }) {

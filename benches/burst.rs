@@ -1,8 +1,8 @@
 //! How long do 1,000 orders at once take beside polls and cancels, and what does the gateway refuse?
 //!
-//! Against the gateway in process: through the whole stack, and through what its users would otherwise put together.
-//! In virtual time, over several networks and seeds; then how much computing that is. With `--real`, by the real clock
-//! instead, all clients at once: two minutes.
+//! It runs against the gateway in process: through the whole stack, and through the alternatives that users would
+//! build instead. First in virtual time, over several networks and seeds, then the computing time alone. With
+//! `--real` it uses the real clock instead, all clients at once, for two minutes.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -23,7 +23,7 @@ use crate::{
     wire::{NETWORKS, Network},
 };
 
-/// Each brings some twenty cancels.
+/// Each session has some twenty cancels.
 const SESSIONS: u64 = 10;
 
 fn main() -> Result<(), BoxError> {
@@ -65,15 +65,15 @@ fn real_time() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// What came of the burst, on average over the sessions, and of all their cancels.
+/// The results of the burst, averaged over the sessions, and the waits of all cancels.
 struct Sum {
     placed: f64,
     refused: f64,
     seconds: f64,
-    /// Of the orders that the quota allows within the time taken, how many were placed, in percent.
+    /// The share of placed orders among those that the quota allows in the time taken, in percent.
     quota: f64,
     polls: f64,
-    /// The shortest first.
+    /// Ascending.
     waits: Vec<Duration>,
 }
 
@@ -127,13 +127,13 @@ fn lines(asked: &Asked, network: Network, rival: Rival, sum: &Sum) {
     }
 }
 
-/// The least wait that such a share of all does not exceed.
+/// Returns the least wait that this share of all waits does not exceed.
 fn share(sorted: &[Duration], share: f64) -> Option<f64> {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     rank.checked_sub(1).and_then(|index| sorted.get(index)).map(Duration::as_secs_f64)
 }
 
-/// How many requests a second go through client, network and gateway when nobody waits for the clock.
+/// Measures how many requests a second pass through client, network and gateway if nothing waits for the clock.
 fn computing() -> Result<(), BoxError> {
     let mut criterion = Criterion::default()
         .warm_up_time(Duration::from_millis(500))

@@ -1,7 +1,7 @@
 //! How many instructions does a permit take, and how many a call?
 //!
-//! Unlike time, the answer is the same on a busy machine. Every case runs under callgrind in a process of its own, so
-//! many times for what is filled only once, and then so many times while callgrind counts.
+//! Unlike time, the answer is the same on a busy machine. Every case runs under callgrind in a process of its own:
+//! first a number of times to fill caches, then again while callgrind counts.
 
 #![expect(clippy::print_stderr, reason = "a bench that cannot answer says why")]
 
@@ -25,15 +25,15 @@ use crate::{
     layers::{Call, STEADFAST},
 };
 
-/// Often enough for what happens now and then, such as a sweep, to show as the fraction that it is.
+/// Enough rounds for occasional work, such as a sweep, to show as a fraction.
 const TIMES: u64 = 64 * BATCH;
-/// Requests are made while callgrind does not count, so many at a time: where they lie in memory matters.
+/// Requests are made in batches while callgrind does not count: their place in memory matters.
 const BATCH: u64 = 64;
 
 fn main() -> Result<(), BoxError> {
     let asked = Asked::of_us();
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    // Some services make a timer when they are made.
+    // Some services create a timer when they are made.
     let _entered = runtime.enter();
     let counts = asked != Asked::Table { whole: false } && !matches!(asked, Asked::Once { .. });
     if counts && Command::new("valgrind").arg("--version").output().is_err() {
@@ -57,12 +57,12 @@ fn main() -> Result<(), BoxError> {
 struct Counter<'a> {
     asked: &'a Asked,
     runtime: &'a Runtime,
-    // What calls are about.
+    // The subject of the calls.
     subject: &'static str,
 }
 
 impl Counter<'_> {
-    /// Does it, or has it counted.
+    /// Runs the case, or has it counted.
     fn measure(
         &self,
         subject: &str,
@@ -137,13 +137,13 @@ where
     Ok(())
 }
 
-/// Callgrind knows it by its name, and counts while it runs.
+/// Callgrind identifies it by its name, and counts while it runs.
 #[inline(never)]
 fn under_the_eyes_of_callgrind<T>(run: impl FnOnce() -> T) -> T {
     black_box(run())
 }
 
-/// The instructions that callgrind counts in a process that runs one case.
+/// Returns the instructions that callgrind counts in a process that runs one case.
 fn collect(subject: &str, case: &str, who: &str) -> Result<u64, BoxError> {
     let mut valgrind = Command::new("valgrind");
     valgrind

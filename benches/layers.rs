@@ -1,5 +1,5 @@
-//! The services that `overhead` and `allocations` look at: each layer alone, and all of them, over a service that does
-//! nothing; beside them what tower and governor offer for the same.
+//! The services for `overhead` and `allocations`: each layer alone, and all of them, over a service that does
+//! nothing. Beside them stand the counterparts of tower and governor.
 
 use std::{
     collections::VecDeque,
@@ -36,15 +36,15 @@ use tower::{
 
 const BASE: &str = "https://api.example/v2";
 
-/// Makes a request of a number.
+/// Makes the request with a number.
 pub(crate) type Call<'a> = &'a dyn Fn(u64) -> Result<Request<Full<Bytes>>, BoxError>;
 
-/// A read, its route in its extensions already, as further in the stack: what a layer stamps it with is put beside it.
+/// Makes a read with its route in its extensions, as further in the stack: stamps of a layer are added there.
 fn read(_: u64) -> Result<Request<Full<Bytes>>, BoxError> {
     routed(Method::GET, "/api/oms/orders", String::new())
 }
 
-/// An order; each is another, and so is its identifier.
+/// Makes an order. Each order is different, and so is its identifier.
 fn order(number: u64) -> Result<Request<Full<Bytes>>, BoxError> {
     let answer =
         format!(r#"{{"s":"ok","d":{{"orderId":"{:012}","msg":"placed"}}}}"#, 260_000_000_000 + number);
@@ -63,10 +63,10 @@ fn routed(method: Method, path: &str, body: String) -> Result<Request<Full<Bytes
     Ok(request)
 }
 
-/// Ours, in every table.
+/// This crate's name in every table.
 pub(crate) const STEADFAST: &str = "steadfast";
 
-/// Looks at one service.
+/// Measures one service.
 pub(crate) trait Meter {
     fn measure<S>(
         &mut self,
@@ -79,7 +79,7 @@ pub(crate) trait Meter {
         S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>;
 }
 
-/// Shows every service to `meter`.
+/// Passes every service to `meter`.
 pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     let base: BaseUrl = BASE.parse()?;
     let tokens = TokenSource::fixed(ApiKey::new("key")?, "token")?;
@@ -114,7 +114,7 @@ fn towers(meter: &mut impl Meter) -> Result<(), BoxError> {
     meter.measure("timeout", TOWER, &read, TimeoutLayer::new(MINUTE).layer(Noop))?;
     meter.measure("retry", TOWER, &read, retry().layer(Noop))?;
     meter.measure("rate limit", "tower ×2", &read, rate_limits(MOST, MOST).service(Noop))?;
-    // A limit that can be cloned needs a buffer, and with it a task; without one it can only stand outside of Retry.
+    // A cloneable limit needs a buffer, and thereby a task. Without one it can only stand outside of Retry.
     let three = rate_limits(MOST, MOST).layer(retry()).layer(TimeoutLayer::new(MINUTE)).service(Noop);
     meter.measure("whole stack", "tower's three", &read, three)
 }
@@ -136,7 +136,7 @@ fn tower_resiliences(meter: &mut impl Meter) -> Result<(), BoxError> {
 pub(crate) const MOST: NonZeroU32 = NonZeroU32::MAX;
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// The service's zones, with windows so wide that nothing waits and so short that few stamps are kept.
+/// Returns the service's zones, with windows so wide that nothing waits and so short that few stamps are kept.
 pub(crate) fn unbounded() -> Result<ZoneLimiter, BoxError> {
     let mut builder = ZoneLimiter::builder();
     for zone in &zones() {
@@ -168,10 +168,10 @@ impl<B> Service<Request<B>> for Noop {
     }
 }
 
-/// What orders are answered, made with their requests, which does not count.
+/// The answers to orders, made together with their requests and therefore not counted.
 static ANSWERS: Mutex<VecDeque<Bytes>> = Mutex::new(VecDeque::new());
 
-/// Places orders, and lists none. An identifier that came twice would be a conflict, which is looked into and told.
+/// Places orders, and lists none. A repeated identifier would be a conflict, which is examined and reported.
 #[derive(Clone, Copy)]
 struct Exchange;
 
@@ -191,7 +191,7 @@ impl<B> Service<Request<B>> for Exchange {
     }
 }
 
-/// The least that a retry policy for tower can be: a server error is repeated at once, up to so many times.
+/// The smallest possible retry policy for tower: it repeats a server error at once, up to this many times.
 #[derive(Clone)]
 pub(crate) struct FourTimes(pub(crate) u32);
 
@@ -213,7 +213,7 @@ impl<R, E> Policy<Request<Full<Bytes>>, Response<R>, E> for FourTimes {
     }
 }
 
-/// governor in front of a service, as its own documentation shows it.
+/// governor in front of a service, as in its own documentation.
 struct Governed<S> {
     inner: S,
     limits: Arc<Governor>,

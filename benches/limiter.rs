@@ -1,7 +1,7 @@
 //! What does a permit cost?
 //!
-//! In time: `instructions`, `allocations` and `memory` answer for the rest. Where a row does not say whose clock is
-//! read, the instant is given; what we cost includes the lock. What a whole layer costs is a row of `overhead`.
+//! Measured in time; `instructions`, `allocations` and `memory` cover the rest. A row that names no clock is given
+//! the instant. Our cost includes the lock. The cost of a whole layer is a row of `overhead`.
 
 mod permits;
 mod windows;
@@ -30,7 +30,7 @@ fn main() -> Result<(), BoxError> {
         .sample_size(40)
         .configure_from_args();
     let runtime = Builder::new_current_thread().enable_time().build()?;
-    // Some peers make a timer when they are made.
+    // Some peers create a timer when they are made.
     let _entered = runtime.enter();
     permits::each(&mut Stopwatch(&mut criterion))?;
     contention(&mut criterion)?;
@@ -67,7 +67,7 @@ impl Meter for Stopwatch<'_> {
     }
 }
 
-/// Two threads that ask for nothing but permits of one key: the worst that can happen to a lock.
+/// Two threads that only ask for permits of one key: the worst case for a lock.
 fn contention(criterion: &mut Criterion) -> Result<(), BoxError> {
     let mut group = criterion.benchmark_group("acquire, two threads on one key");
     race(&mut group, STEADFAST, || {
@@ -97,7 +97,7 @@ fn contention(criterion: &mut Criterion) -> Result<(), BoxError> {
     })
 }
 
-/// How long one permit takes while another thread takes as many, from a limiter that `make` makes.
+/// Measures one permit while another thread takes as many, from a limiter made by `make`.
 fn race<F: Fn() + Sync>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     who: &str,
@@ -116,7 +116,7 @@ fn race<F: Fn() + Sync>(
     failed.map_or(Ok(()), Err)
 }
 
-/// How long two threads take until both have done it so many times.
+/// Returns how long two threads take until both have called `take` so many times.
 fn both(times: u64, take: &(impl Fn() + Sync)) -> Duration {
     let start = Barrier::new(2);
     let run = || {

@@ -1,8 +1,8 @@
-//! The clients that `instructions` and `allocations` look at when they are asked about the loopback: one read, there and
-//! back over real TCP, by ours and by what else it could be made with.
+//! The clients for `instructions` and `allocations` when the subject is the loopback: one read over real TCP and
+//! back, by ours and by the alternatives.
 //!
-//! Only the client is counted. The server is a thread that allocates nothing, and callgrind counts no thread but the
-//! client's. A peer's request has its `Authorization` from the start; ours is given it on the way.
+//! Only the client is counted. The server is a thread that allocates nothing, and callgrind counts only the client's
+//! thread. A peer's request has its `Authorization` from the start; ours gets it on the way.
 
 use std::{
     future::{Ready, ready},
@@ -33,7 +33,7 @@ use tower::{
 
 use crate::layers::{FourTimes, MINUTE, MOST, Meter, STEADFAST, unbounded};
 
-/// Shows every client to `meter`.
+/// Passes every client to `meter`.
 pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     const CASE: &str = "a read over TCP";
     let server = serve()?;
@@ -102,7 +102,7 @@ impl Policy<reqwest::Request, reqwest::Response, reqwest::Error> for FourTimes {
     }
 }
 
-/// A gateway that answers every request alike, on this machine.
+/// Starts a gateway on this machine that gives every request the same answer.
 fn serve() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

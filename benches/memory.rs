@@ -24,7 +24,7 @@ use crate::{
 #[global_allocator]
 static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Ours, in every table.
+/// This crate's name in every table.
 const STEADFAST: &str = "steadfast";
 const KEYS: u64 = 1_000;
 const FRESH: &str = "memory of a new key";
@@ -58,7 +58,7 @@ fn ours(asked: &Asked) -> Result<(), BoxError> {
     every_key(&mut core, general, now);
     tell(asked, FRESH, STEADFAST, &region);
 
-    // Both windows that the universal profile looks at, and one more.
+    // Both windows that the universal profile considers, and one more.
     while now < 180_000_000_000 {
         now += TICK;
         every_key(&mut core, general, now);
@@ -73,7 +73,7 @@ fn ours(asked: &Asked) -> Result<(), BoxError> {
 /// Sends one request of each key that has room, and answers it at once.
 fn every_key(core: &mut Limiter, general: ZoneId, now: Nanos) {
     for key in 0..KEYS {
-        // Keys are hashes: they spread.
+        // Keys are well-spread hashes.
         let zones = [(general, key.wrapping_mul(0x9E37_79B9_7F4A_7C15))];
         match core.acquire(&ask(&zones, Lane::Critical), now) {
             Decision::Granted(grant) => core.settle(grant, Answer::Accepted, now),

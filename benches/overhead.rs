@@ -1,7 +1,7 @@
 //! How much time does a call cost, layer by layer and through all of them, when nothing waits and nothing fails?
 //!
-//! Every row is a whole call over a service that answers at once; what a layer adds is its row less the row `nothing`.
-//! `instructions` and `allocations` answer the same for theirs.
+//! Every row is a whole call over a service that answers at once. A layer's cost is its row less the row `nothing`.
+//! `instructions` and `allocations` answer the same question for their units.
 
 mod layers;
 
@@ -20,7 +20,7 @@ use tower::Service;
 
 use crate::layers::{Call, Meter};
 
-/// Requests are made ahead of the clock, so many at a time.
+/// Requests are made in batches of this size, outside the measured time.
 const BATCH: u64 = 64;
 
 fn main() -> Result<(), BoxError> {
@@ -30,7 +30,7 @@ fn main() -> Result<(), BoxError> {
         .sample_size(40)
         .configure_from_args();
     let runtime = Builder::new_current_thread().enable_time().build()?;
-    // Some layers make a timer when they are made.
+    // Some layers create a timer when they are made.
     let _entered = runtime.enter();
     layers::each(&mut Stopwatch { criterion: &mut criterion, runtime: &runtime })?;
     criterion.final_summary();
@@ -67,7 +67,7 @@ impl Meter for Stopwatch<'_> {
     }
 }
 
-/// How long so many calls take, one after the other.
+/// Returns how long this many calls take, one after the other.
 async fn time<S>(service: &mut S, call: Call<'_>, calls: u64) -> Result<Duration, BoxError>
 where
     S: Service<Request<Full<Bytes>>, Error: Into<BoxError>>,

@@ -1,4 +1,4 @@
-//! The ways to a permit that `limiter` and `allocations` look at, beside those of others for the same two windows.
+//! The ways to a permit for `limiter` and `allocations`, beside those of other crates for the same two windows.
 
 use std::{hint::black_box, num::NonZeroU32};
 
@@ -13,12 +13,12 @@ use tower::{Layer, Service, service_fn};
 
 use crate::windows::{FOUR_HUNDRED, TEN, ask, general, zones};
 
-/// Ours, in every table.
+/// This crate's name in every table.
 pub(crate) const STEADFAST: &str = "steadfast";
 
-/// Looks at one way to a permit.
+/// Measures one way to a permit.
 pub(crate) trait Meter {
-    /// `make` makes a limiter that nobody has used yet, and what takes one permit from it.
+    /// `make` makes an unused limiter, and a closure that takes one permit from it.
     fn measure<F: FnMut()>(
         &mut self,
         case: &'static str,
@@ -27,7 +27,7 @@ pub(crate) trait Meter {
     ) -> Result<(), BoxError>;
 }
 
-/// Shows every way to `meter`.
+/// Passes every way to `meter`.
 pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     const ACQUIRE: &str = "acquire, two windows at once";
     meter.measure(ACQUIRE, STEADFAST, || acquire(Lane::Critical))?;
@@ -55,10 +55,10 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
 }
 
 const MILLISECOND: Nanos = 1_000_000;
-/// Between two calls that follow each other closely.
+/// The time between two calls in quick succession.
 const MOMENT: Nanos = 100;
 
-/// A limit that no bench reaches: what is measured is the way to a permit, not the wait for it.
+/// A limit that no bench reaches: the way to a permit is measured, not the wait for it.
 pub(crate) const MANY: NonZeroU32 = NonZeroU32::MIN.saturating_add(15_000_000 - 1);
 
 /// The core behind a lock, with the stamps of a busy minute in its log.
@@ -75,12 +75,12 @@ fn acquire(lane: Lane) -> Result<impl FnMut(), BoxError> {
         now += MOMENT;
         let granted = core.lock().acquire(&ask(black_box(&zones), lane), now);
         debug_assert!(matches!(granted, Decision::Granted(_)));
-        // It stays spent: what giving it back costs is another row's.
+        // It stays spent; another row measures giving it back.
         let _ = black_box(granted);
     })
 }
 
-/// A whole request by the service's own limits, far from both.
+/// A whole request within the service's own limits, far from both.
 fn acquire_and_settle(every: Nanos) -> Result<impl FnMut(), BoxError> {
     let mut core = zones(TEN, FOUR_HUNDRED).build_core()?;
     let zones = [(general(&core)?, 7)];
@@ -100,12 +100,12 @@ fn acquire_and_settle(every: Nanos) -> Result<impl FnMut(), BoxError> {
     })
 }
 
-/// A whole request of a client that always has another one: it is queued, polled when its alarm rings, and settled.
+/// A whole request of a saturated client: it is queued, polled at its alarm, and settled.
 fn saturated() -> Result<impl FnMut(), BoxError> {
     let mut core = zones(TEN, FOUR_HUNDRED).build_core()?;
     let zones = [(general(&core)?, 7)];
     let mut now = SECOND.as_nanos() as Nanos;
-    // Two minutes in, every stamp of the last two windows matters.
+    // After two minutes every stamp of the last two windows matters.
     for _ in 0..1_200 {
         request(&mut core, &ask(&zones, Lane::Critical), &mut now);
     }
@@ -113,7 +113,7 @@ fn saturated() -> Result<impl FnMut(), BoxError> {
     Ok(move || request(&mut core.lock(), &ask(black_box(&zones), Lane::Critical), &mut now))
 }
 
-/// One request from the asking to the answer, at once or when the zone has room; `now` goes along.
+/// Makes one request, from the question to the answer, at once or when the zone has room. Moves `now` along.
 fn request(core: &mut Limiter, ask: &Ask<'_>, now: &mut Nanos) {
     let mut decision = core.acquire(ask, *now);
     while let Decision::Queued { waiter, alarm: Some(alarm) } = decision {
@@ -134,7 +134,7 @@ fn zone_limiter() -> Result<impl FnMut(), BoxError> {
     Ok(move || {
         let permit = limiter.acquire(black_box(&[Zone::GENERAL]), keys, Lane::Critical).now_or_never();
         debug_assert!(matches!(permit, Some(Ok(_))));
-        // What giving it back costs is another row's.
+        // Another row measures giving it back.
         std::mem::forget(black_box(permit));
     })
 }

@@ -1,7 +1,7 @@
-//! What does each of 1,000 callers pay who meet a dead token at once?
+//! What does a dead token cost each of 1,000 callers that meet it at once?
 //!
-//! The first send of all of them is answered with 401; one login serves them all, and each sends once more. Header and
-//! renewal over a service that answers at once: of what is counted, half is each caller's first send and half the second.
+//! The first send of each caller is answered with 401. One login serves all, and each sends once more. Header and
+//! renewal stand over a service that answers at once: half of the count is the first sends, half the second ones.
 
 mod asked;
 
@@ -46,7 +46,7 @@ fn main() -> Result<(), BoxError> {
     Builder::new_current_thread().enable_time().build()?.block_on(callers(&asked))
 }
 
-/// Each login brings the next token; calls are answered with 401 until it is the one that is alive.
+/// Each login brings the next token. Calls are answered with 401 unless they carry the live one.
 #[derive(Clone, Default)]
 struct Gateway {
     logins: Arc<AtomicU64>,
@@ -60,7 +60,7 @@ impl Login for Gateway {
 
     async fn attempt(&self, attempt: &Attempt) -> Result<Grant, LoginFailure> {
         let token = self.logins.fetch_add(1, Ordering::Relaxed) + 1;
-        // All who were refused wait by now.
+        // All refused calls wait by now.
         tokio::task::yield_now().await;
         Ok(Grant::new(token.to_string(), attempt.now()))
     }
@@ -90,7 +90,7 @@ async fn callers(asked: &Asked) -> Result<(), BoxError> {
     let (mut allocations, mut nanos) = (0, 0.0);
     for round in 0..=ROUNDS {
         let (change, took) = meet_a_dead_token().await?;
-        // The first round fills what is filled only once.
+        // The first round fills whatever is filled only once.
         if round > 0 {
             allocations += change.allocations + change.reallocations;
             nanos += took.as_nanos() as f64;
@@ -102,7 +102,7 @@ async fn callers(asked: &Asked) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// What it takes all callers together to have their answers.
+/// Returns the cost of all callers together until they have their answers.
 async fn meet_a_dead_token() -> Result<(Stats, Duration), BoxError> {
     let gateway = Gateway::default();
     let tokens = TokenSource::builder(ApiKey::new("key")?, gateway.clone()).build();
@@ -112,7 +112,7 @@ async fn meet_a_dead_token() -> Result<(Stats, Duration), BoxError> {
         .service(gateway.clone());
     let request = || Request::get("https://api.example/v2/api/oms/orders").body(());
     stack.clone().oneshot(request()?).await?;
-    // From here on only the second token is.
+    // From here on only the second token is live.
     gateway.alive.store(2, Ordering::Relaxed);
 
     let calls = (0..CALLERS).map(|_| Ok(stack.clone().oneshot(request()?)));

@@ -1,4 +1,4 @@
-//! The clients that the burst goes through: the stack, and what its users would otherwise put together.
+//! The clients for the burst: the stack, and the alternatives that users would build instead.
 
 use std::{
     num::{NonZeroU32, NonZeroUsize},
@@ -30,7 +30,7 @@ use tower::{
 
 use crate::wire::Wire;
 
-/// A client; of an answer, only its head matters here.
+/// A client. Only the head of an answer matters here.
 pub(crate) type Client = BoxCloneSyncService<Request<Full<Bytes>>, Response<()>, BoxError>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ fn steadfast(facts: &Credentials, wire: Wire) -> Result<Client, BoxError> {
     Ok(BoxCloneSyncService::new(stack.service(wire).map_response(|answer| answer.map(drop))))
 }
 
-/// The rivals have no layer for it: they are given the token.
+/// The rivals have no layer for the token, so it is added here.
 fn with_token<S>(facts: &Credentials, service: S) -> Result<Client, BoxError>
 where
     S: Service<Request<Full<Bytes>>, Response = Response<()>, Error = BoxError>
@@ -105,7 +105,7 @@ fn is_order(request: &Request<Full<Bytes>>) -> bool {
     request.uri().path().ends_with("/place-order")
 }
 
-/// Repeats whatever the service might take the next time, after 1, 2, 4 and 8 s.
+/// Repeats requests that the service might accept next time, after 1, 2, 4 and 8 s.
 #[derive(Clone)]
 struct Simple(std::slice::Iter<'static, u64>);
 
@@ -152,7 +152,7 @@ impl clock::Clock for Virtual {
     }
 }
 
-/// What governor's own `until_ready` does, with a timer that follows tokio's clock too.
+/// Does the same as governor's own `until_ready`, with a timer that follows tokio's clock.
 async fn until_ready(limit: &Governor, clock: &Virtual) {
     while let Err(not_yet) = limit.check() {
         sleep(not_yet.wait_time_from(clock::Clock::now(clock))).await;

@@ -1,4 +1,4 @@
-//! The burst: orders at once, polls that never pause, and cancels that come when they come.
+//! The burst: orders at once, polls without pause, and cancels at random times.
 
 use std::{
     sync::{
@@ -27,23 +27,23 @@ use crate::{
 };
 
 pub(crate) const ORDERS: u64 = 1_000;
-/// Each asks again as soon as it has an answer: far more than the quota holds.
+/// Each asks again as soon as it has an answer: far more than the quota allows.
 const POLLS: usize = 16;
 /// On average, one every five seconds.
 const BETWEEN_CANCELS: Duration = Duration::from_secs(5);
-/// No client can place 1,000 orders at ten a second in less.
+/// The shortest possible time for 1,000 orders at ten a second.
 pub(crate) const BOUND: Duration = Duration::from_secs(99);
 
-/// What came of it.
+/// The results of one burst.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) placed: usize,
     pub(crate) refused: u64,
     pub(crate) requests: u64,
     pub(crate) polls: usize,
-    /// Until the last order had its last answer.
+    /// The time until the last order had its last answer.
     pub(crate) took: Duration,
-    /// How long each cancel waited, the network's own time not counted.
+    /// How long each cancel waited, without the network's own time.
     pub(crate) waits: Vec<Duration>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn run(rival: Rival, network: Network, seed: u64) -> Result<Figures, 
     runtime.block_on(burst(rival, network, seed))
 }
 
-/// Runs the burst through every client at the same time, each with a gateway of its own, by the real clock.
+/// Runs the burst through every client at the same time, each with its own gateway, by the real clock.
 pub(crate) fn run_all(network: Network, seed: u64) -> Result<Vec<Figures>, BoxError> {
     let runtime = Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(try_join_all(Rival::ALL.map(|rival| burst(rival, network, seed))))
@@ -108,9 +108,9 @@ async fn burst(rival: Rival, network: Network, seed: u64) -> Result<Figures, Box
     Ok(figures)
 }
 
-/// Asks for the margin of an order, over and over until the orders are through; how many answers there were.
+/// Asks for the margin of an order, again and again until the orders are done. Returns the number of answers.
 ///
-/// Of all polls that share the cancels' quota, this one costs the gateway least: the figures are to be the clients'.
+/// Of all polls that share the cancels' quota, this one costs the gateway least, so the figures are the clients'.
 async fn poll(client: Client, base: Arc<str>, over: Arc<AtomicBool>) -> Result<usize, BoxError> {
     let mut answered = 0;
     while !over.load(Ordering::Relaxed) {
@@ -124,7 +124,7 @@ fn form(qty: u64) -> String {
     format!("symId=EQT_INFY_EQ_NSE&qty={qty}&side=buy&type=market&product=intraday&validity=day")
 }
 
-/// How long a cancel waited for its answer, apart from the way there and back.
+/// Returns how long a cancel waited for its answer, apart from the way there and back.
 async fn cancel_at(
     client: Client,
     at: Instant,
@@ -133,7 +133,7 @@ async fn cancel_at(
     sleep_until(at).await;
     let answer = client.oneshot(cancel).await?;
     let on_the_way = answer.extensions().get().map_or(Duration::ZERO, |OnTheWay(time)| *time);
-    // Asked at `at`, though a timer may ring up to a millisecond late.
+    // Measured from `at`, although a timer may fire up to a millisecond late.
     Ok(at.elapsed().saturating_sub(on_the_way))
 }
 

@@ -1,4 +1,4 @@
-//! A limiter of which the zone `general` has the windows that a bench gives it.
+//! A limiter whose zone `general` has the windows that a bench chooses.
 
 use std::num::NonZeroU32;
 
@@ -10,7 +10,7 @@ use steadfast::{
 pub(crate) const TEN: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 pub(crate) const FOUR_HUNDRED: NonZeroU32 = NonZeroU32::MIN.saturating_add(399);
 
-/// A limiter with the service's own zones, but general's windows hold so many.
+/// Returns a limiter with the service's own zones, but these limits for `general`.
 pub(crate) fn zones(second: NonZeroU32, minute: NonZeroU32) -> Builder {
     let windows =
         |general: Quota| general.clear_limits().limit(second.get(), SECOND).limit(minute.get(), MINUTE);

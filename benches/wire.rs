@@ -1,4 +1,4 @@
-//! The network between a client and the gateway, in the runtime's own time.
+//! The network between a client and the gateway, in tokio's time.
 
 use std::{
     future::Future,
@@ -19,13 +19,13 @@ use steadfast_sandbox::{Body, Gateway, NoAnswer};
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
-/// How long a request and an answer are on their way.
+/// The delays of requests and answers.
 #[derive(Clone, Copy)]
 pub(crate) struct Network {
     pub(crate) name: &'static str,
-    /// Each way, always.
+    /// The fixed delay each way.
     pub(crate) delay: Duration,
-    /// What comes on top, on average; requests overtake each other.
+    /// The average addition. It lets requests overtake each other.
     pub(crate) jitter: Duration,
 }
 
@@ -59,7 +59,7 @@ impl Wire {
     }
 }
 
-/// A number with mean one, as the gaps between unrelated events are distributed.
+/// Draws a number with mean one, distributed like the gaps between unrelated events.
 pub(crate) fn exponential(chance: &mut ChaCha8Rng) -> f64 {
     let even = (chance.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     -(1.0 - even).ln()

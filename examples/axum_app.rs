@@ -1,7 +1,7 @@
 //! An axum application that trades: its state holds the typed client, and its handlers know nothing of retries, limits or
 //! tokens.
 //!
-//! The gateway answers the first order with a 504 although it placed it. Whoever calls the application gets a 201.
+//! The gateway answers the first order with a 504 although it placed it. The application's caller gets a 201.
 //!
 //! Prints: 201 Created: 1 order at the gateway
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -53,7 +53,7 @@ async fn place(
     };
     match client.place_order(&order).await {
         Ok(placed) => (StatusCode::CREATED, format!("order {}", placed.order_id)),
-        // Nobody knows whether it was placed: whoever asked must not simply ask again.
+        // Whether it was placed is unknown, so the caller must not simply ask again.
         Err(error) if matches!(error.kind(), ErrorKind::InDoubt | ErrorKind::NotObserved) => {
             (StatusCode::ACCEPTED, error.to_string())
         }

@@ -1,7 +1,7 @@
 //! A thousand orders at once through the whole stack, in virtual time.
 //!
-//! Ten a second is what the service allows (§8), so no client can place them in less than 99 seconds. Somebody who sends
-//! as fast as he can collects 990 429s first.
+//! The service allows ten a second (§8), so no client can place them in less than 99 seconds. A client that sends as
+//! fast as it can collects 990 429s first.
 //!
 //! Prints: 1000 orders placed, 0 429s
 #![expect(clippy::print_stdout, reason = "an example shows its result")]

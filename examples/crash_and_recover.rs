@@ -1,7 +1,7 @@
-//! A process that is killed while its order is on the way leaves an order in doubt that nobody remembers.
+//! A killed process: its order is on the way, and in doubt from then on.
 //!
-//! With a journal the next process does: it looks the order up in the list, and never sends it again. The gateway here
-//! places the order, and would take a minute to say so; by then the process is dead.
+//! With a journal, the next process knows of the order. It looks the order up in the list and never sends it again.
+//! The gateway here places the order, but takes a minute to say so; by then the process is dead.
 //!
 //! Prints: 1 order at the gateway
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -28,7 +28,7 @@ fn client(facts: &[&str]) -> Result<Client, BoxError> {
 async fn main() -> Result<(), BoxError> {
     let words: Vec<String> = env::args().skip(1).collect();
     if !words.is_empty() {
-        // The process that will not live to see its answer.
+        // The process that is killed before its answer.
         let facts: Vec<&str> = words.iter().map(String::as_str).collect();
         client(&facts)?.place_order_as(&order()?, IntentId::new("breakfast")).await?;
         return Ok(());

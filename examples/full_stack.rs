@@ -1,4 +1,4 @@
-//! All layers around a transport of one's own: here the sandbox's gateway in process, in virtual time.
+//! All layers around a custom transport: here the sandbox's gateway in process, in virtual time.
 //!
 //! The gateway refuses the first read with a 429, answers the first order with a 504 although it placed it, and has a
 //! bad minute after that. The caller sees three good answers.

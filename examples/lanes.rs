@@ -1,6 +1,6 @@
 //! A cancel leaves at once behind a wall of polls; in the lane of the polls it does not.
 //!
-//! Two hundred polls of the order list wait when somebody cancels an order.
+//! Two hundred polls of the order list wait when a cancel comes.
 //!
 //! Prints: a cancel: 0.000 s behind 200 polls
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -22,9 +22,9 @@ use tower::ServiceExt;
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), BoxError> {
-    // Its route puts a cancel into the first lane; nobody need say so.
+    // The route puts a cancel into the critical lane by itself.
     show("a cancel", None).await?;
-    // Any request may be told which lane to take, such as an order that is an exit. This is the wrong one.
+    // A request may name its lane, for example an order that is an exit. This lane is the wrong one.
     show("a cancel among the polls", Some(Lane::Bulk)).await
 }
 

@@ -1,6 +1,6 @@
-//! One trace of a call that was lost once and sent again: what an OpenTelemetry collector is sent.
+//! The OpenTelemetry trace of a call that was lost once and sent again.
 //!
-//! The exporter keeps the spans in memory; a program takes that of its collector instead. Time is virtual.
+//! The exporter keeps the spans in memory; a program uses its collector's exporter instead. Time is virtual.
 //!
 //! Prints: Client GET /api/oms/orders
 #![expect(clippy::print_stdout, reason = "an example shows its result")]

@@ -1,7 +1,7 @@
-//! Zones are set from code: the same 12 reads under the service's own table, under a tighter one, and with a zone that
-//! the service does not have.
+//! Zones are set from code: the same 12 reads under the service's own table, under a tighter one, and with a zone
+//! that the service does not have.
 //!
-//! Each line is what reached the gateway in each second.
+//! Each line shows how many requests reached the gateway in each second.
 //!
 //! Prints: two a second: 2 2 2 2 2 2
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -24,14 +24,14 @@ async fn main() -> Result<(), BoxError> {
     // The service's table (§8). Reads leave two of ten slots a second to changes and cancels.
     show("as the service says", ZoneLimiter::preset(), Routes::default()).await?;
 
-    // A row of the table, changed, for a gateway that is known to count exactly.
+    // A changed row of the table, for a gateway that is known to count exactly.
     let limiter = ZoneLimiter::builder().preset();
     let limiter = limiter
         .adjust(Zone::GENERAL, |general| general.clear_limits().limit(2, SECOND).profile(Profile::WindowLog))
         .build()?;
     show("two a second", limiter, Routes::default()).await?;
 
-    // A row of one's own, beside the service's: the order list is read at most three times in two seconds.
+    // A row in addition to the service's: the order list is read at most three times in two seconds.
     let lists = Zone::new("lists");
     let quota = Quota::new(lists, Scope::AuthToken).limit(3, 2 * SECOND).profile(Profile::WindowLog);
     let limiter = ZoneLimiter::builder().preset().zone(quota).build()?;
@@ -39,7 +39,7 @@ async fn main() -> Result<(), BoxError> {
     show("a zone of one's own", limiter, routes).await
 }
 
-/// Reads the order list 12 times at once and prints when the gateway saw it.
+/// Reads the order list 12 times at once and prints when the gateway received the requests.
 async fn show(name: &str, limiter: ZoneLimiter, routes: Routes) -> Result<(), BoxError> {
     let sandbox = Sandbox::builder().build()?;
     let facts = sandbox.credentials();

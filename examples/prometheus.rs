@@ -1,7 +1,7 @@
-//! What an operator sees of a bad morning: lost answers, waits for permits, and whether an order is in doubt.
+//! Metrics of a bad morning: lost answers, waits for permits, and whether an order is in doubt.
 //!
-//! The exporter is asked once, without its HTTP server; a program serves the same text under `/metrics`. Time is
-//! virtual, so the seconds of looking take none.
+//! The exporter is read once, without its HTTP server; a program serves the same text under `/metrics`. Time is
+//! virtual, so the seconds of reading the list take none.
 //!
 //! Prints: steadfast_orders_in_doubt 0
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -20,7 +20,7 @@ use tower::ServiceExt;
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), BoxError> {
-    // Buckets of the caller's own make histograms that can be added up over machines.
+    // Custom buckets give histograms that can be added up over machines.
     let durations = Matcher::Suffix("_seconds".into());
     let exporter = PrometheusBuilder::new()
         .set_buckets_for_metric(durations, &[0.01, 0.1, 1.0, 10.0, 60.0])?

@@ -1,7 +1,7 @@
-//! The service ends every token at night and says no more than 401. Ten calls that meet it share one login, and each of
+//! The service ends every token at night and only answers 401. Ten calls that meet it share one login, and each of
 //! them is answered.
 //!
-//! A one-time code is good once, so the new login waits for the next one. Time is virtual, the wall clock included.
+//! A one-time code is valid once, so the new login waits for the next one. Time is virtual, the wall clock included.
 //!
 //! Prints: 10 of 10 calls answered 200, 1 login
 #![expect(clippy::print_stdout, reason = "an example shows its result")]

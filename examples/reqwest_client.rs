@@ -1,4 +1,4 @@
-//! The typed client over `reqwest`, for a program that has it anyway: its settings for connections stay in one place.
+//! The typed client over `reqwest`, for a program that uses it already: its connection settings stay in one place.
 //!
 //! The gateway resets the connection after it has placed the order. `reqwest` alone can only report an error; the
 //! layers around it find the order.

@@ -1,7 +1,7 @@
 //! A 504 says nothing about an order: it may have been placed, it may be placed in a moment, it may be lost.
 //!
-//! The stack reads the order list until it knows, and sends an order again only once it is certainly absent. Time is
-//! virtual, so the seconds of looking take none.
+//! The stack reads the order list until the result is certain, and sends an order again only if it is certainly
+//! absent. Time is virtual, so the seconds of reading the list take none.
 //!
 //! Prints: placed once
 #![expect(clippy::print_stdout, reason = "an example shows its result")]

@@ -22,7 +22,7 @@ pub struct Governor<C: Clock = DefaultClock> {
 }
 
 impl Governor {
-    /// So many a second and so many a minute, all of them at once if need be, by governor's own clock.
+    /// Allows this many a second and a minute, all at once if need be, by governor's own clock.
     #[must_use]
     pub fn new(second: NonZeroU32, minute: NonZeroU32) -> Self {
         Self::with_clock(second, minute, &DefaultClock::default())
@@ -36,7 +36,7 @@ impl Governor {
 }
 
 impl<C: Clock + Clone> Governor<C> {
-    /// The same by another clock.
+    /// Does the same with another clock.
     #[must_use]
     pub fn with_clock(second: NonZeroU32, minute: NonZeroU32, clock: &C) -> Self {
         Self {
@@ -47,18 +47,18 @@ impl<C: Clock + Clone> Governor<C> {
 }
 
 impl<C: Clock> Governor<C> {
-    /// Takes a permit of each; false if one of them has none, and then the other's may be gone.
+    /// Takes a permit of each. False if one of them has none; the other's may then be gone.
     pub fn take(&self) -> bool {
         self.second.check().is_ok() && self.minute.check().is_ok()
     }
 }
 
-/// A clock that says what it was told, in nanoseconds: reading it costs one load.
+/// A clock that returns the time it was given, in nanoseconds. Reading it costs one load.
 #[derive(Clone, Debug, Default)]
 pub struct Given(Arc<AtomicU64>);
 
 impl Given {
-    /// From now on it is `nanos`.
+    /// Sets the time.
     pub fn set(&self, nanos: u64) {
         self.0.store(nanos, Ordering::Relaxed);
     }

@@ -10,7 +10,7 @@ pub struct LeakyBucket {
 }
 
 impl LeakyBucket {
-    /// So many a second and so many a minute, all of them at once if need be. It reads tokio's clock itself.
+    /// Allows this many a second and a minute, all at once if need be. It reads tokio's clock itself.
     #[must_use]
     pub fn new(second: NonZeroU32, minute: NonZeroU32) -> Self {
         Self {
@@ -19,7 +19,7 @@ impl LeakyBucket {
         }
     }
 
-    /// Takes a permit of each; false if one of them has none, and then the other's may be gone.
+    /// Takes a permit of each. False if one of them has none; the other's may then be gone.
     pub fn take(&self) -> bool {
         self.second.try_acquire(1) && self.minute.try_acquire(1)
     }

@@ -1,9 +1,9 @@
-//! What others offer for the same, set up for the same limits, to be measured beside it.
+//! Other crates for the same task, configured for the same limits, to be measured beside steadfast.
 //!
-//! A crate of its own, so that nobody who builds steadfast builds these: only benches depend on it. Every peer is set
-//! up as its own documentation shows it, and as a careful user would: two limiters where the service has two windows.
-//! None of them takes both permits at once, gives one back, or knows when the answer came; what they cost is compared,
-//! not what they promise.
+//! A separate crate, so that building steadfast does not build these: only benches depend on it. Every peer is
+//! configured as in its own documentation, and as a careful user would: two limiters where the service has two
+//! windows. None of them takes both permits at once, gives one back, or considers when the answer came. The
+//! comparison covers cost, not guarantees.
 
 mod governor;
 mod leaky_bucket;

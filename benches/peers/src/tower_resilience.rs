@@ -18,7 +18,7 @@ pub struct TowerResilience {
 }
 
 impl TowerResilience {
-    /// How it comes: windows that begin when the layer is made, the cheapest of its algorithms.
+    /// Its default: windows that begin when the layer is made, the cheapest of its algorithms.
     #[must_use]
     pub fn fixed_window() -> Self {
         Self { window: WindowType::Fixed, patience: Duration::from_secs(600) }
@@ -30,7 +30,7 @@ impl TowerResilience {
         Self { window: WindowType::SlidingLog, ..Self::fixed_window() }
     }
 
-    /// A layer for each window.
+    /// Returns a layer for each window.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl TowerResilience {
         ))
     }
 
-    /// A layer for one window.
+    /// Returns a layer for one window.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl TowerResilience {
             .build()
     }
 
-    /// A layer that repeats what `again` says, after 1, 2, 4 … seconds.
+    /// Returns a layer that repeats the answers selected by `again`, after 1, 2, 4 … seconds.
     #[must_use]
     pub fn retry<Req, Res, E>(
         attempts: NonZeroUsize,
@@ -78,7 +78,7 @@ impl TowerResilience {
             .build()
     }
 
-    /// A layer that gives up after `limit`.
+    /// Returns a layer that gives up after `limit`.
     #[must_use]
     pub fn timeout(limit: Duration) -> TimeLimiterLayer<FixedTimeout> {
         TimeLimiterLayer::<FixedTimeout>::builder().timeout_duration(limit).build()
