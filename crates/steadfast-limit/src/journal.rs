@@ -51,7 +51,7 @@ pub(crate) enum Found {
 }
 
 impl Journal {
-    /// More than a limiter with the most keys writes. A longer file is no journal.
+    /// More than a limiter with the default number of keys writes. A longer file is no journal.
     const LONGEST: u64 = 64 * 1024 * 1024;
 
     pub(crate) fn open(path: &Path, clocks: Clocks) -> Result<(Self, Found), InvalidLimiter> {

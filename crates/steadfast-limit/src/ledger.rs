@@ -121,7 +121,7 @@ impl Ledger {
         };
         let busy = self.busy(lane, strict).saturating_add(ahead);
         let patient = windows(&self.unanswered_for(lane, strict, Nanos::MAX), busy);
-        // A bucket filled by a pending answer stays full until that answer; an answer now may leave room earlier.
+        // As future stamps, requests on their way fill a bucket until then. Counted as busy, they may leave room now.
         let is_paced = matches!(self.counting(rules.profile, 0, lane), Counting::Paced { .. });
         let answered = (is_paced && is_exempt(lane, strict))
             .then(|| windows(self.lost_for(lane, strict), self.in_flight.len().saturating_add(ahead)))

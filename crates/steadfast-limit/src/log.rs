@@ -49,8 +49,8 @@ impl StampLog {
         self.len().checked_sub(k).and_then(|index| self.get(index, unit))
     }
 
-    /// Appends `stamp`, which is not older than any before it. `usual` is the length in ordinary use; up to it the
-    /// log does not allocate more, beyond it the capacity doubles.
+    /// Appends `stamp`, which is not older than any before it. `usual` is the length in ordinary use: the capacity
+    /// doubles, but stops at `usual` until that is exceeded.
     pub(crate) fn push(&mut self, stamp: Nanos, unit: Nanos, usual: usize) {
         if self.is_empty() {
             self.base = stamp;

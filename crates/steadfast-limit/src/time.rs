@@ -7,7 +7,7 @@ use std::time::Duration;
 /// most, where a stamp leaves its window.
 pub type Nanos = u64;
 
-/// How much the gateway's clock rate may differ from ours, in parts per million.
+/// How much slower than ours the gateway's clock may run, in parts per million.
 const RATE_ERROR_PPM: u64 = 500;
 
 /// An extra margin for every period, for rounded timers and stamps.
@@ -16,7 +16,7 @@ const ROUNDING: Nanos = 1_000_000;
 /// The longest duration that is counted exactly: about 73 years.
 pub(crate) const LONGEST: Nanos = u64::MAX / 8;
 
-/// Where the core's clock stops, after 292 years. Any sum with a later instant still fits into `u64`.
+/// Where the core's clock stops, after 292 years. Any duration added to an instant still fits.
 pub(crate) const LATEST: Nanos = u64::MAX / 2;
 
 /// Returns the whole nanoseconds of `duration`, or `None` above [`LONGEST`].

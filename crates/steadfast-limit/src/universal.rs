@@ -55,7 +55,7 @@ struct Phases<'a> {
 }
 
 impl Phases<'_> {
-    /// Applies every `stride`th boundary after `seen` at which a stamp enters the current window.
+    /// Raises `at` as required by every `stride`th boundary after `seen` at which a stamp enters the current window.
     fn after_boundaries_at_stamps(self, seen: Nanos, mut at: Nanos, stride: usize) -> Nanos {
         let Self { stamps, period, .. } = self;
         let first = stamps.partition_point(|stamp| *stamp <= seen);
@@ -71,7 +71,7 @@ impl Phases<'_> {
         at
     }
 
-    /// Applies every `stride`th boundary after `seen` at which a stamp leaves the previous window.
+    /// Raises `at` as required by every `stride`th boundary after `seen` at which a stamp leaves the previous window.
     fn after_boundaries_a_period_later(self, seen: Nanos, mut at: Nanos, stride: usize) -> Nanos {
         let Self { stamps, period, .. } = self;
         let mut gone = stamps.partition_point(|stamp| stamp + period <= seen);

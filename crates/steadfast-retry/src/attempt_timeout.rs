@@ -80,8 +80,8 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 ///
 /// # Cost
 ///
-/// About 590 instructions for a call that succeeds, and an allocation if the request has no stamp (`cargo xtask
-/// bench overhead`).
+/// About 590 instructions for a call that succeeds (`cargo xtask bench overhead`), and an allocation if the request
+/// has no stamp.
 ///
 /// # Cancellation
 ///

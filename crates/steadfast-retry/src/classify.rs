@@ -75,8 +75,8 @@ use crate::{
 ///
 /// # Cost
 ///
-/// About 1,400 instructions and three allocations, all for the answer's stamps, for a call that succeeds (`cargo
-/// xtask bench overhead`).
+/// About 1,400 instructions and three allocations for a call that succeeds (`cargo xtask bench overhead`). All three
+/// are for the answer's stamps.
 ///
 /// # Cancellation
 ///
