@@ -106,9 +106,9 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The connection has just been closed abortively, so nothing more of the request can reach the service.
-    /// Requests that the gateway had not counted by then it counts within a second or never. For an end in the past
-    /// use [`Permit::lose_ended`](crate::Permit::lose_ended).
+    /// The connection has just been closed abortively, so nothing more of the request can reach the service. The
+    /// gateway counts it within a second, or never. For an end in the past use
+    /// [`Permit::lose_ended`](crate::Permit::lose_ended).
     Reset,
     /// The caller has stopped waiting, and the end of the connection is unknown. The operating system may go on
     /// sending what it was given, so the gateway may count the request for [as long as that
