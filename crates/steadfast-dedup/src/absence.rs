@@ -1,10 +1,10 @@
-//! When an order that is not listed is absent, and what follows.
+//! Decides when an order that is not listed is absent, and what follows.
 //!
 //! An absence rests on the lists alone: enough valid reads, the last of them begun after the lateness bound of every
-//! send in doubt of the key. What the lost answer said does not make it better or worse, with one exception: a success
-//! without an id says that the order was taken. Then the list and the service contradict each other, one of the
-//! assumptions behind every absence is broken for this key, and nothing is concluded of its later orders. An answer
-//! that says `error`, were it a 200, agrees with the list; its order is watched for like that of any other lost send.
+//! send in doubt of the key. What the lost answer said does not matter, with one exception: a success without an id
+//! says that the order was taken. Then the list and the service contradict each other, an assumption behind every
+//! absence is broken for this key, and nothing is concluded about its later orders. An answer that says `error`, even
+//! with a 200, agrees with the list; its order is watched for like that of any other lost send.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Registry {
-    /// True if everything says that no order of the intent exists, at this moment.
+    /// True if all evidence says, at this moment, that no order of the intent exists.
     pub(crate) fn is_absent(&self, intent: &Intent) -> bool {
         self.has_looked(intent)
             && !self.is_tainted(&intent.key)
@@ -29,8 +29,9 @@ impl Registry {
             && !self.may_be_a_twins_find(intent)
     }
 
-    /// True if an equal order was given what a list shows, by its likeness, and its own send may still arrive: no bound on
-    /// lateness holds for it. Then what is listed may be this intent's.
+    /// True if an equal order of ours claimed a listed one, and its own send has no bound on lateness.
+    ///
+    /// Then that send may still arrive, and the claimed order may be this intent's.
     fn may_be_a_twins_find(&self, intent: &Intent) -> bool {
         let finished = self.keys.get(&intent.key).into_iter().flat_map(|key| &key.finished);
         finished.filter_map(|number| self.intents.get(number)).any(|twin| {
@@ -45,7 +46,7 @@ impl Registry {
         })
     }
 
-    /// True if the intent is young enough to be sent again at that time; a suspended machine's time counts.
+    /// True if the intent is young enough to be sent again at `at`. Time in suspension counts.
     pub(crate) fn is_young(&self, intent: &Intent, at: Duration) -> bool {
         let limit = self.settings.max_age(intent.order.order_type());
         steadfast_spec::Planted::OldOrderResent.is_on()
@@ -54,8 +55,9 @@ impl Registry {
                 .is_some_and(|sent| at.saturating_add(self.slept).saturating_sub(sent.aging) <= limit)
     }
 
-    /// True if the send is one more of an order without a price of its own, and its first one was so long ago that the price
-    /// may be another by now. An order with a limit may wait for the quota.
+    /// True if this is another send of a market order whose first send is too long ago: the price may have moved.
+    ///
+    /// An order with a limit price may wait for the quota.
     pub(crate) fn is_stale(&self, intent: &Intent) -> bool {
         matches!(intent.order.order_type(), OrderType::Market | OrderType::StopMarket)
             && !steadfast_spec::Planted::OldOrderResent.is_on()
@@ -71,11 +73,11 @@ impl Registry {
         intent.is_some_and(|intent| intent.phase == Phase::Cleared && self.is_stale(intent))
     }
 
-    // Looked for long enough and not found: sent again if everything allows it, otherwise reported.
+    // Concludes an absence: the order is sent again if every rule allows it, and reported otherwise.
     pub(crate) fn conclude_absence(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         if intent.phase == Phase::Granted {
-            // A grant lapses at the body poll, where it is judged anew.
+            // A grant is judged again at the body poll and lapses there.
             return;
         }
         if self.intent_strict(intent).next().is_some() {
@@ -103,7 +105,7 @@ impl Registry {
         }
     }
 
-    /// Enough valid reads, the last of them sent after every attempt in doubt of the key had settled.
+    /// True after enough valid reads, the last begun after every attempt in doubt of the key had settled.
     fn has_looked(&self, intent: &Intent) -> bool {
         let Some(doubt) = &intent.doubt else { return false };
         if steadfast_spec::Planted::ResendWithoutCheck.is_on()
@@ -114,12 +116,12 @@ impl Registry {
         doubt.here.reads >= self.rules.negatives && self.is_settled(intent, doubt.here.latest)
     }
 
-    /// True if the list of the intent's own session, which may be over, can still be read.
+    /// True if the list of the intent's own session can be read, even if that session is over.
     fn can_look(&self, intent: &Intent) -> bool {
         intent.session().is_some_and(|session| self.readable.contains(&session))
     }
 
-    /// True if what is sent now is sent in another session than the intent was.
+    /// True if a send now would go in another session than the intent's.
     fn has_changed_session(&self, intent: &Intent) -> bool {
         self.session.is_some_and(|now| intent.session().is_some_and(|then| then != now))
     }
@@ -142,10 +144,10 @@ impl Registry {
         is_settled_itself(intent, evidence)
     }
 
-    /// Goes on with a search whose budget is spent, once, if all that it lacks is that others of its key settle.
+    /// Extends a search whose budget is spent, once, if all that it lacks is that others of its key settle.
     ///
-    /// Such a search does not fail: each order that is lost while it waits keeps it waiting for as long as that one
-    /// takes to settle. It gets that time on top of its budget, and never more: somebody always loses orders.
+    /// Each order that is lost meanwhile keeps it waiting for as long as that one takes to settle. The search gets
+    /// that time on top of its budget once only: on a busy key, orders may be lost without end.
     pub(crate) fn prolong(&mut self, number: IntentNo) -> bool {
         let settles = self.settings.gateway_timeout.saturating_add(self.settings.lateness);
         let waits = self.intents.get(&number).is_some_and(|intent| self.waits_for_others(intent));
@@ -159,7 +161,7 @@ impl Registry {
         goes_on
     }
 
-    /// True if an intent would be absent by everything that was read, had the others of its key settled before.
+    /// True if an intent would be absent by the lists that were read, had the others of its key settled before.
     fn waits_for_others(&self, intent: &Intent) -> bool {
         let Some(doubt) = &intent.doubt else { return false };
         doubt.fault.is_none()
@@ -169,10 +171,10 @@ impl Registry {
             && !self.is_vetoed(intent)
     }
 
-    /// Whether an order of ours that is listed would be known by what is listed of it.
+    /// Checks whether our orders would be recognised in a list.
     pub(crate) fn recognises_orders(&self) -> Result<(), Reason> {
         match self.calibration {
-            // Where an order of ours is listed under another instrument, the next one may be as well.
+            // If one order of ours is listed under another instrument, the next may be too.
             Calibration::Unlike => Err(Reason::Uncalibrated),
             Calibration::Failed if self.settings.positive_control => Err(Reason::Uncalibrated),
             Calibration::Untested if self.settings.positive_control => Err(Reason::NoPositiveControl),
@@ -204,7 +206,7 @@ impl Registry {
     }
 }
 
-/// True if nothing of an intent could appear any more when evidence began, by the lateness bound.
+/// True if, by the lateness bound, no order of the intent could appear any more when the evidence began.
 fn is_settled_itself(intent: &Intent, evidence: Seq) -> bool {
     intent.attempts.iter().all(|attempt| match attempt.state {
         AttemptState::Doubt { settled, .. } => settled.is_some_and(|settled| settled < evidence),
@@ -231,7 +233,7 @@ mod tests {
         Duration::from_secs(n)
     }
 
-    /// An order that is sent now and whose answer is lost a second later.
+    /// Sends an order now and loses its answer a second later.
     fn lose(registry: &mut Registry, intent: IntentNo, at: Duration, answer: Answer) {
         let fields = [
             ("symId", "S"),
@@ -251,7 +253,7 @@ mod tests {
         registry.step(at + seconds(1), Event::Closed { attempt, outcome, answer });
     }
 
-    /// A list without an order.
+    /// Reads a list without orders.
     fn read(registry: &mut Registry, at: u64) {
         let read = ReadNo(at);
         registry.step(seconds(at), Event::ReadOpened { read, purpose: Purpose::Verification });
@@ -259,7 +261,7 @@ mod tests {
         registry.step(seconds(at), Event::ReadEnded { read, list: Ok(Vec::new()) });
     }
 
-    /// Looks for an order for 30 s, while others are lost every 10 s until then.
+    /// Searches for an order for 30 s, while others are lost every 10 s until then.
     fn lost_among_others(until: u64) -> (Registry, IntentNo) {
         let settings = Settings::default().verification_budget(seconds(30));
         let mut registry = Registry::new(Arc::new(settings), Epoch(0));
@@ -289,7 +291,7 @@ mod tests {
         let (mut registry, first) = lost_among_others(70);
         registry.step(seconds(75), Event::Tick);
         assert_eq!(registry.verdict(first), Verdict::Pending);
-        // A second until it was lost, its budget, and as long as any order takes to settle.
+        // A second until it was lost, its budget, and the time in which any order settles.
         registry.step(seconds(1 + 30 + 45), Event::Tick);
         let Verdict::Unresolved(unresolved) = registry.verdict(first) else { panic!("still looked for") };
         assert_eq!(unresolved.reason, Reason::Budget);

@@ -18,16 +18,17 @@ pub(crate) enum AttemptState {
     InFlight(Sent),
     /// Proved to have placed nothing: never sent, not executed, or refused.
     Void,
-    /// Refused without having been executed, by the service's own word, which a list may refute.
+    /// Refused without execution, by the service's word, which a list may refute.
     Refused(Sent),
     /// Answered with an order id.
     Acknowledged(Sent),
-    /// Nobody knows.
+    /// Nothing proves what became of it.
     Doubt {
         sent: Sent,
-        /// When no order of it can appear any more, by the lateness bound; `None` until that has passed.
+        /// The position at which the lateness bound passed, so that no order of it can appear any more; `None` before
+        /// that.
         settled: Option<Seq>,
-        /// Why it must never be sent again, if it must not.
+        /// Why it must never be sent again, if so.
         never: Option<Never>,
     },
 }
@@ -37,24 +38,24 @@ pub(crate) enum AttemptState {
 pub(crate) struct Sent {
     pub(crate) seq: Seq,
     pub(crate) at: Duration,
-    /// The same on a clock that a suspended machine does not stop, for its age.
+    /// The same on a clock that runs on during suspension, for its age.
     pub(crate) aging: Duration,
 }
 
 /// Why an attempt in doubt forbids a resend even after a verified absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Never {
-    /// The service answered with a success: by its own word it took the order, and a list without it contradicts that.
+    /// The service answered with a success: by its word it took the order, and a list without it contradicts that.
     Success,
-    /// Its answer says that it took no order, says nothing that can be relied on, or nobody was left to read it; or there
-    /// was none, and nobody knows until when what was sent may arrive.
+    /// Its answer denies the order, proves nothing, or was not read; or there was no answer, and no bound on when the
+    /// request may still arrive.
     Opaque,
     /// The process that sent it is gone.
     Restart,
 }
 
 impl Attempt {
-    /// When it left, if an order of it may exist.
+    /// Returns when it left, if an order of it may exist.
     pub(crate) fn standing(&self) -> Option<Sent> {
         match self.state {
             AttemptState::Open | AttemptState::Void | AttemptState::Refused(_) => None,
@@ -64,7 +65,7 @@ impl Attempt {
         }
     }
 
-    /// When it left, if it was refused without having been executed.
+    /// Returns when it left, if it was refused without having been executed.
     pub(crate) fn refused(&self) -> Option<Sent> {
         match self.state {
             AttemptState::Refused(sent) => Some(sent),

@@ -1,10 +1,10 @@
-//! Sessions that are over, and orders that only their lists show.
+//! Watches sessions that are over, for orders that only their lists show.
 //!
-//! What was told as refused, was given up or is taken for absent is watched for. Where a list shows the orders of one login
-//! session, that of the current one never shows what was sent in a session before. So the list of that session is looked at
-//! for it, as often as the current one is for others, with the token that it was sent with, as long as that is kept and
-//! accepted. When it is not, an order that was told as refused (429), and that no list of its session has lacked when it
-//! could not be late any more, is unresolved: nobody will learn more of it.
+//! Orders that were refused, given up or found absent are watched for. Where a list shows one login session's orders,
+//! the current list never shows those sent in an earlier session. So that session's list is read, as often as the
+//! current one is for others, with the token of that session, while it is kept and accepted. When it no longer is, a
+//! refused order (429) is unresolved unless a list of its session has lacked it once it could not be late any more:
+//! nothing more can be learnt about it.
 
 use std::time::Duration;
 
@@ -19,30 +19,30 @@ use crate::{
     stamp::{IntentNo, Session},
 };
 
-/// When the list of a session that is over was looked at.
+/// When the list of a past session was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnLook {
     last: Option<Duration>,
-    /// That one came to nothing.
+    /// That read failed.
     failed: bool,
-    /// One more is wanted before the account is let go of.
+    /// One more is wanted before the account is released.
     wanted: bool,
 }
 
 impl Registry {
-    /// Since when the orders are watched for that were sent in this session.
+    /// Returns since when each order sent in this session is watched for.
     fn watched_in(&self, session: Session) -> impl Iterator<Item = Duration> {
         self.watches.iter().filter_map(move |(number, &since)| {
             self.intents.get(number)?.was_sent_in(session).then_some(since)
         })
     }
 
-    /// True if any is.
+    /// True if an order sent in this session is watched for.
     pub(crate) fn is_watched_in(&self, session: Session) -> bool {
         self.watched_in(session).next().is_some() && !steadfast_spec::Planted::OwnWatchesForgotten.is_on()
     }
 
-    /// Sessions that are over, and whose lists can be read all the same.
+    /// Returns the past sessions whose lists can still be read.
     fn bygone(&self) -> impl Iterator<Item = Session> {
         let readable = self
             .session
@@ -51,11 +51,11 @@ impl Registry {
         readable.filter(|_| !steadfast_spec::Planted::OwnWatchesForgotten.is_on())
     }
 
-    /// When the next list of a session that is over is looked at for what is watched for, and of which.
+    /// Returns when the next watch of a past session's list is due, and of which session.
     pub(crate) fn next_own_look(&self) -> Option<(Duration, Session)> {
         let next = |session| {
             let look = self.own_looks.get(&session).copied().unwrap_or_default();
-            // Until it was over, its lists were read anyway.
+            // Until the session was over, its lists were read anyway.
             let before = self.book.session(session).and_then(|book| book.complete_at);
             let last = look.last.or(before.map(|at| at.saturating_sub(self.slept)));
             let due = |since: Duration| {
@@ -65,7 +65,7 @@ impl Registry {
             };
             let due = self.watched_in(session).map(due).min()?;
             let due = self.day_end(last).map_or(due, |end| end.min(due));
-            // A list that could not be had comes no sooner for its being late.
+            // After a failed read, a late order does not make the next one come sooner.
             let due = match last.filter(|_| look.failed) {
                 Some(last) => due.max(schedule::next_try(last)),
                 None => due,
@@ -75,7 +75,7 @@ impl Registry {
         self.bygone().filter_map(next).min()
     }
 
-    /// What is watched for in sessions that are over is looked for once more.
+    /// Asks for one more read of each past session with watched orders.
     pub(crate) fn want_own_looks(&mut self) {
         let watched: Vec<_> = self.bygone().filter(|&session| self.is_watched_in(session)).collect();
         for session in watched {
@@ -83,18 +83,18 @@ impl Registry {
         }
     }
 
-    /// True while that is due.
+    /// True while such a read is due.
     pub(crate) fn awaits_own_looks(&self) -> bool {
         self.bygone().any(|session| {
             self.own_looks.get(&session).is_some_and(|look| look.wanted) && self.is_watched_in(session)
         })
     }
 
-    /// A read for the list of a session that is over has ended; `looked`: with a list.
+    /// Notes the end of a read of a past session's list; `looked`: it brought a list.
     pub(crate) fn end_own_look(&mut self, started: Option<ReadStart>, looked: bool) {
         let tried = match started {
             Some(start) => vec![(start.session, start.at)],
-            // What refused it may refuse each of them as fast.
+            // What refused this read may refuse each of them as fast.
             None => self.bygone().map(|session| (session, self.now)).collect(),
         };
         for (session, at) in tried {
@@ -102,7 +102,7 @@ impl Registry {
         }
     }
 
-    /// A list of this session was valid, and was asked for then: what it lacks, and could not be late, was refused indeed.
+    /// Confirms refusals by a valid list of this session: an order that it lacks and that cannot be late was refused.
     pub(crate) fn confirm_refusals(&mut self, session: Session, aging: Duration) {
         let (intents, lateness) = (&self.intents, self.settings.lateness);
         self.unconfirmed.retain(|number| {
@@ -112,17 +112,17 @@ impl Registry {
         });
     }
 
-    /// Nobody will look any more for what was refused: the day ends, or the last look of a shutdown has failed.
+    /// Reports refusals that cannot be confirmed any more: the day ends, or the last look of a shutdown has failed.
     pub(crate) fn tell_unconfirmed(&mut self, out: &mut Vec<Effect>) {
         for number in std::mem::take(&mut self.unconfirmed) {
             self.tell_unconfirmed_one(number, out);
         }
     }
 
-    /// False if there is nothing to tell.
+    /// Reports one; false if there is nothing to report.
     fn tell_unconfirmed_one(&self, number: IntentNo, out: &mut Vec<Effect>) -> bool {
         let refused = self.intents.get(&number).filter(|intent| {
-            // A token that is refused later, too, confirms that it was refused before.
+            // A token that is still refused later was refused before, too.
             intent.finding() == Some(&Finding::Refused)
                 && !intent.token_refused
                 && !steadfast_spec::Planted::UnconfirmedRefusalsBelieved.is_on()
@@ -133,7 +133,7 @@ impl Registry {
         true
     }
 
-    /// Takes back the belief in refusals that nobody will ever confirm.
+    /// Withdraws refusals that can never be confirmed.
     pub(crate) fn doubt_unconfirmed(&mut self, out: &mut Vec<Effect>) {
         let Some(now) = self.session.filter(|_| !self.unconfirmed.is_empty()) else { return };
         if self.settings.orders_scope != OrdersScope::Session {
@@ -165,7 +165,7 @@ impl Registry {
 }
 
 impl Intent {
-    /// Its last send that was refused, and the session that it was sent in.
+    /// Returns its last refused send, and the session of that send.
     fn last_refused(&self) -> Option<(Session, crate::attempt::Sent)> {
         let mut attempts = self.attempts.iter().rev();
         attempts.find_map(|attempt: &Attempt| Some((attempt.session, attempt.refused()?)))

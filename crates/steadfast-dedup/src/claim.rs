@@ -1,8 +1,8 @@
-//! Who owns which order.
+//! Decides which intent owns which listed order.
 //!
-//! Three rules, each with a counterexample if it is left out: the *oldest* eligible order is taken; a claim waits
-//! while another attempt in flight could own the order; and nothing is absent before *every* attempt in doubt of the
-//! key is settled.
+//! Three rules, each with a counterexample if it is left out: an intent takes the *oldest* eligible order; a claim
+//! waits while another attempt in flight could own the order; and no intent is absent before *every* attempt in doubt
+//! of the key is settled.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     tally::Confidence,
 };
 
-/// So many candidates are told, the oldest first.
+/// How many candidates are reported at most, the oldest first.
 const CANDIDATES: usize = 100;
 
 impl Registry {
@@ -46,7 +46,7 @@ impl Registry {
     pub(crate) fn finish_unresolved(&mut self, number: IntentNo, reason: Reason, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         let unresolved = Unresolved::of(reason, self, intent);
-        // What the caller is told of now is not reported again when it is seen again.
+        // Candidates that the caller is told of now are not reported again when they are listed again.
         let told = self.told_of(intent);
         self.book.flag_all(&told);
         self.finish(number, Finding::Unresolved(unresolved), out);
@@ -60,7 +60,7 @@ impl Registry {
             self.intents.entry(number).and_modify(granted);
             return out.push(Effect::Decided(number));
         }
-        // One that was given up just before may have ended it, which is told once.
+        // Giving up the intent before this one may have ended this one too. Report it once.
         let Some(intent) = self.intents.get(&number).filter(|intent| intent.is_open()) else { return };
         let reason = match intent.doubt.as_ref() {
             Some(doubt) if doubt.fault == Some(Fault::NotMonotone) => Reason::ListNotMonotone,
@@ -75,12 +75,12 @@ impl Registry {
         self.resolve(&key, out);
     }
 
-    /// The candidates of an intent that are told of nowhere else.
+    /// Returns the candidates of an intent that are not reported anywhere else.
     ///
-    /// What is no more than like it, and exactly what a send was that is taken for dead or was refused, tells that send's
-    /// caller nothing: that it is late, or there at all, is still to be reported, when nobody waits for it any more. So is
-    /// what a refused send was, and the intent would be itself, where more is listed than all that it may be: without prices a
-    /// list shows two orders alike, and one of them is too many.
+    /// An order is left out if it is only like this intent's, and exactly matches a send that was taken for dead or
+    /// refused: that it exists is still to be reported to that send's caller. So is an order that matches both this
+    /// intent and a refused send, where more orders are listed than intents could own: a list without prices shows
+    /// both alike, and one is too many.
     fn told_of(&self, intent: &Intent) -> BTreeSet<Arc<str>> {
         let is_refused = |fresh: &Fresh| self.refused_owner(&intent.key, fresh).is_some();
         let dead: Vec<_> = self.dead_of(&intent.key).map(|(_, intent)| intent).collect();
@@ -112,7 +112,7 @@ impl Registry {
         strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect()
     }
 
-    /// How many that wait, this one among them, one of these orders may be of.
+    /// Returns how many waiting intents, this one included, could own one of these orders.
     fn claimants(&self, intent: &Intent, orders: &[&Fresh]) -> usize {
         let may_own = |other: &Intent| {
             let is_it = |fresh: &&Fresh| {
@@ -124,24 +124,25 @@ impl Registry {
     }
 
     pub(crate) fn candidates_of(&self, intent: &Intent) -> Vec<String> {
-        // What is exactly another order of ours is that one's, late or not, and is told of there.
+        // An order that exactly matches another order of ours belongs to that one and is reported there.
         let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.likely(intent)).collect();
         eligible.sort_by_key(|fresh| fresh.first_seen);
         eligible.into_iter().take(CANDIDATES).map(|fresh| fresh.order_id.to_string()).collect()
     }
 
-    /// The next claim that can be decided on a key: of whoever is worst off without one first, then oldest intent first.
+    /// Returns the next claim that can be decided on a key: intents with the worst alternative first, then the
+    /// oldest.
     ///
-    /// Each intent could own every order from some moment on, and takes the oldest of them: then as many are served as
-    /// can be, in whatever order they take (§2.4 of the design: whose order is whose is a convention, how many there are
-    /// is not). Who goes first only decides who is left, and that should be one that is sent again if it is absent.
+    /// From its first send on, each intent could own every order that appears. If each takes the oldest one, as many
+    /// as possible get one, in any sequence (§2.4 of the design: which twin owns which order is a convention, their
+    /// number is not). The sequence only decides which intent gets none; that should be one that can be sent again.
     fn next_claim(&self, key: &Key) -> Option<(IntentNo, Claim)> {
         let open = self.open_of(key);
         let claim = |number: IntentNo| Some((number, self.claim_of(key, number)?));
         if open.len() > 1 && self.rules.neediest_first {
             for worst in [Alternative::Contradiction, Alternative::Report] {
                 let mut claims = open.iter().filter(|&&number| self.alternative(number) == worst);
-                // What is barred ends without an order, and waits until the others have taken theirs.
+                // A barred claim ends without an order, so it waits until the others have taken theirs.
                 let take = |&number| claim(number).filter(|(_, claim)| matches!(claim, Claim::Take(_)));
                 if let Some(taken) = claims.find_map(take) {
                     return Some(taken);
@@ -162,10 +163,10 @@ impl Registry {
         Some(match self.settings.account_mode {
             _ if self.awaits_its_own(number, intent, fresh) => return None,
             _ if self.is_tainted_for(key, intent, fresh) => Claim::Barred(Reason::Tainted),
-            // It may be the one that a wrong answer gave to another, and this one somebody else's.
+            // The order may be one that a wrong answer gave to another intent, and the listed one a stranger's.
             _ if self.is_disputed(intent) => Claim::Barred(Reason::NearMatch),
             AccountMode::Shared => Claim::Barred(Reason::AmbiguousOwner),
-            // What is listed today may have been there yesterday.
+            // An order that is listed today may have been listed yesterday.
             AccountMode::Exclusive if intent.epoch != self.epoch => Claim::Barred(Reason::EpochChanged),
             AccountMode::Exclusive if !intent.has_baseline => Claim::Barred(Reason::NoBaseline),
             AccountMode::Exclusive if self.rules.oldest_first && self.may_own_an_older(intent, fresh) => {
@@ -175,7 +176,7 @@ impl Registry {
         })
     }
 
-    /// What would become of an intent, were it found absent as soon as it can be.
+    /// Returns what would follow if an intent were found absent as soon as it can be.
     fn alternative(&self, number: IntentNo) -> Alternative {
         let Some(intent) = self.intents.get(&number) else { return Alternative::Resend };
         if intent.never() == Some(Never::Success) {
@@ -189,7 +190,7 @@ impl Registry {
     pub(crate) fn take(&mut self, number: IntentNo, order_id: &str, out: &mut Vec<Effect>) {
         let confidence = self.confidence(number, order_id);
         let Some(fresh) = self.book.claim(order_id, number) else { return };
-        // It was taken because it is named as ours is.
+        // It was claimed by its instrument's name, so lists use our spelling of it.
         if let Some(intent) = self.intents.get(&number) {
             self.book.recognise(intent.order.sym_id().folded());
         }
@@ -201,7 +202,7 @@ impl Registry {
         self.finish(number, Finding::Recovered { order_id: fresh.order_id, status }, out);
     }
 
-    /// How sure it is that a listed order is this intent's and nobody else's.
+    /// Returns how certain it is that a listed order is this intent's alone.
     fn confidence(&self, number: IntentNo, order_id: &str) -> Confidence {
         let Some(intent) = self.intents.get(&number) else { return Confidence::Partial };
         let mut strict = self.intent_strict(intent);
@@ -221,7 +222,7 @@ impl Registry {
         }
     }
 
-    /// How long after it could first have appeared an intent's order is seen now.
+    /// Returns how long after the lateness base an intent's order is seen.
     pub(crate) fn lag(&self, number: IntentNo) -> Duration {
         let doubt = self.intents.get(&number).and_then(|intent| intent.doubt.as_ref());
         doubt.map_or(Duration::ZERO, |doubt| self.now.saturating_sub(doubt.base))
@@ -235,9 +236,10 @@ impl Registry {
         })
     }
 
-    /// True if an intent may own an order that was seen before this one and that no record gives to anybody.
+    /// True if an intent may own an order without an owner that was seen before this one.
     ///
-    /// Then the later one is left to its twins: they cannot own the older one, and would be sent again without this.
+    /// Then the later order is left to its twins: they cannot own the older one, and would be sent again without this
+    /// one.
     fn may_own_an_older(&self, intent: &Intent, fresh: &Fresh) -> bool {
         let sent = intent.first_sent().map(|sent| sent.seq).unwrap_or_default();
         self.book.is_crowded(&intent.key, sent, Some(fresh.first_seen))
@@ -245,13 +247,14 @@ impl Registry {
             || self.near(intent).any(|older| older.first_seen < fresh.first_seen)
     }
 
-    /// True if an earlier order of the key ended without anybody knowing whether it exists.
+    /// True if an earlier order of the key ended without certainty whether it exists.
     pub(crate) fn is_tainted(&self, key: &Key) -> bool {
         self.keys.get(key).is_some_and(|key| !key.tainting.is_empty())
     }
 
-    /// True if an order may be that of one that ended without certainty: for whoever was sent after that, any order;
-    /// for the others, those that it could own as well.
+    /// True if a listed order may belong to an intent that ended without certainty.
+    ///
+    /// For an intent that was sent after that end, this is any order; for others, the orders that both could own.
     fn is_tainted_for(&self, key: &Key, intent: &Intent, fresh: &Fresh) -> bool {
         let Some(book) = self.keys.get(key).filter(|book| !book.tainting.is_empty()) else { return false };
         let later = intent.first_sent().is_some_and(|sent| sent.seq > book.tainted);
@@ -271,7 +274,7 @@ impl Registry {
         live.iter().filter_map(|&number| self.intents.get(&number).map(|intent| (number, intent)))
     }
 
-    /// The intents of a key that are looked for, in the order in which they were first sent.
+    /// Returns the intents of a key that are searched for, in the order of their first sends.
     fn open_of(&self, key: &Key) -> Vec<IntentNo> {
         let open = self.live_of(key).filter(|(_, intent)| intent.is_open());
         let mut open: Vec<_> =
@@ -284,9 +287,9 @@ impl Registry {
 /// What follows from an intent's absence, the worst first.
 #[derive(PartialEq, Eq)]
 enum Alternative {
-    /// The service said that it took the order: nothing is concluded of its key any more.
+    /// The service said that it took the order, so the absence taints the key.
     Contradiction,
-    /// Its caller is told.
+    /// The caller is told.
     Report,
     /// It is sent again.
     Resend,

@@ -11,15 +11,15 @@ use crate::{
     stamp::{Epoch, IntentNo},
 };
 
-/// So many orders that were refused for good are kept, in case that a list shows them all the same.
+/// How many orders that were refused for good are kept, in case a list shows them after all.
 const REJECTED: usize = 1_000;
 
-/// How much later than its connection was closed a request may arrive, where the kernel still holds it.
+/// How much later than the end of its connection a request may arrive, where the kernel still holds it.
 const ORPHANED: Duration = Duration::from_secs(120);
 
 impl Registry {
-    // Identifiers may be used again and lists start anew: nothing of yesterday proves anything today. Days never go back:
-    // each ends once.
+    // Identifiers may be used again and lists start empty, so nothing of yesterday proves anything today. Days never
+    // go back: each ends once.
     pub(crate) fn begin_epoch(&mut self, epoch: Epoch, out: &mut Vec<Effect>) {
         let back = epoch < self.epoch && !steadfast_spec::Planted::DayByWallClock.is_on();
         if epoch == self.epoch || back {
@@ -27,7 +27,7 @@ impl Registry {
         }
         let ended = std::mem::replace(&mut self.epoch, epoch);
         self.tell_unconfirmed(out);
-        // What has only just been decided is kept a day longer: its caller may not have looked yet.
+        // Intents that were decided just now are kept a day longer: their callers may not have asked yet.
         self.intents.retain(|_, intent| intent.finding().is_none() || intent.epoch == ended);
         self.finished.retain(|number| self.intents.contains_key(number));
         for number in self.open_numbers() {
@@ -39,7 +39,8 @@ impl Registry {
             self.doubt_refused(number, out);
         }
         let intents = &self.intents;
-        // So may what was refused shortly before midnight. It bars nobody, as it did not on its own day.
+        // An order refused shortly before midnight may be listed today. It bars no others, as it did not on its own
+        // day.
         let may_be_listed = |number: &IntentNo| {
             let told = self.watches.get(number).copied().unwrap_or_default();
             let is_near = told.saturating_add(self.settings.lateness) > self.now;
@@ -47,7 +48,7 @@ impl Registry {
             refused.is_some_and(|intent| intent.at_midnight || is_near)
                 && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
         };
-        // Where nobody says when a connection has ended, so may what was told absent.
+        // Where no transport reports the end of a connection, an order found absent may arrive late too.
         let may_arrive = |number: &IntentNo| {
             let told = self.watches.get(number).copied().unwrap_or_default();
             let absent = intents.get(number).is_some_and(Intent::was_told_absent);
@@ -58,7 +59,7 @@ impl Registry {
         let (mut overnight, mut watched) = (BTreeSet::new(), BTreeSet::new());
         for key in self.keys.values_mut() {
             let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
-            // What was lost so shortly before may be listed today.
+            // An order lost so shortly before midnight may be listed today.
             let mut tainting = std::mem::take(&mut key.tainting);
             tainting.retain(|number| {
                 intents.get(number).is_some_and(Intent::is_unsettled)
@@ -72,7 +73,7 @@ impl Registry {
             let told: BTreeSet<_> = refused.iter().copied().chain(absent).collect();
             watched.extend(told.iter().copied());
             let finished = tainting.union(&told).copied().collect();
-            // What is in flight may differ from what comes.
+            // Orders in flight may differ from those still to come.
             let (mixed, tainted) = (!live.is_empty(), key.tainted);
             *key = KeyBook { live, line, mixed, finished, refused, tainting, tainted, ..KeyBook::default() };
         }
@@ -99,7 +100,7 @@ impl Registry {
     pub(crate) fn finish(&mut self, number: IntentNo, finding: Finding, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let name = intent.name.clone();
-        // What was taken for absent, or given up, may still appear.
+        // An order that was found absent or given up may still appear.
         let watched = match &finding {
             Finding::Unresolved(_) | Finding::Refused => true,
             Finding::Acknowledged { .. } | Finding::Recovered { .. } => intent.resends() > 0,
@@ -119,7 +120,7 @@ impl Registry {
         intent.phase = Phase::Finished(finding);
         let key = intent.key.clone();
         let tainting = match intent.finding() {
-            // Of yesterday's, only what is late is listed today.
+            // Of yesterday's orders, only a late one can be listed today.
             Some(Finding::Unresolved(Unresolved { reason: Reason::EpochChanged, .. })) => {
                 intent.is_unsettled()
             }
@@ -159,13 +160,13 @@ impl Registry {
             return self.keep_rejected(number);
         }
         self.finished.push_back(number);
-        // A few at a time make up for those that keep their place.
+        // Up to eight at a time, which makes up for those that are kept.
         for _ in 0..8 {
             if self.finished.len() <= self.rules.remembered {
                 break;
             }
             let Some(oldest) = self.finished.pop_front() else { break };
-            // What may still appear, or bars others from being reasoned about, is not forgotten.
+            // Keep intents whose order may still appear, and those that taint their key.
             if self.is_still_needed(oldest) {
                 self.finished.push_back(oldest);
             } else {
@@ -174,7 +175,7 @@ impl Registry {
         }
     }
 
-    /// Orders that were refused for good take no place of those whose names are remembered.
+    /// Keeps an order that was refused for good, in a queue apart from that of the remembered names.
     fn keep_rejected(&mut self, number: IntentNo) {
         self.rejected.push_back(number);
         if self.rejected.len() > REJECTED
@@ -208,7 +209,7 @@ impl Registry {
         }
     }
 
-    /// The intent is in nobody's way any more.
+    /// Removes an intent from the live ones of its key.
     pub(crate) fn retire(&mut self, key: &Key, number: IntentNo) {
         if let Some(key) = self.keys.get_mut(key) {
             key.live.retain(|&other| other != number);

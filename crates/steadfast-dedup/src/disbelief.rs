@@ -1,12 +1,13 @@
-//! Answers that named an order and are not believed any more.
+//! Withdraws acknowledgements that are contradicted.
 //!
-//! On a connection that is out of step an order gets the answer of another one. Then two orders have one identifier, or one
-//! has an identifier that no list ever shows. Nothing can be done about a wrong identifier before anything contradicts it;
-//! from then on its order is in doubt, is looked for, and is never sent again: by the service's word it was taken.
+//! On a connection that is out of step an order gets the answer of another one. Then two orders have one identifier,
+//! or one has an identifier that no list ever shows. A wrong identifier cannot be noticed before something
+//! contradicts it. From then on its order is in doubt, is searched for, and is never sent again: by the service's
+//! word it was taken.
 //!
-//! That two lists lack it may also say that lists are later than they are taken to be. So an order of that kind that a list shows
-//! after all belongs to whom its answer named it to, before anybody else; and he takes no other one that somebody else could own,
-//! too: that one would be sent again once the late order is listed.
+//! If two lists lack an identifier, lists may also just be later than W assumes. So if a list shows it after all, it
+//! goes first to the intent whose answer named it. Until then, that intent takes no other order that another intent
+//! could own: the other one would be sent again, and the late order listed afterwards.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +27,7 @@ use crate::{
 };
 
 impl Registry {
-    /// Looks for the order of an intent whose answer, or whose claim, is contradicted; it is never sent again.
+    /// Searches for the order of an intent whose answer or claim is contradicted; it is never sent again.
     pub(crate) fn disbelieve(&mut self, number: IntentNo) {
         let (now, lateness, works) = (self.now, self.settings.lateness, self.settings.gateway_timeout);
         let today = self.epoch;
@@ -40,7 +41,7 @@ impl Registry {
         for (index, attempt) in intent.attempts.iter_mut().enumerate() {
             match &mut attempt.state {
                 AttemptState::Acknowledged(sent) => {
-                    // Its own answer may be still to come, as if there had been none.
+                    // Its own answer may still be to come, as if there had been none.
                     let base = now.max(sent.at.saturating_add(works));
                     doubted.push((base.saturating_add(lateness), AttemptNo { intent: number, index }));
                     let never = Some(Never::Success);
@@ -68,7 +69,7 @@ impl Registry {
         self.search(number, now);
     }
 
-    /// An earlier run of the process has found that its answer proves nothing.
+    /// Withdraws an answer that an earlier run of the process found to prove nothing.
     pub(crate) fn disbelieve_again(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         match intent.finding() {
@@ -85,7 +86,8 @@ impl Registry {
         }
     }
 
-    /// An identifier was given to one intent and was another's, or was there before: nobody can tell whose it is.
+    /// Handles an identifier that two intents got, or that was listed before its order was sent: its owner is
+    /// unknown.
     pub(crate) fn contradict(&mut self, number: IntentNo, order_id: &Arc<str>, out: &mut Vec<Effect>) {
         let owner = self.book.contest(order_id);
         if let Some(key) = owner.and_then(|owner| Some(self.intents.get(&owner)?.key.clone())) {
@@ -106,9 +108,9 @@ impl Registry {
         }
     }
 
-    /// Looks whether a list shows what was acknowledged long before it was asked for.
+    /// Checks that a list shows every order that was acknowledged long enough before it was read.
     ///
-    /// `is_whole`: it lacks nothing that lists of its session have shown.
+    /// `is_whole`: the list lacks nothing that earlier lists of its session have shown.
     pub(crate) fn audit(
         &mut self,
         start: ReadStart,
@@ -121,21 +123,22 @@ impl Registry {
         }
         let old = |after: Duration| start.at.checked_sub(after).unwrap_or_default();
         let beyond = old(self.settings.lateness);
-        // After this nobody waits for a list of its session any more.
+        // After this, lists of that session are not waited for any more.
         let settled = old(self.settings.gateway_timeout.saturating_add(self.settings.lateness));
         let mut keys = Vec::new();
         for (at, order_id, told_in) in self.book.unlisted_before(beyond) {
             let owner = self.book.owner(&order_id);
             let shows_it = told_in == session && is_whole;
             let waits = match shows_it {
-                // One list may be older than it says, out of a cache nobody knows of. A while later there is another one.
+                // One list may come from an undeclared cache and be older than it says. A second one a while later is
+                // not.
                 true => start.at < self.book.miss(&order_id, start.at).saturating_add(schedule::AUDIT_AGAIN),
                 false => at >= settled,
             };
             if waits {
                 continue;
             }
-            // Either way nothing more will be learnt of it.
+            // Either way, waiting longer brings nothing more.
             self.book.stop_awaiting(&order_id);
             let Some(number) = owner.filter(|_| shows_it) else { continue };
             let Some(intent) = self.intents.get(&number).filter(|intent| self.must_be_listed(intent)) else {
@@ -153,7 +156,7 @@ impl Registry {
         }
     }
 
-    /// Gives orders that lists show after all back to those whose answers named them.
+    /// Gives orders that lists show after all back to the intents whose answers named them.
     pub(crate) fn believe_again(&mut self, key: &Key, out: &mut Vec<Effect>) {
         if !self.book.has_unshown() {
             return;
@@ -172,7 +175,7 @@ impl Registry {
         }
     }
 
-    /// True if an order may be another one's, of somebody whose own may be listed yet, under the identifier that its answer named.
+    /// True if a listed order may belong to another intent, and this one's own identifier may still be listed.
     pub(crate) fn awaits_its_own(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
         let is_its = |(other, it): (IntentNo, &Intent)| {
             other != number
@@ -186,21 +189,21 @@ impl Registry {
             && (self.is_tainted(key) || self.live_of(key).chain(self.dead_of(key)).any(is_its))
     }
 
-    /// False for an order that may have ended at once, where no list has shown an order that has ended.
+    /// False for an order that may have ended at once, where no list has ever shown an ended order.
     fn must_be_listed(&self, intent: &Intent) -> bool {
         let order = &intent.order;
         let rests = order.order_type() != OrderType::Market && order.validity() != Validity::Ioc;
         rests || self.book.shows_ended()
     }
 
-    /// True while the list has to be looked at for acknowledged orders that it has not shown.
+    /// True while the list must be read for acknowledged orders that it has not shown.
     pub(crate) fn awaits_audit(&self) -> bool {
         let audited = self.settings.list_shows == ListShows::Everything
             && !steadfast_spec::Planted::UnlistedAcksBelieved.is_on();
         audited && self.book.unlisted_from(Duration::ZERO).is_some()
     }
 
-    /// When it is looked at for them, if the last look was at `last`.
+    /// Returns when the list is read for them next, if it was last read at `last`.
     pub(crate) fn next_audit(&self, last: Option<Duration>) -> Option<Duration> {
         if !self.awaits_audit() {
             return None;
@@ -215,13 +218,13 @@ impl Registry {
         first.into_iter().chain(self.second_audit(last)).min()
     }
 
-    /// When it is looked at once more for those that a list lacks.
+    /// Returns when it is read once more for those that a list lacks.
     pub(crate) fn second_audit(&self, last: Option<Duration>) -> Option<Duration> {
         let missed = self.book.missed_before(self.overdue_before(last));
         schedule::second_audit(missed, last).filter(|_| self.awaits_audit())
     }
 
-    /// As of `audit`: what was acknowledged before this should have been shown by the look at `last`.
+    /// As in `audit`: the read at `last` should have shown orders acknowledged before this.
     fn overdue_before(&self, last: Option<Duration>) -> Duration {
         last.and_then(|last| last.checked_sub(self.settings.lateness)).unwrap_or_default()
     }

@@ -18,23 +18,23 @@ pub(crate) struct Intent {
     pub(crate) epoch: Epoch,
     /// When its caller asked for it, on the clock of ages.
     pub(crate) opened: Duration,
-    /// Whether it was sent so near midnight that its day is not certain: it may be listed on either day.
+    /// It was sent so near midnight that it may be listed on either day.
     pub(crate) at_midnight: bool,
-    /// What it takes to lift the block that it is after midnight.
+    /// If it was lost before midnight: what must happen before it stops blocking later orders.
     pub(crate) block: Option<Block>,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) phase: Phase,
     pub(crate) caller_waits: bool,
-    /// Whether the list was known, in its session, when it was first sent.
+    /// Whether its session's list was known when it was first sent.
     pub(crate) has_baseline: bool,
     /// Whether its last refusal was one of the token (401).
     pub(crate) token_refused: bool,
-    /// Whether a resend was refused for good; what stands is looked for once more and never sent again.
+    /// Whether a resend was refused for good. Then the earlier sends are searched for once more and never sent again.
     pub(crate) reopened: bool,
     pub(crate) doubt: Option<Doubt>,
-    /// It was told that the lists by which it was sent again may have lacked it.
+    /// It was reported that the lists behind its resend may have lacked its order.
     pub(crate) suspected: bool,
-    /// Orders of it that appeared after all, beside the one that its caller was told of.
+    /// Orders of it that appeared late, besides the one that its caller was told of.
     pub(crate) late: usize,
 }
 
@@ -46,11 +46,11 @@ pub(crate) enum Phase {
     Sending,
     /// A send of it was answered in a way that proves nothing.
     Doubt,
-    /// Found absent; may be sent again, if it still is when the body is polled.
+    /// Found absent; may be sent again if it is still absent at the body poll.
     Granted,
-    /// A send of it was refused without having been executed (401, 429): nothing is sent until a list agrees.
+    /// A send of it was refused without execution (401, 429): nothing is sent until a list agrees.
     Refused(Check),
-    /// A list agreed; may be sent again, if no list has shown it until the body is polled.
+    /// A list agreed; may be sent again, unless a list shows it before the body poll.
     Cleared,
     /// Decided for good.
     Finished(Finding),
@@ -63,13 +63,13 @@ pub(crate) struct Check {
     pub(crate) since: Duration,
     /// The same as a position: only reads that start later can confirm it.
     pub(crate) from: Seq,
-    /// It refused the token, and what refuses the token may refuse the list as well.
+    /// It refused the token. Then the list may be refused as well.
     pub(crate) by_token: bool,
-    /// The call is over but for this: its caller is told of the refusal when it is confirmed.
+    /// The call waits only for this check: its caller is told of the refusal once it is confirmed.
     pub(crate) is_last: bool,
 }
 
-/// How the resolution of an intent ended.
+/// How an intent ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     Acknowledged {
@@ -82,8 +82,8 @@ pub(crate) enum Finding {
     Unresolved(Unresolved),
     /// The service refused it without having executed it, and its caller was told so.
     Refused,
-    /// The service refused it for good, and its caller was told so. It is reported if a list shows it all the same, and
-    /// nothing is read, or kept waiting, for its sake.
+    /// The service refused it for good, and its caller was told so. It is reported if a list shows it all the same;
+    /// no read is made, and no call is kept waiting, for it.
     Rejected,
 }
 
@@ -94,31 +94,31 @@ pub(crate) struct Doubt {
     pub(crate) since: Duration,
     /// The same as a position: only reads that start later can show an absence.
     pub(crate) from: Seq,
-    /// From when on lateness is counted: the last instant at which the gateway may have passed the order on.
+    /// The base of lateness: the last instant at which the gateway may have passed the order on.
     pub(crate) base: Duration,
     /// When the search is given up.
     pub(crate) until: Duration,
-    /// Whether that was put off already, for want of others that settle.
+    /// Whether that was already extended, to wait for others to settle.
     pub(crate) prolonged: bool,
     /// Valid reads in the session of the attempt.
     pub(crate) here: Evidence,
-    /// Reads that would be valid, had they not been made in another session.
+    /// Reads that would be valid if they had been made in the attempt's session.
     pub(crate) elsewhere: Evidence,
-    /// Why the latest read was of no use, if it was of none.
+    /// Why the latest read was useless, if it was.
     pub(crate) fault: Option<Fault>,
 }
 
-/// What an order that was lost before midnight keeps later ones from: to be reasoned about, until lists show nothing of it.
+/// The block that an order lost before midnight puts on later ones, until lists show nothing of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
-    /// From when on a list may count: settled, and the lateness bound once more.
+    /// From when on a list counts: once settled, plus the lateness bound again.
     pub(crate) from: Duration,
     /// Lists in a row that showed nothing like it, and their session.
     pub(crate) clean: u8,
     pub(crate) session: Session,
 }
 
-/// Reads that could have shown an order: how many, up to what is needed, and where the latest started.
+/// Reads that could have shown an order: how many, up to the number needed, and where the latest started.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
     pub(crate) reads: u8,
@@ -127,9 +127,9 @@ pub(crate) struct Evidence {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The list could not be had.
+    /// The list could not be read.
     Failed,
-    /// What came back can never be used: forbidden, too long, not a list.
+    /// The answer can never be used: forbidden, too long, or not a list.
     Unusable,
     /// The list lacked an order that it had shown before.
     NotMonotone,
@@ -162,17 +162,17 @@ impl Intent {
         }
     }
 
-    /// Its first send that may have placed an order.
+    /// Returns its first send that may have placed an order.
     pub(crate) fn first_sent(&self) -> Option<Sent> {
         self.attempts.iter().find_map(Attempt::standing)
     }
 
-    /// Its first send that may have placed an order, were its refusal untrue.
+    /// Returns its first send that may have placed an order, including refused ones.
     pub(crate) fn first_left(&self) -> Option<Sent> {
         self.attempts.iter().find_map(|attempt| attempt.standing().or(attempt.refused()))
     }
 
-    /// The session of its first send that may have placed an order.
+    /// Returns the session of its first send that may have placed an order.
     pub(crate) fn session(&self) -> Option<Session> {
         self.attempts.iter().find(|attempt| attempt.standing().is_some()).map(|attempt| attempt.session)
     }
@@ -182,12 +182,12 @@ impl Intent {
         u32::try_from(standing.saturating_sub(1)).unwrap_or(u32::MAX)
     }
 
-    /// True if an order with this position in the list's history could be one of its own.
+    /// True if an order first seen at this position could be one of its own.
     pub(crate) fn could_own(&self, first_seen: Seq) -> bool {
         self.first_left().is_some_and(|sent| sent.seq < first_seen)
     }
 
-    /// True if a send of it is taken for dead, and an order of that may still appear.
+    /// True if a send of it is taken for dead, and an order of that send may still appear.
     pub(crate) fn is_presumed_dead(&self) -> bool {
         let Some(finding) = self.finding() else { return false };
         let lost = |attempt: &&Attempt| matches!(attempt.state, AttemptState::Doubt { .. });
@@ -200,7 +200,7 @@ impl Intent {
         matches!(self.finding(), Some(Finding::Unresolved(it)) if it.reason == Reason::NotObserved)
     }
 
-    /// True if an order of a send that was lost may still appear, by the lateness bound.
+    /// True if, by the lateness bound, an order of a lost send may still appear.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.attempts.iter().any(|attempt| matches!(attempt.state, AttemptState::Doubt { settled: None, .. }))
     }
@@ -211,7 +211,7 @@ impl Intent {
         self.attempts.iter().any(|attempt| left(attempt) && attempt.session == session)
     }
 
-    /// True while its order is being looked for or was found absent and not sent again yet.
+    /// True while its order is searched for, or was found absent and not sent again yet.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Doubt | Phase::Granted)
     }
@@ -223,7 +223,7 @@ impl Intent {
         }
     }
 
-    /// The order that its caller was told of.
+    /// Returns the order id that its caller was told.
     pub(crate) fn order_id(&self) -> Option<&Arc<str>> {
         match self.finding()? {
             Finding::Acknowledged { order_id } | Finding::Recovered { order_id, .. } => Some(order_id),
@@ -237,7 +237,7 @@ impl Intent {
         unresolved.candidates.iter().any(|candidate| candidate == order_id)
     }
 
-    /// Why it must never be sent again, the gravest reason first.
+    /// Returns why it must never be sent again, the gravest reason first.
     pub(crate) fn never(&self) -> Option<Never> {
         let reasons = || {
             self.attempts.iter().filter_map(|attempt| match attempt.state {

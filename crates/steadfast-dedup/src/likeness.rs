@@ -1,7 +1,7 @@
-//! Which listed orders can be an intent's, next to all other intents of its key.
+//! Decides which listed orders can be an intent's, next to all other intents of its key.
 //!
-//! What a record shows is not always enough: a list without prices shows two orders of different price alike, and a
-//! list of one login session shows first of all the orders of that session.
+//! A record alone is not always enough: a list without prices shows two orders of different price alike, and a list
+//! of one login session shows first of all the orders of that session.
 
 use std::{cell::LazyCell, collections::BTreeMap};
 
@@ -18,16 +18,15 @@ use crate::{
 };
 
 impl Registry {
-    /// Orders that show exactly the intent's and nothing else of ours, appeared after it was sent, and belong to
-    /// nobody.
+    /// Returns orders without an owner that match only this intent of ours exactly and appeared after its send.
     pub(crate) fn intent_strict<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         let strict = self.book.strict(&intent.key, &intent.order);
         strict.filter(|fresh| self.is_strict(intent, fresh))
     }
 
-    /// Orders that could be the intent's, changed or not told apart, and that are nobody else's of ours.
+    /// Returns orders that could be the intent's after a change, or cannot be told apart, and match no other intent.
     pub(crate) fn near<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
-        // Whose it could be exactly is looked for only among those who asked for as much.
+        // Only intents of the same quantity can match an order exactly.
         let asked = LazyCell::new(move || {
             let mut asked = BTreeMap::<_, Vec<_>>::new();
             for (_, other) in self.standing_of(&intent.key) {
@@ -41,8 +40,8 @@ impl Registry {
                 && matcher::loose(&fresh.record, &intent.order)
                 && !steadfast_spec::Planted::NoLooseVeto.is_on()
                 && !self.is_strict(intent, fresh)
-                // Of two equal orders of ours, another session's comes first, and may still be satisfied with one of several:
-                // what is left is then this intent's, so until that is known the order is near.
+                // Of two equal intents, the one of the order's session comes first, but may end up with another of
+                // several orders. What is left is then this intent's, so until that is known the order is near.
                 && !fresh.record.qty.and_then(|qty| asked.get(&qty)).is_some_and(|others| {
                     !matcher::strict(&fresh.record, &intent.order)
                         && others.iter().any(|other| self.is_strict(other, fresh))
@@ -50,10 +49,10 @@ impl Registry {
         })
     }
 
-    /// Orders of other instruments that could be the intent's, if the list spells instruments in a way of its own.
+    /// Returns orders of other instruments that could be the intent's under a spelling of the list's own.
     ///
-    /// In an exclusive account nobody else has placed them. A list that has shown an order of this instrument under its
-    /// name calls no other one so.
+    /// In an exclusive account no one else has placed them. Once a list has shown this instrument under its name,
+    /// other names are other instruments. The flag says whether there were more than are kept.
     fn strangers<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
         let sent = intent.first_sent().map(|sent| sent.seq);
         let matters = sent.is_some()
@@ -69,8 +68,9 @@ impl Registry {
         intent.first_sent().is_some_and(|sent| self.book.is_crowded(&intent.key, sent.seq, None))
     }
 
-    /// Orders that show exactly the intent's, and that answers have given to others of ours which asked for something else:
-    /// an answer may have been another one's. In the second place, whether there were more than are kept.
+    /// Returns orders equal to the intent's that answers gave to other intents, which had asked for something else.
+    ///
+    /// An answer may have reached the wrong order. The flag says whether there were more than are kept.
     fn disputed<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
         let sent = intent.first_left().map(|sent| sent.seq);
         let matters = sent.is_some() && !steadfast_spec::Planted::DisputedAcksBelieved.is_on();
@@ -79,14 +79,14 @@ impl Registry {
         (disputed.filter(its), more && matters)
     }
 
-    /// True if an order that an answer has given to another one may be the intent's.
+    /// True if an order that an answer gave to another intent may be this one's.
     pub(crate) fn is_disputed(&self, intent: &Intent) -> bool {
         let (mut disputed, more) = self.disputed(intent);
         more || disputed.next().is_some()
     }
 
-    /// True if an order is listed that could be the intent's, changed, not told apart, under another name or given to another
-    /// by a wrong answer.
+    /// True if a listed order could be the intent's: changed, not told apart, under another name, or given away by a
+    /// wrong answer.
     pub(crate) fn is_vetoed(&self, intent: &Intent) -> bool {
         let (mut strangers, more) = self.strangers(intent);
         self.is_crowded(intent)
@@ -96,18 +96,18 @@ impl Registry {
             || strangers.next().is_some()
     }
 
-    /// Everything that is listed and could be the intent's, without what is exactly its own.
+    /// Returns all listed orders that could be the intent's, without its exact matches.
     pub(crate) fn likely<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         self.near(intent).chain(self.strangers(intent).0).chain(self.disputed(intent).0)
     }
 
-    /// Why near orders leave an intent without an answer whose session is over.
+    /// Returns the reason why near orders leave an intent unresolved whose session is over.
     pub(crate) fn near_reason(&self, intent: &Intent) -> Reason {
         let changed = self.near(intent).any(|fresh| !matcher::strict(&fresh.record, &intent.order));
         if changed { Reason::NearMatch } else { Reason::SessionChanged }
     }
 
-    /// True if an order is exactly the intent's, as far as it is known who could own it.
+    /// True if an order is exactly the intent's, as far as its possible owners are known.
     fn is_strict(&self, intent: &Intent, fresh: &Fresh) -> bool {
         intent.could_own(fresh.first_seen)
             && !fresh.late
@@ -117,8 +117,8 @@ impl Registry {
             && !self.book.is_ambiguous(&fresh.order_id)
     }
 
-    // A record that shows two orders alike in which they differ shows neither of them. An answer may still tell. One that was
-    // refused may have been placed all the same.
+    // A record that matches two different orders of ours identifies neither; an answer may still do so. A refused
+    // order counts, because it may have been placed all the same.
     fn is_contested(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.rules.told_apart
             && self.keys.get(&intent.key).is_some_and(|key| key.mixed)
@@ -143,7 +143,7 @@ impl Registry {
         })
     }
 
-    // What a session's list shows first belongs first to what was sent in that session.
+    // An order that a session's list shows first belongs first to intents of that session.
     fn is_another_sessions(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.settings.orders_scope == OrdersScope::Session
             && self.rules.session_first
@@ -155,20 +155,20 @@ impl Registry {
             })
     }
 
-    /// The decided intent of which a send is taken for dead that shows itself now.
+    /// Returns the decided intent with a send taken for dead that a listed order matches.
     pub(crate) fn dead_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let mut dead = self.dead_of(key).filter(|(_, intent)| self.is_strict(intent, fresh));
         dead.next().map(|(number, _)| number)
     }
 
-    /// True if an order without an owner is what a search for it would have claimed.
+    /// True if a search for the intent would have claimed this order.
     pub(crate) fn is_certainly(&self, intent: &Intent, fresh: &Fresh) -> bool {
         self.settings.account_mode == AccountMode::Exclusive
             && intent.has_baseline
             && self.is_strict(intent, fresh)
     }
 
-    /// The intents of a key of which an order may still appear: those in flight or in doubt, and the dead.
+    /// Returns the intents of a key whose order may still appear: in flight, in doubt, or dead.
     fn standing_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
         self.live_of(key).chain(self.dead_of(key))
     }

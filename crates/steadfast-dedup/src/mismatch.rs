@@ -1,17 +1,19 @@
-//! Acknowledged identifiers that the list shows as another order.
+//! Notices acknowledged identifiers that the list shows for another order.
 //!
-//! Answers on a connection that is out of step are exchanged or shifted: each order gets the identifier of another one, and
-//! no identifier is given twice or missing. What the list shows under an identifier is what tells. A side, or an instrument,
-//! that differs is another order at once. An instrument only where lists are known to name it as we do: the one shown is one
-//! of ours, or one that was ordered was shown under its name; otherwise the list may have a spelling of its own.
+//! Answers on a connection that is out of step are exchanged or shifted: each order gets another one's identifier,
+//! and no identifier is missing or given twice. The list shows it by the record under an identifier. A different side
+//! or instrument means another order at once. For an instrument this needs proof that lists use our name for it: the
+//! one shown is one of ours, or the ordered one was shown under its name. Otherwise the list may have a spelling of
+//! its own.
 //!
-//! A quantity differs for good reasons, too: the user changed it, or the list counts the shares that are left. So it proves
-//! something only if the quantity that was ordered is there as well, under the identifier of another order of ours of which
-//! the same holds (an exchange), or as an order that would be one too many; and only if no change of any order was sent since.
-//! Users of other terminals who exchange the quantities of two orders of ours are not told from a service that does.
+//! A quantity may differ for good reasons: the user changed it, or the list counts the shares that are left. So it
+//! proves something only if the ordered quantity is listed as well, under the identifier of another order of ours
+//! that differs too (an exchange), or as an order that would be one too many; and only if no change of any order was
+//! sent since. Users of other terminals who exchange the quantities of two of our orders cannot be told from a
+//! service that does.
 //!
-//! A price differs for good reasons, too. It proves something only if what is shown is exactly an order that the service said it
-//! had refused, and what was ordered is there as well, as an order that would be one too many.
+//! A price may differ for good reasons too. It proves something only if the record is exactly an order that the
+//! service said it had refused, and the acknowledged order is listed as well, as one too many.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -36,7 +38,7 @@ pub(crate) struct Mismatch {
     told: bool,
 }
 
-/// What is different.
+/// In which field the record differs.
 #[derive(Clone, Debug)]
 enum Shows {
     Side,
@@ -44,18 +46,18 @@ enum Shows {
     Quantity(Decimal),
 }
 
-/// One that shows another quantity than was ordered.
+/// An order whose record shows another quantity than was ordered.
 struct Moved<'a> {
     order_id: Arc<str>,
     key: &'a Key,
     ordered: Decimal,
     shown: Decimal,
-    /// An order of the quantity that was ordered is listed, and is nobody's.
+    /// An order of the ordered quantity is listed and has no owner.
     is_free: bool,
 }
 
 impl Shows {
-    /// What a record shows of an order that can be none of its price or its form.
+    /// Returns how a record differs from an intent's order, in a field other than price or type.
     fn of(record: &OrderRecord, intent: &Intent) -> Option<Self> {
         let order = &intent.order;
         if !matcher::may_be_its_instrument(record, order) {
@@ -69,8 +71,9 @@ impl Shows {
 }
 
 impl Registry {
-    /// Notes what a list of ours shows under the identifier of an acknowledged order; true if it shows another order. What
-    /// that proves is judged when the whole list is there.
+    /// Notes the record that our list shows for an acknowledged order; true if it is another order.
+    ///
+    /// It is judged when the whole list is there.
     pub(crate) fn note_mismatch(&mut self, owner: IntentNo, record: &OrderRecord) -> bool {
         let Some(intent) =
             self.intents.get(&owner).filter(|intent| is_acknowledged(intent, &record.order_id))
@@ -94,9 +97,9 @@ impl Registry {
         true
     }
 
-    /// Takes back the belief in answers that a list contradicts by what it shows.
+    /// Withdraws answers that a list contradicts.
     pub(crate) fn judge_mismatches(&mut self, out: &mut Vec<Effect>) {
-        // Around midnight a list may show the order of another day.
+        // Around midnight a list may show an order of another day.
         if self.midnight {
             return;
         }
@@ -138,7 +141,7 @@ impl Registry {
         }
     }
 
-    /// Acknowledged orders that are shown exactly as one that was refused, and whose own is one too many elsewhere.
+    /// Returns acknowledged orders shown exactly as a refused one, whose own order is listed as one too many.
     fn refused_ones(&self) -> Vec<(Arc<str>, IntentNo)> {
         let is_one = |fresh: &Fresh| {
             let owner = self.book.owner(&fresh.order_id)?;
@@ -155,14 +158,14 @@ impl Registry {
         self.book.disputes().filter_map(is_one).collect()
     }
 
-    /// True if lists are known to name the instrument of an order as we do, or the one that is shown is another one of ours.
+    /// True if lists are known to use our name for the order's instrument, or the shown one is another of ours.
     fn is_anothers_name(&self, owner: IntentNo, shown: Option<&SymId>) -> bool {
         let is_ours = |shown: &SymId| self.intents.values().any(|it| it.order.sym_id().folded() == *shown);
         let known = |intent: &Intent| self.book.recognises(&intent.order.sym_id().folded());
         self.intents.get(&owner).is_some_and(known) || shown.is_some_and(|shown| is_ours(&shown.folded()))
     }
 
-    /// Those that show another quantity, and whose own is shown elsewhere: as an order too many, or by another of them.
+    /// Returns orders shown with another quantity, whose own is listed as one too many or under another of them.
     fn moved_quantities(&self) -> BTreeSet<Arc<str>> {
         let moved = |(order_id, mismatch): (&Arc<str>, &Mismatch)| {
             let Shows::Quantity(shown) = mismatch.shows else { return None };
@@ -177,7 +180,7 @@ impl Registry {
             })
         };
         let mut left: Vec<Moved<'_>> = self.mismatched.iter().filter_map(moved).collect();
-        // One whose quantity is nowhere was changed, and so explains no other.
+        // An order whose quantity is listed nowhere was changed, so it explains no other.
         loop {
             let (before, shown) =
                 (left.len(), left.iter().map(|it| (it.key.clone(), it.shown)).collect::<BTreeSet<_>>());
@@ -188,12 +191,12 @@ impl Registry {
         }
     }
 
-    /// True if no change of an order was sent since this one was.
+    /// True if no change of an order was sent since this one.
     fn is_unchanged(&self, intent: &Intent) -> bool {
         intent.first_sent().is_some_and(|sent| sent.seq > self.changed)
     }
 
-    /// True if an order is listed that is exactly this one, and would be one too many.
+    /// True if a listed order equals this one and would be one too many.
     fn is_left_over(&self, intent: &Intent) -> bool {
         self.settings.account_mode == AccountMode::Exclusive
             && self.intent_strict(intent).any(|fresh| {

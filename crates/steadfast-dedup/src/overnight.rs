@@ -1,10 +1,10 @@
-//! What one trading day leaves to the next.
+//! Carries over from one trading day to the next.
 //!
-//! Lists start anew and identifiers may be used again, so nothing that was listed yesterday proves anything today. Four
-//! things stay for one day: the names of orders, for a caller who repeats one just after midnight; the identifiers that
-//! belong to them, for a list that is a moment behind; what is in flight, until it is answered; and what was lost, or refused,
-//! so shortly before midnight that it may be listed today. That last one is watched for. What was lost also keeps the orders
-//! of its instrument and side from being reasoned about until lists have shown that nothing of it has appeared.
+//! Lists start empty and identifiers may be used again, so nothing listed yesterday proves anything today. Four
+//! things stay for one day: the names of orders, for a caller who repeats one just after midnight; their identifiers,
+//! for a list that is a moment behind; orders in flight, until they are answered; and orders lost or refused so
+//! shortly before midnight that they may be listed today. The last are watched for. A lost one also taints its key
+//! until lists have shown that nothing of it has appeared.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,11 +18,12 @@ use crate::{
 };
 
 impl Registry {
-    /// The day that goes on has another name: nothing of it is over.
+    /// Renames the current day; nothing of it is over.
     pub(crate) fn correct_epoch(&mut self, epoch: Epoch) {
         let wrong = std::mem::replace(&mut self.epoch, epoch);
         let restored = self.restored;
-        // The clock was behind: what an earlier process has placed on the day that this one took for today was yesterday's.
+        // The clock was behind: orders that an earlier process placed on the day with the wrong name were
+        // yesterday's.
         let is_older = |number: IntentNo, intent: &Intent| {
             wrong < epoch && Some(number) <= restored && intent.order_id().is_some()
         };
@@ -32,7 +33,7 @@ impl Registry {
             }
         }
         self.reads.values_mut().filter(|read| read.epoch == wrong).for_each(|read| read.epoch = epoch);
-        // What was put aside as yesterday's is today's again, and nobody else's.
+        // Orders set aside as yesterday's are today's again, and keep their owners.
         let seen = self.tick();
         let todays = self.intents.iter().filter(|(_, intent)| intent.epoch == epoch);
         let owned = todays.filter_map(|(&number, intent)| Some((number, intent.order_id()?.clone())));
@@ -43,7 +44,7 @@ impl Registry {
         }
     }
 
-    /// Remembers from when on lists can show that nothing is left of an order that was lost before midnight.
+    /// Notes from when on lists can show that nothing is left of an order lost before midnight.
     pub(crate) fn block_over_midnight(&mut self, number: IntentNo) {
         let settles = self.unsettled.iter().filter(|(_, attempt)| attempt.intent == number);
         let settles = settles.map(|(at, _)| *at).max().unwrap_or(self.now);
@@ -53,7 +54,7 @@ impl Registry {
         }
     }
 
-    /// Keeps, of what was to settle, what still bars others.
+    /// Keeps only the unsettled attempts of these intents, which still bar others.
     pub(crate) fn keep_unsettled(&mut self, of: &BTreeSet<IntentNo>) {
         self.unsettled.retain(|(_, attempt)| of.contains(&attempt.intent));
         for (_, attempt) in &self.unsettled {
@@ -64,7 +65,7 @@ impl Registry {
         }
     }
 
-    /// Lifts the blocks of yesterday's orders that two valid lists in a row have shown nothing of.
+    /// Lifts the blocks of yesterday's orders of which two valid lists in a row have shown nothing.
     pub(crate) fn unblock(&mut self, start: ReadStart) {
         let barring: Vec<IntentNo> =
             self.keys.values().flat_map(|key| key.tainting.iter().copied()).collect();
@@ -76,7 +77,7 @@ impl Registry {
             let shown = shown || self.is_crowded(intent);
             let Some(intent) = self.intents.get_mut(&number) else { continue };
             let Some(block) = intent.block.as_mut().filter(|block| block.from <= start.at) else { continue };
-            // Another session's list may lack what this one's shows.
+            // A list of another session may lack orders that this one's shows.
             if shown || std::mem::replace(&mut block.session, start.session) != start.session {
                 block.clean = 0;
             }
@@ -90,7 +91,7 @@ impl Registry {
         }
     }
 
-    /// When what bars others on a key was sent: what could be its order is kept in the book.
+    /// Returns when blocking orders of a key were sent: the book keeps orders that could be theirs.
     pub(crate) fn barring_sends(&self, key: &Key) -> impl Iterator<Item = Seq> {
         let barring = self.keys.get(key).into_iter().flat_map(|key| key.tainting.iter());
         barring
@@ -99,7 +100,7 @@ impl Registry {
             .filter_map(|intent| intent.first_sent().map(|sent| sent.seq))
     }
 
-    /// True if an order that appears today may be what is left of one that was lost, or refused, before midnight.
+    /// True if an order that appears today may come from a send that was lost or refused before midnight.
     pub(crate) fn may_be_overnight(&self, number: IntentNo, intent: &Intent, fresh: &Fresh) -> bool {
         (intent.block.is_some() || intent.finding() == Some(&Finding::Refused) || intent.was_told_absent())
             && intent.epoch != self.epoch
@@ -107,13 +108,15 @@ impl Registry {
             && !self.book.was_owned_yesterday(&fresh.order_id)
     }
 
-    /// True if a list may still hold orders of yesterday. A machine that slept over midnight has sent its last ones after it.
+    /// True if a list may still hold orders of yesterday.
+    ///
+    /// A machine that slept over midnight may have sent its last ones after waking.
     pub(crate) fn may_list_yesterdays(&self) -> bool {
         let settles = self.settings.gateway_timeout.saturating_add(self.settings.lateness);
         self.midnight || self.day_began.is_some_and(|began| self.now < began.saturating_add(settles))
     }
 
-    /// When a list that could not be had is asked for again, for orders that are to be compared with it.
+    /// Returns when a failed baseline read is repeated, for orders that are to be compared with it.
     pub(crate) fn baseline_again(&self) -> Option<Duration> {
         let (failed @ 1.., at) = self.baseline_failed else { return None };
         let known = self.session.and_then(|session| self.book.session(session));

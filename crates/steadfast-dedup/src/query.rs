@@ -15,9 +15,9 @@ use crate::{
 };
 
 impl Registry {
-    /// The number that the next send of an intent gets, or `None` if nothing may be sent for it.
+    /// Returns the number for the next send of an intent, or `None` if it may not be sent now.
     ///
-    /// While it is in doubt, nothing sends it again; a resend stays within its session and its trading day.
+    /// An intent in doubt is not sent. A resend stays within its session and its trading day.
     #[must_use]
     pub fn next_attempt(&self, intent: IntentNo, session: Session) -> Option<AttemptNo> {
         let found = self.intents.get(&intent)?;
@@ -29,14 +29,14 @@ impl Registry {
         allowed.then_some(AttemptNo { intent, index: found.attempts.len() })
     }
 
-    /// True if the list of this session is not known, and nobody has asked for it yet or the answer is awaited.
+    /// True if the session's list is unknown, and its read was not asked for yet or is still awaited.
     #[must_use]
     pub fn is_new(&self, session: Session) -> bool {
         let book = self.book.session(self.scoped(session));
         book.is_none_or(|book| !book.has_baseline && (!book.asked || self.awaits_baseline()))
     }
 
-    /// True if a send that was begun is still wanted, now that the transport polls its body.
+    /// True if a send that was begun is still allowed, now that the transport polls its body.
     #[must_use]
     pub fn may_send(&self, attempt: AttemptNo) -> bool {
         let Some(intent) = self.intents.get(&attempt.intent) else { return false };
@@ -45,7 +45,7 @@ impl Registry {
             && match intent.phase {
                 Phase::Idle => self.displaced_by(attempt.intent).is_none(),
                 Phase::Cleared => self.stays_refused(intent) && !self.is_stale(intent),
-                // The verdict may be old: between it and this poll lie queues, in which evidence can arrive.
+                // The verdict may be old: evidence can arrive while the send waits in queues.
                 Phase::Granted
                     if steadfast_spec::Planted::UnresolvedResent.is_on()
                         || steadfast_spec::Planted::GrantNotJudgedAgain.is_on() =>
@@ -62,7 +62,7 @@ impl Registry {
             }
     }
 
-    /// The intent that has the name of an unsent one by now: its order was refused before, and a list shows it.
+    /// Returns the intent that took over the name of an unsent one: a refused order that a list shows.
     #[must_use]
     pub fn displaced_by(&self, unsent: IntentNo) -> Option<IntentNo> {
         let name = self.intents.get(&unsent).filter(|_| self.unsent.contains(&unsent))?.name.as_ref()?;
@@ -76,13 +76,15 @@ impl Registry {
         intent.and_then(|intent| intent.attempts.get(attempt.index)).is_some_and(|a| a.in_flight().is_some())
     }
 
-    /// The intent that goes by a caller's name in this epoch, and its order; while midnight is near, or if nobody knows what
-    /// became of it, also the one of the day before.
+    /// Returns the intent that a caller's name stands for in this epoch, and its order.
+    ///
+    /// The intent may be of the day before while midnight is near, or if it ended without certainty.
     #[must_use]
     pub fn named(&self, name: &ext::IntentId) -> Option<(IntentNo, &Arc<OrderRequest>)> {
         let number = *self.names.get(name)?;
         let intent = self.intents.get(&number)?;
-        // Yesterday's is free on the next day, once it is that by every clock, unless nobody knows what became of its order.
+        // A name of yesterday is free once every clock says that the day is over, unless the order's end is
+        // uncertain.
         let decided = intent.finding().is_some_and(|finding| match finding {
             Finding::Unresolved(unresolved) => unresolved.reason.is_absence(),
             _ => true,
@@ -92,24 +94,24 @@ impl Registry {
         (!ended || near).then_some((number, &intent.order))
     }
 
-    /// True if a name meant an order on another day.
+    /// True if a name stood for an order on another day.
     pub(crate) fn was_named_before(&self, name: &ext::IntentId) -> bool {
         let intent = self.names.get(name).and_then(|number| self.intents.get(number));
         intent.is_some_and(|intent| intent.epoch != self.epoch)
     }
 
-    /// The order that a name meant on another day, if that was placed.
+    /// Returns the id of the order that a name stood for on another day, if it was placed.
     pub(crate) fn placed_before(&self, name: &ext::IntentId) -> Option<&Arc<str>> {
         self.names.get(name).and_then(|number| self.intents.get(number))?.order_id()
     }
 
-    /// True if this process has read a whole list of today in the session that it is in.
+    /// True if this process has read a whole list of today in its current session.
     pub(crate) fn knows_list(&self) -> bool {
         let known = self.session.and_then(|session| self.book.session(session));
         known.is_some_and(|book| book.has_baseline)
     }
 
-    /// An unnamed intent for this same order that nobody waits for and that is not decided.
+    /// Returns an undecided, unnamed intent for an equal order whose caller is gone.
     #[must_use]
     pub fn orphaned_twin(&self, order: &OrderRequest) -> Option<IntentNo> {
         let live = &self.keys.get(&Key::of_order(order))?.live;
@@ -120,8 +122,9 @@ impl Registry {
         })
     }
 
-    /// The intent whose doubt this report ends, given up before, and the order that was found for it after all; what may
-    /// be another's ends no doubt.
+    /// If this event resolves an intent that had been given up, returns the intent and its order id.
+    ///
+    /// It does not if the order may be another's.
     pub(crate) fn found_late<'a>(&self, report: &'a OrderEvent) -> Option<(IntentNo, &'a str)> {
         let (OrderEvent::Recovered { intent, order_id, .. }
         | OrderEvent::LateDuplicate { intent, order_id, kept: None, .. }
@@ -129,12 +132,12 @@ impl Registry {
         else {
             return None;
         };
-        // What its caller was told of, or is told of when he asks again.
+        // The order id that the caller was told of, or will be told of when the call is repeated.
         let known = self.intents.get(intent).and_then(|intent| intent.order_id());
         known.is_some_and(|known| **known == **order_id).then_some((*intent, order_id))
     }
 
-    /// What the resolution of an intent has come to; an intent that left nothing behind is not remembered.
+    /// Returns how an intent stands. An intent that placed nothing may be forgotten and counts as not placed.
     #[must_use]
     pub fn verdict(&self, intent: IntentNo) -> Verdict {
         let Some(intent) = self.intents.get(&intent) else { return Verdict::NotPlaced };
@@ -161,7 +164,7 @@ impl Registry {
         finding == Some(&Finding::Refused)
     }
 
-    /// True if the answer to a send of this intent said which order it placed.
+    /// True if the answer to a send of this intent gave an order id.
     #[must_use]
     pub fn is_acknowledged(&self, intent: IntentNo) -> bool {
         let finding = self.intents.get(&intent).and_then(|intent| intent.finding());
@@ -174,38 +177,38 @@ impl Registry {
         self.intents.get(&intent).is_some_and(|intent| intent.first_sent().is_some())
     }
 
-    /// How many intents are being looked for.
+    /// Returns how many intents are being searched for.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.open_intents().count()
     }
 
-    /// True if an order that was sent in this session is looked for.
+    /// True if an order that was sent in this session is being searched for.
     pub(crate) fn is_searched_in(&self, session: Session) -> bool {
         self.open_intents().any(|(_, intent)| intent.session() == Some(session))
     }
 
-    /// True if an order that was sent in this session is in flight or looked for.
+    /// True if an order that was sent in this session is in flight or being searched for.
     pub(crate) fn stands_in(&self, session: Session) -> bool {
         self.live_intents().any(|(_, intent)| intent.was_sent_in(session))
     }
 
-    /// How many sends have not been answered.
+    /// Returns how many sends have not been answered.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.live_intents().filter(|(_, intent)| intent.phase == Phase::Sending).count()
     }
 
-    /// The identifiers of listed orders that could be an intent's.
+    /// Returns the identifiers of listed orders that could be an intent's.
     #[must_use]
     pub fn candidates(&self, intent: IntentNo) -> Vec<String> {
         self.intents.get(&intent).map_or_else(Vec::new, |intent| self.candidates_of(intent))
     }
 
-    /// True if the list must be asked for before an order that its caller asks for now is sent.
+    /// True if the list must be read before an order that is asked for now is sent.
     #[must_use]
     pub fn needs_baseline(&self, now: Duration) -> bool {
-        // One that could not be had is asked for again, at growing distances.
+        // A failed baseline read is repeated at growing intervals.
         if self.baseline_again().is_some_and(|at| at <= now) {
             return true;
         }
@@ -220,7 +223,7 @@ impl Registry {
         self.settings.baseline != Baseline::Cold && !fresh
     }
 
-    /// Since when a read that learns the list is awaited, if one is.
+    /// Returns since when a baseline read is awaited, if one is.
     #[must_use]
     pub fn baseline_wanted(&self) -> Option<Seq> {
         match self.snapshot {
@@ -229,43 +232,43 @@ impl Registry {
         }
     }
 
-    /// True once a read that started after `since` has ended, whatever became of it.
+    /// True once a read that started after `since` has ended, with any result.
     #[must_use]
     pub fn has_tried(&self, since: Seq) -> bool {
         self.tried > since || !self.awaits_baseline()
     }
 
-    /// True while the read that learns the list is awaited.
+    /// True while the baseline read is awaited.
     #[must_use]
     pub fn awaits_baseline(&self) -> bool {
         matches!(self.snapshot, Snapshot::Wanted(_))
     }
 
-    /// True while orders that ended without certainty are watched for.
+    /// True while the list is watched for orders that ended without certainty.
     #[must_use]
     pub fn is_watching(&self) -> bool {
         !self.watches.is_empty()
     }
 
-    /// True while a last look at orders that ended without certainty is due.
+    /// True while a last look for orders that ended without certainty is due.
     #[must_use]
     pub fn awaits_last_look(&self) -> bool {
         self.last_look || self.awaits_own_looks()
     }
 
-    /// Says when the trading day ends, as far as the wall clock says now; that plans a read and decides nothing.
+    /// Sets when the trading day ends, by the wall clock's current reading. This plans a read and decides nothing.
     pub fn end_day_at(&mut self, at: Duration) {
         self.day_ends = Some(at);
     }
 
-    /// The last look of the day at what ended without certainty, a while before lists start anew.
+    /// Returns when the day's last watch is due, shortly before lists start again at midnight.
     pub(crate) fn day_end(&self, last: Option<Duration>) -> Option<Duration> {
         let look =
             self.day_ends.filter(|_| !self.watches.is_empty())?.saturating_sub(schedule::BEFORE_DAY_END);
         last.is_none_or(|last| last < look).then_some(look)
     }
 
-    /// From when on a list shows every order that was placed although its caller was told that it was refused: lists lag.
+    /// Returns from when on a list shows all orders that were placed despite a refusal that was returned: lists lag.
     pub(crate) fn refusals_show(&self) -> Duration {
         let refused = self.watches.iter().filter(|(number, _)| {
             let intent = self.intents.get(number);
@@ -275,29 +278,29 @@ impl Registry {
         last.unwrap_or_default().max(self.rejections_show().unwrap_or_default())
     }
 
-    /// True for a look that nobody waits for.
+    /// True for a read that no caller waits for.
     pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
         let awaited = self.awaits_baseline() || self.doubts().next().is_some() || self.awaits_checks();
         matches!(purpose, Purpose::Watch | Purpose::OwnSession | Purpose::Audit)
             && (!awaited || steadfast_spec::Planted::SlowLookFirst.is_on())
     }
 
-    /// True if a read could wait when it was begun: it goes in the slowest lane.
+    /// True if a read could wait when it was opened, so that it goes in the slowest lane.
     pub(crate) fn is_patient(&self, read: ReadNo) -> bool {
         self.reads.get(&read).is_some_and(|read| read.can_wait)
     }
 
-    /// True for a look that could wait when it was begun, waits to leave, and has somebody behind it who cannot.
+    /// True for a read that could wait when it was opened, has not left, and now delays one that cannot wait.
     pub(crate) fn is_overtaken(&self, read: ReadNo) -> bool {
         let waits = |read: &Read| read.can_wait && !read.on_wire;
         self.reads.get(&read).is_some_and(waits) && !self.can_wait(Purpose::Watch)
     }
 
-    /// What to do next, and when.
+    /// Returns what to do next, and when.
     #[must_use]
     pub fn next_wake(&self) -> Option<Wake> {
         let urgent = self.awaits_baseline().then_some((self.now, Purpose::Baseline));
-        // An order that one list lacks is told when a second one does.
+        // An order that one list lacks is reported once a second list lacks it too.
         let second = self.second_audit(self.pace.shared).unwrap_or_default();
         let last = self.last_look.then(|| {
             let shows = self.refusals_show().max(self.late_refusals_show()).max(second);
@@ -314,7 +317,7 @@ impl Registry {
             watches.chain(self.day_end(shared)).chain(self.next_late_look()).map(|due| (due, Purpose::Watch));
         let own = self.next_own_look().map(|(due, _)| (due, Purpose::OwnSession));
         let audit = self.next_audit(shared).map(|due| (due, Purpose::Audit));
-        // Orders wait to leave: those that leave after it can be compared with it.
+        // Unsent orders wait. Those that leave after this read can be compared with it.
         let again = self.baseline_again().filter(|_| !self.unsent.is_empty());
         let again = again.map(|at| (at, Purpose::Baseline));
         let soon = urgent.into_iter().chain(again).chain(last);

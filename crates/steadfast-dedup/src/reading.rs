@@ -1,4 +1,4 @@
-//! What a read of the list proves.
+//! Draws conclusions from a read of the list.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -26,7 +26,7 @@ impl Registry {
         self.pace(purpose);
     }
 
-    // What it came back from, or waits for, it waits for in the lane that it went in.
+    // A refused read waits, and is sent again, in the lane that it was opened in.
     pub(crate) fn turn_away(&mut self, read: ReadNo) {
         if let Some(read) = self.reads.get_mut(&read) {
             read.on_wire = false;
@@ -43,7 +43,7 @@ impl Registry {
     pub(crate) fn start_read(&mut self, number: ReadNo, session: Session) {
         let (seq, session) = (self.tick(), self.scoped(session));
         let (at, aging) = (self.now, self.aging());
-        // Nobody waits for one that is over, whoever sends it late.
+        // A read that is already over has no entry here; a late send of it counts for nothing.
         let Some(read) = self.reads.get_mut(&number) else { return };
         // The answer belongs to the last send.
         read.started = Some(ReadStart { seq, at, aging, session });
@@ -62,7 +62,7 @@ impl Registry {
         self.book.session_mut(session);
     }
 
-    // What only its own session's list could have shown absent is judged by what others have shown.
+    // The lost list was the only one that could show some orders absent. Judge those by other sessions' lists now.
     pub(crate) fn lose(&mut self, session: Session, out: &mut Vec<Effect>) {
         if self.readable.remove(&self.scoped(session)) {
             for key in self.open_keys() {
@@ -76,7 +76,7 @@ impl Registry {
         if purpose != Purpose::OwnSession {
             self.pace.shared = Some(self.now);
         }
-        // The baseline is read once for all; it must not hold up the search for an order.
+        // The baseline is one read for all orders. It must not delay the search for an order.
         if purpose != Purpose::Baseline {
             self.pace.spaced = Some(self.now);
         }
@@ -90,7 +90,7 @@ impl Registry {
     ) {
         let read = self.reads.remove(&read);
         let started = read.and_then(|read| read.started);
-        // Asked for on the day before, it may hold that day's orders: not even what it shows counts.
+        // A list asked for on the day before may hold that day's orders, so not even its contents count.
         let stale = read.is_some_and(|read| read.epoch != self.epoch);
         let failed = |registry: &mut Self, fault| {
             registry.note_fault(fault);
@@ -108,16 +108,16 @@ impl Registry {
                 failed(self, Fault::Unusable)
             }
         };
-        // The list of a session that is over may lack what was placed since.
+        // The list of a past session may lack orders that were placed since.
         if read.is_some_and(|read| read.purpose != Purpose::OwnSession) {
             self.check_refusals(started, valid, out);
         }
         match started {
-            // A read in the session before says nothing of the list of this one, nor one that started too early.
+            // A read in an earlier session says nothing about this one's list. Nor does one that started too early.
             Some(start) if Some(start.session) == self.session => self.tried = self.tried.max(start.seq),
             Some(_) => {}
-            // One that never left was a try for everybody who waits, and what refused it may refuse the next as fast:
-            // that one keeps its distance, whatever it is for.
+            // A read that never left counts as an attempt for all who wait. Space the next one, whatever its purpose:
+            // it may be refused just as fast.
             None => {
                 self.tried = self.tick();
                 self.pace.spaced = Some(self.now);
@@ -136,11 +136,11 @@ impl Registry {
         if read.is_some_and(|read| read.purpose == Purpose::OwnSession) {
             self.end_own_look(started, looked == Some(true));
         }
-        // What may be late may have been sent in any session.
+        // Late orders may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
             let was_last = std::mem::take(&mut self.last_look);
             if was_last && looked != Some(true) {
-                // The process may end now: nobody else can be told later.
+                // The process may end now, and there is no later chance to report this.
                 self.tell_unconfirmed(out);
             }
             self.pace.failed = looked != Some(true);
@@ -151,7 +151,7 @@ impl Registry {
         }
     }
 
-    /// Takes in a part of what a list holds. Nothing is concluded of it before the rest is there.
+    /// Takes in a part of a list. Conclusions wait for the rest of it.
     pub(crate) fn take_part(&mut self, number: ReadNo, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
         let Some(read) = self.reads.get(&number).copied().filter(|read| read.epoch == self.epoch) else {
             return;
@@ -193,8 +193,9 @@ impl Registry {
         (order_ids, taken)
     }
 
-    /// Takes in what a list holds, or the rest of it; false if it may be older than the read, `None` if it is of no use at all.
-    /// Sets `valid` if what it lacks counts.
+    /// Takes in a list, or the rest of it; sets `valid` if an order that it lacks counts as missing.
+    ///
+    /// Returns false if the list may be older than the read, and `None` if it is useless.
     fn take_list(
         &mut self,
         started: Option<ReadStart>,
@@ -216,7 +217,7 @@ impl Registry {
             self.note_fault(Fault::Unusable);
             return None;
         }
-        // Without a start on the wire this may be an older flight's answer: good for what it holds only.
+        // Without a start on the wire, the list may answer an earlier read. Then only what it holds counts.
         let complete = match started {
             Some(start) => self.weigh(start, session, seen, completed, out),
             None => {
@@ -238,17 +239,17 @@ impl Registry {
         if let Some(start) = started {
             self.book.end_recalls(start.seq, start.at);
         }
-        // Before an identifier is nobody's again: no list may come that shows it.
+        // Do this before identifiers lose their owners: there may be no later list that shows them.
         self.report_disputed(out);
         self.judge_mismatches(out);
         for key in self.open_keys() {
             self.resolve(&key, out);
         }
-        // One that lacks an order shows what is new all the same.
+        // A list that lacks an old order still shows the new ones.
         Some(complete || self.book.session(session).is_some_and(|book| book.not_monotone))
     }
 
-    /// What a caller's own list holds is known from now on; what it does not hold says nothing.
+    /// Takes in a list that the caller read: what it holds counts, what it lacks does not.
     pub(crate) fn overhear(&mut self, session: Session, records: Vec<OrderRecord>, out: &mut Vec<Effect>) {
         let (seen, session) = (self.tick(), self.scoped(session));
         if !self.book.has_room_for(&records) {
@@ -264,7 +265,7 @@ impl Registry {
         }
     }
 
-    /// Puts the records into the book; the identifiers that are new.
+    /// Puts records into the book and returns the identifiers that are new.
     fn take_records(
         &mut self,
         source: Source,
@@ -280,7 +281,7 @@ impl Registry {
             |key: &KeyBook| !key.live.is_empty() || !key.finished.is_empty() || !key.tainting.is_empty();
         let is_known = |key: &Key| keys.get(key).is_some_and(is_ours);
         let mode = self.settings.account_mode;
-        // Every claim asks for the quantity.
+        // Every claim compares the quantity.
         let intents = &self.intents;
         let standing = keys.values().flat_map(|key| key.live.iter().chain(&key.dead).chain(&key.tainting));
         let wanted: BTreeSet<_> = standing
@@ -292,7 +293,7 @@ impl Registry {
                 Keep::Ours
             }
             Some(key) if is_known(key) => Keep::Near,
-            // A way of its own to spell instruments is none that other orders of ours show.
+            // No other orders of ours show a spelling of this instrument.
             Some(key) if mode == AccountMode::Exclusive && !is_known(&key.opposite()) => Keep::Strange,
             None if keys.values().any(is_ours) => Keep::Near,
             _ => Keep::No,
@@ -303,7 +304,7 @@ impl Registry {
         seen
     }
 
-    /// Decides whether what a list does not hold counts; true if it does.
+    /// Decides whether an order that the list lacks counts as missing; returns true if so.
     fn weigh(
         &mut self,
         start: ReadStart,
@@ -362,7 +363,7 @@ impl Registry {
         }
     }
 
-    // An order that the service named must look like the one that was sent, or nothing can be recognised.
+    // An acknowledged order must look like the one that was sent. Otherwise our orders cannot be recognised in lists.
     fn calibrate(&mut self, owner: IntentNo, record: &OrderRecord, own: bool, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&owner) else { return };
         if record.sym_id.is_some() && matcher::may_be_its_instrument(record, &intent.order) {
@@ -372,7 +373,7 @@ impl Registry {
             return;
         }
         let (order, name) = (intent.order.clone(), intent.name.clone());
-        // What a caller's own list shows is compared again with the next one of ours.
+        // If the caller's own list shows it, the next list of ours is compared again.
         let is_another = own && self.note_mismatch(owner, record);
         if matcher::strict(record, &order) {
             if self.calibration == Calibration::Untested {
@@ -388,7 +389,7 @@ impl Registry {
         } else {
             Calibration::Unlike
         };
-        // It only gets worse, and each is told once, unless it is told of this order anyway.
+        // Calibration only gets worse. Each step is reported once, unless this order is reported anyway.
         if self.calibration != found && self.calibration != Calibration::Unlike {
             self.calibration = found;
             if !is_another {

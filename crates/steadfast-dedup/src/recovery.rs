@@ -1,4 +1,4 @@
-//! What earlier processes left in doubt, and what has become of it.
+//! Reports what earlier processes left in doubt, and how it ended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,15 +27,15 @@ pub struct RecoveredOrder {
     pub name: Option<ext::IntentId>,
     /// The order.
     pub order: Arc<OrderRequest>,
-    /// What is known of it now. It is never sent again.
+    /// How it stands now. It is never sent again.
     pub verdict: Verdict,
 }
 
-/// Marks a request of the order list as the way to what earlier processes left in doubt.
+/// Marks a request as a search for the orders that earlier processes left in doubt.
 ///
-/// The [`Dedup`](crate::Dedup) service does not send it. It reads the list through itself until every such order is
-/// decided, and then answers with an empty 204. Orders in doubt are looked for without it, too, once the account's first
-/// order shows the way to its list.
+/// The request is one of the order list. The [`Dedup`](crate::Dedup) service does not send it. It reads the list
+/// itself until every such order is decided, and then answers with an empty 204. Orders in doubt are also searched
+/// for without it, once the account's first order shows the path to its list.
 ///
 /// # Cancellation
 ///
@@ -43,13 +43,13 @@ pub struct RecoveredOrder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recover;
 
-/// The orders that a journal knows no end of, without asking anybody: in doubt, or unresolved for the reason written last.
+/// Returns the orders without an end in a journal: in doubt, or unresolved for the last written reason.
 ///
-/// For whoever [reads](crate::journal::FileJournal::read) a journal that he does not open.
+/// Asks no service. For programs that [read](crate::journal::FileJournal::read) a journal without opening it.
 #[must_use]
 pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
     let mut open: BTreeMap<(ext::Account, IntentNo), Overdue> = BTreeMap::new();
-    // Ended by an answer or a list that may be contradicted yet.
+    // Ended by an answer or a list that may be contradicted later.
     let mut ended: BTreeMap<(ext::Account, IntentNo), Overdue> = BTreeMap::new();
     for Entry { account, record } in entries {
         let of = |intent: IntentNo| (account.clone(), intent);
@@ -94,32 +94,32 @@ pub(crate) struct Replay {
     pub(crate) first: Epoch,
     /// Every order of this day and of the one before.
     pub(crate) orders: BTreeMap<IntentNo, (Option<ext::IntentId>, Arc<OrderRequest>)>,
-    /// Orders of other days that nobody decided.
+    /// Undecided orders of earlier days.
     pub(crate) left: Vec<RecoveredOrder>,
     pub(crate) next_intent: u64,
 }
 
 impl Registry {
-    /// What a caller asked for.
+    /// Returns the name and the order that a caller asked for.
     pub(crate) fn asked(&self, intent: IntentNo) -> Option<(Option<ext::IntentId>, Arc<OrderRequest>)> {
         self.intents.get(&intent).map(|intent| (intent.name.clone(), intent.order.clone()))
     }
 }
 
 impl Replay {
-    /// Replays one account's entries on the day that it is now.
+    /// Replays one account's entries as of today.
     ///
-    /// The day before is replayed as well: its names count while midnight is near, and what it lost may be listed today.
-    /// What was written down on a later day was written by a clock that ran ahead, and is today's.
+    /// Yesterday is replayed as well: its names count while midnight is near, and orders it lost may be listed today.
+    /// Entries of a later day were written by a clock that ran ahead, and count as today's.
     pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>, today: Epoch) -> Self {
         let yesterday = Epoch(today.0.saturating_sub(1));
         let mut replay = Self { first: yesterday, ..Self::default() };
         let mut turned = false;
-        // Sends that placed nothing may have been forgotten: those that are left are numbered anew.
+        // Sends that placed nothing may have been dropped from the journal: number the others again.
         let mut indices: BTreeMap<AttemptNo, usize> = BTreeMap::new();
         let mut counts: BTreeMap<IntentNo, usize> = BTreeMap::new();
         let mut others: BTreeMap<IntentNo, Overdue> = BTreeMap::new();
-        // Those of them whose end may be contradicted yet.
+        // Those of them whose end may be contradicted later.
         let mut ended: BTreeMap<IntentNo, Overdue> = BTreeMap::new();
         for entry in entries {
             let events = &mut replay.events;
@@ -147,7 +147,7 @@ impl Replay {
                     indices.insert(attempt, *count);
                     let attempt = AttemptNo { intent, index: *count };
                     *count += 1;
-                    // Where it was written down is the earliest position at which it can have left.
+                    // The entry's place is the earliest position at which it can have left.
                     events.extend([Event::Begun { attempt, session }, Event::Sent(attempt)]);
                 }
                 Record::Closed { attempt, outcome, answer } => {
@@ -165,14 +165,14 @@ impl Replay {
                     }
                     ended.extend(others.remove_entry(&intent));
                 }
-                // It says so of an order that an answer had named, too, if that is not believed any more.
+                // This also withdraws an acknowledgement that is not believed any more.
                 Record::Unresolved { intent, .. } => {
                     if replay.orders.contains_key(&intent) {
                         events.push(Event::Disbelieved(intent));
                     }
                     others.extend(ended.remove_entry(&intent));
                 }
-                // By the word of whoever looked, which is as good as the list.
+                // A user's ruling counts as much as a list.
                 Record::Ruled { intent, order_id } => {
                     if let (true, Some(order_id)) = (replay.orders.contains_key(&intent), order_id) {
                         events.push(Event::Found { intent, order_id, status: None });
@@ -187,7 +187,7 @@ impl Replay {
                 Record::Seen { .. } => {}
             }
         }
-        // The day first: what was lost on the one before is in doubt no more.
+        // The day first: orders lost on the one before are no longer in doubt.
         replay.events.extend((!turned).then_some(Event::EpochBegan(today)));
         replay.events.push(Event::Restarted);
         replay.left = others.into_values().map(|overdue| overdue.order).collect();
@@ -195,7 +195,7 @@ impl Replay {
     }
 }
 
-/// An order that nobody has decided.
+/// An undecided order.
 struct Overdue {
     order: RecoveredOrder,
     /// Sends that may have placed it.
@@ -207,7 +207,7 @@ impl Overdue {
         Self { order, standing: BTreeSet::new() }
     }
 
-    /// Whether its end is known with this answer. A refusal says nothing of the sends before it.
+    /// True if this answer ends the order. A refusal says nothing about earlier sends.
     fn is_over(&mut self, attempt: AttemptNo, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Accepted { order_id } => order_id.is_some(),
@@ -246,7 +246,8 @@ mod tests {
         let lost = Outcome::Unknown { resend: Resend::AfterAbsence };
         let acknowledged = Outcome::Accepted { order_id: Some("o".into()) };
         for (outcomes, left) in [
-            // Its refusal once took the first send's doubt with it, and nobody was told of the order any more.
+            // A regression: its refusal once ended the first send's doubt too, and the order was not reported any
+            // more.
             (&[lost.clone(), Outcome::Rejected][..], 1),
             (&[lost.clone(), Outcome::NotSent], 1),
             (&[lost.clone(), Outcome::NotExecuted], 1),

@@ -1,15 +1,16 @@
-//! Refusals that a list may refute.
+//! Checks refusals that a list may refute.
 //!
-//! A 401 or a 429 says that the order was not executed. A gateway that answers so after it has placed the order is rare,
-//! and an order that is sent again on its word alone is placed twice. So its word stands only if one valid list, read
-//! [long enough](crate::rules::Rules::refusal_lag) after it, does not show the order. Shown, or not to be had: the order is
-//! in doubt, resolved by what is listed, and never sent again.
+//! A 401 or a 429 says that the order was not executed. A gateway that answers so after it has placed the order is
+//! rare, but an order that is sent again on its word alone would then be placed twice. So the refusal stands only if
+//! one valid list, read [long enough](crate::rules::Rules::refusal_lag) after it, does not show the order. If the
+//! list shows it, or there is no list, the order is in doubt: lists decide about it, and it is never sent again.
 //!
-//! Lists may lag for longer than that one look waits. So the list is read once more when no order can be late any more, in the
-//! slowest lane, and an order that it shows is reported.
+//! Lists may lag for longer than that one check waits. So the list is read once more, in the slowest lane, when no
+//! order can be late any more. An order that it shows is reported.
 //!
-//! A caller to whom a 429 is returned is told at once, and the list is watched. Of a 401 he is told after that one look: a token
-//! that is refused, and that nobody can renew, reads no list later either. If the look fails the order is unresolved.
+//! A caller to whom a 429 is returned is told at once, and the list is watched. Of a 401 the caller is told after
+//! that one check: a refused token that cannot be renewed reads no list later either. If the check fails, the order
+//! is unresolved.
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use crate::{
 };
 
 impl Registry {
-    /// The service says that it did not execute what was sent.
+    /// The service says that it did not execute the send.
     pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, answer: Answer, out: &mut Vec<Effect>) {
         let by_token = answer == Answer::Status(401);
         let check = Check { since: self.now, from: self.tick(), by_token, is_last: false };
@@ -45,7 +46,7 @@ impl Registry {
         self.resolve(&key, out);
     }
 
-    /// A caller wants an order once more that was refused, by the same name.
+    /// Opens a refused intent again, because a caller repeats its name.
     pub(crate) fn reopen_refused(&mut self, number: IntentNo) {
         let from = self.tick();
         let since = self.watches.remove(&number).unwrap_or(self.now);
@@ -57,7 +58,7 @@ impl Registry {
         intent.phase = Phase::Refused(Check { since, from, by_token: false, is_last: false });
         (intent.caller_waits, intent.opened) = (true, self.now);
         let key = intent.key.clone();
-        // While it was decided nobody needed the records that may be its order.
+        // Records that may be its order were dropped while it was decided.
         self.book.show_again();
         self.refused.insert(number);
         self.finished.retain(|other| *other != number);
@@ -70,8 +71,8 @@ impl Registry {
         self.join_line(&key, number);
     }
 
-    /// The day is over, and no list was read that would have shown what an earlier process had sent and was refused. Nobody
-    /// was told of its refusal.
+    /// At the end of the day, reopens refusals of an earlier process that neither a list has confirmed nor a caller
+    /// was told of.
     pub(crate) fn reopen_unconfirmed(&mut self) {
         let lateness = self.settings.lateness;
         let unconfirmed = self.watches.iter().filter(|&(&number, told)| {
@@ -94,13 +95,13 @@ impl Registry {
         self.intents.get(&intent).is_some_and(|intent| matches!(intent.phase, Phase::Refused(_)))
     }
 
-    /// True if any does.
+    /// True if any intent waits for such a list.
     #[must_use]
     pub fn awaits_checks(&self) -> bool {
         self.checks().next().is_some()
     }
 
-    /// When the next list may be read that confirms a refusal.
+    /// Returns when the next list that can confirm a refusal may be read.
     pub(crate) fn next_check(&self) -> Option<Duration> {
         self.checks().map(|(_, check)| check.since.saturating_add(self.rules.refusal_lag)).min()
     }
@@ -112,24 +113,26 @@ impl Registry {
         })
     }
 
-    /// True if no list shows an order that was refused, as far as is known now.
+    /// True if no list known so far shows an order that was refused.
     pub(crate) fn stays_refused(&self, intent: &Intent) -> bool {
         intent.epoch == self.epoch && self.shown_as(intent).next().is_none() && !self.is_given_away(intent)
     }
 
-    /// True if an answer may have given an order that was refused to another one.
+    /// True if an answer may have given the refused order to another intent.
     fn is_given_away(&self, intent: &Intent) -> bool {
         self.is_disputed(intent) && !steadfast_spec::Planted::DisputedRefusalsBelieved.is_on()
     }
 
-    /// Listed orders that may be one that was refused, whichever session's list shows them. An equal order that was lost in
-    /// that session may be the one as well: lists of a session may show those of the ones before.
+    /// Returns listed orders that may be one that was refused, in the list of any session.
+    ///
+    /// An equal order lost in that session may be it too: a session's list may show orders of earlier sessions.
     fn shown_as<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         self.intent_strict(intent).chain(self.near(intent))
     }
 
-    /// Orders of a key whose callers were told that they were refused: today, or so shortly before midnight that they may
-    /// be listed today.
+    /// Returns the orders of a key whose callers were told of a refusal.
+    ///
+    /// Only those of today, and those so shortly before midnight that they may be listed today.
     pub(crate) fn refused_of(&self, key: &Key) -> impl Iterator<Item = (IntentNo, &Intent)> {
         let refused = self.keys.get(key).into_iter().flat_map(|key| &key.refused);
         let intents = refused.filter_map(|number| Some((*number, self.intents.get(number)?)));
@@ -138,22 +141,23 @@ impl Registry {
         })
     }
 
-    /// The order among them that shows itself now, by everything that is listed of it.
+    /// Returns the refused order that a listed one matches exactly.
     pub(crate) fn refused_owner(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let is_it = |it: &Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
         let mut refused = self.refused_of(key).filter(|(_, intent)| is_it(intent));
         refused.next().map(|(number, _)| number)
     }
 
-    /// Takes back the belief in every refusal on a key that what is listed refutes. Before anything is claimed: the order
-    /// may be the refused one.
+    /// Withdraws every refusal on a key that a listed order refutes.
+    ///
+    /// Runs before anything is claimed: a listed order may be the refused one.
     pub(crate) fn refute(&mut self, key: &Key, out: &mut Vec<Effect>) {
         if self.refused.is_empty() {
             return;
         }
         let refuted = |number: &IntentNo| {
             self.intents.get(number).is_some_and(|intent| {
-                // An answer that is awaited may say that it is another's.
+                // An awaited answer may give the listed order to another intent.
                 let its = |fresh: &Fresh| !self.may_be_answered_yet(key, *number, fresh.first_seen);
                 intent.key == *key && (self.is_given_away(intent) || self.shown_as(intent).any(its))
             })
@@ -164,7 +168,7 @@ impl Registry {
         }
     }
 
-    /// A read for the list of today is over, whole and valid or not.
+    /// Ends the check of refusals by one read of today's list, valid or not.
     pub(crate) fn check_refusals(&mut self, started: Option<ReadStart>, valid: bool, out: &mut Vec<Effect>) {
         let (at, seq) = started.map_or((self.now, self.seq), |start| (start.at, start.seq));
         let due =
@@ -182,7 +186,7 @@ impl Registry {
                 self.resolve(&key, out);
                 continue;
             }
-            // What a wrong answer has given to another one is nobody's own.
+            // An order that a wrong answer gave to another intent is not certainly its own.
             self.refute(&key, out);
             if self.intents.get(&number).is_some_and(|intent| self.stays_refused(intent))
                 && self.refused.contains(&number)
@@ -192,7 +196,7 @@ impl Registry {
         }
     }
 
-    /// True if an order would be in another session's list. Of a 401 there is no other: its session is over.
+    /// True if the order would be in another session's list. After a 401 there is no other: its session is over.
     fn is_shown_elsewhere(&self, intent: &Intent, start: ReadStart) -> bool {
         let by_token = matches!(intent.phase, Phase::Refused(Check { by_token: true, .. }));
         let last = intent.attempts.iter().rev().find(|attempt: &&Attempt| attempt.refused().is_some());
@@ -201,14 +205,14 @@ impl Registry {
             && !steadfast_spec::Planted::RefusalCheckedElsewhere.is_on()
     }
 
-    /// True if a caller would be told of a refusal of the token that no list has confirmed.
+    /// True if a caller would be told of a refused token (401) that no list has confirmed.
     pub(crate) fn awaits_last_check(&self, intent: &Intent) -> bool {
         intent.caller_waits
             && intent.first_sent().is_none()
             && !steadfast_spec::Planted::DeadTokenBelieved.is_on()
     }
 
-    /// The call is over but for the look that confirms its refusal: nobody may be able to make it later.
+    /// Keeps a call's end open for the check that confirms its refusal: a later check may be impossible.
     pub(crate) fn hold_refused(&mut self, number: IntentNo, check: Check) {
         if let Some(intent) = self.intents.get_mut(&number) {
             intent.phase = Phase::Refused(Check { is_last: true, ..check });
@@ -222,7 +226,7 @@ impl Registry {
         }
         let late = self.now.saturating_add(self.settings.lateness);
         self.believed.insert(late);
-        // Of a resend, the grant stands.
+        // For a resend, the grant stands.
         if intent.first_sent().is_some() {
             intent.phase = Phase::Granted;
             self.refused.remove(&number);
@@ -232,7 +236,7 @@ impl Registry {
         out.push(Effect::Decided(number));
     }
 
-    /// The refusal may be untrue: its order is looked for, and never sent again.
+    /// Treats a refusal as possibly untrue: its order is searched for, and never sent again.
     pub(crate) fn doubt_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         if !self.refused.remove(&number) {
             return;
@@ -254,13 +258,13 @@ impl Registry {
         out.push(Effect::Decided(number));
     }
 
-    /// The call is over, and its caller is told that the order was refused, or nobody waits for it.
+    /// Ends an intent as refused: its caller is told so, or is gone.
     pub(crate) fn end_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         if steadfast_spec::Planted::RefusedOrderForgotten.is_on() {
             return self.forget(number, out);
         }
         if self.is_sent(number) {
-            // What is refused is a resend.
+            // The refused send was a resend.
             self.finish_unresolved(number, Reason::NotObserved, out);
         } else {
             self.believed.insert(self.now.saturating_add(self.settings.lateness));
@@ -269,27 +273,27 @@ impl Registry {
         }
     }
 
-    /// When the list is read for those whose refusals were believed before their orders were late: once for all of them that
-    /// follow on each other.
+    /// Returns when to read the list for refusals that were believed while their orders could still be late.
+    ///
+    /// One read serves all refusals that follow closely on each other.
     pub(crate) fn next_late_look(&self) -> Option<Duration> {
         let due = schedule::late_look(*self.believed.first()?);
         let failed = self.pace.shared.filter(|&last| last >= due);
         Some(failed.map_or(due, schedule::next_try))
     }
 
-    /// From when on a list shows all of them, however late they are.
+    /// Returns from when on a list shows all of those orders, however late they are.
     pub(crate) fn late_refusals_show(&self) -> Duration {
         let shows = self.believed.last().map(|&late| schedule::late_look(late));
         shows.filter(|_| !steadfast_spec::Planted::LateRefusalsNotAwaited.is_on()).unwrap_or_default()
     }
 
-    /// A list was read that could have shown them.
+    /// Drops the refusals that a read starting here could have refuted.
     pub(crate) fn end_late_looks(&mut self, start: ReadStart) {
         self.believed.retain(|&late| late >= start.at);
     }
 
-    /// The call is over, and its caller is told that the order was refused for good. The name is free: by the service's word
-    /// it never meant an order.
+    /// Ends an intent as refused for good. Its name is free: by the service's word it never stood for an order.
     pub(crate) fn end_rejected(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let name = self.intents.get(&number).and_then(|intent| intent.name.as_ref());
         if let Some(name) = name.filter(|name| self.names.get(name) == Some(&number)).cloned() {
@@ -299,7 +303,7 @@ impl Registry {
         self.finish(number, Finding::Rejected, out);
     }
 
-    /// From when on a list shows what was refused for good and is placed all the same, if none was read since.
+    /// Returns from when on a list shows orders placed despite a refusal for good, if none was read since.
     pub(crate) fn rejections_show(&self) -> Option<Duration> {
         let show = self.rejected_at?.saturating_add(self.rules.refusal_lag);
         self.pace.shared.is_none_or(|last| last < show).then_some(show)

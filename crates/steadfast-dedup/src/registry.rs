@@ -23,36 +23,35 @@ use crate::{
     trace::Step,
 };
 
-/// What is known of one account's orders, as a pure state machine.
+/// The pure state machine that holds what is known of one account's orders.
 ///
-/// It is told what happens ([`Event`]) and answers with what to do ([`Effect`]); it has no clock, no lock and no
-/// input or output of its own. Positions in its own history decide what is safe; `now`, the time since any fixed
-/// start on a monotonic clock, decides only how long to wait. The layers, the model and the simulator drive this
-/// same code.
+/// It takes an [`Event`] and returns [`Effect`]s. It has no clock, no lock and no input or output of its own. Safety
+/// rests on positions in its own history (`Seq`). `now`, the time since a fixed start on a monotonic clock, only
+/// decides how long to wait. The layers, the model and the simulator drive this same code.
 #[derive(Clone, Debug)]
 pub struct Registry {
     pub(crate) settings: Arc<Settings>,
     pub(crate) rules: Rules,
     pub(crate) seq: Seq,
     pub(crate) now: Duration,
-    /// How long the machine was suspended, all in all.
+    /// For how long the machine has been suspended in total.
     pub(crate) slept: Duration,
     pub(crate) epoch: Epoch,
-    /// Whether midnight is so near that it may be passed or not by the service's clock.
+    /// Whether midnight is so near that the service's clock may already have passed it, or not yet.
     pub(crate) midnight: bool,
-    /// When the day began, if an earlier one ended in this process.
+    /// When the day began, if an earlier day ended in this process.
     pub(crate) day_began: Option<Duration>,
     pub(crate) intents: BTreeMap<IntentNo, Intent>,
     pub(crate) names: BTreeMap<ext::IntentId, IntentNo>,
     pub(crate) keys: BTreeMap<Key, KeyBook>,
-    /// Intents whose order is being looked for, or will be if their resend is not answered well.
+    /// Intents whose order is searched for, or will be again if their resend is not answered conclusively.
     pub(crate) searches: BTreeSet<IntentNo>,
-    /// Intents of which a send was refused without having been executed, and that are not decided.
+    /// Undecided intents with a send that was refused as not executed (401, 429).
     pub(crate) refused: BTreeSet<IntentNo>,
     /// Intents of which nothing was sent yet.
     pub(crate) unsent: BTreeSet<IntentNo>,
     pub(crate) book: Book,
-    /// Attempts in doubt that are not settled, by the instant at which they will be.
+    /// Attempts in doubt that are not settled, by the instant at which they settle.
     pub(crate) unsettled: BTreeSet<(Duration, AttemptNo)>,
     pub(crate) reads: BTreeMap<ReadNo, Read>,
     pub(crate) pace: Pace,
@@ -60,30 +59,31 @@ pub struct Registry {
     pub(crate) finished: VecDeque<IntentNo>,
     /// The last intent of earlier processes.
     pub(crate) restored: Option<IntentNo>,
-    /// The latest orders that were refused for good, and when the last of them was.
+    /// The latest orders that were refused for good, and when the last refusal was.
     pub(crate) rejected: VecDeque<IntentNo>,
     pub(crate) rejected_at: Option<Duration>,
-    /// When an order could still be listed, by the lateness bound, whose refusal (401, 429) was believed, or told, before that.
+    /// For each refusal (401, 429) that was believed or returned early: until when its order could still be listed,
+    /// by the lateness bound.
     pub(crate) believed: BTreeSet<Duration>,
-    /// Orders whose callers were told of a refusal (429) that no list has confirmed yet.
+    /// Orders whose 429 was returned to the caller and is not confirmed by a list yet.
     pub(crate) unconfirmed: BTreeSet<IntentNo>,
-    /// When the lists of sessions that are over were looked at last.
+    /// When the lists of past sessions were last read.
     pub(crate) own_looks: BTreeMap<Session, OwnLook>,
     pub(crate) session: Option<Session>,
-    /// Sessions whose lists can be read even when they are over, because their token is kept and accepted.
+    /// Sessions whose lists can be read even after they are over: their token is kept and accepted.
     pub(crate) readable: BTreeSet<Session>,
     pub(crate) snapshot: Snapshot,
-    /// How many reads in a row have not made the list known that orders are compared with, and when the last one ended.
+    /// How many reads in a row failed to provide a baseline, and when the last of them ended.
     pub(crate) baseline_failed: (u32, Duration),
-    /// Where the latest read started that has ended, with or without a list.
+    /// Where the latest read that has ended was started, with or without a list.
     pub(crate) tried: Seq,
     pub(crate) last_look: bool,
     pub(crate) calibration: Calibration,
-    /// Acknowledged orders that lists of ours show as another one.
+    /// Acknowledged orders whose identifier our lists show for another order.
     pub(crate) mismatched: BTreeMap<Arc<str>, Mismatch>,
-    /// When a change of an order was sent last.
+    /// When a change of an order was last sent.
     pub(crate) changed: Seq,
-    /// When the trading day ends, as far as the wall clock says now.
+    /// When the trading day ends, by the wall clock's current reading.
     pub(crate) day_ends: Option<Duration>,
     pub(crate) tally: Tally,
     pub(crate) steps: Option<Vec<Step>>,
@@ -96,20 +96,20 @@ pub(crate) struct KeyBook {
     pub(crate) live: Vec<IntentNo>,
     /// Decided, with a send that may have placed an order.
     pub(crate) finished: BTreeSet<IntentNo>,
-    /// Those of them of which a send was never answered.
+    /// The finished ones with a send that was never answered.
     pub(crate) dead: BTreeSet<IntentNo>,
-    /// Those of them whose caller was told that it was refused.
+    /// The finished ones whose caller was told of a refusal.
     pub(crate) refused: BTreeSet<IntentNo>,
     pub(crate) unsettled: usize,
     pub(crate) last_settled: Seq,
-    /// One of the orders that were sent, and whether others were sent that are not equal to it.
+    /// One of the orders that were sent; `mixed`: an order that differs from it was sent too.
     pub(crate) sample: Option<Arc<OrderRequest>>,
     pub(crate) mixed: bool,
-    /// Who may be sent, where orders of a key are sent one after the other; the first has its turn.
+    /// Intents that may be sent, where orders of a key are sent one after the other. The first has its turn.
     pub(crate) line: VecDeque<IntentNo>,
-    /// Ended without anybody knowing whether an order of theirs exists, and not cleared since.
+    /// Intents that ended without certainty whether they placed an order, and were not cleared since.
     pub(crate) tainting: BTreeSet<IntentNo>,
-    /// When the oldest of them ended; orders sent later are not reasoned about.
+    /// When the oldest of them ended. Nothing is concluded about orders sent later.
     pub(crate) tainted: Seq,
 }
 
@@ -121,37 +121,37 @@ pub(crate) struct Read {
     pub(crate) started: Option<ReadStart>,
     /// It goes in the slowest lane.
     pub(crate) can_wait: bool,
-    /// It has left, and no refusal has come back that it is sent again after.
+    /// It has left, and was not refused in a way that makes it wait to be sent again.
     pub(crate) on_wire: bool,
-    /// How the reads before it were paced.
+    /// The pace before this read.
     pub(crate) before: Pace,
-    /// What has been taken in of its list, if that came in parts.
+    /// The part of its list that was taken in, if the list comes in parts.
     pub(crate) taken: Option<Taken>,
 }
 
 /// The part of a list that has been taken in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    /// When the list was complete, before any of it was taken in.
+    /// When the list was complete, before any part was taken in.
     pub(crate) completed: Seq,
     /// Whether any of it was new.
     pub(crate) news: bool,
-    /// It names more orders than a day has.
+    /// It names more orders than a day can have.
     pub(crate) too_long: bool,
 }
 
-/// When the list was read, which the next read keeps its distance from.
+/// When the list was last read. The next read keeps its distance from that.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// By whatever read.
+    /// By any read.
     pub(crate) last: Option<Duration>,
-    /// By one that may hold the orders of any session, as watches look for them.
+    /// By a read that may hold orders of any session, which watches rely on.
     pub(crate) shared: Option<Duration>,
-    /// That one came to nothing.
+    /// The last one of those failed.
     pub(crate) failed: bool,
-    /// It brought no list, not even one that lacks something.
+    /// It brought no list at all, not even one that lacks something.
     pub(crate) listless: bool,
-    /// By one that the next one keeps its distance from.
+    /// By a read that counts for the spacing between reads.
     pub(crate) spaced: Option<Duration>,
 }
 
@@ -163,12 +163,12 @@ pub(crate) struct ReadStart {
     pub(crate) session: Session,
 }
 
-/// The read that learns the list before an order is sent.
+/// The read for the baseline, before an order is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Snapshot {
     #[default]
     Unknown,
-    /// By a read that starts after this.
+    /// By a read that starts after this position.
     Wanted(Seq),
     Tried,
 }
@@ -180,27 +180,26 @@ pub(crate) enum Calibration {
     Untested,
     Recognised,
     Failed,
-    /// One is listed under another instrument, so that any of ours may be.
+    /// One is listed under another instrument, so any of our orders may be.
     Unlike,
 }
 
-/// What the next read is for.
+/// The purpose of the next read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
-    /// To learn what was there before.
+    /// To learn what the list holds before an order is sent.
     Baseline,
     /// To find an order in doubt.
     Verification,
-    /// To notice what appears late.
+    /// To notice orders that appear late.
     Watch,
-    /// To find an order in doubt, or to notice what appears late, in the list of the session that it was sent in, which is
-    /// over.
+    /// To find an order in doubt, or one that appears late, in the list of its own session, which is over.
     OwnSession,
-    /// To see whether acknowledged orders are listed.
+    /// To check that acknowledged orders are listed.
     Audit,
 }
 
-/// What to do next without being told anything.
+/// What to do next if no event comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// Read the list at this time.
@@ -210,7 +209,7 @@ pub enum Wake {
 }
 
 impl Registry {
-    /// A registry that knows nothing yet.
+    /// Returns a registry that knows nothing yet.
     #[must_use]
     pub fn new(settings: Arc<Settings>, epoch: Epoch) -> Self {
         let steps = settings.traced.then(Vec::new);
@@ -256,7 +255,7 @@ impl Registry {
         }
     }
 
-    /// Takes one event in.
+    /// Takes in one event and returns its effects.
     pub fn step(&mut self, now: Duration, event: Event) -> Vec<Effect> {
         let mut out = Vec::new();
         let record = self.steps.is_some().then(|| event.clone());
@@ -313,7 +312,7 @@ impl Registry {
         out
     }
 
-    // Time settles attempts and ends searches; it never decides anything else.
+    // Time only settles attempts and ends searches.
     fn advance(&mut self, now: Duration, out: &mut Vec<Effect>) {
         self.now = self.now.max(now);
         while let Some(&(at, attempt)) = self.unsettled.first() {
@@ -333,12 +332,12 @@ impl Registry {
         }
     }
 
-    /// What an upper bound is measured on: time that a suspended machine slept counts.
+    /// Returns the time that ages are measured on: it includes the time that the machine was suspended.
     pub(crate) fn aging(&self) -> Duration {
         self.now.saturating_add(self.slept)
     }
 
-    /// From here on no order of this attempt can appear, by the lateness bound.
+    /// Marks an attempt as settled: by the lateness bound, no order of it can appear from here on.
     pub(crate) fn settle(&mut self, attempt: AttemptNo) {
         let seq = self.tick();
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
@@ -352,7 +351,7 @@ impl Registry {
         key.last_settled = seq;
     }
 
-    /// One session for all, where the list holds the whole account's orders.
+    /// Returns the session, or the same one for all where the list holds the whole account's orders.
     pub(crate) fn scoped(&self, session: Session) -> Session {
         match self.settings.orders_scope {
             OrdersScope::Session if !steadfast_spec::Planted::SessionIgnored.is_on() => session,

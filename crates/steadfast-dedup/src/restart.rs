@@ -1,8 +1,8 @@
-//! What an earlier run of the process left behind.
+//! Restores what an earlier run of the process left behind.
 //!
-//! The journal is replayed through the same events, its positions being the clock; here is what only a replay says.
-//! A crash is nothing but doubt: whatever was not answered may have been applied, and the time that passed meanwhile
-//! counts for nothing, because no clock that outlives the process can be trusted.
+//! The journal is replayed through the same events, with its positions as the clock; this file has the events that
+//! only a replay sends. A crash only causes doubt: any send without an answer may have been applied. The time that
+//! passed meanwhile counts for nothing, because no clock that outlives the process can be trusted.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::{
 };
 
 impl Registry {
-    /// An earlier list held these; their records are lost.
+    /// Takes in orders that an earlier list held; their records are lost.
     pub(crate) fn know(&mut self, session: Session, order_ids: Vec<String>, complete: bool) {
         let (seen, session, aging) = (self.tick(), self.scoped(session), self.aging());
         for order_id in order_ids {
             self.book.know(Source { session, own: complete }, seen, order_id.into());
         }
-        // What a list of our own holds, a later one of the session must hold too.
+        // An order in a list of our own must be in later lists of the session too.
         if complete {
             let book = self.book.session_mut(session);
             (book.asked, book.has_baseline) = (true, true);
@@ -31,7 +31,7 @@ impl Registry {
         }
     }
 
-    /// An earlier run found the intent's order.
+    /// Takes in that an earlier run found the intent's order.
     pub(crate) fn find(
         &mut self,
         number: IntentNo,
@@ -47,7 +47,7 @@ impl Registry {
         self.resolve(&key, out);
     }
 
-    /// Everything without an answer is in doubt anew, for the whole time, and nobody waits for it.
+    /// Puts every send without an answer in doubt again, for the whole time to settle. No caller waits for it.
     pub(crate) fn restart(&mut self, out: &mut Vec<Effect>) {
         self.restored = self.intents.last_key_value().map(|(&number, _)| number);
         self.reads.clear();
@@ -56,12 +56,12 @@ impl Registry {
         for key in self.keys.values_mut() {
             key.unsettled = 0;
         }
-        // Nobody is left to send what was refused before it was executed, and nothing of it can be looked for.
+        // Intents with no executed send: their callers are gone, and there is nothing to search for.
         let idle = self.intents.iter().filter(|(_, intent)| {
             let void = |attempt: &Attempt| matches!(attempt.state, AttemptState::Void);
             intent.finding().is_none() && intent.attempts.iter().all(void)
         });
-        // Nor of what was refused; but it is still watched for.
+        // Refused ones need no search either, but are still watched for.
         let refused = self.intents.iter().filter(|(_, intent)| {
             let over = |attempt: &Attempt| {
                 attempt.standing().is_none() && !matches!(attempt.state, AttemptState::Open)
@@ -95,7 +95,7 @@ impl Registry {
         let mut doubted = 0;
         for (index, attempt) in intent.attempts.iter_mut().enumerate() {
             let (sent, never) = match attempt.state {
-                // It was begun, and nobody is left to say that it did not leave.
+                // It was begun, and nothing can tell any more whether it left.
                 AttemptState::Open => (Sent { seq: attempt.begun, at: now, aging }, Never::Restart),
                 AttemptState::InFlight(sent) => (sent, Never::Restart),
                 AttemptState::Doubt { sent, never, .. } => (sent, never.unwrap_or(Never::Restart)),

@@ -1,4 +1,4 @@
-//! What somebody who looked for himself says of an order that could not be resolved.
+//! Takes a user's ruling on an order that could not be resolved.
 
 use std::{error::Error, fmt, sync::Arc};
 
@@ -11,10 +11,10 @@ use crate::{
     stamp::IntentNo,
 };
 
-/// What has become of an order that ended as [`Unresolved`](crate::Unresolved), by the word of whoever asks
+/// A user's ruling on an order that ended as [`Unresolved`](crate::Unresolved), for
 /// [`Ledger::resolve`](crate::Ledger::resolve).
 ///
-/// It is believed: from then on orders of the same instrument and side are reasoned about again.
+/// It is believed: it clears the taint that the order put on later orders of its instrument and side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ruling {
@@ -27,7 +27,7 @@ pub enum Ruling {
     NotPlaced,
 }
 
-/// A ruling that contradicts what is known, or that nobody asked for.
+/// Why a ruling is not accepted: it contradicts known facts, or its order was not unresolved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidRuling {
@@ -54,7 +54,7 @@ steadfast_spec::debug_in_one_line!(InvalidRuling);
 impl Error for InvalidRuling {}
 
 impl Registry {
-    /// Why a ruling cannot be taken, if it cannot.
+    /// Checks whether a ruling can be accepted.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl Registry {
                 self.book.adopt(&order_id, number, seen);
             }
             Ruling::NotPlaced => {
-                // What appears all the same is still noticed: it stays among the decided intents of its key.
+                // It stays among the decided intents of its key, so an order that appears is still noticed.
                 let unresolved = Unresolved::new(Reason::NotObserved, Vec::new());
                 intent.phase = Phase::Finished(Finding::Unresolved(unresolved));
                 if let Some(name) = intent.name.take()
@@ -108,7 +108,7 @@ impl Registry {
         self.resolve(&key, out);
     }
 
-    /// Nothing is in the way of reasoning about later orders of the key any more, as far as this intent goes.
+    /// Removes an intent's taint from its key.
     pub(crate) fn clear_taint(&mut self, key: &Key, number: IntentNo) {
         if let Some(key) = self.keys.get_mut(key) {
             key.tainting.remove(&number);

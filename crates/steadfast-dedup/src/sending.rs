@@ -1,4 +1,4 @@
-//! How a send changes what is known of its order.
+//! Applies the events of a send to the state of its order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ impl Registry {
         let session = self.scoped(session);
         self.session = Some(session);
         let book = self.book.session_mut(session);
-        // A new session has a list of its own; until it is known, what it lists may be old.
+        // A new session has its own list. Until that is known, orders in it may be old.
         if !book.asked && !book.has_baseline {
             book.asked = true;
             self.snapshot = Snapshot::Wanted(begun);
@@ -74,12 +74,12 @@ impl Registry {
         }
     }
 
-    // The body was polled and nothing left: the attempt is void. What was granted is judged anew.
+    // The body was polled and nothing left: the attempt is void. A grant is judged again.
     pub(crate) fn withhold(&mut self, attempt: AttemptNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&attempt.intent) else { return };
         match intent.attempts.get_mut(attempt.index) {
             Some(found) if matches!(found.state, AttemptState::Open) => found.state = AttemptState::Void,
-            // A transport may poll a body long after its answer was given up; that changes nothing.
+            // A transport may poll a body long after its answer was given up. That changes nothing.
             _ => return,
         }
         if matches!(intent.phase, Phase::Granted | Phase::Cleared) {
@@ -106,13 +106,13 @@ impl Registry {
         let sent = match found.state {
             AttemptState::InFlight(sent) => Some(sent),
             AttemptState::Open => None,
-            // Closed once is closed.
+            // Already closed.
             AttemptState::Void
             | AttemptState::Refused(_)
             | AttemptState::Acknowledged(_)
             | AttemptState::Doubt { .. } => return,
         };
-        // An answer to a body that nobody saw leave: whoever buffered it below, it left after it was begun.
+        // An answer to a body that was never polled: a layer below buffered it. It left after the attempt was begun.
         let assumed = Sent { seq: found.begun, at: self.now, aging: self.aging() };
         match outcome {
             Outcome::NotExecuted if self.rules.refusals_checked => match sent {
@@ -139,12 +139,12 @@ impl Registry {
         }
     }
 
-    /// Why a send that ended so is never followed by another one, if it is not.
+    /// Returns why a send with this end must never be followed by another, if so.
     fn forbids_resend(&self, outcome: &Outcome, answer: Answer) -> Option<Never> {
         let until_absent = matches!(outcome, Outcome::Unknown { resend: Resend::AfterAbsence });
         match answer {
             Answer::None if until_absent && steadfast_spec::Planted::EndlessConnectionEnds.is_on() => None,
-            // No bound on lateness holds for what a kernel, or a hop that took it, may still deliver.
+            // A kernel, or a hop that took the request, may deliver it at any later time: no bound holds.
             Answer::None | Answer::Cut => Some(Never::Opaque),
             _ if until_absent => None,
             Answer::Status(200..=299) => Some(Never::Success),
@@ -153,18 +153,18 @@ impl Registry {
         }
     }
 
-    /// From when on lateness is counted: the last instant at which the gateway may have passed the order on.
+    /// Returns the base of lateness: the last instant at which the gateway may have passed the order on.
     fn lateness_base(&self, outcome: &Outcome, answer: Answer) -> Duration {
         let until_absent = matches!(outcome, Outcome::Unknown { resend: Resend::AfterAbsence });
         let answered = match answer {
-            // The gateway's own word. Of the errors, only those that it documents are: another one may come from whatever
-            // stands in front of it, which knows nothing of what the gateway is still at.
+            // The gateway's own word. Only errors that it documents count: another may come from a proxy in front,
+            // while the gateway still works on the order.
             Answer::Denied | Answer::Status(200..=299) => true,
             Answer::Status(_) => until_absent || steadfast_spec::Planted::ForeignErrorSettles.is_on(),
             Answer::Ended => steadfast_spec::Planted::SettledFromOurTimeout.is_on(),
             Answer::Cut | Answer::None => false,
         };
-        // The connection has ended by now, where it is known to end.
+        // The connection has ended by now, where the transport reports its end.
         if answered { self.now } else { self.now.saturating_add(self.settings.gateway_timeout) }
     }
 
@@ -173,7 +173,7 @@ impl Registry {
         if let Some(found) = intent.attempts.get_mut(attempt.index) {
             found.state = AttemptState::Void;
         }
-        // Its word may be untrue. Where another send of it stands, that one's order is looked for anyway.
+        // The refusal may be untrue. If another send of the intent stands, its order is searched for anyway.
         if let (Voided::Refused, Some(sent), None) = (how, sent, intent.first_sent())
             && let Some(found) = intent.attempts.get_mut(attempt.index)
             && !steadfast_spec::Planted::RejectedOrderForgotten.is_on()
@@ -181,7 +181,7 @@ impl Registry {
             found.state = AttemptState::Refused(sent);
         }
         if sent.is_none() && how == Voided::Unexecuted {
-            // It never left, so it never was in anybody's way.
+            // It never left, so it never barred another order.
             return;
         }
         let key = intent.key.clone();
@@ -191,9 +191,9 @@ impl Registry {
                 intent.phase = Phase::Idle;
                 self.retire(&key, attempt.intent);
             }
-            // The refused resend may have been refused because the first order took the margin.
+            // The resend may have been refused because the first order took the margin.
             (Some(_), Voided::Refused) => self.reopen(attempt.intent),
-            // The grant stands, and whoever sends for it may try once more.
+            // The grant stands: the layer may try to send once more.
             (Some(_), Voided::Unexecuted) => intent.phase = Phase::Granted,
         }
         self.resolve(&key, out);
@@ -205,7 +205,7 @@ impl Registry {
         let Some(found) = intent.attempts.get_mut(attempt.index) else { return };
         found.state = AttemptState::Acknowledged(sent);
         let (session, key) = (found.session, intent.key.clone());
-        // Identifiers may be used again: one of yesterday's must not hide one of today's, nor be taken for it.
+        // Identifiers may be used again: one of yesterday must not hide one of today, nor be taken for it.
         let claimed = if intent.epoch == self.epoch {
             self.book.acknowledge(&order_id, attempt.intent, sent.seq, session, seen, self.now)
         } else {
@@ -249,7 +249,7 @@ impl Registry {
         self.resolve(&key, out);
     }
 
-    /// Starts looking for an intent's order.
+    /// Starts the search for an intent's order.
     pub(crate) fn search(&mut self, number: IntentNo, base: Duration) {
         let from = self.tick();
         let Some(intent) = self.intents.get_mut(&number) else { return };
@@ -267,7 +267,7 @@ impl Registry {
         });
     }
 
-    /// Looks once more, for the whole lateness bound, for orders that had been taken for absent.
+    /// Searches once more, for the whole lateness bound, for orders that had been taken for absent.
     fn reopen(&mut self, number: IntentNo) {
         self.search(number, self.now);
         let settles = self.now.saturating_add(self.settings.lateness);
@@ -283,7 +283,7 @@ impl Registry {
         }
     }
 
-    // The call came back. What is in doubt stays so; what was granted and not used lapses.
+    // The call returned. A doubt stays; an unused grant lapses.
     pub(crate) fn conclude(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get(&number) else { return };
         match intent.phase {
@@ -298,7 +298,7 @@ impl Registry {
         }
     }
 
-    // Nobody waits any more: nothing is sent again, and everything is still looked for.
+    // The caller is gone: nothing is sent again, and the search goes on.
     pub(crate) fn abandon(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         intent.caller_waits = steadfast_spec::Planted::ResentForNobody.is_on();

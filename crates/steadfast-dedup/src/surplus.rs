@@ -1,4 +1,4 @@
-//! Orders that nobody asked for any more: too late, or too many.
+//! Reports orders that appear too late, or that are too many.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Registry {
-    // What nobody in flight or in doubt can own any more is too many, or too late; each is told once.
+    // Reports orders that no intent in flight or in doubt can own: too late or too many. Each is reported once.
     pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
         let fresh: Vec<Fresh> = self.book.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
         for fresh in fresh {
@@ -38,7 +38,7 @@ impl Registry {
         }
     }
 
-    /// A list of a session lacks what it should show: those that have shown orders of that session absent may have, too.
+    /// Reports resends whose absence rested on lists of a session that now lack an order they should show.
     pub(crate) fn suspect_resends(&mut self, session: Session, out: &mut Vec<Effect>) {
         for &number in self.watches.keys() {
             let Some(intent) = self.intents.get_mut(&number) else { continue };
@@ -50,9 +50,9 @@ impl Registry {
         }
     }
 
-    /// Whose an order is that nobody who waits for one can claim.
+    /// Returns the decided intent that an order belongs to, if no waiting intent can claim it.
     pub(crate) fn owner_too_late(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
-        // Perhaps it has its owner, by another spelling of its identifier or from the day before.
+        // It may have its owner already, under another spelling of its identifier or from the day before.
         if self.book.is_ambiguous(&fresh.order_id) {
             return None;
         }
@@ -60,7 +60,7 @@ impl Registry {
         if waiting().next().is_none() {
             return self.surplus_of(key, fresh);
         }
-        // Of those who wait, nobody asked for exactly this; a send that was taken for dead did, or one that was refused.
+        // No waiting intent equals it, but one with a send taken for dead or refused does.
         let asked = waiting().any(|(_, intent)| matcher::strict(&fresh.record, &intent.order));
         if asked {
             return None;
@@ -68,7 +68,7 @@ impl Registry {
         self.dead_owner(key, fresh).or_else(|| self.refused_owner(key, fresh))
     }
 
-    /// The decided intent that an order without an owner most likely belongs to: one without an order first.
+    /// Returns the decided intent that most likely owns an order: those without an order first.
     fn surplus_of(&self, key: &Key, fresh: &Fresh) -> Option<IntentNo> {
         let finished = self.keys.get(key)?.finished.iter().copied();
         let eligible = finished.filter_map(|number| Some((number, self.intents.get(&number)?))).filter(
@@ -82,8 +82,9 @@ impl Registry {
         likeliest.map(|(number, _)| number).or_else(|| self.absent_owner(key, fresh, matcher::loose))
     }
 
-    /// The intent that was told absent and may be an order that shows itself now. In an exclusive account nobody else places
-    /// what is like it.
+    /// Returns the intent reported absent that a listed order may belong to.
+    ///
+    /// Only in an exclusive account, where no stranger places similar orders.
     fn absent_owner(
         &self,
         key: &Key,
@@ -105,8 +106,7 @@ impl Registry {
         absent.next()
     }
 
-    /// Reports orders that were refused or told absent, and that are listed under identifiers which answers have given to
-    /// others.
+    /// Reports refused or absent orders that are listed under identifiers which answers gave to other intents.
     pub(crate) fn report_disputed(&mut self, out: &mut Vec<Effect>) {
         let owned = |fresh: &Fresh| {
             let key = Key::of_record(&fresh.record)?;
@@ -129,9 +129,10 @@ impl Registry {
         }
     }
 
-    /// Whoever repeats a refused order's name is told of the order that is listed, or, where that may be somebody else's, that
-    /// nobody knows. The name of an order that was refused for good was free at once: unless another one has it by now, it
-    /// means the order again.
+    /// Makes the name of a refused order stand for it again, once a list shows the order.
+    ///
+    /// A call that repeats the name gets that order or, where it may be a stranger's, an order in doubt. After a
+    /// refusal for good the name was free at once: it returns unless another intent has taken it by now.
     fn hold_name(&mut self, number: IntentNo, order_id: &str) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let Some(name) = &intent.name else { return };
@@ -152,9 +153,9 @@ impl Registry {
         let lag = self.lag(number);
         let Some(intent) = self.intents.get(&number) else { return };
         let refused = intent.was_told_refused();
-        // It goes on barring whoever waits for one like it: refusals are true but for few, and orders are changed.
+        // It still bars waiting intents that are like it: most refusals are true, and orders get changed.
         let wanted = refused && self.live_of(key).any(|(_, intent)| intent.could_own(fresh.first_seen));
-        // What is listed today may have been there yesterday.
+        // An order that is listed today may have been listed yesterday.
         let certain = !wanted && intent.epoch == self.epoch && self.is_certainly(intent, fresh);
         let Some(intent) = self.intents.get_mut(&number) else { return };
         let (name, kept) = (intent.name.clone(), intent.order_id().map(Arc::clone));
@@ -164,13 +165,13 @@ impl Registry {
             false => OrderEvent::LateDuplicate { intent: number, name: name.clone(), order_id, kept: None },
         };
         match (kept, intent.resends(), self.settings.account_mode) {
-            // Its caller was told that it is not resolved, and this does not resolve it.
+            // Its caller was told that it is unresolved, and this does not resolve it.
             (None, ..) if !certain => {
                 self.book.flag(&fresh.order_id);
                 out.push(Effect::Report(appeared(order_id)));
                 self.hold_name(number, &fresh.order_id);
             }
-            // Its caller was told that it is not resolved; now it is, and the order has its owner.
+            // Its caller was told that it is unresolved. Now it is resolved, and the order has its owner.
             (None, ..) => {
                 self.book.claim(&fresh.order_id, number);
                 self.tally.visibility_lag.observe(lag);
@@ -202,15 +203,16 @@ impl Registry {
                 self.book.flag(&fresh.order_id);
                 out.push(Effect::Report(OrderEvent::Excess { intent: number, order_id }));
             }
-            // Others place orders too, and this one is theirs for all that is known.
+            // Others place orders too, and this one may well be theirs.
             (Some(_), 0, AccountMode::Shared) => {}
         }
     }
 }
 
-/// How likely a listed order without an owner is a decided intent's, the likeliest first: whose caller knows of a doubt, or was
-/// told of a refusal, comes before whose caller has an order, but not with an order that he was told of already; and a send
-/// that was taken for dead before a refusal for good.
+/// Ranks how likely a decided intent owns a listed order; the lowest is the likeliest.
+///
+/// Intents that ended in doubt or refused come before those with an order, but not for an order that was already
+/// their candidate. A send taken for dead comes before a refusal for good.
 fn likely_owner(intent: &Intent, fresh: &Fresh) -> (u8, bool, bool) {
     let group = match intent.finding() {
         Some(Finding::Rejected) => 2,
