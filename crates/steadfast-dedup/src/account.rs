@@ -34,7 +34,7 @@ pub(crate) use self::{
     tokens::{OwnToken, Tokens},
 };
 
-/// Starts the account's poller; false if there is nowhere to start it.
+/// Starts the account's poller; returns false if there is no runtime to start it on.
 pub(crate) type Starter = Arc<dyn Fn(Arc<Account>) -> bool + Send + Sync>;
 
 /// One account's registry, shared by the layers and the poller.
@@ -45,10 +45,10 @@ pub(crate) struct Account {
     pub(crate) settings: Arc<Settings>,
     pub(crate) halt: Arc<Halt>,
     monitor: Monitor,
-    /// The header of the latest order, for stacks without a layer that sets it.
+    /// The `Authorization` of the latest order, for stacks without a layer that sets it.
     authorization: Mutex<Option<HeaderValue>>,
     events: broadcast::Sender<OrderEvent>,
-    /// Writes down what must outlive the process, if anything must.
+    /// Writes the journal, if there is one.
     recorder: Option<Recorder>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Account {
 pub(crate) enum Opening {
     /// The first call for this order.
     New(IntentNo),
-    /// A call for an order that an earlier one has asked for under the same name.
+    /// A repeated call for an order that an earlier one asked for under the same name.
     Attached(IntentNo, Refused),
 }
 
@@ -76,7 +76,7 @@ impl Account {
         &self.name
     }
 
-    /// Says how the account's poller is started, unless that is known; false if nobody knows.
+    /// Sets how the account's poller is started, unless that is known; false if it stays unknown.
     pub(crate) fn start_with(&self, starter: impl FnOnce() -> Option<Starter>) -> bool {
         self.monitor.look(|state| {
             if state.starter.is_none() {
@@ -86,7 +86,7 @@ impl Account {
         })
     }
 
-    /// Reads are sent with the token that orders are sent with now; the first one's expires.
+    /// Keeps the token of the latest order for reads: that of the first one expires.
     pub(crate) fn authorize(&self, header: Option<&HeaderValue>) {
         let mut known = self.authorization.lock();
         if header.is_some() && known.as_ref() != header {
@@ -108,7 +108,7 @@ impl Account {
             if let Some((number, earlier)) = name.as_ref().and_then(|name| state.registry.named(name)) {
                 let same = earlier == order;
                 return if same && state.registry.is_refused(number) {
-                    // A caller's repeat is sent no sooner than one of ours: when a list agrees with the refusal.
+                    // A caller's repeat is sent no sooner than ours: once a list agrees with the refusal.
                     effects.extend(state.registry.step(now, Event::Reopened(number)));
                     Ok(Opening::New(number))
                 } else if same {
@@ -127,7 +127,7 @@ impl Account {
 
     /// True if an order would be the first to leave in this session, before its list was asked for.
     ///
-    /// The token of the request is kept, for lists of this session when it is over.
+    /// Keeps the request's token, to read this session's list when the session is over.
     pub(crate) fn meets<B>(self: &Arc<Self>, session: Session, request: &Request<B>) -> bool {
         self.with(|state, now, effects| {
             let own = state.registry.scoped(session);
@@ -144,8 +144,9 @@ impl Account {
         })
     }
 
-    /// Decides, at the first poll of the body, whether it leaves; `in_time` is the caller's word on that, and `run` the
-    /// one that the order was asked for in.
+    /// Decides, at the first poll of the body, whether an order leaves.
+    ///
+    /// `in_time`: the caller's deadlines permit it; `run`: the run in which the order was asked for.
     pub(crate) fn send(
         self: &Arc<Self>,
         attempt: AttemptNo,
@@ -153,7 +154,7 @@ impl Account {
         run: Run,
     ) -> Result<(), OrderRefused> {
         self.with(|state, now, effects| {
-            // The time first: what it decides is decided before the question is asked.
+            // Apply the time first: its decisions must precede the question.
             state.tell_time(&self.settings, now, effects);
             let refusal = match (in_time, state.registry.may_send(attempt)) {
                 (_, false) if state.registry.is_too_old(attempt.intent) => Some(OrderRefused::TooOld),
@@ -177,7 +178,7 @@ impl Account {
 
     /// Closes an attempt that has no response; true if it had left.
     ///
-    /// One step decides both, so that no poll of the body falls between: after it, nothing of this attempt leaves.
+    /// One step decides both, so no poll of the body falls between: after it, nothing of this attempt leaves.
     pub(crate) fn close_failed(
         self: &Arc<Self>,
         attempt: AttemptNo,
@@ -193,17 +194,17 @@ impl Account {
         })
     }
 
-    /// A change of an order is about to be sent.
+    /// Notes that a change of an order is about to be sent.
     pub(crate) fn hear_change(self: &Arc<Self>) {
         self.step(Event::Changed);
     }
 
-    /// Whoever sends for the intent is gone.
+    /// Ends an intent whose call is gone.
     pub(crate) fn forget(self: &Arc<Self>, intent: IntentNo) {
         self.step(Event::Concluded(intent));
     }
 
-    /// The call through the stack is over, with the service's refusal or not; says what has become of the intent.
+    /// Ends the call through the stack, with the service's refusal or not; returns the intent's verdict.
     pub(crate) fn conclude(self: &Arc<Self>, intent: IntentNo, is_refused: bool) -> Verdict {
         self.with(|state, now, effects| {
             effects.extend(state.registry.step(now, Event::Concluded(intent)));
@@ -215,7 +216,7 @@ impl Account {
         })
     }
 
-    /// The same for an answer that says what was placed: true if the books say that, too, and nothing is left to do.
+    /// Does the same for an acknowledged answer: true if the registry agrees, so that nothing is left to do.
     pub(crate) fn conclude_acknowledged(self: &Arc<Self>, intent: IntentNo) -> bool {
         self.with(|state, now, effects| {
             effects.extend(state.registry.step(now, Event::Concluded(intent)));
@@ -223,7 +224,7 @@ impl Account {
         })
     }
 
-    /// What became of the order that an unsent intent would repeat: one of its name that was refused, and is listed.
+    /// Returns the verdict on the listed order whose name an unsent intent repeats, after it had been refused.
     pub(crate) fn displaced(&self, unsent: IntentNo) -> Option<Verdict> {
         self.monitor.look(|state| {
             let holder = state.registry.displaced_by(unsent)?;
@@ -231,7 +232,7 @@ impl Account {
         })
     }
 
-    /// True if a list has confirmed that the service did not execute what it refused.
+    /// True if the intent was refused without having been executed, and its caller is told so.
     pub(crate) fn is_refused(&self, intent: IntentNo) -> bool {
         self.monitor.look(|state| state.registry.is_refused(intent))
     }
@@ -240,7 +241,7 @@ impl Account {
         self.monitor.look(|state| state.registry.verdict(intent))
     }
 
-    /// Nobody waits for the intent any more; true if an order of it may exist.
+    /// Notes that the intent's caller is gone; true if an order of it may exist.
     pub(crate) fn abandon(self: &Arc<Self>, intent: IntentNo) -> bool {
         self.with(|state, now, effects| {
             effects.extend(state.registry.step(now, Event::Abandoned(intent)));
@@ -267,7 +268,8 @@ impl Account {
         self.monitor.wait(about, |state| Some(state.registry.verdict(intent)).filter(&wanted)).await
     }
 
-    /// Waits, for no longer than the [twin hold](crate::Settings::twin_hold), while the same order of a caller that is gone is in doubt.
+    /// Waits while an equal order of a gone caller is in doubt, at most for the [twin
+    /// hold](crate::Settings::twin_hold).
     ///
     /// Such a call is most likely a repetition by hand.
     pub(crate) async fn orphaned_twin(&self, order: &OrderRequest) -> Result<(), OrderRefused> {
@@ -285,7 +287,7 @@ impl Account {
         self.within(self.settings.twin_hold, all_ended).await.ok_or(OrderRefused::TwinInDoubt)
     }
 
-    /// What `future` comes to, unless it takes longer than this.
+    /// Returns the future's result, or `None` if it takes longer than this.
     pub(crate) async fn within<T>(&self, patience: Duration, future: impl Future<Output = T>) -> Option<T> {
         let clock = self.monitor.clock();
         clock.until(clock.now().saturating_add(patience), future).await
@@ -299,20 +301,19 @@ impl Account {
         self.monitor.look(|state| state.registry.in_doubt())
     }
 
-    /// Waits until nothing is in flight or in doubt, then looks once more for what may have appeared late.
+    /// Waits until nothing is in flight or in doubt, then reads once more for orders that appeared late.
     pub(crate) async fn drain(self: &Arc<Self>) {
-        // As long as nobody has shown the way to the list, nothing was sent, and what an earlier process left in doubt
-        // cannot be looked for.
+        // Without a known path to the list nothing was sent, and doubts of an earlier process cannot be resolved.
         if self.monitor.look(|state| state.starter.is_none()) {
             return;
         }
         self.until(|registry| registry.in_doubt() == 0 && registry.in_flight() == 0).await;
         self.step(Event::LastLook);
-        // What that look contradicts is looked for, too.
+        // Orders that this look contradicts are searched for, too.
         self.until(|registry| !registry.awaits_last_look() && registry.in_doubt() == 0).await;
     }
 
-    /// The ledger's last owner is gone: its poller ends when nothing is in doubt.
+    /// Notes that the ledger's last owner is gone: the poller ends when nothing is in doubt.
     pub(crate) fn disown(&self) {
         self.monitor.disown();
     }
@@ -325,7 +326,7 @@ impl Account {
         self.with(|state, now, effects| effects.extend(state.registry.step(now, event)));
     }
 
-    /// Runs `action` under the lock, then carries out what follows of it.
+    /// Runs `action` under the lock, then carries out its effects.
     fn with<T>(self: &Arc<Self>, action: impl FnOnce(&mut State, Duration, &mut Effects) -> T) -> T {
         let (result, aftermath) = self.monitor.enter(|state, now, effects| {
             let result = action(state, now, effects);
@@ -333,13 +334,13 @@ impl Account {
             self.note_effects(&state.registry, effects.as_slice());
             result
         });
-        // Outside the lock: whoever listens to the log may ask the ledger.
+        // Outside the lock: a log subscriber may ask the ledger.
         for event in aftermath.reports {
             trace(self.name.as_str(), &event);
-            // Nobody has to listen.
+            // There may be no receiver.
             let _ = self.events.send(event);
         }
-        // Outside the lock: on a runtime that is shutting down the new task is dropped at once and locks it.
+        // Outside the lock: on a runtime that shuts down, the new task is dropped at once and locks it.
         if let Some(start) = aftermath.start
             && !start(Arc::clone(self))
         {

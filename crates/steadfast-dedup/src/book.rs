@@ -14,51 +14,49 @@ use crate::{
     stamp::{IntentNo, Seq, Session},
 };
 
-/// Every order that was ever listed or acknowledged in the epoch.
+/// Every order that was listed or acknowledged in the epoch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Book {
     entries: BTreeMap<Arc<str>, Entry>,
     sessions: BTreeMap<Session, SessionBook>,
-    /// Identifiers that somebody has named to an intent, by how another service may spell them; none that is spelled so
-    /// itself.
+    /// Identifiers that were named to an intent, by their folded spelling; without those that are folded already.
     named: BTreeMap<Box<str>, Arc<str>>,
-    /// Identifiers that today's answers gave to orders that were sent before the day began, however they are spelled.
-    /// Today's lists may hold those orders, or others of the same identifiers.
+    /// Folded identifiers that today's answers gave to orders sent before the day began. Today's lists may hold those
+    /// orders, or others with the same identifiers.
     overnight: BTreeSet<Box<str>>,
-    /// Acknowledged orders that no list has shown yet, since when, and in which session.
+    /// Acknowledged orders that no list has shown yet: since when, and in which session.
     unlisted: BTreeSet<(Duration, Arc<str>, Session)>,
     /// A list has shown an order that had ended.
     ended: bool,
-    /// Identifiers that belonged to our orders on the day before, however they are spelled.
+    /// Folded identifiers of our orders of the day before.
     yesterdays: BTreeSet<Box<str>>,
-    /// Orders that could still be somebody's, by key.
+    /// Orders without an owner that an intent could still own, by key.
     fresh: BTreeMap<Key, Vec<Fresh>>,
-    /// The same, for records that do not say which key is theirs.
+    /// The same, for records that do not show their key.
     vague: Vec<Fresh>,
-    /// Those that found no room in either.
+    /// Orders for which neither had room.
     crowds: Crowds,
-    /// Acknowledged orders that no list of the session has shown in which they were sent, since when.
+    /// Acknowledged orders that no list of their own session has shown, since when.
     missing: BTreeSet<(Session, Duration, Arc<str>)>,
-    /// Identifiers of answers that are believed no more for one reason only, that no list shows them, by whom they were given to.
+    /// Identifiers of answers that are withdrawn only because no list shows them, by the intent that got them.
     unshown: BTreeMap<IntentNo, Arc<str>>,
-    /// The latest orders without an owner that show an instrument of which none of ours is; one that ours is under
-    /// another name, perhaps.
+    /// The latest orders without an owner on an instrument that none of ours has. It may be ours under another name.
     strange: VecDeque<Fresh>,
-    /// When the latest was seen of those that found no room there.
+    /// When the latest of those without room there was seen.
     strange_before: Seq,
-    /// The latest acknowledged orders that lists show otherwise than they were asked for: each may be another one's, or have
-    /// been changed.
+    /// The latest acknowledged orders that lists show with other fields than were ordered: another intent's, or
+    /// changed.
     disputed: VecDeque<Fresh>,
-    /// When the latest was seen of those that found no room there.
+    /// When the latest of those without room there was seen.
     disputed_before: Seq,
-    /// Instruments, as they are compared, under whose names lists have shown orders of ours.
+    /// Folded instruments under whose names lists have shown orders of ours.
     recognised: BTreeSet<SymId>,
-    /// Identifiers that were just taken back from those whom answers had given them to. Their orders are shown to everybody
-    /// by the next list, and may have been there before others of the key.
+    /// Identifiers that were just taken from the intents whose answers named them. The next list shows these orders
+    /// as new; they may have been there before others of the key.
     recalled: Vec<Recalled>,
 }
 
-/// An order that belongs to nobody any more, until a list shows what it is.
+/// An order that lost its owner, until a list shows what it is.
 #[derive(Clone, Debug)]
 struct Recalled {
     order_id: Arc<str>,
@@ -66,61 +64,63 @@ struct Recalled {
     first_seen: Seq,
     /// When it was taken back, as a position.
     since: Seq,
-    /// From when on a list that lacks it is not late.
+    /// From when on a list that lacks it counts.
     until: Duration,
 }
 
-/// So many orders of other instruments are kept: they only have to be there, and to be told.
+/// How many orders of other instruments are kept: they only have to exist, and to be reported.
 const STRANGE: usize = 100;
 
-/// So many acknowledged orders are kept that are shown otherwise. Where lists show all orders so, no more of them matter.
+/// How many acknowledged orders with other fields are kept. Where lists show all orders so, more of them do not
+/// matter.
 const DISPUTED: usize = 1_000;
 
-/// So many orders without an owner are kept that can only veto an absence, of each key and without one.
+/// How many orders without an owner are kept that can only veto an absence, for each key and without one.
 const NEAR: usize = 100;
 
-/// So many are kept of each key in all.
+/// How many are kept for each key in total.
 const KEPT: usize = 256;
 
-/// So many identifiers are known in a day. A list with more is no evidence; nobody places half as many orders.
+/// How many identifiers are kept in a day. A longer list is no evidence; real accounts place less than half as many
+/// orders.
 pub(crate) const IDS: usize = 200_000;
 
-/// What a listed order without an owner is to us.
+/// How a listed order without an owner relates to our orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     /// It could be one of ours, as it is.
     Ours,
-    /// It could be one of ours if that was changed.
+    /// It could be one of ours after a change.
     Near,
     /// It could be one of ours if the list spells instruments in a way of its own.
     Strange,
-    /// It is somebody else's.
+    /// It is a stranger's.
     No,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     number: EntryNo,
-    /// When a list that held it was complete, or its acknowledgement arrived; written once.
+    /// When a list that held it was complete, or its acknowledgement arrived; set once.
     first_seen: Seq,
     owner: Option<IntentNo>,
     /// The sessions that list it, since when, and the latest list that did.
     listed: Vec<Listed>,
     acknowledged: Option<(Session, Duration)>,
-    /// The list of ours whose record was compared with the order of the intent that owns it.
+    /// The list of ours whose record was compared with the owning intent's order.
     compared: Option<Seq>,
-    /// Which of its legs were listed, one bit for each; none if only its identifier is known.
+    /// Which of its legs were listed, one bit each; none if only its identifier is known.
     legs: u16,
-    /// Some list has shown it, of an earlier run perhaps.
+    /// A list has shown it, perhaps in an earlier run.
     shown: bool,
-    /// Answers have given it to more than one intent, or to one that no list shows it for: no answer is believed that
-    /// names it.
+    /// Answers gave it to more than one intent, or to one for which no list shows it. Answers that name it are not
+    /// believed.
     contested: bool,
-    /// The intent that an answer gave it to which is not believed any more.
+    /// The intent that got it from an answer which was withdrawn.
     told: Option<IntentNo>,
-    /// When the first list was asked for that should have shown it and did not, since it was acknowledged.
+    /// When the first list was read that should have shown it after its acknowledgement and did not.
     missed: Option<Duration>,
-    /// As of [`Fresh`], which may be forgotten meanwhile.
+    /// As in [`Fresh`], which may be dropped meanwhile.
     flagged: bool,
     late: bool,
 }
@@ -144,7 +144,7 @@ impl Entry {
         }
     }
 
-    /// A list of a session that was read for its own sake held it.
+    /// Notes that a list of a session, read by the poller, held it.
     fn list(&mut self, book: &mut SessionBook, session: Session, seen: Seq) {
         book.count(seen);
         match self.listed.iter_mut().find(|listed| listed.session == session) {
@@ -168,15 +168,15 @@ impl Entry {
     }
 }
 
-/// How a list came to be known.
+/// How a list became known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
     pub(crate) session: Session,
-    /// Read for its own sake, whole: a later list of the session must hold at least the same.
+    /// A complete read by the poller: a later list of the session must hold at least the same.
     pub(crate) own: bool,
 }
 
-/// What a list had to say.
+/// The news in a list.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     /// Orders seen for the first time.
@@ -194,14 +194,15 @@ struct Listed {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionBook {
-    /// Whether a list was asked for, for its own sake.
+    /// Whether the poller has asked for a list.
     pub(crate) asked: bool,
     /// Whether a complete list was seen.
     pub(crate) has_baseline: bool,
     /// When the latest complete list was asked for.
     pub(crate) complete_at: Option<Duration>,
     pub(crate) not_monotone: bool,
-    /// How many orders its lists have shown, and how many of them the latest did, which was complete then.
+    /// How many orders its lists have shown in total, how many of them the latest list did, and when that was
+    /// complete.
     listed: usize,
     held: usize,
     latest: Seq,
@@ -225,11 +226,11 @@ pub(crate) struct Fresh {
     pub(crate) session: Session,
     /// It was reported already, as a candidate or as too many.
     pub(crate) flagged: bool,
-    /// It was reported as what is left of a send that was taken for dead, and is nobody else's.
+    /// It was reported as the order of a send taken for dead, so it belongs to no other intent.
     pub(crate) late: bool,
 }
 
-/// What a list says about the orders that it should have held.
+/// The result of comparing a list with what it should hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Canary {
     Intact,
@@ -239,16 +240,16 @@ pub(crate) enum Canary {
     Gone(Arc<str>),
 }
 
-/// An identifier that was just given to an intent by the service.
+/// The result of taking in an identifier that the service gave to an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claimed {
     Clean,
-    /// Another intent owns it, it was there before the intent was sent, or nobody believes answers that name it.
+    /// Another intent owns it, it was there before the send, or answers that name it are not believed.
     Conflict,
 }
 
 impl Book {
-    /// The book of the day after: empty, but that it knows which orders were ours.
+    /// Returns the book for the next day: empty, except that it knows the identifiers of our orders.
     pub(crate) fn next_day(self) -> Self {
         let owned = self.entries.into_iter().filter(|(_, entry)| entry.owner.is_some());
         Self { yesterdays: owned.map(|(id, _)| folded(&id).into()).collect(), ..Self::default() }
@@ -259,7 +260,7 @@ impl Book {
         self.yesterdays.contains(&*folded(order_id))
     }
 
-    /// A list that may still be yesterday's holds these orders: those that were ours then may be the same ones.
+    /// Notes yesterday's orders of ours in a list that may still be yesterday's.
     pub(crate) fn list_overnight(&mut self, records: &[OrderRecord]) {
         let listed = records.iter().map(|record| folded(&record.order_id));
         let ours = listed.filter(|id| self.yesterdays.contains(&**id)).map(|id| id.into());
@@ -274,7 +275,7 @@ impl Book {
         self.sessions.entry(session).or_default()
     }
 
-    /// Takes in a list; `keep` says what an order without an owner could be.
+    /// Takes in a list; `keep` classifies orders without an owner.
     ///
     /// A repeated identifier counts once for each leg of the order.
     pub(crate) fn list(
@@ -377,7 +378,7 @@ impl Book {
         news
     }
 
-    /// True unless so many identifiers would be known with these that a list proves nothing.
+    /// True unless these records exceed the number of identifiers up to which a list is evidence.
     pub(crate) fn has_room_for(&self, records: &[OrderRecord]) -> bool {
         let known = self.entries.len();
         known + records.len() <= IDS || {
@@ -386,7 +387,7 @@ impl Book {
         }
     }
 
-    /// True if more orders than are kept could be one that was sent then, and were seen before `seen`, if that is known.
+    /// True if more orders than are kept could belong to a send at `sent`; with `seen`, only those seen before it.
     pub(crate) fn is_crowded(&self, key: &Key, sent: Seq, seen: Option<Seq>) -> bool {
         self.crowds.has(key, sent, seen)
     }
@@ -403,13 +404,13 @@ impl Book {
         self.strange.push_back(fresh);
     }
 
-    /// Orders without an owner that show an instrument of which none of ours is; in the second place, whether there
-    /// were others, seen after `sent`.
+    /// Returns orders without an owner on instruments that none of ours has, and whether dropped ones were seen after
+    /// `sent`.
     pub(crate) fn strange(&self, sent: Seq) -> (impl Iterator<Item = &Fresh>, bool) {
         (self.strange.iter().filter(move |fresh| fresh.first_seen > sent), self.strange_before > sent)
     }
 
-    /// A list shows an acknowledged order otherwise than it was asked for.
+    /// Notes that a list shows an acknowledged order with other fields than were ordered.
     pub(crate) fn dispute(&mut self, record: &OrderRecord, session: Session) {
         let Some((order_id, entry)) = self.entries.get_key_value(record.order_id.as_str()) else { return };
         if self.disputed.iter().any(|fresh| fresh.order_id == *order_id) {
@@ -420,7 +421,7 @@ impl Book {
             first_seen: entry.first_seen,
             record: Arc::new(record.clone()),
             session,
-            // It may have been reported before an answer gave it to somebody.
+            // It may have been reported before an answer gave it to an intent.
             flagged: entry.flagged,
             late: false,
         };
@@ -432,22 +433,22 @@ impl Book {
         self.disputed.push_back(fresh);
     }
 
-    /// Acknowledged orders that are shown otherwise; in the second place, whether there were others, seen after `sent`.
+    /// Returns acknowledged orders with other fields, and whether dropped ones were seen after `sent`.
     pub(crate) fn disputed(&self, sent: Seq) -> (impl Iterator<Item = &Fresh>, bool) {
         (self.disputed.iter().filter(move |fresh| fresh.first_seen > sent), self.disputed_before > sent)
     }
 
-    /// An order that no answer gives to anybody any more is kept with the others, from when a list shows it.
+    /// Drops a disputed order: without an owner, it is kept with the others once a list shows it.
     fn end_dispute(&mut self, order_id: &str) {
         self.disputed.retain(|fresh| &*fresh.order_id != order_id);
     }
 
-    /// All of them that are kept.
+    /// Returns all disputed orders that are kept.
     pub(crate) fn disputes(&self) -> impl Iterator<Item = &Fresh> {
         self.disputed.iter()
     }
 
-    /// Those of them that were not reported as somebody else's.
+    /// Returns those that were not reported as another intent's.
     pub(crate) fn unreported_disputes(&self) -> impl Iterator<Item = &Fresh> {
         self.disputes().filter(|fresh| !fresh.flagged)
     }
@@ -457,17 +458,17 @@ impl Book {
         disputed.for_each(|fresh| fresh.flagged = true);
     }
 
-    /// A list has shown an order of ours under its instrument's name.
+    /// Notes that a list has shown an order of ours under its instrument's name.
     pub(crate) fn recognise(&mut self, instrument: SymId) {
         self.recognised.insert(instrument);
     }
 
-    /// True if lists name this instrument as we do.
+    /// True if lists use our name for this instrument.
     pub(crate) fn recognises(&self, instrument: &SymId) -> bool {
         self.recognised.contains(instrument)
     }
 
-    /// An order that a list had shown, in an earlier run of the process.
+    /// Takes in an order that a list had shown in an earlier run of the process.
     pub(crate) fn know(&mut self, source: Source, seen: Seq, order_id: Arc<str>) {
         let number = self.next_number();
         let entry = self.entries.entry(order_id).or_insert_with(|| Entry::new(number, seen));
@@ -477,7 +478,7 @@ impl Book {
         }
     }
 
-    /// Gives an order to an intent by somebody's word.
+    /// Gives an order to an intent on a user's word or that of the journal.
     pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: Seq) {
         self.take_fresh(order_id);
         self.name(order_id);
@@ -497,45 +498,45 @@ impl Book {
         }
     }
 
-    /// The order that an answer has named with another spelling of this identifier.
+    /// Returns the order that an answer named with another spelling of this identifier.
     fn spelled_otherwise(&self, order_id: &str) -> Option<Arc<str>> {
         let folded = folded(order_id);
         let same = self.entries.get_key_value(&*folded).map(|(known, _)| known);
         same.filter(|known| &***known != order_id).or_else(|| self.named.get(&*folded)).cloned()
     }
 
-    /// A list shows an acknowledged order, in whatever spelling.
+    /// Notes that a list shows an acknowledged order, in any spelling.
     fn stop_auditing(&mut self, order_id: &Arc<str>) {
         if let Some((session, at)) = self.entries.get(order_id).and_then(|entry| entry.acknowledged) {
             self.unlisted.remove(&(at, order_id.clone(), session));
         }
     }
 
-    /// True if an order may be one that an intent owns already, listed under another spelling of its identifier.
+    /// True if an order may be one that an intent owns already, under another spelling of its identifier.
     pub(crate) fn is_respelled(&self, order_id: &str) -> bool {
         let folded = folded(order_id);
         let is_owned = |id: &str| id != order_id && self.owner(id).is_some();
         is_owned(&folded) || self.named.get(&*folded).is_some_and(|named| is_owned(named))
     }
 
-    /// True if a listed order without an owner may be one that an answer has given to one of our orders all the same.
+    /// True if a listed order without an owner may be one that an answer gave to one of our orders.
     pub(crate) fn is_ambiguous(&self, order_id: &str) -> bool {
         self.is_respelled(order_id)
             || (self.overnight.contains(&*folded(order_id))
                 && !steadfast_spec::Planted::OvernightAnswersForgotten.is_on())
     }
 
-    /// An answer has given an order to an intent of the day before.
+    /// Notes that an answer gave an order to an intent of the day before.
     pub(crate) fn acknowledge_overnight(&mut self, order_id: &str) {
         self.overnight.insert(folded(order_id).into());
     }
 
-    /// When a list or an answer first named an order.
+    /// Returns when a list or an answer first named an order.
     pub(crate) fn first_seen(&self, order_id: &str) -> Option<Seq> {
         Some(self.entries.get(order_id)?.first_seen)
     }
 
-    /// The intent that an order belongs to.
+    /// Returns the intent that owns an order.
     pub(crate) fn owner(&self, order_id: &str) -> Option<IntentNo> {
         self.entries.get(order_id)?.owner
     }
@@ -558,7 +559,7 @@ impl Book {
             let young = at.saturating_add(lateness) >= started_at;
             acknowledged_in == session && (!young || steadfast_spec::Planted::YoungAcksInCanary.is_on())
         };
-        // One that holds all that its session has ever shown lacks nothing; the others are looked through.
+        // A list with every order that its session has shown lacks nothing. Only search the others.
         let whole =
             self.sessions.get(&session).is_some_and(|book| book.latest == seen && book.held == book.listed);
         for (order_id, entry) in (!whole).then_some(&self.entries).into_iter().flatten() {
@@ -566,14 +567,14 @@ impl Book {
             if listed.is_some_and(|listed| listed.last >= seen) {
                 continue;
             }
-            // Only lists that were complete before this read left could have been a lower bound for it.
+            // Only lists that were complete before this read left are a lower bound for it.
             if listed.is_some_and(|listed| listed.first < started)
                 && !steadfast_spec::Planted::PartialListIsAbsence.is_on()
             {
                 return Canary::Gone(order_id.clone());
             }
         }
-        // Also what no answer is believed any more that named it: a list that hides an order looks the same.
+        // Withdrawn identifiers count too: a list that hides an order looks the same.
         let mut missing = self.missing.range((session, Duration::ZERO, Arc::default())..);
         let lacks_some = missing.next().is_some_and(|(told_in, at, _)| old((*told_in, *at)));
         if lacks_some && !steadfast_spec::Planted::StaleListIsAbsence.is_on() {
@@ -583,24 +584,24 @@ impl Book {
         }
     }
 
-    /// True if an answer gave the order to this intent, and is not believed any more.
+    /// True if an answer gave the order to this intent and was withdrawn.
     pub(crate) fn was_told(&self, order_id: &str, number: IntentNo) -> bool {
         self.entries.get(order_id).is_some_and(|entry| entry.told == Some(number))
     }
 
-    /// Somebody says that an intent's order is not the one that its answer named: no list has to show that one.
+    /// Notes a user's word that an intent's order is not the one its answer named: no list has to show that one.
     pub(crate) fn excuse(&mut self, number: IntentNo) {
         self.unshown.remove(&number);
         let entries = &self.entries;
         self.missing.retain(|(_, _, id)| entries.get(id).is_none_or(|entry| entry.told != Some(number)));
     }
 
-    /// Orders without an owner that could show an order of this key.
+    /// Returns orders without an owner that could be of this key.
     pub(crate) fn fresh(&self, key: &Key) -> impl Iterator<Item = &Fresh> {
         self.fresh.get(key).into_iter().flatten().chain(&self.vague)
     }
 
-    /// Orders without an owner that show exactly this order, as far as they show anything.
+    /// Returns orders without an owner that match this order in all fields they show.
     pub(crate) fn strict<'a>(
         &'a self,
         key: &Key,
@@ -649,9 +650,9 @@ impl Book {
         Claimed::Clean
     }
 
-    /// No answer is believed any more that names this order; says whose it was by one.
+    /// Withdraws all answers that name this order; returns the intent that owned it by one.
     ///
-    /// The next list that shows it shows it to everybody. Who has found it in a list since then keeps it.
+    /// The next list that shows the order shows it as new. An intent that has claimed it from a list since keeps it.
     pub(crate) fn contest(&mut self, order_id: &str) -> Option<IntentNo> {
         let entry = self.entries.get_mut(order_id)?;
         if std::mem::replace(&mut entry.contested, true) {
@@ -666,14 +667,15 @@ impl Book {
         owner
     }
 
-    /// The same where nothing else speaks against its answer than that no list shows it: if one does after all, it is its owner's.
+    /// Does the same where the only objection is that no list shows it: if one does after all, its owner gets it
+    /// back.
     pub(crate) fn contest_unshown(&mut self, order_id: &Arc<str>) {
         if let Some(owner) = self.contest(order_id) {
             self.unshown.insert(owner, order_id.clone());
         }
     }
 
-    /// The identifier that an answer gave to an intent, and that is believed again as soon as a list shows it.
+    /// Returns the identifier that an answer gave to an intent and that is believed again once a list shows it.
     pub(crate) fn unshown(&self, owner: IntentNo) -> Option<&Arc<str>> {
         self.unshown.get(&owner)
     }
@@ -682,7 +684,7 @@ impl Book {
         !self.unshown.is_empty()
     }
 
-    /// The order that was taken back is shown anew by a list that starts after `since`, or late by no more than the bound.
+    /// Waits for a list to show the order again: one that starts after `since`, at most the lateness bound later.
     pub(crate) fn recall(&mut self, order_id: &Arc<str>, key: &Key, since: Seq, lateness: Duration) {
         let Some(entry) = self.entries.get(order_id).filter(|entry| entry.owner.is_none()) else { return };
         let until = entry.acknowledged.map_or(Duration::ZERO, |(_, at)| at.saturating_add(lateness));
@@ -690,12 +692,12 @@ impl Book {
         self.recalled.push(Recalled { order_id, key, first_seen, since, until });
     }
 
-    /// A list was taken in that started here: what it lacks and should have shown is waited for no longer.
+    /// Ends that wait after a list that started here and should have shown the orders.
     pub(crate) fn end_recalls(&mut self, started: Seq, started_at: Duration) {
         self.recalled.retain(|recalled| started <= recalled.since || started_at < recalled.until);
     }
 
-    /// True if an order that was sent then may be one that was taken back, and was there before `seen`.
+    /// True if a send at `sent` may own an order that was taken back and was there before `seen`.
     pub(crate) fn awaits_recalled(&self, key: &Key, sent: Seq, seen: Seq) -> bool {
         let mut its = self.recalled.iter().filter(|recalled| {
             recalled.key == *key && !steadfast_spec::Planted::RecalledOrdersUnawaited.is_on()
@@ -703,7 +705,7 @@ impl Book {
         its.any(|recalled| sent < recalled.first_seen && recalled.first_seen < seen)
     }
 
-    /// Nobody looks for this order any more because it was acknowledged. A list that lacks it still proves no absence.
+    /// Ends the audit of an acknowledged order. A list that lacks it still proves no absence.
     pub(crate) fn stop_awaiting(&mut self, order_id: &str) {
         if let Some((order_id, entry)) = self.entries.get_key_value(order_id)
             && let Some((session, at)) = entry.acknowledged
@@ -712,28 +714,28 @@ impl Book {
         }
     }
 
-    /// Acknowledged orders that no list has shown, from before `end`: since when, which, and in which session.
+    /// Returns acknowledged orders from before `end` that no list has shown: since when, which, and in which session.
     pub(crate) fn unlisted_before(&self, end: Duration) -> Vec<(Duration, Arc<str>, Session)> {
         self.unlisted.iter().take_while(|(at, ..)| *at < end).cloned().collect()
     }
 
-    /// When the oldest of the acknowledged orders that no list has shown was acknowledged, of those from `start` on.
+    /// Returns the oldest acknowledgement since `start` of an order that no list has shown.
     pub(crate) fn unlisted_from(&self, start: Duration) -> Option<Duration> {
         self.unlisted.range((start, Arc::default(), Session::default())..).next().map(|(at, ..)| *at)
     }
 
-    /// A list that was asked for at `at` lacks an order that it should have shown; when the first such list was asked for.
+    /// Notes that the list asked for at `at` lacks an order; returns when the first such list was asked for.
     pub(crate) fn miss(&mut self, order_id: &str, at: Duration) -> Duration {
         self.entries.get_mut(order_id).map_or(at, |entry| *entry.missed.get_or_insert(at))
     }
 
-    /// When such lists were asked for, of the orders that were acknowledged before `end`.
+    /// Returns when such lists were asked for, for orders acknowledged before `end`.
     pub(crate) fn missed_before(&self, end: Duration) -> impl Iterator<Item = Duration> {
         let old = self.unlisted.iter().take_while(move |(at, ..)| *at < end);
         old.filter_map(|(_, order_id, _)| self.entries.get(order_id)?.missed)
     }
 
-    /// A list has shown the order that was acknowledged: what else it shows under this identifier is a leg of it.
+    /// Notes that a list has shown the acknowledged order: other records under its identifier are its legs.
     pub(crate) fn end_comparison(&mut self, order_id: &str) {
         if let Some(entry) = self.entries.get_mut(order_id) {
             entry.compared = Some(Seq::default());
@@ -749,7 +751,7 @@ impl Book {
         self.ended
     }
 
-    /// Reported as candidates of somebody.
+    /// Marks orders as reported candidates.
     pub(crate) fn flag_all(&mut self, order_ids: &BTreeSet<Arc<str>>) {
         for fresh in self.fresh.values_mut().flatten().chain(&mut self.vague) {
             fresh.flagged |= order_ids.contains(&fresh.order_id);
@@ -768,7 +770,7 @@ impl Book {
         }
     }
 
-    /// Reported as what is left of a send that was taken for dead.
+    /// Marks an order as reported, as that of a send taken for dead.
     pub(crate) fn flag_late(&mut self, order_id: &str) {
         self.mark(order_id, |fresh| (fresh.flagged, fresh.late) = (true, true));
         if let Some(entry) = self.entries.get_mut(order_id) {
@@ -776,7 +778,7 @@ impl Book {
         }
     }
 
-    /// The next list shows records anew that nobody owned and nobody needed: somebody does.
+    /// Lets the next list show dropped records without an owner again: an intent needs them now.
     pub(crate) fn show_again(&mut self) {
         let held: BTreeSet<Arc<str>> =
             self.fresh.values().flatten().chain(&self.vague).map(|fresh| fresh.order_id.clone()).collect();
@@ -792,7 +794,7 @@ impl Book {
         all.filter(|fresh| &*fresh.order_id == order_id).for_each(set);
     }
 
-    /// Forgets the records that nobody in flight or in doubt could own any more.
+    /// Drops the records of a key that no intent in flight or in doubt can own any more.
     pub(crate) fn prune(&mut self, key: &Key, needed: impl Fn(&Fresh) -> bool) {
         if let Some(fresh) = self.fresh.get_mut(key) {
             fresh.retain(&needed);
@@ -802,12 +804,12 @@ impl Book {
         }
     }
 
-    /// Forgets that more orders were seen than are kept, where nobody in flight or in doubt could own one of them.
+    /// Drops the note of surplus orders where no intent in flight or in doubt can own one of them.
     pub(crate) fn prune_crowd(&mut self, key: Option<&Key>, needed: impl Fn(Seq) -> bool) {
         self.crowds.prune(key, needed);
     }
 
-    /// Forgets the records without a key that nobody in flight or in doubt could own any more.
+    /// Drops the records without a key that no intent in flight or in doubt can own any more.
     pub(crate) fn prune_vague(&mut self, needed: impl Fn(&Fresh) -> bool) {
         self.vague.retain(needed);
     }
@@ -820,14 +822,14 @@ impl Book {
         self.fresh.keys().cloned().collect()
     }
 
-    /// When an order was first seen, whose it is, and whether somebody may still claim it.
+    /// Returns when an order was first seen, its owner, and whether it can still be claimed.
     #[cfg(test)]
     pub(crate) fn known(&self, order_id: &str) -> (Seq, Option<IntentNo>, bool) {
         let fresh = self.fresh.values().flatten().any(|fresh| &*fresh.order_id == order_id);
         self.entries.get(order_id).map_or((Seq(0), None, false), |e| (e.first_seen, e.owner, fresh))
     }
 
-    /// The session whose list showed an order first, while somebody may still claim it.
+    /// Returns the session whose list showed an order first, while it can still be claimed.
     #[cfg(test)]
     pub(crate) fn shown_by(&self, order_id: &str) -> Option<Session> {
         self.fresh.values().flatten().find(|fresh| &*fresh.order_id == order_id).map(|fresh| fresh.session)
@@ -838,7 +840,7 @@ impl Book {
         let mut taken = None;
         let entry = self.entries.get(order_id)?;
         self.crowds.own(entry.first_seen, entry.number);
-        // What no list has shown is in none of them.
+        // An order that no list has shown is in none of these.
         if entry.legs == 0 {
             return None;
         }
@@ -858,8 +860,8 @@ impl Book {
     }
 }
 
-/// An identifier without what is lost where it becomes a number, or a text of other habits: zeros before it, space around
-/// it, capitals.
+/// Returns an identifier without what a service may lose when it converts it: leading zeros, spaces around it,
+/// capitals.
 fn folded(order_id: &str) -> Cow<'_, str> {
     let text = order_id.trim();
     if text.bytes().all(|b| b.is_ascii_digit()) {

@@ -10,20 +10,21 @@ use crate::{
     stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Session},
 };
 
-/// What a [`Registry`](crate::Registry) is told.
+/// An input of a [`Registry`](crate::Registry).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// Time has passed.
     Tick,
-    /// It is this trading day: it has begun, or goes on. Days never go back; an earlier one changes nothing.
+    /// This trading day has begun, or goes on. Days never go back; an earlier one changes nothing.
     EpochBegan(Epoch),
-    /// The trading day that goes on is this one: it was called by a clock that was wrong from the start.
+    /// The current trading day is this one: a clock that was wrong from the start had misnamed it.
     EpochCorrected(Epoch),
-    /// Whether midnight is near by any believable clock, ours or the service's. While it is, yesterday's names and orders
-    /// count as today's as well, and what is sent is never sent again.
+    /// Whether midnight is near by any believable clock, ours or the service's.
+    ///
+    /// While it is, names and orders of yesterday also count today, and orders that are sent are never sent again.
     MidnightNear(bool),
-    /// How long the machine was suspended, all in all, since the registry's start: time that counts for ages alone.
+    /// For how long the machine was suspended in total since the registry's start. This time counts for ages alone.
     Slept(Duration),
     /// The wall clock was set, and nothing confirms it.
     ClockStepped {
@@ -41,9 +42,9 @@ pub enum Event {
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
     },
-    /// A caller wants an order once more that was refused without having been executed, by the same name.
+    /// A caller repeats, by its name, an order that was refused without having been executed.
     Reopened(IntentNo),
-    /// A send of it is about to go down the stack. Recorded before it does.
+    /// A send of the intent is about to go down the stack. Recorded before it does.
     Begun {
         /// Its new number.
         attempt: AttemptNo,
@@ -63,24 +64,24 @@ pub enum Event {
         /// How it was answered.
         answer: Answer,
     },
-    /// The call through the stack is over: nothing will be sent for it unless it is granted anew.
+    /// The call through the stack is over: nothing will be sent for it unless it is granted again.
     Concluded(IntentNo),
     /// The caller is gone.
     Abandoned(IntentNo),
     /// The list must be known before the next order.
     BaselineWanted,
-    /// The last look at orders that ended without certainty.
+    /// A last look for orders that ended without certainty is wanted.
     LastLook,
-    /// Somebody who looked for himself says what has become of an order that ended without certainty.
+    /// A user rules on an order that ended without certainty.
     Ruled {
         /// The order.
         intent: IntentNo,
         /// What has become of it.
         ruling: Ruling,
     },
-    /// A change of an order is about to be sent: its quantity may not be the one that was ordered from here on.
+    /// A change of an order is about to be sent: from here on, its quantity may differ from the ordered one.
     Changed,
-    /// A list that a caller read for himself: good for what it holds, never for what it does not.
+    /// A list that a caller read: what it holds counts, what it lacks does not.
     Overheard {
         /// The session that it was read in.
         session: Session,
@@ -94,9 +95,9 @@ pub enum Event {
         /// What it is for.
         purpose: Purpose,
     },
-    /// An order would have left in this session, whose list nobody has asked for yet.
+    /// An order would leave in this session, whose list was not asked for yet.
     SessionMet(Session),
-    /// The token of this session is kept, so that its list can be read when it is over.
+    /// The token of this session is kept, so its list can be read when the session is over.
     SessionKept(Session),
     /// The list of this session cannot be read any more: its token is refused, or no longer kept.
     SessionLost(Session),
@@ -107,12 +108,13 @@ pub enum Event {
         /// The session that it is sent in.
         session: Session,
     },
-    /// What was sent of the read brought no list; it may be sent again.
+    /// This send of the read brought no list; it may be sent again.
     ReadTurnedAway(ReadNo),
-    /// The read, which waits to leave, is given up for one that cannot wait.
+    /// The read has not left and is given up for a more urgent one.
     ReadWithdrawn(ReadNo),
-    /// The read has brought its whole list, of which this is a part that is not the last: a long one is taken in a few
-    /// records at a time, for the sake of others.
+    /// The read has brought its whole list; this is a part of it, not the last one.
+    ///
+    /// A long list is taken in a few records at a time, so that other tasks get their turns.
     ReadPart {
         /// The read.
         read: ReadNo,
@@ -123,16 +125,16 @@ pub enum Event {
     ReadEnded {
         /// The read.
         read: ReadNo,
-        /// Every record of the list that is not in its [parts](Self::ReadPart), or why there is none.
+        /// Every record of the list that is not in its [parts](Self::ReadPart), or why there is no list.
         list: Result<Vec<OrderRecord>, ReadFault>,
     },
     /// Replayed: a list of an earlier run had shown these orders by this point.
     Known {
         /// The session that listed them.
         session: Session,
-        /// Their identifiers; those that were known before may be left out.
+        /// Their identifiers; known ones may be left out.
         order_ids: Vec<String>,
-        /// Whether it was a valid read of the whole list, so that what it did not hold was not there.
+        /// Whether it was a valid read of the whole list, so that other orders were not there.
         complete: bool,
     },
     /// Replayed: an earlier run found the intent's order in the list.
@@ -146,13 +148,13 @@ pub enum Event {
     },
     /// Replayed: an earlier run found that the answer which named the intent's order proves nothing.
     Disbelieved(IntentNo),
-    /// Everything that an earlier run wrote down has been replayed.
+    /// The journal of earlier runs has been replayed.
     ///
-    /// What is not answered is in doubt from here on, with the whole time to settle, and is never sent again.
+    /// Sends without an answer are in doubt from here on, with the whole time to settle, and are never sent again.
     Restarted,
 }
 
-/// Who ended an attempt.
+/// How an attempt ended: who answered, if anyone did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// The gateway, with this status.
@@ -161,19 +163,20 @@ pub enum Answer {
     Denied,
     /// The gateway, with an answer that could not be read.
     Cut,
-    /// Nobody, and its connection ended since: nothing more of it can arrive, and what has arrived may still be worked on.
+    /// No answer, and the connection has ended: nothing more of the request can arrive, but the gateway may still
+    /// work on it.
     Ended,
-    /// Nobody, and nobody promises that the rest of it does not arrive at any later time.
+    /// No answer, and no bound on when the rest of the request may arrive.
     None,
 }
 
-/// What a [`Registry`](crate::Registry) wants done.
+/// An output of a [`Registry`](crate::Registry).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Whoever waits for this intent must look at its verdict.
+    /// Calls that wait for this intent must look at its verdict.
     Decided(IntentNo),
-    /// Somebody should know.
+    /// An event for the user.
     Report(OrderEvent),
     /// A list showed orders for the first time; replayed as [`Event::Known`]. Safe to lose.
     Seen {
@@ -215,13 +218,13 @@ pub enum OrderEvent {
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
     },
-    /// An order appeared after it had been taken for absent or given up.
+    /// An order appeared after it had been found absent or given up.
     ///
-    /// The list is looked at for it 30 s, 1, 2, 5 and 15 min after that, then every half an hour to the end of the trading
-    /// day; a look that shows no list is made again after 30 s.
+    /// The list is read for it 30 s, 1, 2, 5 and 15 min after that end, then every half hour until the trading day
+    /// ends. A read that brings no list is repeated after 30 s.
     ///
-    /// Where a list does not tell orders apart, because it shows no prices, it may be another one of ours, whose
-    /// [`Unresolved`](Self::Unresolved) names it as a candidate, too: look at it before you cancel it.
+    /// Where lists show no prices and so cannot tell orders apart, it may be another one of ours whose
+    /// [`Unresolved`](Self::Unresolved) also names it as a candidate: check before you cancel it.
     LateDuplicate {
         /// The order's number in this process.
         intent: IntentNo,
@@ -229,34 +232,35 @@ pub enum OrderEvent {
         name: Option<ext::IntentId>,
         /// The identifier that appeared.
         order_id: String,
-        /// The order that the caller was told of; `None` if he was told that it is not resolved. It is the order that
-        /// appeared from now on, unless others of ours or of somebody else's could own that as well.
+        /// The order that the caller was told of; `None` if the caller was told that it is unresolved. Then the
+        /// intent owns the order that appeared, unless another order of ours or a stranger's could be it as well.
         kept: Option<String>,
     },
-    /// An order was sent again because lists did not show it, and a later list, while it was watched for, has shown that they
-    /// prove less: it lacks an order that they had shown, or one that was acknowledged long before it was read.
+    /// An order was sent again because lists did not show it, and a later list shows that those lists prove less.
     ///
-    /// The order may be placed twice, though no list shows that. It is told once, and watched for as before: if the other one
-    /// appears, that is a [`LateDuplicate`](Self::LateDuplicate).
+    /// That list lacks an order that earlier ones had shown, or one acknowledged long before it was read. The order
+    /// may be placed twice, although no list shows that. This is reported once, and the order is watched for as
+    /// before: if a second one appears, that is a [`LateDuplicate`](Self::LateDuplicate).
     MayBeDoubled {
         /// The order's number in this process.
         intent: IntentNo,
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
-        /// The order that the caller was told of, if he was told of one.
+        /// The order that the caller was told of, if any.
         kept: Option<String>,
     },
-    /// An order that the service said it had not executed (401, 429), or had refused for good (400, 403, 404, 405, 415), is in
-    /// the list.
+    /// A list shows an order that the service refused, as not executed (401, 429) or for good (400, 403, 404, 405,
+    /// 415).
     ///
-    /// After a 401 or a 429 it is looked for once when no order can be late any more, two seconds after the
-    /// [lateness bound](crate::Settings::lateness_bound), and as after a [`LateDuplicate`](Self::LateDuplicate): until the end of
-    /// the trading day if its caller was told of the refusal, and of the next day if that was within the lateness bound of
-    /// midnight; otherwise in whatever list is read. After a refusal for good it is looked for in whatever list is read, and by
-    /// [`Ledger::shutdown`](crate::Ledger::shutdown), of the latest thousand of the day. Its name means the order from then on.
+    /// After a 401 or 429 the list is read once when the order cannot be late any more, two seconds after the
+    /// [lateness bound](crate::Settings::lateness_bound). If its caller was told of the refusal, the list is also
+    /// read as for a [`LateDuplicate`](Self::LateDuplicate) until the trading day ends, or until the next day ends if
+    /// the refusal came within the lateness bound of midnight. Otherwise it is compared with lists that are read
+    /// anyway. After a refusal for good, the latest thousand orders of the day are compared with lists that are read
+    /// anyway and by [`Ledger::shutdown`](crate::Ledger::shutdown). From then on the order's name stands for it.
     ///
-    /// Where a list does not tell orders apart, because it shows no prices, it may be another one of ours, whose
-    /// [`Unresolved`](Self::Unresolved) names it as a candidate, too: look at it before you cancel it.
+    /// Where lists show no prices and so cannot tell orders apart, it may be another one of ours whose
+    /// [`Unresolved`](Self::Unresolved) also names it as a candidate: check before you cancel it.
     RefusedButPlaced {
         /// The order's number in this process.
         intent: IntentNo,
@@ -267,20 +271,23 @@ pub enum OrderEvent {
         /// The order that the caller was told of, if one was placed after the refusal.
         kept: Option<String>,
     },
-    /// The service said that it had not executed an order (429), its caller was told so, and no list has confirmed it: the
-    /// trading day has ended; or the last look of a [shutdown](crate::Ledger::shutdown) showed no list; or the login session that
-    /// the order was sent in is over, its token is not accepted any more, and other sessions' lists do not show its orders.
+    /// A refusal (429) was returned to the caller, and no list can confirm it any more.
     ///
-    /// The order may be placed: look for it. Where its session is over, [`Unresolved`](Self::Unresolved) follows, which is what a
-    /// later call with its name is told. It is not told if a list of its session has lacked the order once no order could be
-    /// late any more. Only where lists show [all orders of the account](crate::OrdersScope::Account) no end of a session matters.
+    /// The trading day has ended; or the last look of a [shutdown](crate::Ledger::shutdown) brought no list; or the
+    /// order's login session is over, its token is not accepted any more, and lists of other sessions do not show the
+    /// order.
+    ///
+    /// The order may be placed: look for it. If its session is over, [`Unresolved`](Self::Unresolved) follows, which
+    /// a later call with its name gets as well. This is not reported if a list of its session lacked the order once
+    /// it could not be late any more. Where lists show [all orders of the account](crate::OrdersScope::Account), the
+    /// end of a session does not matter.
     RefusalUnconfirmed {
         /// The order's number in this process.
         intent: IntentNo,
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
     },
-    /// The service has acknowledged an order whose call was dropped before: nobody is left whom the answer could tell.
+    /// The service acknowledged an order whose call had been dropped, so no caller gets the answer.
     PlacedUnheard {
         /// The order's number in this process.
         intent: IntentNo,
@@ -289,20 +296,20 @@ pub enum OrderEvent {
         /// Its identifier.
         order_id: String,
     },
-    /// There are more orders like this one than were asked for.
+    /// More equal orders are listed than were asked for.
     Excess {
         /// The order's number in this process.
         intent: IntentNo,
-        /// The identifier that nobody asked for.
+        /// The identifier of the surplus order.
         order_id: String,
     },
     /// The service contradicts itself: one identifier for two orders, or one that was listed before it was sent.
     ///
-    /// An answer may have reached the wrong order. Neither order is taken for placed any more, also if its caller was told
-    /// so: both are looked for, and neither is sent again. [`Recovered`](Self::Recovered) or
-    /// [`Unresolved`](Self::Unresolved) tells how each of them ends.
+    /// An answer may have reached the wrong order. Neither order counts as placed any more, even if its caller was
+    /// told so: both are searched for, and neither is sent again. [`Recovered`](Self::Recovered) or
+    /// [`Unresolved`](Self::Unresolved) reports how each of them ends.
     Conflict {
-        /// The order that the identifier was just given to.
+        /// The order that just got the identifier.
         intent: IntentNo,
         /// The caller's own name for it.
         name: Option<ext::IntentId>,
@@ -311,24 +318,25 @@ pub enum OrderEvent {
         /// The identifier.
         order_id: String,
     },
-    /// The identifier that an answer gave to an order is in no list, longer after it than any order is late: its answer
-    /// may have been another one's.
+    /// Lists lack the identifier that an answer gave to an order, for longer than any order is late.
     ///
-    /// Its caller was told that it is placed. It is looked for from now on and never sent again;
-    /// [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) tells how it ends. If a list shows the identifier
-    /// after all, only later than it should, the order is `Recovered` under it, or a [`LateDuplicate`](Self::LateDuplicate) that
-    /// says so if it was unresolved by then.
+    /// Its answer may have been another order's. Its caller was told that it is placed. It is searched for from now
+    /// on and never sent again; [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) reports how it
+    /// ends. If a list shows the identifier later, the order is `Recovered` under it, or a
+    /// [`LateDuplicate`](Self::LateDuplicate) reports it if the order was unresolved by then.
     ///
-    /// It is told within the [lateness bound](crate::Settings::lateness_bound) and 5 s of the answer where lists can be read:
-    /// it takes two of them that lack the identifier, one read after the bound and one two seconds later. While acknowledged orders
-    /// are in no list yet, the list is looked at for them a second after the bound of the first of them, and by
-    /// [`Ledger::shutdown`](crate::Ledger::shutdown), in the slowest lane; a look that brings no list is made again after 30 s.
-    /// While the identifier is missing, no order of its session is absent: a list that hides an order looks the same. A
+    /// This takes two lists that lack the identifier, one read after the [lateness
+    /// bound](crate::Settings::lateness_bound) and one two seconds later, so where lists can be read it is reported
+    /// within that bound plus 5 s of the answer. While acknowledged orders are not listed yet, the list is read for
+    /// them, in the slowest lane, a second after the bound of the first of them, and by
+    /// [`Ledger::shutdown`](crate::Ledger::shutdown). A read that brings no list is repeated after 30 s. While the
+    /// identifier is missing, no order of its session is absent: a list that hides an order looks the same. A
     /// [ruling](crate::Ruling) ends that.
     ///
-    /// It is not told where lists lose orders that they have shown, where the order's session is over before the second list is
-    /// read and lists hold one session's orders, where the [settings](crate::Settings::list_shows) say that
-    /// they hide some, and of orders that may have ended at once (market, ioc) where no list has shown an order that has ended.
+    /// It is not reported where lists lose orders that they have shown; where lists hold one session's orders and
+    /// that session is over before the second list is read; where the [settings](crate::Settings::list_shows) say
+    /// that lists hide some orders; and for orders that may have ended at once (market, ioc) where no list has shown
+    /// an ended order.
     AckNotListed {
         /// The order's number in this process.
         intent: IntentNo,
@@ -337,17 +345,18 @@ pub enum OrderEvent {
         /// The identifier that its answer gave it.
         order_id: String,
     },
-    /// The list shows another order under the identifier that an answer gave to an order: of another instrument or side, or
-    /// of a quantity that was exchanged with another order's, or exactly one that was refused. The answer may have been another
-    /// one's.
+    /// A list shows another order under the identifier that an answer gave to an order.
     ///
-    /// Its caller was told of that identifier. Its order is looked for from now on and never sent again;
-    /// [`Recovered`](Self::Recovered) or [`Unresolved`](Self::Unresolved) tells how it ends. An instrument is another one where
-    /// lists are known to name it as it was ordered, or where the one that they show is that of another order of ours. A
-    /// quantity proves something only if the one that was ordered is listed too, as another order of ours that shows a
-    /// quantity of its own no more, or as one too many, and if no `modify-order` was sent since; so does a refused order, if the
-    /// one that was ordered is listed as one too many. Otherwise the answer is believed, and this is an
-    /// [`Uncalibrated`](Self::Uncalibrated).
+    /// The other one has another instrument or side, or a quantity that was exchanged with another order's, or equals
+    /// an order that was refused. The answer may have been another order's. Its caller was told of that identifier.
+    /// Its order is searched for from now on and never sent again; [`Recovered`](Self::Recovered) or
+    /// [`Unresolved`](Self::Unresolved) reports how it ends.
+    ///
+    /// An instrument counts as another one only if lists are known to use our name for the ordered one, or the one
+    /// shown is that of another order of ours. A quantity counts only if the ordered one is listed too, under another
+    /// order of ours with an exchanged quantity or as one too many, and no `modify-order` was sent since. A refused
+    /// order counts only if the ordered one is listed as one too many. Otherwise the answer is believed, and this is
+    /// an [`Uncalibrated`](Self::Uncalibrated).
     AckMismatch {
         /// The order's number in this process.
         intent: IntentNo,
@@ -356,15 +365,15 @@ pub enum OrderEvent {
         /// The identifier that its answer gave it.
         order_id: String,
     },
-    /// The list no longer holds an order that it has shown; absence proves nothing in this session.
+    /// The list lacks an order that it has shown before; absence proves nothing in this session.
     ListNotMonotone {
         /// The identifier that is gone.
         order_id: String,
     },
     /// An acknowledged order is listed in a form that does not match it.
     ///
-    /// Told of each order that is listed with another quantity, or under an instrument's name that may be a spelling of the
-    /// list's own. Of a price or a type that differs it is told once.
+    /// Reported for each order that is listed with another quantity, or under an instrument name that may be a
+    /// spelling of the list's own. Of orders with another price or type, only the first is reported.
     Uncalibrated {
         /// The order's number in this process.
         intent: IntentNo,
@@ -375,7 +384,7 @@ pub enum OrderEvent {
     },
     /// The machine's wall clock was set by more than ten minutes, or was wrong from the start.
     ///
-    /// The trading day goes on as if it had not been, until a `Date` of the service confirms it.
+    /// The trading day ignores the change until a `Date` of the service confirms it.
     ClockStepped {
         /// By how much it is off.
         by: Duration,

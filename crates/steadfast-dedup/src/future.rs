@@ -14,8 +14,8 @@ use tower_service::Service;
 
 use crate::{body::ResponseBody, placement::Answered, sync::Tasks, tee::Listener, ticket::Ticket};
 
-/// Boxed, unlike any other future of the stack: when the caller drops it, what is left of it moves to a task, and a
-/// pinned future can be moved only in a box.
+/// The boxed future of an order's call. When the caller drops it, the rest moves to a task, and only a boxed future
+/// can be moved after a poll.
 type Flow<RB> = Pin<Box<dyn Future<Output = Answered<RB>> + Send>>;
 
 pin_project! {
@@ -110,16 +110,16 @@ where
     }
 }
 
-/// An order under way, polled in place.
+/// An order's call, polled in place.
 struct Order<RB> {
-    /// Says what the call sends, if it sends anything.
+    /// The call's ticket, if it may send something.
     ticket: Option<Arc<Ticket>>,
     flow: Option<Moved<RB>>,
     /// True while the flow is polled, and for ever if that panics.
     polled: bool,
 }
 
-/// A flow with what moves it to a task; made where its type is known to be sendable.
+/// A flow with the function that moves it to a task; made where the flow is known to be `Send`.
 struct Moved<RB> {
     flow: Flow<RB>,
     to_task: fn(Flow<RB>),
@@ -132,7 +132,7 @@ impl<RB: Send + 'static> Moved<RB> {
 }
 
 fn spawn<RB: Send + 'static>(flow: Flow<RB>) {
-    // Without a runtime the flow is dropped here, and what it has sent stays on record as unknown.
+    // Without a runtime the flow is dropped here, and its send stays on record as unknown.
     if let Some(tasks) = Tasks::current() {
         tasks.spawn(async { drop(flow.await) });
     }
@@ -151,14 +151,14 @@ impl<RB> Order<RB> {
 }
 
 impl<RB> Drop for Order<RB> {
-    // The caller is gone. Before the send everything goes with him; after it the answer is still awaited.
+    // The caller is gone. Before the send everything goes; after it the answer is still awaited.
     fn drop(&mut self) {
         let Some(moved) = mem::take(&mut self.flow) else { return };
         if let Some(ticket) = &self.ticket
             && let Some(intent) = ticket.intent()
             && ticket.account.abandon(intent)
-            // A flow that panicked cannot go on, and nothing new is begun while a thread unwinds: dropped here, what
-            // was sent stays on record as unknown, and is looked for.
+            // A flow that panicked cannot go on, and nothing new is begun while a thread unwinds. Dropped here, its
+            // send stays on record as unknown and is searched for.
             && !self.polled
             && !std::thread::panicking()
         {
@@ -183,7 +183,7 @@ mod tests {
 
     const FORM: &[u8] = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
 
-    /// An order that was sent, whose flow counts its polls and panics in each if it is to.
+    /// Returns a sent order whose flow counts its polls, and panics in each if `panics`.
     fn sent(panics: bool) -> (Order<()>, Arc<AtomicUsize>) {
         let account = Ledger::default().account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();

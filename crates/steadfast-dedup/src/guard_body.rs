@@ -25,7 +25,7 @@ use crate::{
 pin_project! {
     /// A request body whose first poll is the send.
     ///
-    /// Until the transport polls it nothing has left; if the order is refused at that poll, nothing ever does.
+    /// Until the transport polls it nothing has left; if the order is refused at that poll, nothing ever leaves.
     pub struct GuardedBody<B> {
         #[pin]
         inner: B,
@@ -33,7 +33,7 @@ pin_project! {
     }
 }
 
-/// What is decided at the first poll.
+/// What the first poll decides.
 pub(crate) struct Seal {
     pub(crate) limits: Limits,
     pub(crate) stamp: Option<ext::SendStamp>,
@@ -47,17 +47,17 @@ pub(crate) struct SealedOrder {
     pub(crate) run: Run,
 }
 
-/// Until when a request may leave. A suspended machine's time counts, so that nothing stale leaves when it wakes.
+/// Until when a request may leave. Time in suspension counts, so that nothing stale leaves after waking.
 #[derive(Default)]
 pub(crate) struct Limits {
-    /// When its call began, and the clocks that tell how long that is ago.
+    /// When its call began, and the clocks that measure the time since.
     pub(crate) began: Option<(ext::Began, Clocks)>,
     pub(crate) send_by: Option<Instant>,
     pub(crate) deadline: Option<Instant>,
 }
 
 impl Limits {
-    /// Those of an order or of a change of one; others are looked at further out.
+    /// Returns the limits of an order or a change; other requests are checked by outer layers.
     pub(crate) fn of(extensions: &Extensions, clocks: &Clocks) -> Self {
         let stamped = Stamped::of(extensions);
         Self {
@@ -82,10 +82,10 @@ impl Limits {
     }
 }
 
-/// A change of an order; all that is decided about it is whether it may leave.
+/// A change of an order. The seal only decides whether it may leave.
 pub(crate) struct SealedChange {
     pub(crate) halt: Arc<Halt>,
-    /// When it was asked for; `None` if that was while everything was halted.
+    /// The run it was made in; `None` if orders were halted then.
     pub(crate) run: Option<Run>,
 }
 
@@ -138,7 +138,7 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        // An order's or a change's body must be polled, even an empty one: that poll is where it is let go.
+        // An order's or a change's body must be polled, even an empty one: that poll decides whether it leaves.
         let sealed = self.seal.as_ref().is_some_and(|seal| seal.order.is_some() || seal.change.is_some());
         !sealed && self.inner.is_end_stream()
     }

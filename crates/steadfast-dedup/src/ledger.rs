@@ -20,10 +20,10 @@ mod recording;
 /// Events that wait for a slow listener; the oldest are dropped first.
 const EVENTS: usize = 1_024;
 
-/// What is known of every order, account by account.
+/// Holds all that is known of orders, account by account.
 ///
 /// The two layers of one stack are made from one ledger: [`DedupLayer`](crate::DedupLayer) asks it,
-/// [`SendGuardLayer`](crate::SendGuardLayer) writes it.
+/// [`SendGuardLayer`](crate::SendGuardLayer) writes to it.
 ///
 /// # Clone
 ///
@@ -33,14 +33,14 @@ pub struct Ledger {
     shared: Arc<Shared>,
 }
 
-/// A [`Ledger`] that is looked at without being kept alive.
+/// A reference to a [`Ledger`] that does not keep it alive.
 ///
-/// A ledger knows how to read the order list, and thereby holds the stack that its layers are in. What is itself a
-/// part of that stack, a token source say, and wants to know whether orders are in doubt, keeps this instead.
+/// A ledger reads the order list and so holds the stack that contains its layers. A part of that stack that needs to
+/// know whether orders are in doubt, such as a token source, keeps this instead.
 ///
 /// # Clone
 ///
-/// Clones look at the same ledger.
+/// Clones refer to the same ledger.
 ///
 /// # Example
 ///
@@ -65,7 +65,7 @@ struct Shared {
     written: Option<Written>,
 }
 
-// Nobody can ask any more, or be told.
+// No handle is left to ask or to be told.
 impl Drop for Shared {
     fn drop(&mut self) {
         for account in self.accounts.get_mut().values() {
@@ -75,57 +75,58 @@ impl Drop for Shared {
 }
 
 impl Ledger {
-    /// An empty ledger.
+    /// Returns an empty ledger.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self::with(settings, HashMap::new(), None, broadcast::channel(EVENTS).0, Arc::default())
     }
 
-    /// What it assumes and how long it tries; the same for all accounts.
+    /// Returns its settings, the same for all accounts.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 
-    /// The same ledger, without keeping it alive.
+    /// Returns a reference to the ledger that does not keep it alive.
     #[must_use]
     pub fn downgrade(&self) -> WeakLedger {
         WeakLedger { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// True if what must outlive the process is written down.
+    /// True if the ledger writes a journal.
     #[must_use]
     pub fn is_journaled(&self) -> bool {
         self.shared.written.is_some()
     }
 
-    /// How many orders are on the wire now, in all accounts: sent, and not answered yet.
+    /// Returns how many orders are on the wire now, in all accounts: sent, and not answered yet.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.accounts().iter().map(|account| account.in_flight()).sum()
     }
 
-    /// How many orders are in doubt now, in all accounts; those that are on the wire are not.
+    /// Returns how many orders are in doubt now, in all accounts, without those on the wire.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.accounts().iter().map(|account| account.in_doubt()).sum()
     }
 
-    /// What happens to orders from now on, beyond what their callers are told.
+    /// Returns a receiver of order events from now on, beyond what callers are told.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<OrderEvent> {
         self.shared.events.subscribe()
     }
 
-    /// Waits until no order is in flight or in doubt, and looks once more for orders that may have appeared late.
+    /// Waits until no order is in flight or in doubt, then reads once more for orders that appeared late.
     ///
-    /// Every order in doubt is decided within the verification budget; new orders are not kept out. After a refusal (401, 429)
-    /// the look comes when its order could not be late any more: two seconds after the lateness bound has passed since. If it shows
-    /// no list, [`RefusalUnconfirmed`](crate::OrderEvent::RefusalUnconfirmed) names what nobody has confirmed.
-    /// What an earlier process left in doubt stays so if nothing has shown the way to the list since.
+    /// Every order in doubt is decided within the verification budget; new orders are still accepted. After a refusal
+    /// (401, 429) the last read waits until its order cannot be late any more: two seconds after the lateness bound.
+    /// If that read brings no list, [`RefusalUnconfirmed`](crate::OrderEvent::RefusalUnconfirmed) names the refusals
+    /// without confirmation. Orders of an earlier process stay in doubt if no request has shown the path to the list
+    /// since.
     ///
-    /// Late orders are still watched for after that, as long as there is anybody to be told: a clone of the ledger, or a
-    /// service made of it. When the last of them is dropped, what is in doubt is still decided; then no task is left, and
+    /// After that, late orders are still watched for, as long as a clone of the ledger or a service made of it
+    /// exists. When the last of them is dropped, doubts are still decided; then no task is left, and
     /// [`events`](Self::events) ends.
     pub async fn shutdown(&self) {
         for account in self.accounts() {
@@ -166,7 +167,7 @@ impl Ledger {
 }
 
 impl WeakLedger {
-    /// How many orders are in doubt now, in all accounts; none if the ledger is gone.
+    /// Returns how many orders are in doubt now, in all accounts; 0 if the ledger is gone.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.shared.upgrade().map_or(0, |shared| Ledger { shared }.in_doubt())
@@ -212,10 +213,10 @@ mod tests {
         account.send(attempt, true, account.halt.run().unwrap()).unwrap();
         account.close(attempt, Outcome::Unknown { resend: Resend::Never }, Answer::Status(504));
         assert_eq!((weak.in_doubt(), ledger.in_doubt()), (1, 1));
-        // Nobody has shown it the way to the list, so there is nothing to wait for.
+        // No request has shown the path to the list, so there is nothing to wait for.
         let ended = tokio::time::timeout(std::time::Duration::from_secs(3_600), ledger.shutdown()).await;
         assert_eq!((ended, ledger.in_doubt()), (Ok(()), 1));
-        // The account outlives the ledger here, and is still not seen.
+        // The account outlives the ledger here, and still does not count.
         drop(ledger);
         assert_eq!((weak.in_doubt(), account.in_doubt()), (0, 1));
     }

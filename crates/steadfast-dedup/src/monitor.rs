@@ -16,40 +16,38 @@ use crate::{
     sync::{Clock, Mutex},
 };
 
-/// How often a poller that waits for the end of the trading day asks when that is: a wall clock may be set, or go on
-/// while the machine sleeps.
+/// How often the poller asks when the trading day ends: a wall clock may be set, or run on while the machine sleeps.
 const DAY_ASKED_EVERY: Duration = Duration::from_secs(20);
 
-/// An account's registry behind its one lock, with those who wait for it to change, the poller among them.
+/// An account's registry behind its one lock, with the wakers of the calls and the poller that wait for it.
 ///
-/// Whoever waits looks and leaves his waker under one lock; whoever steps the registry takes the wakers of those whom
-/// it concerns under the same lock. So no change falls between a look and the wait for the next one, and a wait that is
-/// dropped leaves nothing. Whether a poller must be started, or woken, is decided there, too. It starts nothing and
-/// reports nothing itself: that is done without the lock, and is what lets a model checker run it through every order
-/// of threads.
+/// A waiter checks and leaves its waker under one lock; a step of the registry takes the wakers that it concerns
+/// under the same lock. So no change falls between a check and the wait, and a dropped wait leaves nothing. Whether
+/// the poller must be started or woken is decided there, too. The monitor starts and reports nothing itself: its
+/// caller does that without the lock, so a model checker can run the monitor under every order of threads.
 pub(crate) struct Monitor {
     clock: Clock,
     state: Mutex<State>,
 }
 
-/// What the lock guards.
+/// The data behind the lock.
 pub(crate) struct State {
     pub(crate) registry: Registry,
     pub(crate) next_intent: u64,
     pub(crate) next_read: u64,
-    /// How the poller is started, once somebody has shown the way to the list.
+    /// How the poller is started, once a request has shown the path to the list.
     pub(crate) starter: Option<Starter>,
     pub(crate) tokens: Tokens,
     pub(crate) time: Timekeeper,
     pub(crate) joined: Joined,
     poller: Poller,
-    /// False when nobody is left who could be told of an order that appears late.
+    /// False once no owner is left who could be told of an order that appears late.
     owned: bool,
     waiting: BTreeMap<(About, u64), Waker>,
     next_place: u64,
 }
 
-/// What the one task that reads the list is doing.
+/// The state of the one task that reads the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Poller {
     Absent,
@@ -59,12 +57,12 @@ enum Poller {
     Asleep(Wake),
 }
 
-/// What follows of one step or several, in order.
+/// The effects of one or more steps, in order.
 #[derive(Default)]
 pub(crate) struct Effects(Vec<Effect>);
 
 impl Effects {
-    /// Takes what one step wants done; the list of the first one that wants anything is kept as it is.
+    /// Adds the effects of one step. The first non-empty list is kept without a copy.
     pub(crate) fn extend(&mut self, more: Vec<Effect>) {
         if self.0.is_empty() {
             self.0 = more;
@@ -78,32 +76,32 @@ impl Effects {
     }
 }
 
-/// What somebody waits for.
+/// The subject of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum About {
-    /// What the poller has to do.
+    /// The poller's plan.
     Plan,
-    /// Anything.
+    /// Any change.
     Change,
-    /// What is decided about an intent.
+    /// A decision about an intent.
     Intent(IntentNo),
 }
 
-/// What the poller does next.
+/// The poller's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     Read(Purpose),
     Tick,
     SleepUntil(Duration),
-    /// Nothing is due: it ends, and is started again when something is.
+    /// Nothing is due: the poller ends, and is started again when something is.
     End,
 }
 
-/// What is left to do after a step, without the lock.
+/// The work that is left after a step, to be done without the lock.
 #[must_use]
 pub(crate) struct Aftermath {
     pub(crate) reports: Vec<OrderEvent>,
-    /// How the poller is started, if it is to be; whoever gets this starts it.
+    /// How the poller is started, if it must be; the receiver of this starts it.
     pub(crate) start: Option<Starter>,
 }
 
@@ -133,12 +131,12 @@ impl Monitor {
         self.state.get_mut()
     }
 
-    /// Looks at what is known, changing nothing that anybody waits for.
+    /// Looks at the state without a change that any waiter needs to see.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(&mut self.state.lock())
     }
 
-    /// Runs `action` under the lock, and wakes those whom its effects concern.
+    /// Runs `action` under the lock, and wakes the waiters that its effects concern.
     pub(crate) fn enter<T>(
         &self,
         action: impl FnOnce(&mut State, Duration, &mut Effects) -> T,
@@ -162,17 +160,17 @@ impl Monitor {
         (result, Aftermath { reports, start })
     }
 
-    /// What the poller does next. `day_left` says how much of the trading day is left.
+    /// Returns the poller's next action; `day_left` returns how much of the trading day is left.
     pub(crate) fn plan(&self, day_left: impl FnOnce(&State) -> Duration) -> Plan {
         let mut state = self.state.lock();
         let now = self.clock.now();
         if state.registry.is_watching() {
-            // Asked anew each time: a wall clock may be set.
+            // Asked each time: a wall clock may be set.
             let left = day_left(&state);
             state.registry.end_day_at(now.saturating_add(left));
         }
         let (poller, plan) = match state.next_wake() {
-            // Under the lock: what becomes due from here on starts another one.
+            // Under the lock: a later step that makes something due starts another poller.
             None => (Poller::Absent, Plan::End),
             Some(Wake::Read(at, purpose)) if at <= now => (Poller::Awake, Plan::Read(purpose)),
             Some(Wake::Tick(at)) if at <= now => (Poller::Awake, Plan::Tick),
@@ -186,21 +184,21 @@ impl Monitor {
         plan
     }
 
-    /// Sleeps until `at`, or until something else is due. A change since the plan was made is one.
+    /// Sleeps until `at`, or until something else is due. A change since the plan was made ends it at once.
     pub(crate) async fn sleep_until(&self, at: Duration) {
         let due = |state: &mut State| (!matches!(state.poller, Poller::Asleep(_))).then_some(());
-        // Either way the plan is made anew.
+        // In both cases a new plan is made.
         let _ = self.clock.until(at, self.wait(About::Plan, due)).await;
     }
 
-    /// The last owner is gone: what is in doubt is still looked for, but nothing is watched for.
+    /// Notes that the last owner is gone: doubts are still resolved, but nothing is watched for.
     pub(crate) fn disown(&self) {
         let mut woken = Vec::new();
         let mut state = self.state.lock();
         state.owned = false;
         // ## Asleep => Awake
         //
-        // What it sleeps for may be nobody's business any more. Nothing becomes due that was not, so none is started.
+        // Its reason to sleep may be gone. Nothing new becomes due, so no poller is started.
         if matches!(state.poller, Poller::Asleep(_)) {
             state.poller = Poller::Awake;
             state.take(About::Plan, &mut woken);
@@ -209,12 +207,12 @@ impl Monitor {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// The poller is gone, with or without work left.
+    /// Notes that the poller is gone, with or without work left.
     pub(crate) fn poller_gone(&self) {
         self.state.lock().poller = Poller::Absent;
     }
 
-    /// Waits until `look` finds something; it is asked again after each step that is about this.
+    /// Waits until `look` finds something; it is asked again after each step about this subject.
     pub(crate) fn wait<T, F>(&self, about: About, look: F) -> Wait<'_, F>
     where
         F: FnMut(&mut State) -> Option<T> + Unpin,
@@ -222,7 +220,7 @@ impl Monitor {
         Wait { monitor: self, about, look, place: None }
     }
 
-    /// Looks, and if there is nothing to find leaves the waker at `place`, for a wait about this.
+    /// Looks once; if it finds nothing, leaves the waker at `place` for this subject.
     pub(crate) fn poll_wait<T>(
         &self,
         about: About,
@@ -247,7 +245,7 @@ impl Monitor {
     pub(crate) fn stop_waiting(&self, about: About, place: Option<u64>) {
         if let Some(place) = place {
             let kept = self.state.lock().waiting.remove(&(about, place));
-            // Without the lock: a waker may be the last that keeps a task.
+            // Without the lock: a waker may hold the last reference to a task.
             drop(kept);
         }
     }
@@ -260,7 +258,7 @@ impl State {
         }
     }
 
-    /// What the poller has to do next, and when.
+    /// Returns the poller's next action and its time.
     fn next_wake(&self) -> Option<Wake> {
         let registry = &self.registry;
         let wanted = self.owned
@@ -271,7 +269,7 @@ impl State {
         if wanted { registry.next_wake() } else { None }
     }
 
-    /// Sees to it that what is due is done.
+    /// Wakes the poller if its plan has changed, or returns how to start it.
     fn rouse(&mut self, woken: &mut Vec<Waker>) -> Option<Starter> {
         let next = self.next_wake();
         match self.poller {
@@ -285,7 +283,7 @@ impl State {
             }
             // ## Asleep => Awake
             //
-            // Not only when it has to rise earlier: it ends when nothing is due any more.
+            // Not only when it must wake earlier: it ends when nothing is due any more.
             Poller::Asleep(until) if next != Some(until) => {
                 self.poller = Poller::Awake;
                 self.take(About::Plan, woken);
@@ -296,7 +294,7 @@ impl State {
     }
 }
 
-/// A wait for something about the registry; dropped, it leaves nothing.
+/// A wait for a change of the registry. Dropping it has no effect.
 pub(crate) struct Wait<'a, F> {
     monitor: &'a Monitor,
     about: About,

@@ -49,7 +49,7 @@ where
     RB: Body<Data = Bytes> + Send + 'static,
     RB::Error: Into<BoxError>,
 {
-    /// Runs the call, which was asked for in this run.
+    /// Runs the call, which was made in `run`.
     #[expect(
         clippy::manual_async_fn,
         reason = "an async function holds its arguments twice: all services below"
@@ -68,7 +68,7 @@ where
             let body = mem::take(self.request.body_mut());
             let form = read_form(body).await.map_err(Failure::refused)?;
             let order = Arc::new(read_order(&form).map_err(Failure::refused)?);
-            // An empty one would make one order of all those whose callers have forgotten to name them.
+            // An empty name would join the orders of all callers that forgot to set one.
             let named = |name: &&ext::IntentId| !name.as_str().is_empty();
             let name = self.request.extensions().get::<ext::IntentId>().filter(named).cloned();
             if name.is_none() {
@@ -77,7 +77,7 @@ where
             if let Some(name) = &name
                 && !account.settle_day(name, deadline(self.request.extensions())).await
             {
-                // It may be the order that was asked for by this name before.
+                // It may be the order that an earlier call asked for by this name.
                 let candidates = account.placed_before(name).into_iter().collect();
                 return attached(Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, candidates)));
             }
@@ -92,11 +92,11 @@ where
                     Opening::Attached(number, refused) => {
                         let deadline = deadline(self.request.extensions());
                         match within(deadline, account.ended(number)).await.unwrap_or(Verdict::Pending) {
-                            // One name has one outcome.
+                            // All calls with one name get one outcome.
                             Verdict::NotPlaced if refused.is_certain() => {
                                 return Err(Failure::refused(OrderRefused::IntentRefused).into());
                             }
-                            // It came to nothing and left nothing behind: this call is the first one now.
+                            // It placed nothing: this call is the first one now.
                             Verdict::NotPlaced => {}
                             verdict => return joined(account, verdict).await,
                         }
@@ -107,7 +107,7 @@ where
     }
 }
 
-/// Sends one intent, as often as it may be.
+/// Sends one intent, as often as it may be sent.
 struct Sender<'a, S> {
     ticket: &'a Arc<Ticket>,
     service: &'a mut S,
@@ -136,7 +136,7 @@ impl<S> Sender<'_, S> {
         }
         let spare = Spare::of(&request);
         let mut answer = self.send(request, Sending::First).await;
-        // The token was renewed on the way: the new session's list is read before the order leaves in it.
+        // The token was renewed on the way: read the new session's list before the order leaves in it.
         if let Err(error) = &answer
             && matches!(find_cause(&**error), Some(OrderRefused::NewSession))
         {
@@ -150,7 +150,7 @@ impl<S> Sender<'_, S> {
         {
             return joined(account, verdict).await;
         }
-        // What nearly every order comes to; anything else is looked into.
+        // The usual end. Anything else needs the verdict.
         if is_success(&answer) && account.conclude_acknowledged(self.intent) {
             return answer.map(|response| response.map(ResponseBody::service));
         }
@@ -162,13 +162,13 @@ impl<S> Sender<'_, S> {
                     doubted = true;
                     self.wait(deadline).await
                 }
-                // What was granted and is not used lapses.
+                // An unused grant lapses.
                 Verdict::Resend if !account.halt.permits(self.run) => account.conclude(self.intent, false),
                 Verdict::Resend => {
                     let next = self.send(spare.clone().with(B::default()), Sending::Again).await;
                     let verdict = account.conclude(self.intent, false);
-                    // A resend that placed nothing for certain says nothing of the send before it: unless it was
-                    // acknowledged, the question, and the answer to it, stay as they were.
+                    // A resend that certainly placed nothing does not settle the send before it: unless the resend
+                    // was acknowledged, keep the first answer.
                     if matches!(verdict, Verdict::Acknowledged { .. }) {
                         answer = next;
                         resent = true;
@@ -184,11 +184,11 @@ impl<S> Sender<'_, S> {
                     ));
                 }
                 Verdict::Unresolved(unresolved) => return in_doubt(answer, unresolved),
-                // What was in doubt and is no longer remembered is not thereby harmless.
+                // An order that was in doubt and is forgotten may still exist.
                 Verdict::NotPlaced if doubted && !account.is_refused(self.intent) => {
                     Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new()))
                 }
-                // An answer that somebody below kept from us.
+                // A layer below withheld the answer.
                 Verdict::Acknowledged { order_id } if !is_success(&answer) => {
                     let resolution = Resolution::Recovered { order_id: order_id.clone(), status: None };
                     return Ok(synthesized(&order_id, "recovered", resolution));
@@ -205,14 +205,15 @@ impl<S> Sender<'_, S> {
         }
     }
 
-    /// Waits, without a permit, for the list that confirms a refusal; who sends too early is held back below.
+    /// Waits, without a permit, for the list that confirms a refusal. `SendGuard` holds back a send that comes too
+    /// early.
     async fn checked(&mut self, deadline: Option<Instant>) {
         if let Some(checked) = self.ticket.account.check(self.intent) {
             within(deadline, checked).await;
         }
     }
 
-    /// Waits for a verdict, or for the caller's deadline; after that the order is looked for without him.
+    /// Waits for a verdict or the caller's deadline. After the deadline the search goes on without the caller.
     async fn wait(&mut self, deadline: Option<Instant>) -> Verdict {
         if let Some(verdict) = within(deadline, self.ticket.account.decided(self.intent)).await {
             return verdict;
@@ -252,7 +253,7 @@ impl<S> Sender<'_, S> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sending {
     First,
-    /// The first one, once more: it was held back because the session was new.
+    /// The first send, repeated: it was held back because the session was new.
     InNewSession,
     /// After the order was found absent.
     Again,
@@ -266,7 +267,7 @@ struct Forget<'a> {
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        // A concluded intent stays what it is.
+        // A concluded intent does not change.
         self.account.forget(self.intent);
     }
 }
@@ -289,7 +290,7 @@ where
     Ok(if rest.is_empty() { first } else { [first, rest].concat().into() })
 }
 
-/// An order that could not be recognised in the list could not be resolved, and is not sent.
+/// Reads an order from its form. An order that could not be recognised in the list is refused.
 fn read_order(form: &[u8]) -> Result<OrderRequest, OrderRefused> {
     if let Some(fields) = plain_fields(form) {
         return OrderRequest::from_fields(fields).map_err(OrderRefused::InvalidOrder);
@@ -298,7 +299,7 @@ fn read_order(form: &[u8]) -> Result<OrderRequest, OrderRefused> {
     OrderRequest::from_fields(form.iter()).map_err(OrderRefused::InvalidOrder)
 }
 
-/// The fields of a form in which nothing is escaped, without copying them; `None` where the careful way decides.
+/// Returns the fields of a form without escapes, without copying; `None` if the full parser must decide.
 fn plain_fields(form: &[u8]) -> Option<impl Iterator<Item = (&str, &str)>> {
     let plain = form.iter().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'+'));
     let text = std::str::from_utf8(form).ok().filter(|_| plain)?;
@@ -311,7 +312,7 @@ fn deadline(extensions: &http::Extensions) -> Option<Instant> {
     ext::Deadline::of(extensions).map(|deadline| Instant::from_std(deadline.0))
 }
 
-/// `None` if the deadline comes first.
+/// Returns the future's result; `None` if the deadline comes first.
 async fn within<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
     match deadline {
         Some(deadline) => tokio::time::timeout_at(deadline, future).await.ok(),
@@ -327,7 +328,7 @@ fn is_refused<RB>(answer: &Answer<RB>) -> bool {
     answer.as_ref().is_ok_and(|response| outcome_of_order(response) == Outcome::Rejected)
 }
 
-/// The answer of a call that joined another one, once what it tells is written.
+/// Answers a call that joined another one, once the found order is durable.
 async fn joined<RB>(account: &Account, verdict: Verdict) -> Answered<RB> {
     if matches!(verdict, Verdict::Recovered { .. }) {
         account.written().await;
@@ -335,7 +336,7 @@ async fn joined<RB>(account: &Account, verdict: Verdict) -> Answered<RB> {
     attached(verdict)
 }
 
-/// The answer of a call that joined another one.
+/// Answers a call that joined another one.
 fn attached<RB>(verdict: Verdict) -> Answered<RB> {
     let unresolved = match verdict {
         Verdict::Acknowledged { order_id } | Verdict::Recovered { order_id, .. } => {
@@ -349,12 +350,12 @@ fn attached<RB>(verdict: Verdict) -> Answered<RB> {
     Err(InDoubt::new(unresolved, OrderRefused::IntentInDoubt.into()).into())
 }
 
-/// The original answer, body and all, with what is known beside it.
+/// Returns the original answer with its body, and adds what is known of the order.
 fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answered<RB> {
     match answer {
         Ok(mut response) => {
             let extensions = response.extensions_mut();
-            // What a layer below made of a repeat of its own, say, proves nothing of what was sent before it.
+            // A definite outcome, such as a lower layer's for its own repeat, proves nothing about earlier sends.
             if !Outcome::of(extensions).is_some_and(Outcome::is_unknown) {
                 Outcome::Unknown { resend: Resend::Never }.put(extensions);
             }
@@ -362,7 +363,7 @@ fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answered<RB> {
             extensions.insert(ext::DoNotRetry);
             Ok(response.map(ResponseBody::service))
         }
-        // A refused repeat, say, proves nothing of what was sent before it.
+        // A refused repeat proves nothing about earlier sends.
         Err(error) if !Failure::outcome_of(&*error).is_unknown() => {
             Err(InDoubt::new(unresolved, Failure::new(Fate::Lost { ended: None }, error).into()).into())
         }
@@ -370,7 +371,7 @@ fn in_doubt<RB>(answer: Answer<RB>, unresolved: Unresolved) -> Answered<RB> {
     }
 }
 
-/// The answer that the service would have given.
+/// Makes the answer that the service would have given.
 fn synthesized<RB>(order_id: &str, how: &'static str, resolution: Resolution) -> Response<ResponseBody<RB>> {
     let body = format!(r#"{{"s":"ok","d":{{"orderId":{},"msg":"{how}"}}}}"#, json_string(order_id));
     let mut response = Response::new(ResponseBody::made(Bytes::from(body)));
@@ -384,7 +385,7 @@ fn synthesized<RB>(order_id: &str, how: &'static str, resolution: Resolution) ->
     response
 }
 
-/// An identifier as a JSON string; it came out of JSON and may hold anything.
+/// Returns an identifier as a JSON string; it came from JSON and may hold any character.
 fn json_string(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
@@ -417,7 +418,7 @@ mod tests {
         }
     }
 
-    /// A body in frames of its own choice.
+    /// A body in given frames.
     struct Pieces(std::collections::VecDeque<Bytes>);
 
     impl Body for Pieces {

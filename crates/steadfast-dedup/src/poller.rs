@@ -22,13 +22,13 @@ use crate::{
     ticket::{ORDERS, PLACE_ORDER, Ticket, TicketFor},
 };
 
-/// So many records of a list are read, or taken in, before others of the thread have their turn: well below a millisecond.
+/// How many records are read or taken in before the thread's other tasks get a turn: well below a millisecond.
 const SLICE: usize = 256;
 
-/// Reads one account's order list for everybody who needs it, at most once a second.
+/// Reads one account's order list for all waiting calls, at most once a second.
 ///
-/// It lives while something is due and is started again when something becomes due. No caller's drop reaches it. A panic
-/// of the service is a read that failed: another poller goes on from there.
+/// It runs while something is due and is started again when something becomes due. No caller's drop affects it. A
+/// panic of the service counts as a failed read: another poller goes on from there.
 pub(crate) struct Poller<S> {
     account: Arc<Account>,
     service: S,
@@ -36,7 +36,7 @@ pub(crate) struct Poller<S> {
     running: Running,
 }
 
-/// What the reads have in common.
+/// The part that all reads have in common.
 #[derive(Clone)]
 pub(crate) struct Template {
     uri: Uri,
@@ -44,7 +44,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// The list beside the endpoint that an order was sent to.
+    /// Returns the path of the list beside the endpoint that an order was sent to.
     pub(crate) fn beside<B>(order: &Request<B>, route: Option<ext::Route>) -> Option<Self> {
         let mut parts = order.uri().clone().into_parts();
         let path = order.uri().path();
@@ -66,7 +66,7 @@ impl Template {
         let mut request = Request::new(B::default());
         *request.method_mut() = Method::GET;
         *request.uri_mut() = self.uri.clone();
-        // What a cache remembers is no evidence.
+        // A cached list is no evidence.
         request.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         if let Some(OwnToken { authorization, generation, .. }) = own {
             request.headers_mut().insert(header::AUTHORIZATION, authorization);
@@ -87,7 +87,7 @@ impl Template {
     }
 }
 
-/// How an account's poller is started over `service`, on the runtime that this is called on.
+/// Returns a function that starts an account's poller over `service`, on the runtime that calls it.
 pub(crate) fn starter<S, B, RB>(service: &S, template: Template) -> Starter
 where
     S: Service<Request<B>, Response = Response<RB>> + Clone + Send + 'static,
@@ -101,7 +101,7 @@ where
     // Services need not be `Sync`; the lock is held for one clone.
     let service = Mutex::new(service.clone());
     Arc::new(move |account| {
-        // Where there is no runtime now, that of the first order is the best guess.
+        // Without a runtime now, the first order's is the best guess.
         let Some(tasks) = Tasks::current().or_else(|| first.clone()) else { return false };
         // Made here, not in the task: a runtime that shuts down drops it unpolled.
         let running = Running { account: account.clone(), stage: Stage::Unpolled };
@@ -150,7 +150,7 @@ impl<S> Poller<S> {
         if lane != Lane::Bulk {
             return read.end(fetch.await.unwrap_or(Err(ReadFault::Failed))).await;
         }
-        // It waits in the slowest lane, for a minute's end if need be, and there is one read at a time.
+        // It waits in the slowest lane, perhaps until the minute's window ends, and there is only one read at a time.
         let (mut fetch, mut overtaken) = (pin!(fetch), pin!(account.overtaken(number)));
         let list = poll_fn(|cx| match fetch.as_mut().poll(cx) {
             Poll::Ready(list) => Poll::Ready(Some(list)),
@@ -162,7 +162,7 @@ impl<S> Poller<S> {
         }
     }
 
-    /// `own`: the session of the token that the request carries, if it is not the current one.
+    /// Reads the list once. `own`: the session of the request's token, if it is not the current one.
     async fn fetch<B, RB>(
         &mut self,
         request: Request<B>,
@@ -211,12 +211,12 @@ impl<S> Poller<S> {
     }
 }
 
-/// Reads a list in slices, without holding up the others of this thread: one piece of memory would be moved as it grows.
+/// Reads a list in slices, so that other tasks of this thread get turns and no large buffer is moved as it grows.
 async fn parse(body: &[u8], names: &FieldNames) -> Result<Vec<Vec<OrderRecord>>, ReadFault> {
     let unreadable = |_| ReadFault::Unreadable;
     let mut reader = OrderListReader::new(body, names).map_err(unreadable)?;
     let mut slices = vec![reader.read(SLICE).map_err(unreadable)?];
-    // A list is whole when fewer come than were asked for.
+    // A short slice is the last one.
     while slices.last().is_some_and(|slice| slice.len() == SLICE) {
         tokio::task::yield_now().await;
         slices.push(reader.read(SLICE).map_err(unreadable)?);
@@ -227,10 +227,10 @@ async fn parse(body: &[u8], names: &FieldNames) -> Result<Vec<Vec<OrderRecord>>,
     Ok(slices)
 }
 
-/// True if any cache on the way says that the answer is older than the read, or that it is its own.
+/// True if a cache on the way says that the answer is older than the read, or comes from the cache.
 ///
-/// Caches say so in headers of many names (`X-Cache`, `Cache-Status`, `CF-Cache-Status`, `X-Cache-Hits`, `X-From-Cache`),
-/// and in as many words: `HIT`, `Hit from …`, `TCP_HIT`, `edge; hit`, a count.
+/// Caches say so in headers of many names (`X-Cache`, `Cache-Status`, `CF-Cache-Status`, `X-Cache-Hits`,
+/// `X-From-Cache`) and with many words: `HIT`, `Hit from …`, `TCP_HIT`, `edge; hit`, a count.
 pub(crate) fn is_out_of_a_cache(headers: &HeaderMap) -> bool {
     let is_old = |age: &HeaderValue| age.as_bytes() != b"0";
     let is_stale = |warning: &HeaderValue| warning.as_bytes().starts_with(b"110");
@@ -247,7 +247,7 @@ pub(crate) fn is_out_of_a_cache(headers: &HeaderMap) -> bool {
         || headers.iter().any(is_hit) && !steadfast_spec::Planted::CacheHitIsClean.is_on()
 }
 
-/// A read that is not over yet; dropped, it has failed.
+/// A read that is not over yet. Dropping it counts as a failed read.
 struct OpenRead<'a> {
     account: &'a Arc<Account>,
     read: ReadNo,
@@ -256,7 +256,7 @@ struct OpenRead<'a> {
 }
 
 impl OpenRead<'_> {
-    /// Hands a long list over in parts, with turns of others in between.
+    /// Passes on a long list in parts, with turns for other tasks in between.
     async fn end(mut self, list: Result<Vec<Vec<OrderRecord>>, ReadFault>) {
         let last = match list {
             Ok(mut slices) => {
@@ -280,8 +280,8 @@ impl OpenRead<'_> {
 }
 
 impl Drop for OpenRead<'_> {
-    // The service panicked, or the runtime shuts down. Nobody waits for this read for ever, and the next one keeps its
-    // distance from it.
+    // The service panicked, or the runtime shuts down. Ends the read, so that no call waits for it, and the next one
+    // keeps its distance.
     fn drop(&mut self) {
         if !self.ended && !steadfast_spec::Planted::ReadLeftOpen.is_on() {
             self.account.end_read(self.read, self.purpose, Err(ReadFault::Failed));
@@ -289,7 +289,7 @@ impl Drop for OpenRead<'_> {
     }
 }
 
-/// Lets the account know if its poller is dropped with work left.
+/// Tells the account if its poller is dropped with work left.
 struct Running {
     account: Arc<Account>,
     stage: Stage,
@@ -308,8 +308,8 @@ impl Drop for Running {
             return;
         }
         self.account.poller_gone();
-        // After a panic of the service somebody else goes on. A runtime that shuts down takes no task any more: there the
-        // next order does, on its own runtime.
+        // After a panic of the service, the account's next step starts a new poller. A runtime that shuts down takes
+        // no new task: there the next order starts one, on its own runtime.
         let stays_dead = steadfast_spec::Planted::PollerStaysDead.is_on();
         if self.stage == Stage::Working && std::thread::panicking() && !stays_dead {
             self.account.tick();

@@ -32,30 +32,30 @@ use crate::{
     ticket::{AnySession, Kind, Ticket, TicketFor},
 };
 
-/// How long an order that may go out waits to be written down.
+/// How long an order that may leave waits for its journal entry.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long an order that was refused and is sent again waits, with its permit, for the list that confirms the refusal. A
-/// renewed token comes at once, and the list is read a second after the refusal.
+/// How long a repeat after a refusal waits, with its permit, for the list that confirms the refusal.
+///
+/// A renewed token comes at once, and the list is read a second after the refusal.
 const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Accounts for every physical send of an order and of the reads that look for it.
+/// Accounts for every physical send of an order and of the reads that search for it.
 ///
 /// The inner half of [`DedupLayer`](crate::DedupLayer), made from the same [`Ledger`].
 ///
-/// 1. An attempt is opened before the request goes down, and closed with the
-///    [`Outcome`] that comes back up.
-/// 2. The first poll of the body is the send. There it is decided whether the order is still wanted and in time;
-///    if not, the body errors and no byte leaves.
-/// 3. An error before that poll proves that nothing was sent, whatever the transport says of it.
+/// 1. An attempt is opened before the request goes down, and closed with the [`Outcome`] that comes back up.
+/// 2. The first poll of the body is the send. It decides whether the order is still wanted and in time; if not, the
+///    body fails and no byte leaves.
+/// 3. An error before that poll proves that nothing was sent, whatever the transport reports.
 /// 4. An order that would be the first to leave in a new login session is refused once: its list is read first, so
-///    that what it holds already is known.
-/// 5. If the ledger has a [journal](crate::journal), an order goes down when its attempt is durable. A journal that
-///    fails refuses the order; one that takes longer than a second leaves it unsent, to be tried again from further
-///    out with a new permit.
-/// 6. An order that was answered by 401 or 429 is sent again only when a valid list, read a second after that, does not
-///    show it: until then the repeat waits here, for two seconds at most, after which it is left unsent as in 5. If the
-///    list shows it, or cannot be had, the order is in doubt, and the repeat is refused.
+///    that older orders in it are known.
+/// 5. If the ledger has a [journal](crate::journal), an order goes down when its attempt is durable. If the journal
+///    fails, the order is refused. If it takes longer than a second, the order is left unsent, and an outer layer
+///    tries again with a new permit.
+/// 6. An order that was answered by 401 or 429 is sent again only when a valid list, read a second after that, does
+///    not show it. Until then the repeat waits here, for two seconds at most, after which it is left unsent as in 5.
+///    If the list shows it or cannot be read, the order is in doubt, and the repeat is refused.
 /// 7. While orders are [halted](Ledger::halt), the first poll refuses orders and changes of orders.
 /// 8. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
 ///
@@ -93,8 +93,8 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # Order
 ///
-/// Below everything that waits or sends again (rate limits, the `Authorization` header), above whatever classifies
-/// answers and times them out. A debug build panics at a wrong [order](ext::Place).
+/// Below everything that waits or sends again (rate limits, the `Authorization` header), above the layers that
+/// classify answers and time them out. A debug build panics at a wrong [order](ext::Place).
 ///
 /// # Clone
 ///
@@ -102,19 +102,19 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # Cost
 ///
-/// About 870 instructions and no allocation for what passes (`cargo xtask bench overhead`).
+/// About 870 instructions and no allocation for other requests (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///
-/// A future dropped before the send closes its attempt as not sent; one dropped after it closes its attempt as
-/// unknown, never to be sent again.
+/// A future dropped before the send closes its attempt as not sent; one dropped after it, as unknown and never to be
+/// sent again.
 #[derive(Clone, Debug)]
 pub struct SendGuardLayer {
     ledger: Ledger,
 }
 
 impl SendGuardLayer {
-    /// A layer that writes to `ledger`.
+    /// Returns a layer that writes to `ledger`.
     #[must_use]
     pub fn new(ledger: &Ledger) -> Self {
         Self { ledger: ledger.clone() }
@@ -139,8 +139,8 @@ impl<S> Layer<S> for SendGuardLayer {
 #[derive(Clone, Debug)]
 pub struct SendGuard<S> {
     inner: S,
-    /// What sessions are hashed with, if the ledger has a journal. Not the ledger itself: it keeps the service that reads
-    /// lists, and with it this guard.
+    /// The salt that sessions are hashed with, if the ledger has a journal. The ledger itself would be a cycle: it
+    /// keeps the service that reads lists, and that contains this guard.
     salt: Option<[u8; 16]>,
     halt: Arc<Halt>,
     clocks: Clocks,
@@ -176,7 +176,7 @@ where
 }
 
 impl<S> SendGuard<S> {
-    /// Sends what nothing has to be waited for any more.
+    /// Sends a request that has nothing left to wait for.
     fn send<B, RB>(&mut self, mut request: Request<B>) -> SendGuardFuture<S, B>
     where
         S: Service<Request<GuardedBody<B>>, Response = Response<RB>> + Clone,
@@ -184,7 +184,7 @@ impl<S> SendGuard<S> {
         B::Error: Into<BoxError>,
     {
         let (own, kind) = (Ticket::of(request.extensions()).is_some(), Kind::of(&request));
-        // What has nothing to poll, and need not be let go, has no stamp: it would stay blank, and prove nothing.
+        // A request with nothing to poll and nothing to decide gets no stamp: it would stay blank and prove nothing.
         let polled = own || !request.body().is_end_stream() || kind == Kind::Change;
         let stamp = polled.then(ext::SendStamp::new);
         if let Some(stamp) = &stamp {
@@ -196,7 +196,8 @@ impl<S> SendGuard<S> {
         let Entered { order, durable, read } = match entered {
             Ok(entered) => entered,
             Err(refusal) => {
-                // What was polled ready is not called, and may hold a slot for the call: an unreserved clone takes its place.
+                // The inner service was polled ready and may hold a slot for this call, which is not made. Replace it
+                // by a fresh clone.
                 let clone = self.inner.clone();
                 drop(mem::replace(&mut self.inner, clone));
                 return SendGuardFuture::new(State::Refused { refusal: Some(refusal) });
@@ -210,7 +211,7 @@ impl<S> SendGuard<S> {
             closed: false,
         });
         let asker = (open.is_none() && kind == Kind::List).then(|| Asker::of(request.headers())).flatten();
-        // One that no upper half has seen belongs to now.
+        // A change without a run from the outer layer belongs to the current one.
         let run = |request: &Request<B>| request.extensions().get().copied().or_else(|| self.halt.run());
         let change =
             (kind == Kind::Change).then(|| SealedChange { halt: self.halt.clone(), run: run(&request) });
@@ -230,7 +231,7 @@ impl<S> SendGuard<S> {
     }
 }
 
-/// The wait for the list that confirms the refusal of an order that is sent again, if that is not there yet.
+/// Returns the wait for the list that confirms a repeated order's refusal, if that is still due.
 fn awaited_check<B>(request: &Request<B>) -> Option<Checked> {
     let ticket = Ticket::of(request.extensions())?;
     ticket.account.check(ticket.intent()?)
@@ -239,15 +240,15 @@ fn awaited_check<B>(request: &Request<B>) -> Option<Checked> {
 /// What is known of a request before it goes down.
 #[derive(Default)]
 struct Entered {
-    /// The order's half of the seal, if it is an order.
+    /// The order's part of the seal, if it is an order.
     order: Option<SealedOrder>,
-    /// When it may go down, if somebody writes that down.
+    /// When its journal entry is durable, if there is a journal.
     durable: Option<Durable>,
     /// The ledger's own read, if it is one.
     read: Option<OpenRead>,
 }
 
-/// A send of the ledger's own read; dropped, it brought no list.
+/// A send of the ledger's own read. Dropped unanswered, it brought no list.
 struct OpenRead {
     account: Arc<Account>,
     read: ReadNo,
@@ -262,7 +263,7 @@ impl Drop for OpenRead {
     }
 }
 
-/// Writes down what is about to be sent.
+/// Records what is about to be sent.
 fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
     let extensions = request.extensions();
     let Some(ticket) = Ticket::of(extensions) else { return Ok(Entered::default()) };
@@ -274,7 +275,7 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
             let read = Some(OpenRead { account: ticket.account.clone(), read: *read, answered: false });
             Ok(Entered { read, ..Entered::default() })
         }
-        // Asked again when the body is polled; here it saves the journal a record.
+        // Checked again at the body poll; here it saves a journal record.
         TicketFor::Order { run, .. } if !ticket.account.halt.permits(*run) => Err(OrderRefused::Halted),
         TicketFor::Order { .. }
             if extensions.get::<AnySession>().is_none() && ticket.account.meets(session, request) =>
@@ -282,7 +283,7 @@ fn enter<B>(request: &Request<B>) -> Result<Entered, OrderRefused> {
             Err(OrderRefused::NewSession)
         }
         TicketFor::Order { intent, run } => {
-            // An order is sent only when it has an intent.
+            // An order without an intent is not sent.
             let intent = *intent.get().ok_or(OrderRefused::NotWanted)?;
             ticket.account.check_day()?;
             let (attempt, durable) = ticket.account.begin(intent, session).ok_or(OrderRefused::NotWanted)?;
@@ -302,11 +303,11 @@ pin_project! {
         state: State<S, B, S::Future>,
         open: Option<OpenAttempt>,
         read: Option<OpenRead>,
-        // What a caller's own list is told to be of.
+        // The session that a caller's own list belongs to.
         session: Option<Session>,
-        // Who asked for a list.
+        // Which token asked for a list.
         asker: Option<Asker>,
-        // When it was asked for, whose answer's `Date` is believed.
+        // When the request was sent whose answer's `Date` is believed.
         asked: Option<Moment>,
     }
 }
@@ -315,9 +316,9 @@ pin_project! {
     #[project = StateProj]
     enum State<S, B, F> {
         Refused { refusal: Option<OrderRefused> },
-        // What was refused is sent again, and the list that confirms the refusal is not there yet.
+        // A refused order is sent again, and waits for the list that confirms the refusal.
         Checking { #[pin] checked: Timeout<Checked>, ready: Option<(SendGuard<S>, Request<B>)> },
-        // What is about to be sent is not durable yet.
+        // The attempt's journal entry is not durable yet.
         Writing { #[pin] durable: Timeout<Durable>, ready: Option<(S, Request<GuardedBody<B>>)> },
         Sending { #[pin] response: F },
     }
@@ -402,7 +403,7 @@ where
                 }
                 Ok(response)
             }
-            // A change that was withheld: what a transport makes of that must not be repeated.
+            // A withheld change must not be repeated, whatever error the transport makes of it.
             (None, Err(error)) if is_halted(&error) => Err(Failure::refused(OrderRefused::Halted).into()),
             (None, Err(error)) if is_late(&error) => Err(Failure::refused(OrderRefused::SendByPassed).into()),
             (None, Err(error)) => Err(error),
@@ -410,17 +411,17 @@ where
     }
 }
 
-/// What the answer to an order proves; where nobody has classified it, its status must do.
+/// Returns what the answer to an order proves: by its classification or, without one, by its status.
 pub(crate) fn outcome_of_order<RB>(response: &Response<RB>) -> Outcome {
     let outcome = Outcome::of(response.extensions()).cloned();
     outcome.unwrap_or_else(|| outcome_of_status(Class::VerifyFirst, response.status()))
 }
 
-/// Why an order does not go down.
+/// Returns the error for an order whose journal entry is not durable.
 fn unwritten(written: Result<Result<(), JournalError>, Elapsed>) -> BoxError {
     match written {
         Ok(Err(error)) => Failure::refused(OrderRefused::JournalFailed(error)).into(),
-        // A disk that is only slow is none of the caller's business: the permit goes back, and another is asked for.
+        // A slow disk is no error for the caller: the permit goes back, and another is asked for.
         Err(_) => Failure::new(Fate::NeverLeft, OrderRefused::JournalSlow).into(),
         Ok(Ok(())) => Failure::refused(OrderRefused::NotWanted).into(),
     }
@@ -435,7 +436,7 @@ where
     }
 }
 
-/// An attempt that is not closed yet; dropped, it closes itself.
+/// An attempt that is not closed yet. Dropping it closes it.
 struct OpenAttempt {
     account: Arc<Account>,
     attempt: AttemptNo,
@@ -452,17 +453,17 @@ impl OpenAttempt {
             Ok(mut response) => {
                 let status = response.status();
                 let mut outcome = outcome_of_order(&response);
-                // Looked for in the list, like any other order without a readable identifier.
+                // Searched for in the list, like any other order without a readable identifier.
                 if let (Outcome::Accepted { order_id: Some(id) }, Some(asker)) = (&outcome, &self.asker)
                     && asker.is_quoted_in(id)
                 {
                     outcome = Outcome::Accepted { order_id: None };
                     outcome.clone().put(response.extensions_mut());
                 }
-                // Only a 200 bears the mark: every other status is judged by itself.
+                // Only a 200 has this mark: every other status is judged by itself.
                 let denied = response.extensions().get::<ext::ErrorEnvelope>().is_some();
                 let answer = if denied { Answer::Denied } else { Answer::Status(status.as_u16()) };
-                // Not the gateway's own word: whoever gave up on it shall not deliver what is still on the way.
+                // Not the gateway's own word: the hop that gave up must not deliver the rest of the request later.
                 if status.is_server_error() && outcome == (Outcome::Unknown { resend: Resend::Never }) {
                     let _ = self.end_connection();
                 }
@@ -479,8 +480,8 @@ impl OpenAttempt {
                     Fate::Lost { ended: Some(_) } => Answer::Ended,
                     Fate::Lost { ended: None } | Fate::NeverLeft | Fate::Unprocessed => Answer::None,
                 };
-                // A timeout may find the body unpolled a moment before another thread lets it go. The ledger has the last
-                // word on that; a transport's own proof, such as a refused stream, holds.
+                // A timeout may find the body unpolled just before another thread polls it, so the ledger decides
+                // that. A transport's own proof, such as a refused stream, holds.
                 let error = match Failure::find(&*error) {
                     Some(failure) if failure.is_timeout() => Failure::timed_out(fate, error).into(),
                     _ => error,
@@ -493,8 +494,8 @@ impl OpenAttempt {
 }
 
 impl OpenAttempt {
-    /// Ends the connection that the order left over: lost, with the instant since which nothing more of it can arrive,
-    /// if anybody promises that.
+    /// Ends the connection that the order left over. Returns it as lost, with the instant of the end if the transport
+    /// reports it.
     fn end_connection(&self) -> Fate {
         let left = self.stamp.as_ref().filter(|stamp| stamp.get().is_some());
         Fate::Lost { ended: left.and_then(ext::SendStamp::abort) }
@@ -502,7 +503,7 @@ impl OpenAttempt {
 }
 
 impl Drop for OpenAttempt {
-    // Whoever waited for the answer is gone: a panic, a runtime that shuts down, a timeout further out.
+    // Nothing waits for the answer any more: after a panic, a runtime shutdown, or an outer timeout.
     fn drop(&mut self) {
         if self.closed {
             return;
@@ -522,7 +523,7 @@ fn is_halted(error: &BoxError) -> bool {
     matches!(find_cause(&**error), Some(OrderRefused::Halted))
 }
 
-/// The body was never let go, so whatever failed, nothing was sent.
+/// Returns the error for a body that was never polled: whatever failed, nothing was sent.
 fn not_sent(error: BoxError) -> BoxError {
     match find_cause(&*error) {
         Some(OrderRefused::SendByPassed) => Failure::refused(OrderRefused::SendByPassed).into(),

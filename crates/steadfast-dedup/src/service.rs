@@ -53,7 +53,7 @@ where
     type Error = BoxError;
     type Future = ResponseFuture<S, B, RB>;
 
-    // A call may wait before it sends, and may send more than once; each send asks for readiness itself.
+    // A call may wait before it sends, and may send more than once; each send checks readiness itself.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! The wait for a list that confirms a refusal.
+//! Waits for a list that confirms a refusal.
 
 use std::{
     pin::Pin,
@@ -9,7 +9,7 @@ use std::{
 use super::Account;
 use crate::{monitor::About, stamp::IntentNo};
 
-/// A wait until an intent whose order was refused is confirmed to be, or is in doubt; dropped, it leaves nothing.
+/// A wait until an intent's refusal is confirmed or in doubt. Dropping it has no effect.
 pub(crate) struct Checked {
     account: Arc<Account>,
     intent: IntentNo,
@@ -17,7 +17,7 @@ pub(crate) struct Checked {
 }
 
 impl Account {
-    /// The wait for the check of an intent's refusal, if it has to be waited for.
+    /// Returns the wait for the check of an intent's refusal, if one is due.
     pub(crate) fn check(self: &Arc<Self>, intent: IntentNo) -> Option<Checked> {
         let awaited = self.monitor.look(|state| state.registry.awaits_check(intent));
         awaited.then(|| Checked { account: self.clone(), intent, place: None })

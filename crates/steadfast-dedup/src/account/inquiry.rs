@@ -1,4 +1,4 @@
-//! What is asked of an account, or told to it, beside the orders themselves.
+//! Answers questions about an account, and takes in reports, besides the orders themselves.
 
 use std::sync::Arc;
 
@@ -32,15 +32,15 @@ impl Account {
         })
     }
 
-    /// Waits until whoever is deciding about a send has written it down.
+    /// Waits for the lock, so that a send being decided now is recorded.
     pub(crate) fn pass_lock(&self) {
         self.monitor.look(|_| ());
     }
 
-    /// What a caller's own list holds, if the day on which it was asked for goes on.
+    /// Takes in a list that a caller read, if the day on which it was asked for still goes on.
     pub(crate) fn overhear(self: &Arc<Self>, day: Epoch, session: Session, records: Vec<OrderRecord>) {
         self.with(|state, now, effects| {
-            // Nobody may have placed an order or read a list today.
+            // There may have been no order and no read today.
             state.tell_time(&self.settings, now, effects);
             if day != state.time.today() {
                 return;
@@ -49,7 +49,7 @@ impl Account {
         });
     }
 
-    /// Waits until an intent may be sent as far as others of its instrument and side go.
+    /// Waits until an intent has its turn among others of its instrument and side.
     pub(crate) async fn turn(&self, intent: IntentNo) {
         let about = About::Intent(intent);
         self.monitor.wait(about, |state| state.registry.has_turn(intent).then_some(())).await;

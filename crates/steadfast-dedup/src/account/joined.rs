@@ -8,14 +8,14 @@ use std::{
 
 use crate::stamp::IntentNo;
 
-/// Those who have joined the call of an order under its name, for as long as they wait.
+/// The calls that have joined an order's call under its name, while they wait.
 ///
-/// The registry forgets an order that left nothing behind, and with it whether the service has refused it or its caller
-/// only went away. Whoever waited for it is told the first (I13) and takes over after the second.
+/// The registry forgets an intent that placed nothing, and so whether the service refused it or its caller left.
+/// After a refusal the joined calls are told of it (I13); after a drop one of them takes over.
 #[derive(Debug, Default)]
 pub(crate) struct Joined(BTreeMap<IntentNo, Weak<AtomicBool>>);
 
-/// What somebody learns who has joined a call.
+/// Whether the order of a joined call was refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused(Arc<AtomicBool>);
 
@@ -36,7 +36,7 @@ impl Joined {
 }
 
 impl Refused {
-    /// True if the service has refused the order. It is asked after the end of the call, which is told under a lock.
+    /// True if the service has refused the order. Ask after the call has ended; a lock publishes that end.
     pub(crate) fn is_certain(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

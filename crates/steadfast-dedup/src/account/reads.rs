@@ -1,4 +1,4 @@
-//! The reads of the list, as an account sees them.
+//! Runs reads of the list for an account.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ impl Account {
         }
     }
 
-    /// What the poller does next.
+    /// Returns what the poller does next.
     pub(crate) fn plan(&self) -> Plan {
         self.monitor.plan(|state| self.day_left(state))
     }
@@ -40,13 +40,12 @@ impl Account {
         self.monitor.sleep_until(at).await;
     }
 
-    /// The poller was dropped. If nobody else goes on, the next step of any kind starts another one.
+    /// Notes that the poller was dropped. The next step of any kind starts another one.
     pub(crate) fn poller_gone(&self) {
         self.monitor.poller_gone();
     }
 
-    /// Opens a read; with the lane that it goes in, and the token that it is to be sent with, if that is not the current
-    /// one.
+    /// Opens a read; returns its lane, and its token if that is not the current one.
     pub(crate) fn open_read(self: &Arc<Self>, purpose: Purpose) -> (ReadNo, Lane, Option<OwnToken>) {
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);
@@ -68,7 +67,7 @@ impl Account {
         })
     }
 
-    /// The token of a session that is over was refused.
+    /// Notes that the token of a past session was refused.
     pub(crate) fn lose_token(self: &Arc<Self>, session: Session) {
         self.with(|state, now, effects| state.lose_token(session, now, effects));
     }
@@ -77,22 +76,22 @@ impl Account {
         self.step(Event::ReadStarted { read, session });
     }
 
-    /// Waits until a look is [overtaken](crate::Registry::is_overtaken).
+    /// Waits until a read is [overtaken](crate::Registry::is_overtaken).
     pub(crate) async fn overtaken(&self, read: ReadNo) {
         self.until(|registry| registry.is_overtaken(read)).await;
     }
 
-    /// What was sent of a read brought no list.
+    /// Notes that a send of a read brought no list.
     pub(crate) fn turn_away_read(self: &Arc<Self>, read: ReadNo) {
         self.step(Event::ReadTurnedAway(read));
     }
 
-    /// Gives up a read that waits to leave.
+    /// Gives up a read that has not left.
     pub(crate) fn withdraw_read(self: &Arc<Self>, read: ReadNo) {
         self.step(Event::ReadWithdrawn(read));
     }
 
-    /// A part of the list that a read has brought; the rest comes with its end.
+    /// Takes in a part of a read's list; the rest comes with its end.
     pub(crate) fn part_of_read(self: &Arc<Self>, read: ReadNo, records: Vec<OrderRecord>) {
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);
@@ -111,7 +110,7 @@ impl Account {
             Err(fault) => tracing::debug!(?purpose, ?fault, "order list not read"),
         }
         self.with(|state, now, effects| {
-            // A list that was asked for on the day before may be that day's, or start anew: it must be known as such.
+            // A list asked for on the day before may be that day's, or a new one: the registry must know the day.
             state.tell_time(&self.settings, now, effects);
             effects.extend(state.registry.step(now, Event::ReadEnded { read, list }));
         });
@@ -133,7 +132,7 @@ mod tests {
     async fn a_sleep_beyond_the_clock_lasts_until_something_is_due() {
         let (events, _) = broadcast::channel(1);
         let account = Arc::new(Account::new(ext::Account::default(), Arc::default(), Arc::default(), events));
-        // Somebody shows the way to the list, and starts nothing: the test is the poller.
+        // The test is the poller, so the starter starts nothing.
         account.start_with(|| Some(Arc::new(|_| true)));
         account.step(Event::BaselineWanted);
         let Plan::Read(purpose) = account.plan() else { panic!("a read is due") };
@@ -141,7 +140,7 @@ mod tests {
         account.end_read(read, purpose, Ok(Vec::new()));
         assert_eq!(account.plan(), Plan::End);
         let mut sleep = std::pin::pin!(account.sleep_until(Duration::MAX));
-        // Nothing sleeps any more: a plan that is out of date is no reason to.
+        // It returns at once: it does not sleep by a plan that is out of date.
         sleep.as_mut().await;
     }
 }

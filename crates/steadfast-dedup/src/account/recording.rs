@@ -1,4 +1,4 @@
-//! What an account writes down, and what it finds written.
+//! Writes an account's journal, and replays it.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -20,11 +20,11 @@ use crate::{
     stamp::{AttemptNo, IntentNo, Session},
 };
 
-/// How long a caller waits for what was found to be durable.
+/// How long a caller waits for a found order to be durable.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Account {
-    /// Goes to where the journal ends, and writes on from there. Returns what is in doubt, and what is beyond help.
+    /// Replays the journal and continues it. Returns the orders in doubt, and those of days that are over.
     pub(crate) fn replay<'a>(
         &mut self,
         recorder: Recorder,
@@ -40,7 +40,7 @@ impl Account {
         // Its history says which day it begins with.
         state.registry.step(now, Event::EpochBegan(replay.first));
         for event in replay.events {
-            // Nobody listens yet, and what they report is written down already.
+            // There are no listeners yet, and these events are in the journal already.
             state.registry.step(now, event);
         }
         let mut in_doubt = Vec::new();
@@ -74,21 +74,21 @@ impl Account {
         })
     }
 
-    /// The session that a request is sent in.
+    /// Returns the session that a request is sent in.
     ///
-    /// A token's generation counts within one process; what is written down needs a name that outlives it.
+    /// A token's generation counts within one process; a journal needs a name that outlives it.
     pub(crate) fn session_of(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Session {
         match &self.recorder {
             Some(recorder) => recorder.session_of(headers),
             None => match ext::TokenGeneration::of(extensions) {
                 Some(generation) => Session::new(Some(*generation)),
-                // Nobody counts the tokens here, and two of them may be accepted at once.
+                // No layer counts the tokens here, and two of them may be accepted at once.
                 None => headers.get(header::AUTHORIZATION).map_or_else(Session::default, hashed),
             },
         }
     }
 
-    /// Starts to read for what is due, if nobody does yet.
+    /// Starts the reads that are due, unless a poller runs already.
     pub(crate) fn resume(self: &Arc<Self>, starter: impl FnOnce() -> Option<Starter>) -> bool {
         let known = self.start_with(starter);
         self.step(Event::Tick);
@@ -101,24 +101,26 @@ impl Account {
         self.recovered_now(intent)
     }
 
-    /// What has become of an order of an earlier process.
+    /// Returns how an order of an earlier process stands.
     pub(crate) fn recovered_now(&self, intent: IntentNo) -> Verdict {
         match self.verdict(intent) {
-            // What was in doubt and is no longer remembered is not thereby harmless.
+            // An order that was in doubt and is forgotten may still exist.
             Verdict::NotPlaced => Verdict::Unresolved(Unresolved::new(Reason::EpochChanged, Vec::new())),
             verdict => verdict,
         }
     }
 
-    /// Waits until what was found is durable, before anybody is told of it: the next process would have to find it again, and
-    /// of two equal orders it may take the other one. A journal that is slow or has failed holds nobody back for long.
+    /// Waits until a found order is durable, before its caller is told.
+    ///
+    /// Otherwise the next process would have to find it again, and might take the other one of two equal orders. A
+    /// journal that is slow or has failed delays no caller for long.
     pub(crate) async fn written(&self) {
         if let Some(recorder) = &self.recorder {
             let _ = timeout(PATIENCE, recorder.flush()).await;
         }
     }
 
-    /// Writes an event down, if it must outlive the process, on its way to the registry.
+    /// Writes an event to the journal, if it must outlive the process, and returns it for the registry.
     pub(super) fn noted(&self, event: Event) -> Event {
         if let Some(recorder) = &self.recorder {
             recorder.event(&event);
@@ -128,7 +130,7 @@ impl Account {
 
     pub(super) fn note_effects(&self, registry: &Registry, effects: &[Effect]) {
         let Some(recorder) = &self.recorder else { return };
-        // What is seen on a day that no order may leave on is no news of it.
+        // Lists seen on a day on which no order may leave tell nothing about that day.
         let is_void = self.settings.refuse_disputed_day && self.is_disputed(registry);
         for effect in effects {
             if is_void && matches!(effect, Effect::Seen { .. }) {
@@ -139,7 +141,7 @@ impl Account {
     }
 }
 
-/// The session of a token that has no number, under a key of this process alone.
+/// Returns the session of a token without a generation, hashed with a key of this process alone.
 fn hashed(token: &HeaderValue) -> Session {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     Session::hashed(KEY.hash_one(token.as_bytes()))

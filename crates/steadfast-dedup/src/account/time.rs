@@ -1,4 +1,4 @@
-//! What the clocks say, on its way to the registry.
+//! Passes clock readings to the registry.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -18,17 +18,17 @@ use crate::{
     trading_day::{Change, Reading, TradingDay, agree},
 };
 
-/// Two clocks that are read one after the other differ by less.
+/// Two clocks that are read one after the other differ by less than this.
 const NOISE: Duration = Duration::from_millis(50);
 
-/// How often an answer's `Date` is looked at while nothing is wrong.
+/// How often an answer's `Date` is checked while nothing is wrong.
 const DATED_EVERY: Duration = Duration::from_secs(60);
 
-/// How often, and for how long where its caller sets no deadline, the list is asked for that says what day it is.
+/// How often the list is read to learn the day, and for how long if the caller sets no deadline.
 const SETTLING_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_SETTLING: Duration = Duration::from_secs(30);
 
-/// The clocks of an account: which day it is, and how long the machine slept.
+/// The clocks of an account: the trading day, and how long the machine slept.
 pub(crate) struct Timekeeper {
     start: Moment,
     last: Moment,
@@ -36,11 +36,11 @@ pub(crate) struct Timekeeper {
     dated: Option<Moment>,
     /// An answer of the service came without a date.
     undated: bool,
-    /// By the wall clock, where no boot clock tells it.
+    /// By the wall clock, where there is no boot clock.
     slept_by_wall: Duration,
     slept: Duration,
     near: bool,
-    /// The latest day that an earlier process has written down.
+    /// The latest day in the journal of an earlier process.
     written: Option<Epoch>,
 }
 
@@ -61,10 +61,10 @@ impl Timekeeper {
         }
     }
 
-    /// How long the machine slept since the start.
+    /// Returns how long the machine slept since the start.
     fn slept(&mut self, now: &Moment) -> Duration {
         let by_wall = self.last.aged_at_most(now).saturating_sub(self.last.elapsed_at_most(now));
-        // Clocks that are read one after the other are never quite together, and one that is slewed drifts.
+        // Clocks are read one after the other and differ a little, and a slewed clock drifts.
         if by_wall >= Duration::from_secs(1) {
             self.slept_by_wall = self.slept_by_wall.saturating_add(by_wall);
         }
@@ -73,8 +73,9 @@ impl Timekeeper {
         by_boot.saturating_add(self.slept_by_wall)
     }
 
-    /// Goes on with the latest day that an earlier process has written down: days do not go back over a restart either.
-    /// One that is further ahead than a clock that was set back explains is left for the service's clock to judge.
+    /// Goes on with the latest day in the journal: days do not go back over a restart either.
+    ///
+    /// A day further ahead than a clock that was set back explains is left to the service's clock.
     pub(super) fn resume(&mut self, written: Option<Epoch>) -> Epoch {
         self.written = written;
         let latest = Epoch(self.today().0.saturating_add(1));
@@ -103,12 +104,12 @@ impl Timekeeper {
             .chain([Event::EpochBegan(self.day.day())])
     }
 
-    /// How much of the day is left.
+    /// Returns how much of the day is left.
     fn left(&self, settings: &Settings) -> Duration {
         self.day.left(settings.reading(&self.start, &settings.moment()))
     }
 
-    /// The day that it is, without looking at any clock.
+    /// Returns the current day without reading any clock.
     pub(crate) fn today(&self) -> Epoch {
         self.day.day()
     }
@@ -123,14 +124,14 @@ impl Settings {
         let millis = |elapsed: Duration| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX / 4);
         let wall = self.local_millis(now.wall());
         let passed = wall - self.local_millis(start.wall());
-        // A test's paused time may run ahead of the machine's clocks, which then agree without it.
+        // In a test, paused time may run ahead of the machine's clocks. Those then agree without it.
         let by_boot = start.elapsed_by_boot(now).map(millis).filter(|&boot| agree(boot, passed));
         Reading { wall, carried: by_boot.unwrap_or_else(|| millis(start.elapsed_at_most(now))) }
     }
 }
 
 impl State {
-    /// Tells the registry what the clocks say now: what time decides is decided before anything else is asked.
+    /// Passes the time to the registry: its decisions must precede all others.
     pub(crate) fn tell_time(&mut self, settings: &Settings, now: Duration, effects: &mut Effects) {
         let moment = settings.moment();
         let change = self.time.day.read(settings.reading(&self.time.start, &moment));
@@ -152,9 +153,11 @@ impl State {
 }
 
 impl Account {
-    /// Refuses an order if an earlier process has written down a day that the service's clock is more than a day behind:
-    /// nobody can tell which of its names and identifiers are today's. Or if the machine's clock says another day than the
-    /// service's, and that is not to be.
+    /// Refuses an order if the trading day cannot be trusted.
+    ///
+    /// Either the journal has a day that is more than one ahead of the service's clock, so that today's names and
+    /// identifiers cannot be told from others; or the machine's clock and the service's disagree about the day, and
+    /// the settings forbid that.
     pub(crate) fn check_day(&self) -> Result<(), OrderRefused> {
         let (ahead, disputed) = self.monitor.look(|state| {
             let time = &state.time;
@@ -172,14 +175,16 @@ impl Account {
         Err(OrderRefused::JournalAhead(path))
     }
 
-    /// True if it is another day by the machine's clock alone, and midnight is far.
+    /// True if it is another day only by the machine's clock, and midnight is not near.
     pub(super) fn is_disputed(&self, registry: &Registry) -> bool {
         !registry.midnight && registry.epoch != self.settings.today()
     }
 
-    /// Asks the service what day it is, by reads of the list, where a name means yesterday's order or a new one by this
-    /// machine's clock alone: it may have been set while nothing ran. False if no list could be had until the deadline, so
-    /// that nobody knows; a service whose answers have no `Date` leaves it to the clock, unless that was seen to be set.
+    /// Learns the day from the service, by reading the list, where a name's meaning depends on this machine's clock.
+    ///
+    /// That is so where the name stood for an order on another day: the clock may have been set while no process ran.
+    /// Returns false if no list was read before the deadline. If answers have no `Date`, the machine's clock decides,
+    /// unless it was seen to be set.
     pub(crate) async fn settle_day(
         self: &Arc<Self>,
         name: &ext::IntentId,
@@ -194,7 +199,7 @@ impl Account {
                 return true;
             }
             self.baseline().await;
-            // A date may also be missing because its answer was out of a cache, or too slow.
+            // A date may also be missing because the answer came from a cache or was too slow.
             let is_left_to_the_clock = |state: &mut State| {
                 let time = &state.time;
                 state.registry.knows_list() && time.undated && !time.day.is_doubted()
@@ -213,12 +218,12 @@ impl Account {
         }
     }
 
-    /// The order that a name meant on another day, if that was placed.
+    /// Returns the order id that a name stood for on another day, if it was placed.
     pub(crate) fn placed_before(&self, name: &ext::IntentId) -> Option<String> {
         self.monitor.look(|state| state.registry.placed_before(name).map(ToString::to_string))
     }
 
-    /// Takes in the `Date` of an answer to what was asked for at `asked`.
+    /// Takes in the `Date` of an answer to a request that was sent at `asked`.
     pub(crate) fn hear_date(self: &Arc<Self>, asked: &Moment, headers: &HeaderMap) {
         let now = self.settings.moment();
         let fresh = self.monitor.look(|state| {
@@ -246,12 +251,12 @@ impl Account {
         });
     }
 
-    /// How much of the trading day is left.
+    /// Returns how much of the trading day is left.
     pub(super) fn day_left(&self, state: &State) -> Duration {
         state.time.left(&self.settings)
     }
 
-    /// The trading day that it is.
+    /// Returns the current trading day.
     pub(crate) fn today(self: &Arc<Self>) -> Epoch {
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);

@@ -1,4 +1,4 @@
-//! The tokens that orders were sent with, as long as their session's list may be wanted.
+//! Keeps the tokens that orders were sent with, while their sessions' lists may be needed.
 
 use http::{HeaderMap, HeaderValue, header};
 use steadfast_spec::ext::{self, Stamp};
@@ -18,13 +18,12 @@ pub(crate) struct OwnToken {
     pub(crate) generation: Option<ext::TokenGeneration>,
 }
 
-/// The token of the session that orders are sent in now, and those of older ones in which an order is in flight, in doubt
-/// or watched for.
+/// The token of the current session, and those of older ones with an order in flight, in doubt or watched for.
 #[derive(Default)]
 pub(crate) struct Tokens {
     /// The one that was read with last is at the end.
     kept: Vec<OwnToken>,
-    /// Whether the latest read for orders in doubt was one with a token of these.
+    /// Whether the latest read for orders in doubt used one of these tokens.
     was_own: bool,
 }
 
@@ -48,8 +47,10 @@ impl Tokens {
 }
 
 impl State {
-    /// The token to look for orders in doubt with, if not with the current one: each second read, while an order of a
-    /// session that is over is looked for and its token is kept, and of several the one that was read with least recently.
+    /// Returns the token for the next read for orders in doubt, if not the current one.
+    ///
+    /// Every second read uses an old one, while an order of a past session is searched for and its token is kept. Of
+    /// several, the one least recently used.
     pub(super) fn own_token(&mut self) -> Option<OwnToken> {
         let (tokens, registry) = (&mut self.tokens, &self.registry);
         let over = |token: &OwnToken| {
@@ -62,19 +63,19 @@ impl State {
         Some(token)
     }
 
-    /// The token to look with for what is watched for in a session that is over.
+    /// Returns the token for the next watch of a past session.
     pub(super) fn watch_token(&mut self) -> Option<OwnToken> {
         let (_, session) = self.registry.next_own_look()?;
         self.tokens.kept.iter().find(|token| token.session == session).cloned()
     }
 
-    /// A token that was refused is not read with again.
+    /// Drops a token that was refused.
     pub(super) fn lose_token(&mut self, session: Session, now: std::time::Duration, effects: &mut Effects) {
         self.tokens.kept.retain(|token| token.session != session);
         effects.extend(self.registry.step(now, Event::SessionLost(session)));
     }
 
-    /// Lets go of the tokens of sessions that are over and in which nothing is in flight, in doubt or watched for.
+    /// Drops the tokens of past sessions in which nothing is in flight, in doubt or watched for.
     pub(super) fn let_go_of_tokens(&mut self, now: std::time::Duration, effects: &mut Effects) {
         let registry = &self.registry;
         let over = |token: &&OwnToken| {
@@ -82,7 +83,7 @@ impl State {
                 && !registry.stands_in(token.session)
                 && !registry.is_watched_in(token.session)
         };
-        // Nothing is allocated where nothing is over.
+        // Allocates nothing if there are none.
         let over: Vec<_> = self.tokens.kept.iter().filter(over).map(|token| token.session).collect();
         for session in over {
             self.lose_token(session, now, effects);

@@ -6,19 +6,19 @@ use super::Ledger;
 use crate::halt::{Halt, Run};
 
 impl Ledger {
-    /// Lets no new order and no change of an order out, in any account, until [`resume`](Self::resume).
+    /// Stops all new orders and changes of orders, in every account, until [`resume`](Self::resume).
     ///
-    /// 1. When this returns, every order that was let go before is on record as sent; from then on none is let go:
-    ///    neither one that waits in a queue, nor a resend. That is decided where the transport polls the body, and
-    ///    costs nothing.
+    /// 1. When this returns, every order that left before is on record as sent. From then on none leaves, not even
+    ///    one that waits in a queue, or a resend. This is decided where the transport polls the body, and costs
+    ///    nothing.
     /// 2. They are refused with [`OrderRefused::Halted`](crate::OrderRefused::Halted), and nothing of them is sent.
-    ///    What was asked for before the halt and has not left does not leave after it either, also if it is resumed
-    ///    meanwhile.
+    ///    An order that was asked for before the halt and has not left does not leave later either, even after a
+    ///    resume.
     /// 3. Everything else goes on: cancels, reads, logins, and the search for orders in doubt. One that is found
     ///    absent is not sent again; it ends as [`Reason::NotObserved`](crate::Reason::NotObserved).
     ///
-    /// A change (`Endpoint::ModifyOrder`) is refused like an order: it can make an order larger, or marketable. To get
-    /// out of a position, cancel what is open, or resume.
+    /// A change (`Endpoint::ModifyOrder`) is refused like an order: it can make an order larger, or marketable. To
+    /// get out of a position, cancel the open orders, or resume.
     ///
     /// # Example
     ///
@@ -33,12 +33,12 @@ impl Ledger {
     /// ```
     pub fn halt(&self) {
         self.shared.halt.halt();
-        // Whoever asked before the switch was turned has had his answer written down when his lock is free again.
+        // A send that was let go before the switch is recorded once its account's lock is free again.
         self.accounts().iter().for_each(|account| account.pass_lock());
         tracing::warn!("orders halted");
     }
 
-    /// Lets orders out again that are asked for from now on.
+    /// Lets orders leave again that are asked for from now on.
     pub fn resume(&self) {
         self.shared.halt.resume();
         tracing::warn!("orders resumed");
@@ -50,7 +50,7 @@ impl Ledger {
         self.shared.halt.run().is_none()
     }
 
-    /// The run that anything asked for now belongs to; `None` while everything is halted.
+    /// Returns the run that a call made now belongs to; `None` while everything is halted.
     pub(crate) fn run(&self) -> Option<Run> {
         self.shared.halt.run()
     }

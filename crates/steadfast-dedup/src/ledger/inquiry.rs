@@ -1,4 +1,4 @@
-//! What is asked of a ledger beside the orders themselves.
+//! Answers questions about a ledger besides the orders themselves.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Ledger {
-    /// How often what happened, in all accounts, since the process began.
+    /// Returns the event counts of all accounts since the process began.
     #[must_use]
     pub fn tally(&self) -> Tally {
         let mut sum = Tally::default();
@@ -24,17 +24,17 @@ impl Ledger {
         sum
     }
 
-    /// Says what has become of an order that ended as [`Unresolved`](crate::Unresolved).
+    /// Rules on an order that ended as [`Unresolved`](crate::Unresolved).
     ///
-    /// After such an end nothing is concluded of later orders of the same instrument and side: they are placed, and
-    /// one whose outcome is lost ends as unresolved too. That lasts until every such end is resolved by this call or
-    /// by the list, or until the trading day ends. The number of the order is in the
-    /// [`OrderEvent`](crate::OrderEvent) that told of it; the unnamed account is `None`.
+    /// After such an end nothing is concluded about later orders of the same instrument and side: they are placed,
+    /// and one whose outcome is lost ends as unresolved too. That lasts until this call or the list resolves every
+    /// such end, or until the trading day ends. The order's number is in the [`OrderEvent`](crate::OrderEvent) that
+    /// reported it; the unnamed account is `None`.
     ///
     /// # Errors
     ///
-    /// [`InvalidRuling`] if nothing is known of such an order, if it did not end as unresolved, or if the identifier
-    /// is another order's.
+    /// [`InvalidRuling`] if no such order is known, if it did not end as unresolved, or if the identifier is another
+    /// order's.
     ///
     /// # Example
     ///
@@ -54,13 +54,13 @@ impl Ledger {
         self.known_account(account).ok_or(InvalidRuling::UnknownIntent)?.rule(intent, ruling)
     }
 
-    /// Every step of an account's registry so far, if the settings say [`traced`](crate::Settings::traced).
+    /// Returns every step of an account's registry so far, if the settings say [`traced`](crate::Settings::traced).
     #[must_use]
     pub fn trace(&self, account: Option<&ext::Account>) -> Vec<Step> {
         self.known_account(account).map_or_else(Vec::new, |account| account.trace())
     }
 
-    /// The account, if anything was asked of it yet.
+    /// Returns the account, if a request has used it yet.
     pub(crate) fn known_account(&self, name: Option<&ext::Account>) -> Option<Arc<Account>> {
         let unnamed = ext::Account::default();
         self.shared.accounts.lock().get(name.unwrap_or(&unnamed)).cloned()
@@ -68,7 +68,7 @@ impl Ledger {
 }
 
 impl WeakLedger {
-    /// How often what happened, in all accounts; nothing if the ledger is gone.
+    /// Returns the event counts of all accounts; zeros if the ledger is gone.
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.shared.upgrade().map_or_else(Tally::default, |shared| Ledger { shared }.tally())

@@ -1,4 +1,4 @@
-//! What a ledger writes down, and what it finds written.
+//! Writes a ledger's journal, and replays it.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,12 +19,12 @@ use crate::{
     sync::Mutex,
 };
 
-/// What outlives the process.
+/// The journal, and the orders found in it.
 pub(super) struct Written {
     journal: Arc<dyn Journal>,
-    /// In doubt when the process began, and looked for since.
+    /// In doubt when the process began, and searched for since.
     in_doubt: Vec<(Arc<Account>, RecoveredOrder)>,
-    /// In doubt on a day that is over: nobody can tell any more.
+    /// In doubt on a day that is over: they cannot be resolved any more.
     left: Vec<RecoveredOrder>,
 }
 
@@ -35,10 +35,11 @@ impl Written {
 }
 
 impl Ledger {
-    /// A ledger that goes on where the journal ends, and writes down what must outlive the process.
+    /// Returns a ledger that continues a journal and writes what must outlive the process to it.
     ///
-    /// Every order that earlier processes left in doubt is looked for, for the whole settle time again, and never
-    /// sent: as soon as somebody waits in [`recover`](Self::recover), or the account's first order is placed.
+    /// Every order that earlier processes left in doubt is searched for, for the whole settle time again, and never
+    /// sent. The search starts when [`recover`](Self::recover) is awaited, or when the account's first order is
+    /// placed.
     ///
     /// # Example
     ///
@@ -94,7 +95,7 @@ impl Ledger {
         }
     }
 
-    /// The orders that earlier processes left in doubt, and what is known of each now.
+    /// Returns the orders that earlier processes left in doubt, with their present verdicts.
     #[must_use]
     pub fn recovered(&self) -> Vec<RecoveredOrder> {
         let Some(written) = &self.shared.written else { return Vec::new() };
@@ -105,10 +106,10 @@ impl Ledger {
         written.left.iter().cloned().chain(looked_for).collect()
     }
 
-    /// The orders that earlier processes left in doubt, once each is decided.
+    /// Waits until every order that earlier processes left in doubt is decided, then returns them.
     ///
-    /// Somebody must read the list meanwhile: a request marked with [`Recover`](crate::Recover), or any order of the
-    /// account, shows the way to it.
+    /// The list must be read meanwhile: a request marked with [`Recover`](crate::Recover), or any order of the
+    /// account, shows the path to it.
     pub async fn recover(&self) -> Vec<RecoveredOrder> {
         if let Some(written) = &self.shared.written {
             for (account, order) in &written.in_doubt {
@@ -126,14 +127,14 @@ impl Ledger {
         }
     }
 
-    /// Waits until everything that was written is durable. A journal that has failed has said so.
+    /// Waits until everything that was written is durable. A failed journal has reported its error already.
     pub(super) async fn flush(&self) {
         if let Some(written) = &self.shared.written {
             drop(written.journal.flush().await);
         }
     }
 
-    /// What sessions are hashed with, so that they have a name in the journal.
+    /// Returns the salt that sessions are hashed with, which gives them a name in the journal.
     pub(crate) fn salt(&self) -> Option<[u8; 16]> {
         self.shared.written.as_ref().map(|written| written.journal.salt())
     }
