@@ -17,7 +17,7 @@ impl InDoubt {
         Self { unresolved, source }
     }
 
-    /// What is known of the order.
+    /// Returns what is known of the order.
     #[must_use]
     pub fn unresolved(&self) -> &Unresolved {
         &self.unresolved
@@ -41,49 +41,49 @@ impl Error for InDoubt {
 /// An order that was refused on this side, before anything was sent.
 #[non_exhaustive]
 pub enum OrderRefused {
-    /// Its path does not say where the order list is.
+    /// Its path does not lead to the order list.
     UnknownPath,
-    /// Its body ended in an error or is too long for an order.
+    /// Its body failed or is too long for an order.
     UnreadableBody,
     /// Its body is not a form.
     MalformedForm(MalformedForm),
-    /// It is not an order that could be recognised in the list.
+    /// It breaks a rule, so it could not be recognised in the list.
     InvalidOrder(InvalidOrder),
     /// Its intent id already stands for another order.
     IntentMismatch,
     /// An earlier call with its intent id is still in doubt, or ended so.
     IntentInDoubt,
-    /// The service has refused the order of the call with its intent id that it had joined.
+    /// It had joined a call by its intent id, and the service refused that call's order.
     IntentRefused,
     /// The same order, whose caller is gone, is still in doubt; neither call has an intent id.
     TwinInDoubt,
-    /// The stack below has no `SendGuardLayer` of the same ledger, without which nothing is known of a send.
+    /// The stack below has no `SendGuardLayer` of the same ledger, which is needed to observe sends.
     SendGuardMissing,
     /// Its time to be sent had passed when its body was polled.
     SendByPassed,
     /// It was no longer wanted when its body was polled: found meanwhile, or its caller gone.
     NotWanted,
-    /// It is a `market` or `stopmarket` order that was refused without having been executed, and older than
-    /// [`max_resend_age_market`](crate::Settings::max_resend_age_market) when it would have left once more.
+    /// It is a `market` or `stopmarket` order that was refused without having been executed, and was older than
+    /// [`max_resend_age_market`](crate::Settings::max_resend_age_market) at its repeat.
     TooOld,
-    /// Others of its instrument and side were sent or looked for until its deadline, one after the other.
+    /// Until its deadline it waited for other orders of its instrument and side, which are sent one after the other.
     KeyBusy,
     /// Orders are [halted](crate::Ledger::halt), or were since it was asked for.
     Halted,
     /// It would have left in a login session whose list is not known yet.
     NewSession,
-    /// The service refused it without having executed it, and the list that confirms that was not there in time. It may
-    /// be sent later.
+    /// The service refused it without having executed it, and no list confirmed that in time. It may be sent later.
     RefusalUnchecked,
-    /// The journal could not write down that it is sent.
+    /// The journal could not record its send.
     JournalFailed(JournalError),
-    /// The journal at this path tells of a trading day that the service's clock, by its `Date`, is more than a day behind:
-    /// which of its names and orders are today's cannot be told. Move it aside, or set right what it was written by.
+    /// The journal at this path has a trading day more than one ahead of the service's `Date`.
+    ///
+    /// So it is unknown which of its names and orders are today's. Move it aside, or correct the clock that wrote it.
     JournalAhead(Option<PathBuf>),
-    /// It is another trading day by the machine's clock than by the service's, and
+    /// The machine's clock and the service's disagree about the trading day, and
     /// [`refuse_disputed_day`](crate::Settings::refuse_disputed_day) is set. One of the two is wrong.
     DayDisputed,
-    /// The journal took too long to write down that it is sent. It may be sent later.
+    /// The journal took too long to record its send. It may be sent later.
     JournalSlow,
 }
 
@@ -136,11 +136,11 @@ impl Error for OrderRefused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReadFault {
-    /// It failed, or was answered with a status that may pass.
+    /// It failed, or was answered with a status that may be temporary.
     Failed,
     /// It is not allowed.
     Forbidden,
-    /// The list is longer than what may be held in memory.
+    /// The list is longer than the limit for lists in memory.
     TooLong,
     /// Not every record could be understood.
     Unreadable,

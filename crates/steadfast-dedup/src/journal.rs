@@ -1,46 +1,45 @@
-//! The trace of sends that outlives the process.
+//! Records sends so that they outlive the process.
 //!
-//! A crash between the send of an order and its answer leaves an order in doubt that nobody remembers. With a
-//! [`Journal`] the ledger writes down that a send begins *before* it begins, and the next process looks for every order
-//! whose answer is not written down.
+//! A crash between the send of an order and its answer leaves an order in doubt that no process knows of. With a
+//! [`Journal`] the ledger writes down that a send begins *before* it begins, and the next process searches for every
+//! order whose answer is not written down.
 //!
 //! # Rules
 //!
-//! 1. [`Record::Begun`] is durable before the order goes down the stack. Everything else may be lost: an answer that is
-//!    not written down is a doubt, which the next process resolves.
-//! 2. The position in the journal is the clock. Lists that were seen before a send stand before it, and are durable
-//!    with it.
-//! 3. A journal that fails keeps orders from being sent. Reads and cancels go on.
-//! 4. A send that waits longer than a second for the disk gives its permit back and asks for one anew.
-//! 5. What is written holds no secret.
-//! 6. A journal that is not where it was fails like one that cannot be written: after each sync, and before a send is
-//!    told durable, the file and its lock must still be what stands under their names. One that was moved, removed or
-//!    replaced is what the next process would read, or would not. The lock says which journal it belongs to, so that the
-//!    next process does not begin anew where that one is missing ([`JournalError::Lost`]).
+//! 1. [`Record::Begun`] is durable before the order goes down the stack. Every other record may be lost: an answer
+//!    that is not written down is a doubt, which the next process resolves.
+//! 2. The position in the journal is the clock. Lists that were seen before a send are before it in the journal, and
+//!    durable with it.
+//! 3. A journal that fails stops new orders. Reads and cancels go on.
+//! 4. A send that waits longer than a second for the disk gives its permit back and asks for another.
+//! 5. No secret is written.
+//! 6. A journal that is not in its place fails like one that cannot be written: after each sync, and before a send is
+//!    reported durable, the file and its lock must still be at their paths. If the file was moved, removed or
+//!    replaced, the next process would read another one, or none. The lock names its journal, so the next process
+//!    does not begin a new one where that is missing ([`JournalError::Lost`]).
+//! 7. The lock also notes how far the journal was written, after each sync. A journal that lacks some of it was cut,
+//!    or put back from an older copy, while no process ran, and is refused ([`JournalError::Outdated`]). One that
+//!    goes further is what a loss of power may leave.
+//! 8. A journal with a second name is refused, and no send is reported durable in one ([`JournalError::Linked`]): the
+//!    lock goes by the name.
 //!
-//! 7. The lock also notes how far the journal was written, after each sync. A journal that lacks some of it was cut, or put
-//!    back from an older copy, while no process ran, and is refused ([`JournalError::Outdated`]); one that goes further
-//!    is what a loss of power may leave.
-//! 8. A journal with another name is refused, and no send is told durable in one ([`JournalError::Linked`]): the lock goes
-//!    by the name.
+//! # Accepting a journal as it is
 //!
-//! # Believing a journal all the same
+//! Removing the lock makes the next process accept the journal as it is. Nothing else does. Before that, compare the
+//! service's order list with the content of the journal ([`FileJournal::read`]; on the command line `steadfast orders
+//! unresolved --journal FILE`): an order that it lacks would be sent again under its name.
 //!
-//! Whoever removes the lock says that the journal is to be believed as it stands. Nothing else does. Before that, compare
-//! the service's order list with what the journal holds ([`FileJournal::read`]; on the command line
-//! `steadfast orders unresolved --journal FILE`): an order that it lacks would be sent again under its name.
-//!
-//! What rules 6 to 8 cannot know: a journal that is gone, or put back, together with its lock; a copy under another name,
-//! which is a journal of its own; and after a loss of power, a cut of what was written in the last seconds before. What
-//! is sent in the moment between the check and the send is in the file that was moved. Elsewhere than on Unix see
+//! Rules 6 to 8 do not notice: a journal that is gone, or put back, together with its lock; a copy under another
+//! name, which is a journal of its own; and, after a loss of power, a cut of the last seconds before it. An order
+//! sent in the moment between the check and the send is in the file that was moved. For systems other than Unix see
 //! [`FileSystem`].
 //!
 //! # Why a log
 //!
-//! [`FileJournal`] is an append-only file of checked records. An embedded store would do; measured beside one (redb 4,
-//! one commit per order, 230 bytes, ext4), the log took 55 µs where it took 90 to 125, and wrote 4.6 KB to the device
-//! where it wrote 29 to 33 KB. More than that, its order of writes *is* the clock that the protocol needs, and every
-//! image that a crash can leave of it is small enough to be tried.
+//! [`FileJournal`] is an append-only file of checked records. An embedded store would work too; measured beside one
+//! (redb 4, one commit per order, 230 bytes, ext4), the log took 55 µs instead of 90 to 125, and wrote 4.6 KB to the
+//! device instead of 29 to 33 KB. Also, its order of writes *is* the clock that the protocol needs, and every image
+//! that a crash can leave of it is small enough to be tested.
 
 mod disk;
 mod durable;
@@ -65,27 +64,28 @@ pub use self::{
     log::Log,
 };
 
-/// Where a ledger writes down what must outlive the process.
+/// The store for everything about orders that must outlive the process.
 ///
 /// Entries become durable in the order in which they were added. Adding one returns at once.
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// What earlier processes wrote down and still matters, in its order. Asked for once, before anything is added.
+    /// Returns the entries of earlier processes that still matter, in their order. Called once, before anything is
+    /// added.
     fn recover(&self) -> Vec<Entry>;
 
     /// Adds an entry that may be lost.
     fn append(&self, entry: Entry);
 
-    /// Adds an entry, and says when it is durable with all before it.
+    /// Adds an entry; the result tells when it is durable with all before it.
     fn append_durably(&self, entry: Entry) -> Durable;
 
-    /// Says when everything that was added is durable.
+    /// Tells when everything that was added is durable.
     fn flush(&self) -> Durable;
 
-    /// Where it is kept, for whoever is told that something is wrong with it.
+    /// Returns its path, for error messages.
     fn path(&self) -> Option<&Path> {
         None
     }
 
-    /// What sessions are hashed with: the same for all entries of the journal.
+    /// Returns the salt that sessions are hashed with: the same for all entries of the journal.
     fn salt(&self) -> [u8; 16];
 }

@@ -7,18 +7,18 @@ use crate::{ledger::Ledger, service::Dedup};
 
 /// Resolves orders whose outcome was lost, so that none is placed twice and none is lost silently.
 ///
-/// Everything but `POST /api/oms/place-order` passes through untouched. For an order:
+/// Everything but `POST /api/oms/place-order` passes through unchanged. For an order:
 ///
 /// 1. An answer that proves something is returned as it is.
-/// 2. After one that proves nothing (a 504, a reset, a timeout, a cut body) the order list is read until the order
-///    is found, or is absent beyond the lateness bound.
+/// 2. After one that proves nothing (a 504, a reset, a timeout, a cut body) the order list is read until the order is
+///    found, or is absent beyond the lateness bound.
 /// 3. Found: an answer is made, with [`Resolution`](crate::Resolution) in its extensions.
 /// 4. Absent: sent again if the settings allow it; the answer is then that send's own.
 /// 5. Neither: the original answer or error comes back, with [`Unresolved`](crate::Unresolved) and
 ///    [`DoNotRetry`](ext::DoNotRetry).
 ///
-/// A request's [`IntentId`](ext::IntentId) makes calls one: a later call with the same id gets the outcome of the
-/// first. It runs anew if the first one certainly left nothing behind.
+/// Calls whose requests carry the same [`IntentId`](ext::IntentId) count as one: a later call gets the outcome of the
+/// first. It is sent as a new order if the first one certainly placed nothing.
 ///
 /// # Example
 ///
@@ -45,32 +45,32 @@ use crate::{ledger::Ledger, service::Dedup};
 ///
 /// # Order
 ///
-/// The outermost layer that may send: nothing above it may repeat an order or drop its future on a timeout. A
-/// [`SendGuardLayer`](crate::SendGuardLayer) of the same ledger stands below everything that waits or repeats; without
-/// one, orders are refused. Whatever classifies answers stands below that; without it a 200 cannot be read, and
-/// every order is looked up in the list. A debug build panics at a wrong [order](ext::Place).
+/// The outermost layer that may send: no layer above it may repeat an order or drop its future on a timeout. A
+/// [`SendGuardLayer`](crate::SendGuardLayer) of the same ledger belongs below everything that waits or repeats;
+/// without one, orders are refused. Layers that classify answers belong below that; without them a 200 cannot be
+/// read, and every order is looked up in the list. A debug build panics at a wrong [order](ext::Place).
 ///
 /// # Clone
 ///
-/// All services made from layers of one ledger share what is known of orders, and one poller per account.
+/// All services made from layers of one ledger share its knowledge of orders, and one poller per account.
 ///
 /// # Cost
 ///
-/// About 640 instructions and no allocation for what passes (`cargo xtask bench overhead`); for an order some 8
-/// allocations together with the guard below.
+/// About 640 instructions and no allocation for other requests (`cargo xtask bench overhead`); for an order some 8
+/// allocations, including those of the guard below.
 ///
 /// # Cancellation
 ///
 /// A call dropped before its order was sent leaves nothing. Dropped after that, the rest of it moves to a task of its
-/// own: the order is still looked for, and never sent again.
+/// own: the order is still searched for, and never sent again.
 ///
 /// # Limits
 ///
-/// The service is always ready and polls a clone of the inner service. The response of an order in doubt is
-/// held, unread, while the order is looked for. The first order of a day waits up to a second for the list to be
-/// known. Where no layer below sets the `Authorization` header, the reads carry that of the account's first order.
-/// An order list that a caller reads for himself, through the same layer, is read along: what it holds is known from
-/// then on, what it does not hold says nothing. Its bytes are not changed.
+/// The service is always ready and polls a clone of the inner service. The response of an order in doubt is held,
+/// unread, while the order is searched for. The first order of a day waits up to a second for the list to be known.
+/// Where no layer below sets the `Authorization` header, reads carry that of the account's latest order. An order
+/// list that a caller reads through the same layer is read along: what it holds counts, what it lacks does not. Its
+/// bytes are not changed.
 #[derive(Clone, Debug)]
 pub struct DedupLayer {
     ledger: Ledger,
@@ -78,13 +78,13 @@ pub struct DedupLayer {
 }
 
 impl DedupLayer {
-    /// A layer that asks `ledger`.
+    /// Returns a layer that uses `ledger`.
     #[must_use]
     pub fn new(ledger: &Ledger) -> Self {
         Self { ledger: ledger.clone(), list_route: None }
     }
 
-    /// Sets the route of the reads that look for orders; by default the specification's route of the list.
+    /// Sets the route of the reads that search for orders; by default the specification's route of the list.
     #[must_use]
     pub fn list_route(mut self, route: impl Into<Arc<Route>>) -> Self {
         self.list_route = Some(route.into());

@@ -1,23 +1,23 @@
 //! Resolves orders in doubt, so that no order is placed twice and none is lost silently.
 //!
 //! A 504 on `POST /api/oms/place-order` does not mean that the order was rejected (§4.4), and the service knows no
-//! order id of the client's own. The one thing that can be asked is the order list. This crate asks it, draws no
-//! conclusion that the evidence does not carry, and says so where the evidence does not suffice.
+//! order id of the client's own. Only the order list can tell. This crate reads it, concludes no more than the
+//! evidence carries, and reports where the evidence is not enough.
 //!
 //! # The guarantee
 //!
-//! Exactly once is impossible: a request that was lost and one that is applied after the client has decided look
-//! the same until then. Without a server that knows the client's own ids, nobody can promise it. What holds is:
+//! Exactly once is impossible: until the client decides, a lost request looks the same as one that is applied later.
+//! Without a server that knows the client's own ids, no client can promise it. The guarantee is:
 //!
 //! - *At most once*, always, with [`ResendPolicy::Never`].
 //! - *At most once* otherwise, as long as an order appears no later than the
 //!   [lateness bound](Settings::lateness) says.
-//! - In an [exclusive](AccountMode::Exclusive) account any order that breaks the bound is noticed afterwards and
-//!   reported as an [`OrderEvent`], without anybody having to ask.
-//! - *Never silently*: an order that is neither placed, found, nor surely void comes back as [`Unresolved`], with
-//!   the reason, the orders that it may be, and the original answer.
+//! In an [exclusive](AccountMode::Exclusive) account any order that breaks the bound is noticed afterwards and
+//! reported as an [`OrderEvent`], without a request by the caller.
+//! *Never silently*: an order that is neither placed, found, nor certainly void comes back as [`Unresolved`], with
+//! the reason, the candidates, and the original answer.
 //!
-//! # What it rests on
+//! # Assumptions
 //!
 //! | | assumption | if it is false |
 //! |---|---|---|
@@ -27,24 +27,24 @@
 //! | A4 | our own order is at least similar to what was asked for | a resend may double it; in an exclusive account any new order without an owner vetoes an absence until a list has shown the instrument under its own name, and nothing is sent again once an acknowledged order is listed under another one; [`Settings::conservative`] insists on having recognised one |
 //! | A5 | nobody else places the same order in the account | theirs may be taken for ours, and ours is then missing; never a duplicate. [`AccountMode::Shared`] claims nothing |
 //!
-//! How late orders really appear is measured: [`Tally::visibility_lag`] holds every lag that was seen, and
-//! [`LagHistogram::lateness_risk`] what that says of A2.
+//! The true lateness of orders is measured: [`Tally::visibility_lag`] holds every observed lag, and
+//! [`LagHistogram::lateness_risk`] estimates the risk to A2 from them.
 //!
-//! After an end without certainty, orders of the same instrument and side are placed and not reasoned about until
-//! [`Ledger::resolve`], the list, or the end of the day clears it: an exit is never blocked, and nothing is concluded
-//! from books that may be wrong. Several processes that place orders in one account do not know of each other's
-//! orders: one process owns the account, or all of them run [`AccountMode::Shared`].
+//! After an end without certainty, orders of the same instrument and side are placed, but nothing is concluded about
+//! them until [`Ledger::resolve`], the list, or the end of the day clears it: exits are never blocked, and no
+//! conclusion rests on books that may be wrong. Several processes that place orders in one account do not know of
+//! each other's orders: one process must own the account, or all of them run [`AccountMode::Shared`].
 //!
 //! # Layers
 //!
-//! Two layers share one [`Ledger`]: [`DedupLayer`] outermost, [`SendGuardLayer`] below everything that waits or
-//! sends again. Between them stand retries, token renewal, rate limits and the `Authorization` header; the reads of
-//! the list pass through those too.
+//! Two layers share one [`Ledger`]: [`DedupLayer`] outermost, [`SendGuardLayer`] below everything that waits or sends
+//! again. Between them are retries, token renewal, rate limits and the `Authorization` header; reads of the list pass
+//! through those too.
 //!
 //! # The core
 //!
-//! [`Registry`] holds all rules as a pure state machine without clock, lock or input and output. Its safety rests on
-//! the order in which things were learnt, not on time:
+//! [`Registry`] holds all rules as a pure state machine without clock, lock or I/O. Its safety rests on the order in
+//! which it learnt things, not on time:
 //!
 //! 1. An order can be an intent's only if it was first listed *after* that intent was sent; "listed" is when the
 //!    list was complete, not when it was asked for.
@@ -54,14 +54,14 @@
 //!    settled.
 //! 4. Found needs an exact match. Absent needs that nothing is even similar.
 //!
-//! An exhaustive model over the same code shows, for each of these, the duplicate that follows if it is left out, and
-//! that a crash at any point is nothing but doubt.
+//! An exhaustive model over the same code shows, for each of these rules, the duplicate that follows without it, and
+//! that a crash at any point only causes doubt.
 //!
 //! # What it does not do
 //!
-//! It keeps nothing on disk unless it is given a [`journal`]. It does not cancel duplicates, does not look at
-//! `GET /api/oms/history`, and does not share what it knows with other processes. With a journal whose answers are
-//! written lazily, two equal orders of which a crash lost the answers may come back with each other's identifier.
+//! It keeps nothing on disk unless it is given a [`journal`]. It does not cancel duplicates, does not read `GET
+//! /api/oms/history`, and does not share its knowledge with other processes. A journal writes answers lazily: if a
+//! crash loses the answers of two equal orders, they may come back with each other's identifier.
 
 mod absence;
 mod account;

@@ -11,19 +11,19 @@ pub enum ResendPolicy {
     AtMost(u32),
 }
 
-/// Who else places orders in the account.
+/// Whether others place orders in the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountMode {
-    /// Nobody: an order that looks like ours is ours.
+    /// No others: an order that looks like ours is ours.
     ///
-    /// If that is false, the price is a possible omission (somebody else's twin is taken for ours), never a
-    /// duplicate.
+    /// If that is false, a stranger's twin may be taken for ours, and ours is then missing. A duplicate cannot
+    /// follow.
     Exclusive,
     /// Others too: an order that looks like ours is reported as a candidate and never claimed.
     Shared,
 }
 
-/// What the order list holds.
+/// Which orders belong to the order list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrdersScope {
     /// The orders of one login session, as the specification words it (§4.5).
@@ -32,15 +32,15 @@ pub enum OrdersScope {
     Account,
 }
 
-/// Which orders the list shows, of those that it holds.
+/// Which of the orders that belong to the list it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListShows {
-    /// All of them, whatever has become of them, as the specification words it (§4.5).
+    /// All of them, in any status, as the specification words it (§4.5).
     #[default]
     Everything,
-    /// Not those of some statuses, of which a list has shown nothing so far: rejected ones, say. Then an acknowledged
-    /// order that is not listed contradicts nothing ([`OrderEvent::AckNotListed`](crate::OrderEvent::AckNotListed)).
+    /// Not those of some statuses, such as rejected ones. Then an acknowledged order that is not listed contradicts
+    /// nothing ([`OrderEvent::AckNotListed`](crate::OrderEvent::AckNotListed)).
     SomeStatuses,
 }
 
@@ -48,17 +48,17 @@ pub enum ListShows {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyPolicy {
-    /// At once. The bookkeeping is exact with any number of them in doubt together.
+    /// At once. The bookkeeping is exact with any number of orders in doubt together.
     #[default]
     Concurrent,
     /// One after the other: the next leaves when the one before is answered or its doubt is decided.
     ///
-    /// The simplest to reason about. Throughput of one instrument and side falls to one order per round trip, and
-    /// a lost answer holds the others, an exit too, for up to the gateway timeout and the lateness bound.
+    /// This is the simplest to understand. Throughput of one instrument and side falls to one order per round trip,
+    /// and a lost answer delays the others, including exits, for up to the gateway timeout and the lateness bound.
     Serialize,
 }
 
-/// After which lost outcomes the order list is asked.
+/// After which lost outcomes the order list is read.
 ///
 /// | outcome | `Default` | `SpecMinimal` |
 /// |---|---|---|
@@ -70,25 +70,25 @@ pub enum KeyPolicy {
 /// | 400 `Internal Error occurred. Kindly try again.` | verified, resent if absent | in doubt |
 /// | 200 without a readable order id; other 400s and 4xx | verified, never resent | in doubt |
 ///
-/// *In doubt* is reported at once as [`Reason::NotVerified`](crate::Reason::NotVerified): no read is made for it,
-/// it is never sent again, and it is watched like every order that ended without certainty. As after every such end,
-/// later orders of the same instrument and side are not reasoned about until it is found, ruled on
+/// *In doubt* is reported at once as [`Reason::NotVerified`](crate::Reason::NotVerified): no read is made for the
+/// order, it is never sent again, and it is watched for like every order that ended without certainty. As after every
+/// such end, nothing is concluded about later orders of the same instrument and side until it is found, ruled on
 /// ([`Ledger::resolve`](crate::Ledger::resolve)) or the day ends. Neither choice ever takes an outcome that proves
 /// nothing for one that proves something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerifyOn {
-    /// After everything that proves nothing.
+    /// After every outcome that proves nothing.
     #[default]
     Default,
     /// After a 504 alone, the one answer whose check the specification describes (§4.4).
     SpecMinimal,
 }
 
-/// How fresh the list must be that an order is compared with.
+/// How fresh the baseline of an order must be, the list that it is compared with.
 ///
-/// An order of somebody else's that appeared after the last list and before the send looks new afterwards. A fresher
-/// list makes that window smaller and costs reads, each of the General zone.
+/// A stranger's order that appeared after the last list and before the send looks new afterwards. A fresher list
+/// makes that window smaller and costs reads, each of the General zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Baseline {

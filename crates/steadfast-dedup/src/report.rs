@@ -1,6 +1,6 @@
 use crate::event::OrderEvent;
 
-/// Tells the log.
+/// Writes an event to the log.
 pub(crate) fn trace(account: &str, event: &OrderEvent) {
     match event {
         OrderEvent::Recovered { intent, order_id, .. } => {

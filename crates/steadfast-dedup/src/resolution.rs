@@ -7,7 +7,7 @@ use crate::error::InDoubt;
 /// The response header that marks an answer made by this crate.
 pub const RESOLUTION_HEADER: &str = "x-steadfast-resolution";
 
-/// How an order whose outcome was lost, or that had been asked for before, came to its answer.
+/// How an order came to its answer, if its outcome was lost or it had been asked for before.
 ///
 /// In the extensions of every answer that is not simply the service's answer to a first send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,40 +45,39 @@ pub struct Unresolved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It was absent beyond the lateness bound and was not sent again. Placing it anew is as safe as the bound.
+    /// It was absent beyond the lateness bound and was not sent again. Placing it again is as safe as the bound.
     NotObserved,
-    /// It looked absent, and so did its resends.
+    /// It was absent, and so were its resends.
     ResendsExhausted,
     /// The service answered 200 without a readable order id, and no order was found.
     AcceptedUnknownId,
-    /// A listed order is like it, but not equal.
+    /// A listed order is similar to it, but not equal.
     NearMatch,
     /// A listed order is equal to it, but others place orders in the account too.
     AmbiguousOwner,
-    /// A listed order is equal to it, but nobody knows whether it was there before.
+    /// A listed order is equal to it, but may have been there before: no list was known before the send.
     NoBaseline,
-    /// The list drops orders that it has shown, so that absence proves nothing.
+    /// The list drops orders that it has shown, so absence proves nothing.
     ListNotMonotone,
-    /// The list could be read only in another login session than the order was sent in.
+    /// The list could be read only in another login session than that of the send.
     SessionChanged,
-    /// The trading day ended. If an order of it could still appear by then, later ones of the same instrument and side are
+    /// The trading day ended. If the order could still appear by then, later ones of its instrument and side are
     /// [`Tainted`](Self::Tainted).
     EpochChanged,
-    /// The list cannot be used: forbidden, longer than what may be held, or not understood; or it could not be had when a 401
-    /// was about to be told.
+    /// The list cannot be used: forbidden, too long, or not understood; or it could not be read to confirm a 401.
     Unverifiable,
     /// An acknowledged order was listed in a form that does not match it.
     Uncalibrated,
     /// No acknowledged order has been recognised in a list yet.
     NoPositiveControl,
-    /// The verification budget ended first.
+    /// The verification budget was spent first.
     Budget,
-    /// The caller's deadline came first; the order is still looked for.
+    /// The caller's deadline came first; the search goes on.
     Deadline,
-    /// The settings ask the list after other outcomes only.
+    /// The settings do not verify this kind of outcome.
     NotVerified,
-    /// An earlier order of the same instrument and side ended without certainty, so that nothing can be concluded
-    /// of later ones until that is resolved.
+    /// An earlier order of the same instrument and side ended without certainty. Nothing can be concluded about later
+    /// ones until that is resolved.
     Tainted,
 }
 
@@ -103,13 +102,13 @@ impl Reason {
         Self::Tainted,
     ];
 
-    /// True if the order was absent, by reads that could have shown it, for as long as the lateness bound asks.
+    /// True if the order was absent beyond the lateness bound, in reads that could have shown it.
     #[must_use]
     pub const fn is_absence(self) -> bool {
         matches!(self, Self::NotObserved | Self::ResendsExhausted | Self::NoPositiveControl)
     }
 
-    /// The reason in logs, metrics and reports.
+    /// Returns the reason's name in logs, metrics and reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -144,20 +143,20 @@ impl Unresolved {
         Self { reason, candidates }
     }
 
-    /// What an error's chain of sources says of an order in doubt, if it says anything.
+    /// Returns the unresolved order in an error's chain of sources, if there is one.
     #[must_use]
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         find_cause(error).map(InDoubt::unresolved)
     }
 }
 
-/// What the resolution of an order has come to.
+/// How an order stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Nothing of it stands: it was not sent, or every send was refused.
+    /// It placed nothing: it was not sent, or every send was refused.
     NotPlaced,
-    /// It is being sent or looked for.
+    /// It is being sent or searched for.
     Pending,
     /// The service answered with its identifier.
     Acknowledged {
@@ -171,7 +170,7 @@ pub enum Verdict {
         /// The status, as far as shown.
         status: Option<String>,
     },
-    /// It was found absent and may be sent again, if it still is when the body is polled.
+    /// It was found absent and may be sent again if it is still absent at the body poll.
     Resend,
     /// It could not be resolved.
     Unresolved(Unresolved),

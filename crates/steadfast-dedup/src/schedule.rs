@@ -1,4 +1,4 @@
-//! When the order list is read.
+//! Schedules the reads of the order list.
 
 use std::time::Duration;
 
@@ -22,36 +22,39 @@ const WATCH: [Duration; 5] = [
 
 const WATCH_EVERY: Duration = Duration::from_secs(1_800);
 
-/// How long after a look that showed no list the next one follows.
+/// How long after a read that brought no list it is repeated.
 const WATCH_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long after a list that lacks an acknowledged order the next one is read, which says the same or is right.
+/// How long after a list that lacks an acknowledged order the second one is read.
 pub(crate) const AUDIT_AGAIN: Duration = Duration::from_secs(2);
 
-/// How long after a look that proved nothing of an acknowledged order, as of another session's, the list is looked at again.
+/// How long after a read that proved nothing about an acknowledged order, such as one of another session, it is
+/// repeated.
 const AUDIT_EVERY: Duration = Duration::from_secs(30);
 
-/// How long after the lateness bound the list is looked at for the first time: a look at the bound itself proves nothing.
+/// How long after the lateness bound the list is first read: a read at the bound itself proves nothing.
 const AUDIT_AFTER: Duration = Duration::from_secs(1);
 
 /// How long before the trading day ends the list is read for the last time.
 pub(crate) const BEFORE_DAY_END: Duration = Duration::from_secs(60);
 
-/// When an order in doubt since `since` next needs a read, if the last one was at `last`.
+/// Returns when an order in doubt since `since` next needs a read, if the last one was at `last`.
 pub(crate) fn next_verification(since: Duration, last: Option<Duration>, lateness: Duration) -> Duration {
     let every = Duration::from_secs(if lateness > Duration::from_secs(15) { 15 } else { 5 });
     next(since, last, &FIRST, every)
 }
 
-/// When an order watched since `since` next needs a read, if the last one was at `last`; `failed`: it showed no list.
+/// Returns when an order watched since `since` next needs a read, if the last was at `last`; `failed`: without a
+/// list.
 pub(crate) fn next_watch(since: Duration, last: Option<Duration>, failed: bool) -> Duration {
     let next = next(since, last, &WATCH, WATCH_EVERY);
     let again = last.filter(|&last| failed && last >= since);
     again.map_or(next, |last| next.min(last.saturating_add(WATCH_AGAIN)))
 }
 
-/// When the list is looked at for acknowledged orders that no list has shown, if the last look was at `last`: for those that
-/// it should have shown (`overdue`), and for the others, of which the first was acknowledged at `young`.
+/// Returns when to read the list for acknowledged orders that no list has shown, if the last read was at `last`.
+///
+/// `overdue`: that read should have shown some of them; `young`: when the first of the others was acknowledged.
 pub(crate) fn next_audit(
     overdue: bool,
     young: Option<Duration>,
@@ -63,30 +66,30 @@ pub(crate) fn next_audit(
     again.into_iter().chain(first).min()
 }
 
-/// When the list is looked at for acknowledged orders once more that lists of these times lack, if the last look was at `last`.
+/// Returns when to read the list again for orders that lists of these times lack, if the last read was at `last`.
 pub(crate) fn second_audit(
     missed: impl Iterator<Item = Duration>,
     last: Option<Duration>,
 ) -> Option<Duration> {
     let due = missed.map(|missed| missed.saturating_add(AUDIT_AGAIN));
-    // A look that came then and decided nothing is followed by those of the others.
+    // A read at that time that decided nothing is followed by the regular ones.
     due.filter(|&due| last.is_none_or(|last| last < due)).min()
 }
 
-/// How long after the lateness bound the list is read for orders whose refusals were believed: others follow.
+/// How long after the lateness bound the list is read for believed refusals, so that one read serves several.
 const LATE_LOOK_AFTER: Duration = Duration::from_secs(2);
 
-/// When the list is read for an order that may be late until then, whose refusal was believed.
+/// Returns when to read the list for an order that may be late until `late`, whose refusal was believed.
 pub(crate) fn late_look(late: Duration) -> Duration {
     late.saturating_add(LATE_LOOK_AFTER)
 }
 
-/// When somebody looks again whose last look, at `last`, showed no list.
+/// Returns when to repeat a read, if that at `last` brought no list.
 pub(crate) fn next_try(last: Duration) -> Duration {
     last.saturating_add(WATCH_AGAIN)
 }
 
-/// The first instant of the schedule that no read has served yet.
+/// Returns the first instant of the schedule that no read has served yet.
 fn next(since: Duration, last: Option<Duration>, first: &[Duration], every: Duration) -> Duration {
     let Some(elapsed) = last.and_then(|last| last.checked_sub(since)) else {
         return since.saturating_add(first.first().copied().unwrap_or(every));

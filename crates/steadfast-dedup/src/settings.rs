@@ -10,7 +10,7 @@ use crate::{
 /// One lost answer must not block an order all day.
 const LONGEST_TWIN_HOLD: Duration = Duration::from_secs(5);
 
-/// What the resolution of orders in doubt may assume, and how long it tries.
+/// The assumptions behind the resolution of orders in doubt, and how long it tries.
 ///
 /// # Example
 ///
@@ -77,24 +77,27 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The defaults: a lateness bound of 15 s and one resend.
+    /// Returns the defaults: a lateness bound of 15 s and one resend.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A lateness bound of 90 s, and no resend before an acknowledged order has been recognised in a list, or ever
-    /// after one was not. (After one was listed under another instrument, nothing is sent again anyhow.)
+    /// Returns settings with a lateness bound of 90 s that resend only where orders are recognised in lists.
     ///
-    /// The greatest age for a resend stays at 60 s, so that nothing is sent again unless
-    /// [`max_resend_age`](Self::max_resend_age) is raised as well.
+    /// No resend happens before an acknowledged order has been recognised in a list, nor ever after one was not.
+    /// (After one was listed under another instrument, nothing is sent again with any settings.) The greatest age for
+    /// a resend stays at 60 s, so nothing is sent again unless [`max_resend_age`](Self::max_resend_age) is raised as
+    /// well.
     #[must_use]
     pub fn conservative() -> Self {
         Self { lateness: Duration::from_secs(90), positive_control: true, ..Self::default() }
     }
 
-    /// The lateness bound: an order that was applied is listed at most this long after it was last possible for
-    /// the gateway to pass it on.
+    /// Returns the lateness bound, W.
+    ///
+    /// An order that was applied is listed at most this long after the last instant at which the gateway may have
+    /// passed it on.
     #[must_use]
     pub fn lateness_bound(&self) -> Duration {
         self.lateness
@@ -107,7 +110,7 @@ impl Settings {
         self
     }
 
-    /// Sets how long the gateway may work on a request after the client has lost sight of it; 30 s by default.
+    /// Sets how long the gateway may work on a request after the client lost it; 30 s by default.
     #[must_use]
     pub fn gateway_timeout(mut self, timeout: Duration) -> Self {
         self.gateway_timeout = timeout;
@@ -121,12 +124,13 @@ impl Settings {
         self
     }
 
-    /// Sets whether no order leaves while the machine's clock and the service's `Date` say different trading days
-    /// ([`OrderRefused::DayDisputed`](crate::OrderRefused::DayDisputed)); not by default.
+    /// Sets whether orders are refused while the machine's clock and the service's `Date` disagree about the trading
+    /// day.
     ///
-    /// A process that goes on follows the service's day, and its orders are safe. What it has written down is then of another day
-    /// for everything that goes by the machine's clock. Set it for runs that end soon and are made again. Within ten minutes of
-    /// midnight two days are no dispute.
+    /// The error is [`OrderRefused::DayDisputed`](crate::OrderRefused::DayDisputed); not set by default. A process
+    /// that goes on follows the service's day, and its orders are safe. But its journal then belongs to another day
+    /// for every program that goes by the machine's clock. Set it for short runs that are repeated. Within ten
+    /// minutes of midnight two days are no dispute.
     #[must_use]
     pub fn refuse_disputed_day(mut self, refuse: bool) -> Self {
         self.refuse_disputed_day = refuse;
@@ -135,10 +139,10 @@ impl Settings {
 
     /// Sets whether an absent order is sent again after a 5xx that the service does not document; not by default.
     ///
-    /// Documented is what is exactly one row of §7, status and `msg`. Anything else, such as a balancer's page, may come
-    /// from something in front of the gateway that has given up while the gateway works on; nobody knows for how long. With
-    /// this set it is taken to work for the [gateway timeout](Self::gateway_timeout), so that an absence needs a list read
-    /// that late and the lateness bound after the answer.
+    /// A documented error matches exactly one row of §7 in status and `msg`. Any other, such as a balancer's page,
+    /// may come from a hop that has given up while the gateway still works on the order, for an unknown time. With
+    /// this set, the gateway is assumed to work for the [gateway timeout](Self::gateway_timeout): an absence then
+    /// needs a list read later than that and the lateness bound after the answer.
     #[must_use]
     pub fn resend_after_undocumented_error(mut self, allowed: bool) -> Self {
         self.resend_undocumented = allowed;
@@ -152,37 +156,40 @@ impl Settings {
         self
     }
 
-    /// Sets how old a `market` or `stopmarket` order may be when it is sent again, also after a 401 or 429; 20 s by default. An
-    /// older one is refused with [`OrderRefused::TooOld`](crate::OrderRefused::TooOld).
+    /// Sets how old a `market` or `stopmarket` order may be when it is sent again, also after a 401 or 429; 20 s by
+    /// default.
+    ///
+    /// An older one is refused with [`OrderRefused::TooOld`](crate::OrderRefused::TooOld).
     #[must_use]
     pub fn max_resend_age_market(mut self, age: Duration) -> Self {
         self.max_resend_age_market = age;
         self
     }
 
-    /// Sets how long an order waits while the same order of a caller that is gone is in doubt, which it most likely
-    /// repeats; 5 s by default, and never longer. After that it is [refused](crate::OrderRefused::TwinInDoubt).
+    /// Sets how long an order waits while an equal order of a dropped call is in doubt; 5 s by default and at most.
+    ///
+    /// It most likely repeats that one. After the wait it is [refused](crate::OrderRefused::TwinInDoubt).
     #[must_use]
     pub fn twin_hold(mut self, hold: Duration) -> Self {
         self.twin_hold = hold.min(LONGEST_TWIN_HOLD);
         self
     }
 
-    /// Sets who else places orders in the account; nobody by default.
+    /// Sets whether others place orders in the account; no others by default.
     #[must_use]
     pub fn account_mode(mut self, mode: AccountMode) -> Self {
         self.account_mode = mode;
         self
     }
 
-    /// Sets what the order list holds; the session's orders by default.
+    /// Sets which orders belong to the order list; the session's orders by default.
     #[must_use]
     pub fn orders_scope(mut self, scope: OrdersScope) -> Self {
         self.orders_scope = scope;
         self
     }
 
-    /// Sets which orders the list shows, of those that it holds; all by default.
+    /// Sets which of those orders the list shows; all by default.
     #[must_use]
     pub fn list_shows(mut self, shows: ListShows) -> Self {
         self.list_shows = shows;
@@ -196,21 +203,21 @@ impl Settings {
         self
     }
 
-    /// Sets after which lost outcomes the order list is asked; after all of them by default.
+    /// Sets after which lost outcomes the order list is read; after all of them by default.
     #[must_use]
     pub fn verify_on(mut self, outcomes: VerifyOn) -> Self {
         self.verify_on = outcomes;
         self
     }
 
-    /// Sets how fresh the list must be that an order is compared with; read once a day and session by default.
+    /// Sets how fresh the baseline of an order must be; one read for each day and session by default.
     #[must_use]
     pub fn baseline(mut self, freshness: Baseline) -> Self {
         self.baseline = freshness;
         self
     }
 
-    /// Sets the shortest time between two reads that look for one account's orders; 1 s by default.
+    /// Sets the shortest time between two reads that search for one account's orders; 1 s by default.
     #[must_use]
     pub fn read_spacing(mut self, spacing: Duration) -> Self {
         self.read_spacing = spacing;
@@ -219,54 +226,52 @@ impl Settings {
 
     /// Keeps every step of every registry, for [`Ledger::trace`](crate::Ledger::trace).
     ///
-    /// For tests and post-mortems: it is never forgotten and grows with every order.
+    /// For tests and post-mortems: steps are never dropped and grow with every order.
     #[must_use]
     pub fn traced(mut self) -> Self {
         self.traced = true;
         self
     }
 
-    /// Sets how long an order is looked for after its outcome was lost; by default the gateway timeout, the
-    /// lateness bound and 60 s.
+    /// Sets how long an order is searched for; by default the gateway timeout, the lateness bound and 60 s.
     #[must_use]
     pub fn verification_budget(mut self, budget: Duration) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// Sets how much of an order list is held in memory; 64 MiB by default. A longer list is no evidence.
+    /// Sets how many bytes of an order list are held in memory; 64 MiB by default. A longer list is no evidence.
     #[must_use]
     pub fn list_body_cap(mut self, bytes: usize) -> Self {
         self.list_body_cap = bytes;
         self
     }
 
-    /// Sets the names of the fields of a record of the order list.
+    /// Sets the field names of a record of the order list.
     #[must_use]
     pub fn field_names(mut self, names: FieldNames) -> Self {
         self.field_names = names;
         self
     }
 
-    /// The names of the fields of a record of the order list, for whoever reads the same list.
+    /// Returns the field names of a record of the order list, for other readers of the same list.
     #[must_use]
     pub fn record_names(&self) -> &FieldNames {
         &self.field_names
     }
 
-    /// Sets the clock and the offset from UTC, in seconds, that the trading day follows; the machine's clock at
-    /// +05:30 by default.
+    /// Sets the clock and the UTC offset in seconds for the trading day; the machine's clock at +05:30 by default.
     ///
-    /// Days never go back, and one ends only when the wall clock has moved as the boot clock has, or when the `Date` of an
-    /// answer to an order or to a read of the order list confirms it. A clock that is set by more than ten minutes is
-    /// reported ([`OrderEvent::ClockStepped`](crate::OrderEvent::ClockStepped)) and otherwise ignored until then. For ten
-    /// minutes on both sides of midnight an order that is lost is not sent again; for ten minutes after it the names of
-    /// the day before still mean the orders of that day.
+    /// Days never go back. One ends only when the wall clock has moved as the boot clock has, or when the `Date` of
+    /// an answer to an order or to a read of the order list confirms it. A clock that is set by more than ten minutes
+    /// is reported ([`OrderEvent::ClockStepped`](crate::OrderEvent::ClockStepped)) and otherwise ignored until then.
+    /// Within ten minutes of midnight a lost order is not sent again; for ten minutes after midnight the names of the
+    /// day before still stand for the orders of that day.
     ///
-    /// A process that has just begun has nobody but the wall clock. If by that clock alone a name means an order of another
-    /// day, its call waits until an answer's `Date` says what day it is, or a list has come without one; at the call's
-    /// deadline, or after 30 s if it has none, it comes back as in doubt ([`Reason::EpochChanged`](crate::Reason::EpochChanged))
-    /// with nothing sent. Calling again is safe.
+    /// A new process has only the wall clock. If by that clock alone a name stands for an order of another day, its
+    /// call waits until an answer's `Date` says the day, or a list has come without one. At the call's deadline, or
+    /// after 30 s if it has none, the call returns as in doubt
+    /// ([`Reason::EpochChanged`](crate::Reason::EpochChanged)) with nothing sent. Calling again is safe.
     #[must_use]
     pub fn trading_day(mut self, clock: WallClock, utc_offset: i32) -> Self {
         self.clocks = self.clocks.with_wall(clock);
@@ -276,47 +281,47 @@ impl Settings {
 
     /// Sets the clock that runs on while the machine is suspended; the machine's by default.
     ///
-    /// It bounds the age of an order that is sent again and the time until which an order may leave, and it carries the
-    /// trading day on when the wall clock is set. Linux and Android have one. Elsewhere those two bounds go by the wall
-    /// clock as well, so that a clock set forward ages orders; and after a suspension of more than ten minutes the
-    /// trading day goes on until an answer's `Date` confirms the wall clock.
+    /// It bounds the age of an order that is sent again and the time until which an order may leave, and it carries
+    /// the trading day on when the wall clock is set. Linux and Android have one. Elsewhere those two bounds go by
+    /// the wall clock as well, so a clock set forward ages orders; and after a suspension of more than ten minutes
+    /// the trading day does not change until an answer's `Date` confirms the wall clock.
     #[must_use]
     pub fn boot_clock(mut self, clock: BootClock) -> Self {
         self.clocks = self.clocks.with_boot(clock);
         self
     }
 
-    /// How long the gateway may work on a request after the client has lost sight of it.
+    /// Returns how long the gateway may work on a request after the client lost it.
     #[must_use]
     pub fn gateway_bound(&self) -> Duration {
         self.gateway_timeout
     }
 
-    /// How long an order is looked for after its outcome was lost.
+    /// Returns how long an order is searched for after its outcome was lost.
     #[must_use]
     pub fn verification_bound(&self) -> Duration {
         self.budget()
     }
 
-    /// The shortest time between two reads that look for one account's orders.
+    /// Returns the shortest time between two reads that search for one account's orders.
     #[must_use]
     pub fn spacing(&self) -> Duration {
         self.read_spacing
     }
 
-    /// Who else places orders in the account.
+    /// Returns whether others place orders in the account.
     #[must_use]
     pub fn mode(&self) -> AccountMode {
         self.account_mode
     }
 
-    /// What the order list holds.
+    /// Returns which orders belong to the order list.
     #[must_use]
     pub fn scope(&self) -> OrdersScope {
         self.orders_scope
     }
 
-    /// Which orders the list shows, of those that it holds.
+    /// Returns which of those orders the list shows.
     #[must_use]
     pub fn shows(&self) -> ListShows {
         self.list_shows
@@ -335,7 +340,7 @@ impl Settings {
         }
     }
 
-    /// True if a list that was asked for then is fresh enough for an order that was opened then.
+    /// True if a list asked for at `asked` is a fresh enough baseline for an order opened at `opened`.
     pub(crate) fn is_fresh(&self, asked: Duration, opened: Duration) -> bool {
         match self.baseline {
             Baseline::Cold => true,
@@ -351,21 +356,21 @@ impl Settings {
         }
     }
 
-    /// The trading day that it is now by the wall clock alone.
+    /// Returns the trading day that it is now by the wall clock alone.
     ///
-    /// A ledger's own day follows more than that clock: see [`trading_day`](Self::trading_day).
+    /// A ledger's own day follows more clocks: see [`trading_day`](Self::trading_day).
     #[must_use]
     pub fn today(&self) -> Epoch {
         self.day_of(self.clocks.wall().now())
     }
 
-    /// The trading day at some time.
+    /// Returns the trading day at `time`.
     #[must_use]
     pub fn day_of(&self, time: SystemTime) -> Epoch {
         Epoch(self.local_millis(time).div_euclid(86_400_000))
     }
 
-    /// Local time since 1970, in milliseconds.
+    /// Returns local time since 1970, in milliseconds.
     pub(crate) fn local_millis(&self, time: SystemTime) -> i64 {
         let millis = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4);
         let unix = match time.duration_since(UNIX_EPOCH) {

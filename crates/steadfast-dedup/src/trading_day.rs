@@ -1,15 +1,15 @@
-//! Which trading day it is, as far as clocks that may be set can tell.
+//! Finds out the trading day from clocks that may be set.
 //!
-//! A wall clock that is stepped back over midnight must not end a day twice, and one that is stepped forward by mistake
-//! must not end it at all. So three clocks are asked: the wall clock; the time that was last believed, carried on by a
-//! clock that cannot be set; and the service's own, by the `Date` of its answers. The day follows what two of them agree
-//! on.
+//! A wall clock that is stepped back over midnight must not end a day twice, and one that is stepped forward by
+//! mistake must not end it at all. So there are three clocks: the wall clock; the time that was last believed,
+//! carried on by a clock that cannot be set; and the service's own, by the `Date` of its answers. The day follows two
+//! of them that agree.
 
 use std::time::Duration;
 
 use crate::stamp::Epoch;
 
-/// How far two clocks may be apart and still agree. That near midnight, either day may be meant.
+/// How far two clocks may differ and still agree. That near midnight, either day may be meant.
 const SLACK: i64 = 10 * 60 * 1_000;
 
 /// An answer that took longer says too little about the service's clock.
@@ -17,7 +17,7 @@ const LONGEST_ANSWER: i64 = 60 * 1_000;
 
 const DAY: i64 = 86_400 * 1_000;
 
-/// What the clocks say at one time, in milliseconds.
+/// The clocks at one time, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     /// The wall clock, in local time since 1970.
@@ -26,20 +26,20 @@ pub(crate) struct Reading {
     pub(crate) carried: i64,
 }
 
-/// The day rule: readings and dates in, the day out.
+/// The rule for the day: readings and dates in, the day out.
 #[derive(Clone, Debug)]
 pub(crate) struct TradingDay {
     day: Epoch,
-    /// What was believed last, as the distance to the carrying clock; so are the others.
+    /// The time that was last believed, as the distance to the carrying clock; so are the others.
     believed: i64,
-    /// What the wall clock is followed within `SLACK` of: what was confirmed last, or the start.
+    /// The wall clock is followed within `SLACK` of this: the last confirmed time, or the start.
     anchor: i64,
     dated: Option<i64>,
-    /// Whether anybody but this machine has said what time it is.
+    /// Whether the service has confirmed the time.
     confirmed: bool,
-    /// Where the wall clock was when its step was last told.
+    /// Where the wall clock was when its step was last reported.
     told: Option<i64>,
-    /// The day that an earlier process has written down; 0 if none has.
+    /// The day in the journal of an earlier process; 0 if there is none.
     written: Epoch,
 }
 
@@ -48,12 +48,12 @@ pub(crate) struct TradingDay {
 pub(crate) struct Change {
     /// The wall clock was set, by so many milliseconds.
     pub(crate) stepped: Option<i64>,
-    /// The day that goes on is this one: what was called so was wrong from the start.
+    /// The current day is this one: its first name was wrong from the start.
     pub(crate) corrected: Option<Epoch>,
 }
 
 impl TradingDay {
-    /// It is the day that the wall clock says; there is nobody else to ask.
+    /// Starts with the wall clock's day; there is no other source yet.
     pub(crate) fn new(now: Reading) -> Self {
         let believed = now.wall - now.carried;
         let day = Epoch(now.wall.div_euclid(DAY));
@@ -65,13 +65,13 @@ impl TradingDay {
         self.day
     }
 
-    /// It is at least this day: an earlier process has written it down.
+    /// Sets a lower bound for the day: an earlier process has written it down.
     pub(crate) fn at_least(&mut self, day: Epoch) {
         self.written = day;
         self.day = self.day.max(day);
     }
 
-    /// Takes a reading in.
+    /// Takes in a reading.
     pub(crate) fn read(&mut self, now: Reading) -> Change {
         let wall = now.wall - now.carried;
         let mut change = Change::default();
@@ -91,13 +91,14 @@ impl TradingDay {
         change
     }
 
-    /// Takes in what an answer says of the service's clock, in local time: at some instant of the time that the answer
-    /// took it was `date`, to the second.
+    /// Takes in the `Date` of an answer, in local time and to the second, and how long the answer took.
+    ///
+    /// The service's clock showed it at some instant of that time.
     pub(crate) fn date(&mut self, now: Reading, date: i64, took: i64) -> Change {
         if !(0..=LONGEST_ANSWER).contains(&took) {
             return Change::default();
         }
-        // Half a second for what a date leaves out, and half of the way.
+        // Half a second for the fraction that a date leaves out, and half of the way.
         let dated = date + 500 + took / 2 - now.carried;
         self.dated = Some(dated);
         let wall = now.wall - now.carried;
@@ -112,8 +113,10 @@ impl TradingDay {
         self.read(now)
     }
 
-    /// What is believed is what the machine said when the process began, and nobody else did; the first date says that it was
-    /// wrong. By now the wall clock may have been set right.
+    /// Corrects the believed time, which only this machine's clock at the start supports, by the first date that
+    /// contradicts it.
+    ///
+    /// By now the wall clock may have been set right.
     fn begin_anew(&mut self, now: Reading, dated: i64) -> Change {
         let wall = now.wall - now.carried;
         let right = if agree(dated, wall) { wall } else { dated };
@@ -121,9 +124,10 @@ impl TradingDay {
         (self.believed, self.anchor, self.confirmed) = (right, right, true);
         self.told = stepped.map(|_| wall);
         let day_of = |time: i64| Epoch((time + now.carried).div_euclid(DAY));
-        // The day that is written down goes on if it may have begun.
+        // The day in the journal goes on if it may have begun.
         let today = day_of(right).max(self.written.min(day_of(right + SLACK)));
-        // Behind, the day that was called so is the one on which the process began, even if that is over by now.
+        // If the clock was behind, the day with the wrong name is the one on which the process began, even if it is
+        // over by now.
         let begun = Epoch(right.div_euclid(DAY)).max(self.day);
         let corrected = (today.min(begun) != self.day).then_some(today.min(begun));
         self.day = corrected.unwrap_or(self.day);
@@ -131,23 +135,23 @@ impl TradingDay {
         Change { stepped, corrected }
     }
 
-    /// True while the wall clock is not where it is believed to be.
+    /// True while the wall clock differs from the believed time.
     pub(crate) fn is_doubted(&self) -> bool {
         self.told.is_some()
     }
 
-    /// True once somebody else than this machine has said what time it is.
+    /// True once the service has confirmed the time.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.confirmed
     }
 
-    /// How long the day goes on at most, by whichever clock says the least.
+    /// Returns how long the day goes on at most, by the clock that gives the least.
     pub(crate) fn left(&self, now: Reading) -> Duration {
         let left = [now.wall, self.believed + now.carried].map(|time| DAY - time.rem_euclid(DAY));
         Duration::from_millis(left.into_iter().min().unwrap_or(DAY).unsigned_abs())
     }
 
-    /// True if it may be the day before or the day after, by clocks that agree.
+    /// True if, by clocks that agree, it may also be the day before or the day after.
     pub(crate) fn is_midnight_near(&self, now: Reading) -> bool {
         let times = [self.believed, self.time(now.wall - now.carried)];
         times.into_iter().any(|time| {
@@ -161,14 +165,14 @@ impl TradingDay {
         self.dated.is_some_and(|dated| day.0 > (dated + now.carried).div_euclid(DAY) + 1)
     }
 
-    /// The clock that the day follows: one that another agrees with, or the one that is behind.
+    /// Returns the clock that the day follows: one that another agrees with, or the one that is behind.
     fn time(&self, wall: i64) -> i64 {
         let confirmed = self.dated.is_some_and(|dated| agree(dated, self.believed));
         if confirmed || agree(wall, self.believed) { self.believed } else { self.believed.min(wall) }
     }
 }
 
-/// True if two clocks are no further apart than clocks of one time may be.
+/// True if two clocks differ by no more than the slack.
 pub(crate) fn agree(one: i64, other: i64) -> bool {
     one.abs_diff(other) <= SLACK.unsigned_abs()
 }
@@ -238,7 +242,7 @@ mod tests {
         let mut day = noon();
         day.read(at(NOON + DAY, 0));
         let date = NOON + DAY + 40_000;
-        // Nobody had confirmed the day on which it began.
+        // The day on which it began was not confirmed.
         assert_eq!(day.date(at(NOON + DAY, 0), date, 80).corrected, Some(Epoch(11)));
         assert_eq!(day.day(), Epoch(11));
     }
@@ -250,7 +254,7 @@ mod tests {
         day.read(at(NOON + DAY, 0));
         day.date(at(NOON + DAY + 9_000, 9_000), NOON + 9_000, 80);
         assert_eq!(day.day(), Epoch(10));
-        // Behind by a day: the service's midnight is midnight all the same.
+        // Behind by a day: the day still turns at the service's midnight.
         day.date(at(NOON - 12 * HOUR, 12 * HOUR), NOON + 12 * HOUR, 80);
         assert_eq!(day.day(), Epoch(11));
     }
@@ -263,7 +267,7 @@ mod tests {
             assert_eq!(change.corrected, Some(Epoch(renamed)));
             assert_eq!(day.day(), Epoch((NOON + passed).div_euclid(DAY)));
         }
-        // Behind by less than what is left of the day.
+        // Behind by less than the rest of the day.
         let mut day = TradingDay::new(at(NOON - HOUR, 0));
         assert_eq!(day.date(at(NOON - HOUR, 0), NOON, 80).corrected, None);
     }
@@ -356,7 +360,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// However the wall clock is set, the day never goes back, and never runs ahead of the clock that cannot be set.
+        /// However the wall clock is set, the day never goes back, and never runs ahead of the clock that cannot be
+        /// set.
         #[test]
         fn no_setting_of_the_wall_clock_ends_a_day_twice_or_early(
             steps in proptest::collection::vec((0..8 * HOUR, -3 * DAY..3 * DAY, proptest::bool::ANY), 1..40),
@@ -370,7 +375,7 @@ mod tests {
                 prop_assert!(day.day() >= last);
                 let latest = Epoch((NOON + carried + SLACK).div_euclid(DAY));
                 prop_assert!(day.day() <= latest);
-                // The machine's clock is right again: so is the day.
+                // The machine's clock is right again, and so is the day.
                 if honest {
                     let earliest = Epoch((NOON + carried - SLACK).div_euclid(DAY));
                     prop_assert!(day.day() >= earliest);

@@ -7,108 +7,109 @@ use std::{
 
 use steadfast_spec::file::open_own;
 
-/// What a [`Log`](crate::journal::Log) asks of a file system.
+/// The file system as a [`Log`](crate::journal::Log) uses it.
 ///
-/// The real one is [`FileSystem`]. A test brings one that loses what was not synced, tears writes and runs full.
+/// The real one is [`FileSystem`]. Tests have one that loses unsynced data, tears writes and runs full.
 pub trait Disk: Send + fmt::Debug {
     /// An open file.
     type File: DiskFile;
-    /// Keeps everybody else out until it is dropped.
+    /// Keeps all others out until it is dropped.
     type Lock: Send + fmt::Debug;
 
-    /// Takes the lock that stands at `path`.
+    /// Takes the lock at `path`.
     ///
     /// # Errors
     ///
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if somebody else holds it; what the file system says otherwise.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another process or handle holds it; otherwise the file system's
+    /// error.
     fn lock(&self, path: &Path) -> io::Result<Self::Lock>;
 
-    /// True while the lock that was taken at `path` is what stands there: nobody else can take another one.
+    /// True while the lock that was taken at `path` is still the file there, so that no other can be taken.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn holds(&self, path: &Path, lock: &Self::Lock) -> io::Result<bool>;
 
-    /// What was noted in a lock last, by whoever held it; nothing in a new one.
+    /// Returns the last note in a lock, by any earlier holder; empty in a new one.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn note(&self, lock: &mut Self::Lock) -> io::Result<Vec<u8>>;
 
-    /// Notes something in a lock, in place of what was noted: `durably`, or so that only a loss of power can take it.
+    /// Replaces the note in a lock: `durably`, or so that only a loss of power can undo it.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn set_note(&self, lock: &mut Self::Lock, note: &[u8], durably: bool) -> io::Result<()>;
 
-    /// True while the open file of `size` bytes is what stands at `path`: whoever opens it next reads what was written.
+    /// True while the open file of `size` bytes is still the one at `path`, so that the next process reads it.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn is_in_place(&self, path: &Path, file: &Self::File, size: u64) -> io::Result<bool>;
 
-    /// True if the open file has another name, under which somebody else could take another lock.
+    /// True if the open file has a second name, under which another lock could be taken.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn is_linked(&self, file: &Self::File) -> io::Result<bool>;
 
     /// Opens a file for reading; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if it is no plain file or others may read it; what the
-    /// file system says otherwise.
+    /// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if it is no plain file or others may read it; otherwise
+    /// the file system's error.
     fn open(&self, path: &Path) -> io::Result<Option<Self::File>>;
 
-    /// Creates an empty file for appending, in place of any that is there, readable by nobody else.
+    /// Creates an empty file for appending, which only its owner can read. Replaces any file that is there.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
 
-    /// Puts one file in the place of another, as one step.
+    /// Replaces one file by another in one step.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 }
 
 /// A file of a [`Disk`].
 pub trait DiskFile: Send + fmt::Debug {
-    /// All bytes of the file.
+    /// Returns all bytes of the file.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn read_all(&mut self) -> io::Result<Vec<u8>>;
 
-    /// Appends some of the bytes, and says how many.
+    /// Appends some of the bytes, and returns how many.
     ///
     /// # Errors
     ///
-    /// What the file system says.
+    /// The file system's error.
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Makes everything appended durable.
     ///
     /// # Errors
     ///
-    /// What the file system says; after one nobody knows what is durable.
+    /// The file system's error. After one, it is unknown what is durable.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -117,9 +118,9 @@ pub trait DiskFile: Send + fmt::Debug {
 /// Files are created for their owner alone; others are opened only if they are this user's own, as
 /// [`open_own`](steadfast_spec::file::open_own) says.
 ///
-/// Whether a file was moved, removed or replaced is known on Unix by its device and inode. Elsewhere it is known only if
-/// nothing of its size stands under its name; one that was replaced by another of the same size, or has another name (a
-/// hard link), is not noticed.
+/// On Unix a file that was moved, removed or replaced is noticed by its device and inode. Elsewhere it is noticed
+/// only if no file of its size is at its path: one that was replaced by another of the same size, or that has a
+/// second name (a hard link), is not noticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileSystem;
 
@@ -130,7 +131,7 @@ impl Disk for FileSystem {
     fn lock(&self, path: &Path) -> io::Result<File> {
         let file = open_own(path, OpenOptions::new().create(true).truncate(false).read(true).write(true))?;
         match file.try_lock() {
-            // Between its opening and this it may have been removed, and another one made and taken.
+            // Between open and lock it may have been removed, and another one made and taken.
             Ok(()) if self.holds(path, &file)? => Ok(file),
             Ok(()) => Err(io::Error::other("it was removed or replaced while it was taken")),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -175,7 +176,7 @@ impl Disk for FileSystem {
     }
 
     fn create(&self, path: &Path) -> io::Result<File> {
-        // Removed first, so that what is created is new: never a link, and with its own permissions.
+        // Removed first, so that the created file is new: never a link, and with its own permissions.
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => open_own(path, OpenOptions::new().create_new(true).append(true)),
@@ -204,15 +205,15 @@ impl DiskFile for File {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        // Its length is synced too, because the bytes could not be read without it.
+        // This also syncs the length, because the bytes could not be read without it.
         self.sync_data()
     }
 }
 
-/// More than any note is long.
+/// Longer than any note.
 const NOTE: u64 = 4_096;
 
-/// True if what was opened is what stands at `path` now.
+/// True if the opened file is the one at `path` now.
 fn stands(path: &Path, opened: &fs::Metadata) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(named) => Ok(is_same(&named, opened)),

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::error::JournalError;
 
-/// Tells when what was added to a journal is durable, or that it will never be.
+/// A future that ends when an entry of a journal is durable, or has failed to become so.
 #[derive(Debug)]
 pub struct Durable {
     state: State,
@@ -19,18 +19,18 @@ enum State {
     Awaited(oneshot::Receiver<Result<(), JournalError>>),
 }
 
-/// The other end of a [`Durable`]. Dropped unused, it says that the journal has failed.
+/// The other end of a [`Durable`]. Dropped unused, it reports that the journal has failed.
 #[derive(Debug)]
 pub struct Report(oneshot::Sender<Result<(), JournalError>>);
 
 impl Durable {
-    /// One whose end is known.
+    /// Returns one with a known result.
     #[must_use]
     pub fn known(result: Result<(), JournalError>) -> Self {
         Self { state: State::Known(result) }
     }
 
-    /// One that waits for its report.
+    /// Returns one that waits for its report.
     #[must_use]
     pub fn pending() -> (Report, Self) {
         let (report, told) = oneshot::channel();
@@ -39,9 +39,9 @@ impl Durable {
 }
 
 impl Report {
-    /// Says how it ended.
+    /// Reports the result.
     pub fn tell(self, result: Result<(), JournalError>) {
-        // Whoever waited may have given up.
+        // The waiting call may have given up.
         let _ = self.0.send(result);
     }
 }

@@ -8,10 +8,10 @@ use crate::{
     stamp::{AttemptNo, Epoch, IntentNo, Session},
 };
 
-/// Something about an account's orders that must outlive the process.
+/// An event of an account's orders that must outlive the process.
 ///
-/// It holds the order's own fields, which are the account's business, and no secret: a session stands in it as a keyed
-/// hash of its token.
+/// It holds the order's fields, which only concern the account, and no secret: a session is written as a keyed hash
+/// of its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The account.
@@ -20,11 +20,11 @@ pub struct Entry {
     pub record: Record,
 }
 
-/// What an [`Entry`] says.
+/// The content of an [`Entry`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Record {
-    /// A send is about to begin. The only one that must be durable, before it does.
+    /// A send is about to begin. The only record that must be durable before the event.
     Begun {
         /// The send.
         attempt: AttemptNo,
@@ -54,7 +54,7 @@ pub enum Record {
         day: Epoch,
         /// Their identifiers.
         order_ids: Vec<String>,
-        /// Whether that is all that the list held beyond what was known.
+        /// Whether that is all that the list held beyond known orders.
         complete: bool,
     },
     /// An order in doubt was found.
@@ -66,7 +66,7 @@ pub enum Record {
         /// Its status, as far as shown.
         status: Option<String>,
     },
-    /// Somebody who looked for himself said what became of an order.
+    /// A user ruled on an order.
     Ruled {
         /// The order's number.
         intent: IntentNo,
@@ -79,13 +79,13 @@ pub enum Record {
         intent: IntentNo,
         /// Why, as in [`Reason::as_str`](crate::Reason::as_str).
         reason: String,
-        /// The identifiers of orders that may be it.
+        /// The identifiers of its candidates.
         candidates: Vec<String>,
     },
 }
 
 impl Record {
-    /// The trading day on which it was written, where that is told.
+    /// Returns the trading day on which it was written, where the record has one.
     pub(crate) fn day(&self) -> Option<Epoch> {
         match self {
             Self::Begun { day, .. } | Self::Seen { day, .. } => Some(*day),
@@ -96,18 +96,18 @@ impl Record {
 
 impl Entry {
     pub(super) fn encode(&self) -> Vec<u8> {
-        // Only strings and numbers: there is nothing in it that JSON cannot hold.
+        // Only strings and numbers: JSON can hold all of it.
         serde_json::to_vec(&(self.account.as_str(), Written::of(&self.record))).unwrap_or_default()
     }
 
-    /// `None` for what a later version may have written.
+    /// Decodes an entry; `None` if a later version wrote it.
     pub(super) fn decode(payload: &[u8]) -> Option<Self> {
         let (account, written): (String, Written) = serde_json::from_slice(payload).ok()?;
         Some(Self { account: ext::Account::new(account), record: written.record()? })
     }
 }
 
-/// The form on disk: JSON, which a person can read when nothing else can.
+/// The form on disk: JSON, which a person can read without tools.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 enum Written {
@@ -193,7 +193,7 @@ impl Written {
                     Outcome::Unknown { resend: Resend::AfterAbsence } => {
                         (WrittenOutcome::UnknownUntilAbsent, None)
                     }
-                    // What is not known here is not known.
+                    // An outcome that this version does not know proves nothing.
                     _ => (WrittenOutcome::Unknown, None),
                 };
                 let status = match answer {

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, io, path::PathBuf, sync::Arc};
 
-/// A journal that cannot be used. Nothing is sent while it cannot.
+/// An error of a journal. While it cannot be used, nothing is sent.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum JournalError {
@@ -11,11 +11,11 @@ pub enum JournalError {
     },
     /// The file system failed.
     Io {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What it said.
+        /// The file system's error.
         source: Arc<io::Error>,
     },
     /// The file is not a journal, or its head is damaged.
@@ -30,58 +30,60 @@ pub enum JournalError {
         /// The version of its format.
         found: u32,
     },
-    /// What was durable once cannot be read any more. The file is left as it is.
+    /// A durable record cannot be read any more. The file is left as it is.
     Damaged {
         /// The file.
         path: PathBuf,
         /// Where the damage begins, in bytes from the start of the file.
         offset: u64,
     },
-    /// A record is whole and says something that this version does not understand. The file is left as it is.
+    /// A record is whole, but this version does not understand it. The file is left as it is.
     Unknown {
         /// The file.
         path: PathBuf,
         /// Where the record begins, in bytes from the start of the file.
         offset: u64,
     },
-    /// The journal or its lock was moved, removed or replaced while the journal was open: the next process would not read
-    /// what is written now.
+    /// The journal or its lock was moved, removed or replaced while the journal was open. The next process would not
+    /// read what is written now.
     Displaced {
         /// The journal, or its lock.
         path: PathBuf,
     },
-    /// What stands at the journal's path, if anything, is not the journal that was written there last. Put that one back
-    /// and remove the lock; without it, the orders in it are not known, and may be sent again under their names.
+    /// The file at the journal's path, if any, is not the journal that was written there last.
+    ///
+    /// Put that one back and remove the lock. Without it, its orders are unknown, and may be sent again under their
+    /// names.
     Lost {
         /// The journal.
         path: PathBuf,
-        /// Its lock, which says that there was one.
+        /// Its lock, which shows that there was one.
         lock: PathBuf,
     },
-    /// The journal has another name (a hard link), under which another process could use it at the same time. Remove the
-    /// other name; the journal is whole.
+    /// The journal has a second name (a hard link), under which another process could use it at the same time.
+    ///
+    /// Remove the other name; the journal is whole.
     Linked {
         /// The journal.
         path: PathBuf,
     },
-    /// The journal at this path lacks records that were written to it for certain: it was cut, or an older copy of it was
-    /// put back.
+    /// The journal at this path lacks records that were certainly written: it was cut, or an older copy was put back.
     ///
-    /// Put the whole one back. If it is gone, its last orders are not known, and would be sent again under their names:
-    /// compare the service's order list with what the journal holds
-    /// ([`FileJournal::read`](crate::journal::FileJournal::read)), and remove the lock only then. Without the lock, the
-    /// journal is believed as it is.
+    /// Put the whole one back. If it is gone, its last orders are unknown, and would be sent again under their names:
+    /// compare the service's order list with the content of the journal
+    /// ([`FileJournal::read`](crate::journal::FileJournal::read)), and only then remove the lock. Without the lock,
+    /// the journal is accepted as it is.
     Outdated {
         /// The journal.
         path: PathBuf,
         /// Its lock, which notes how far it was written.
         lock: PathBuf,
-        /// How many bytes it has.
+        /// Its length in bytes.
         length: u64,
-        /// How many bytes it had, or the file that took its place, when the lock was written.
+        /// The length in bytes, of it or of its successor, when the lock was written.
         written: u64,
     },
-    /// An earlier failure left nobody sure of what is durable.
+    /// After an earlier failure, it is unknown what is durable.
     Poisoned,
 }
 

@@ -18,11 +18,11 @@ use super::{
 
 /// A journal in one file of this machine.
 ///
-/// A thread of its own writes it, so that no disk ever holds up the runtime. Sends that begin while it syncs share the
-/// next sync.
+/// A thread of its own writes it, so a disk never blocks the runtime. Sends that begin during a sync share the next
+/// one.
 ///
-/// A test that pauses tokio's time must not use it: paused time runs ahead while the thread writes, and every send would
-/// be found to wait too long. A [`Log`] behind a [`Journal`] of the test's own writes where it is called.
+/// Tests that pause tokio's time must not use it: paused time runs ahead while the thread writes, and every send
+/// would time out. Use a [`Log`] behind a [`Journal`] of the test's own, which writes on the calling thread.
 ///
 /// # Drop
 ///
@@ -48,7 +48,7 @@ pub struct FileJournal {
     path: PathBuf,
 }
 
-/// How often a journal is looked at again whose lock was written meanwhile.
+/// How often a check is repeated because the lock was written meanwhile.
 const CHECKS: usize = 8;
 
 enum Job {
@@ -60,18 +60,18 @@ enum Job {
 impl FileJournal {
     /// Opens the journal at `path`, or begins one there if there is no file.
     ///
-    /// A file named as the journal with `.lock` behind it is left beside it. Both must stay where they are: whoever wants
-    /// to begin a new journal moves both away.
+    /// A lock file with the journal's name and `.lock` stays beside it. Both must remain where they are: to begin a
+    /// new journal, move both away.
     ///
     /// # Errors
     ///
-    /// [`JournalError`] if another process has it open, it is not this user's own file or has another name, it is damaged,
-    /// cut, older than or not the one that was written last, or the disk fails.
+    /// [`JournalError`] if another process has it open, it is not this user's own file or has a second name, it is
+    /// damaged, cut, older than the one that was written last or a different one, or the disk fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         Self::on(FileSystem, path.as_ref())
     }
 
-    /// Opens the journal at `path` of a disk of the caller's own.
+    /// Opens the journal at `path` on the caller's own disk.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl FileJournal {
         })
     }
 
-    /// What the journal at `path` holds, without opening it: another process may go on writing it.
+    /// Returns the entries of the journal at `path` without opening it: another process may go on writing it.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl FileJournal {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), except for one that is in use: whoever has it open has made sure of it.
+    /// As [`open`](Self::open), except for one that is in use: the process that has it open has checked it.
     pub fn check(path: impl AsRef<Path>) -> Result<(), JournalError> {
         let (disk, path) = (FileSystem, path.as_ref());
         let mut lock = path.as_os_str().to_owned();
@@ -120,7 +120,7 @@ impl FileJournal {
         };
         let mut noted = note()?;
         let mut checked = Log::check(&disk, path, &noted);
-        // Whoever has it open may have put another file in its place between the two reads.
+        // The process that has it open may have replaced the file between the two reads.
         for _ in 0..CHECKS {
             let now = note()?;
             if checked.is_ok() || now == noted {
@@ -133,7 +133,7 @@ impl FileJournal {
     }
 
     fn give(&self, job: Job) {
-        // A writer that has died drops the reports of its jobs, which tells whoever waits for them.
+        // A writer that has died drops the reports of its jobs, which ends the waits for them.
         if let Some(queue) = &self.queue {
             drop(queue.send(job));
         }
@@ -174,7 +174,7 @@ impl Drop for FileJournal {
     fn drop(&mut self) {
         drop(self.queue.take());
         if let Some(writer) = self.writer.take() {
-            // A writer that panicked has said so.
+            // A writer that panicked has reported that.
             drop(writer.join());
         }
     }

@@ -5,33 +5,33 @@ use steadfast_spec::{Outcome, ext};
 use super::entry::{Entry, Record};
 use crate::stamp::{Epoch, IntentNo};
 
-/// How many decided orders of a name are kept beyond their trading day.
+/// How many decided orders with names are kept beyond their trading day.
 const NAMED: usize = 100_000;
 
-/// Of everything that was written down, what still matters.
+/// The entries of a journal that still matter.
 ///
-/// Forgotten are sends that placed nothing for certain, lists of days that are over, and what became of orders of such
-/// days, unless it is not known or the order has a name. What is in doubt is never forgotten, and what was refused is kept as
-/// long as what was placed: a list may refute it.
+/// Dropped are sends that certainly placed nothing, lists of past days, and the ends of orders of past days, unless
+/// the end is uncertain or the order has a name. Orders in doubt are never dropped, and refused ones are kept as long
+/// as placed ones: a list may refute the refusal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fold {
     next: u64,
-    /// What is kept, in the order in which it was written.
+    /// The kept entries, in the order in which they were written.
     kept: BTreeMap<u64, Entry>,
     intents: BTreeMap<(ext::Account, IntentNo), Trail>,
     days: BTreeMap<ext::Account, Epoch>,
-    /// Decided orders of a name, the oldest first.
+    /// Decided orders with names, the oldest first.
     named: BTreeSet<(u64, ext::Account, IntentNo)>,
     gap: bool,
 }
 
-/// What is kept of an intent.
+/// The kept entries of an intent.
 #[derive(Clone, Debug, Default)]
 struct Trail {
     entries: Vec<u64>,
     /// Sends that may have placed an order.
     standing: BTreeSet<usize>,
-    /// Those of them that did not, by a word of the service's that a list may refute.
+    /// Those of them that were refused, by the service's word, which a list may refute.
     refused: BTreeSet<usize>,
     day: Epoch,
     named: bool,
@@ -39,12 +39,12 @@ struct Trail {
 }
 
 impl Fold {
-    /// From here on some of what was written is missing.
+    /// Notes that entries before the next one are missing.
     pub(crate) fn gap(&mut self) {
         self.gap = true;
     }
 
-    /// What is added from now on is missing nothing.
+    /// Notes that later entries are complete again.
     pub(crate) fn whole_again(&mut self) {
         self.gap = false;
     }
@@ -53,7 +53,7 @@ impl Fold {
         let account = entry.account.clone();
         match &mut entry.record {
             Record::Begun { attempt, session, day, name, .. } => {
-                // What the lists held before this send may be missing with the rest: it is compared with none.
+                // Lists from before this send may be missing with the rest, so it is compared with none.
                 if self.gap {
                     *session = crate::stamp::Session::default();
                 }
@@ -102,7 +102,7 @@ impl Fold {
             Record::Unresolved { intent, .. } => {
                 let intent = *intent;
                 let Some(trail) = self.intents.get_mut(&(account.clone(), intent)) else { return };
-                // Only the latest is of interest.
+                // Only the latest matters.
                 if std::mem::take(&mut trail.decided)
                     && let Some(first) = trail.entries.first()
                 {
@@ -129,7 +129,7 @@ impl Fold {
         }
     }
 
-    /// What is kept, in the order in which it was written.
+    /// Returns the kept entries, in the order in which they were written.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.kept.values()
     }
@@ -160,7 +160,7 @@ impl Fold {
         }
     }
 
-    // A new day's lists start anew, and yesterday's prove nothing.
+    // The lists of a new day start empty, and yesterday's prove nothing.
     fn turn(&mut self, account: &ext::Account, day: Epoch) {
         let latest = self.days.entry(account.clone()).or_insert(day);
         if day <= *latest {

@@ -1,4 +1,4 @@
-//! The bytes of a log.
+//! Reads and writes the bytes of a log.
 //!
 //! | bytes | head | | bytes | record |
 //! |---|---|---|---|---|
@@ -9,8 +9,8 @@
 //! | 16 | salt, drawn for this journal | | | payload |
 //! | 8 | how many records were there before the file was | | | |
 //!
-//! Numbers are little-endian. Checksums of records start from the nonce, so that nothing of another file is ever taken
-//! for a record of this one, wherever a disk may find it. The salt outlives the file: sessions are hashed with it.
+//! Numbers are little-endian. Checksums of records start from the nonce, so a record of another file is never taken
+//! for one of this file, even if a disk puts it here. The salt outlives the file: sessions are hashed with it.
 
 use crc32fast::Hasher;
 
@@ -28,11 +28,11 @@ pub(crate) type Salt = [u8; 16];
 pub(super) struct Head {
     pub(super) salt: Salt,
     pub(super) nonce: u64,
-    /// Records that were synced before the file got its name; each of them must be there.
+    /// Records that were synced before the file got its name. All of them must be there.
     pub(super) records: u64,
 }
 
-/// Why a file's head says that it is no journal of this version.
+/// Why a file's head is not that of a journal of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadHead {
     Foreign,
@@ -68,7 +68,7 @@ impl Head {
         Ok(Self { salt, nonce: long(16), records: long(40) })
     }
 
-    /// Where the checksums of the file's records start.
+    /// Returns the start value of the checksums of the file's records.
     pub(super) fn seed(self) -> u32 {
         crc32fast::hash(&self.nonce.to_le_bytes())
     }
@@ -106,19 +106,19 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The record that begins where `bytes` do, if it is whole.
+    /// Returns the record at the start of `bytes`, if it is whole.
     fn at(bytes: &'a [u8], seed: u32) -> Option<Self> {
         let (prefix, rest) = bytes.split_first_chunk::<PREFIX>()?;
         let [l0, l1, l2, l3, s0, s1, s2, s3, stamps @ ..] = prefix;
         let length = usize::try_from(u32::from_le_bytes([*l0, *l1, *l2, *l3])).ok()?;
-        // No record is empty: zeros are none.
+        // No record is empty, so zeros are not a record.
         if length == 0 || length > MAX_PAYLOAD {
             return None;
         }
         let payload = rest.get(..length)?;
         let number = u64::from_le_bytes(*stamps.first_chunk()?);
         let durable = u64::from_le_bytes(*stamps.last_chunk()?);
-        // Cheap, and spares most of the sums when a damaged file is searched.
+        // A cheap check that avoids most checksums when a damaged file is searched.
         if durable > number {
             return None;
         }
@@ -139,7 +139,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What was found where a record should begin.
+/// The content at the place of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found<'a> {
     /// The next record.
@@ -150,8 +150,8 @@ pub(super) enum Found<'a> {
 
 /// Reads every record that can be believed.
 ///
-/// After a crash, of what was not durable anything may be missing, torn or filled with whatever the disk held before.
-/// A record that was durable is missing only if the medium has failed: then a later record says that it was.
+/// After a crash, records that were not durable may be missing, torn or replaced by older content of the disk. A
+/// durable record is missing only if the medium has failed; a later record then shows that it was durable.
 ///
 /// # Errors
 ///
@@ -185,7 +185,7 @@ pub(super) fn scan(bytes: &[u8], head: Head) -> Result<Vec<Found<'_>>, usize> {
     Ok(found)
 }
 
-/// Every whole record from `at` on, wherever it begins.
+/// Returns every whole record from `at` on, at any offset.
 fn rest(bytes: &[u8], mut at: usize, seed: u32) -> Vec<(usize, Frame<'_>)> {
     let mut rest = Vec::new();
     while at < bytes.len() {
@@ -200,7 +200,7 @@ fn rest(bytes: &[u8], mut at: usize, seed: u32) -> Vec<(usize, Frame<'_>)> {
     rest
 }
 
-// What is whole behind the damage was written, whether or not it was ever reported durable.
+// A whole record behind the damage was written, whether or not it was ever reported durable.
 fn salvage<'a>(rest: Vec<(usize, Frame<'a>)>, mut next: u64, found: &mut Vec<Found<'a>>) {
     for (offset, frame) in rest {
         if frame.number < next {

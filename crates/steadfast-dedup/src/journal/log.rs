@@ -15,23 +15,23 @@ use super::{
     mark::{Judged, Mark, Reach},
 };
 
-/// The file is rewritten when it is this large, and at least twice what still mattered when it was rewritten last.
+/// The file is rewritten once it has this size, and at least twice the size after the last rewrite.
 const REWRITE: u64 = 1024 * 1024;
 
-/// An append-only log of entries in one file, whose end after a crash is always understood.
+/// An append-only log of entries in one file, whose end after a crash can always be understood.
 ///
-/// It does its work where it is called; [`FileJournal`](crate::journal::FileJournal) calls it on a thread of its own.
+/// It works on the calling thread; [`FileJournal`](crate::journal::FileJournal) calls it on a thread of its own.
 ///
 /// 1. An entry that was reported durable is there after a crash, or opening fails; it is never left out.
-/// 2. Of other entries any may be missing. Those behind a missing one that could have come from it know less.
-/// 3. The first failure to write or sync ends it: nobody knows then what is durable, and asking again would not tell.
-/// 4. Opening writes what still matters to a new file, which takes the old one's place in one step. The same happens
-///    when the file has grown to twice of that, so that it is never larger than that and a mebibyte.
-/// 5. Nothing is reported durable, and no successor is written, unless the file and its lock still stand under their
-///    names, and the file has no other one.
-/// 6. The lock notes how far the file was written: durably when it is opened or rewritten, and after each sync without a
-///    sync of its own, so that the note may be behind the file and never before it. Opening fails if what stands there is
-///    not what was written last, or lacks some of it.
+/// 2. Any other entry may be missing. A send after a missing one is compared with no earlier list.
+/// 3. The first failed write or sync ends the log: it is then unknown what is durable, and a retry would not tell.
+/// 4. Opening writes the entries that still matter to a new file, which replaces the old one in one step. The same
+///    happens when the file has grown to twice that size, so it is never larger than that and a mebibyte.
+/// 5. Nothing is reported durable, and no successor is written, unless the file and its lock are still at their
+///    paths, and the file has no second name.
+/// 6. The lock notes how far the file was written: durably when it is opened or rewritten, and after each sync
+///    without a sync of its own, so the note may be behind the file but never ahead of it. Opening fails if the file
+///    there is not the one written last, or lacks some of it.
 #[derive(Debug)]
 pub struct Log<D: Disk> {
     disk: D,
@@ -42,7 +42,7 @@ pub struct Log<D: Disk> {
     next: u64,
     durable: u64,
     size: u64,
-    /// What the lock notes of the file.
+    /// The lock's note about the file.
     reached: Reach,
     rewrite_at: u64,
     fold: Fold,
@@ -53,12 +53,12 @@ pub struct Log<D: Disk> {
 impl<D: Disk> Log<D> {
     /// Opens the log at `path`, or begins one there if there is no file.
     ///
-    /// Beside it stand a lock, named as the log with `.lock` behind it, and for a moment its successor, with `.new`.
+    /// A lock, with the log's name and `.lock`, stays beside it, and for a moment its successor, with `.new`.
     ///
     /// # Errors
     ///
-    /// [`JournalError`] if somebody else has it open, the file is not one or is damaged, or the disk fails; the file is
-    /// then left as it is.
+    /// [`JournalError`] if another process has it open, the file is not a log or is damaged, or the disk fails; the
+    /// file is then left as it is.
     pub fn open(disk: D, path: impl Into<PathBuf>) -> Result<Self, JournalError> {
         let path = path.into();
         let beside_it = beside(&path, ".lock");
@@ -73,7 +73,7 @@ impl<D: Disk> Log<D> {
             return Err(JournalError::Linked { path });
         }
         if found.is_some() && mark.is_between() {
-            // What is found must be what a loss of power leaves, before the note names only that.
+            // The file found must survive a loss of power before the note names it alone.
             let folder = folder_of(&path);
             disk.sync_directory(folder).map_err(JournalError::io("sync", folder))?;
         }
@@ -100,20 +100,20 @@ impl<D: Disk> Log<D> {
         })
     }
 
-    /// Reads a log without opening it: nothing is locked and nothing is written.
+    /// Reads a log without opening it: nothing is locked or written.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), except for the lock and what that notes. `None` if there is no file.
+    /// As [`open`](Self::open), except for the lock and its note. `None` if there is no file.
     pub fn read(disk: &D, path: &Path) -> Result<Option<Vec<Entry>>, JournalError> {
         Ok(read(disk, path, Mark::None)?.map(|found| found.fold.entries().cloned().collect()))
     }
 
-    /// Fails as [`open`](Self::open) would, by what its lock notes, `note`; nothing is locked and nothing is written.
+    /// Fails as [`open`](Self::open) would, by its lock's note, `note`; nothing is locked or written.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), except that nobody is kept out who has it open.
+    /// As [`open`](Self::open), except that another process may have it open.
     pub fn check(disk: &D, path: &Path, note: &[u8]) -> Result<(), JournalError> {
         match read(disk, path, Mark::decode(note))? {
             Some(found) if found.linked => Err(JournalError::Linked { path: path.to_owned() }),
@@ -121,18 +121,18 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// What still matters of everything that was written, in its order.
+    /// Returns the entries that still matter, in the order in which they were written.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.fold.entries()
     }
 
-    /// What sessions are hashed with, so that their names in the log say nothing elsewhere.
+    /// Returns the salt that sessions are hashed with, so that their names in the log mean nothing elsewhere.
     #[must_use]
     pub fn salt(&self) -> [u8; 16] {
         self.head.salt
     }
 
-    /// How large the file is, in bytes.
+    /// Returns the file's size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -167,7 +167,7 @@ impl<D: Disk> Log<D> {
         if let Some(failed) = &self.failed {
             return Err(failed.clone());
         }
-        // Poisoned until it has gone well, so that no way out of here leaves it believed in.
+        // Poisoned until it has succeeded, so that no early return leaves the log usable.
         self.failed = Some(JournalError::Poisoned);
         self.buffer.clear();
         let (seed, durable) = (self.head.seed(), self.durable);
@@ -185,7 +185,7 @@ impl<D: Disk> Log<D> {
             self.durable = self.next;
         }
         let full = self.size >= self.rewrite_at;
-        // Behind the sync: whoever reads what stands there from here on finds what was written.
+        // After the sync: from here on, the next process reads from that path what was written.
         if (durably || full) && !steadfast_spec::Planted::DisplacedJournalTrusted.is_on() {
             self.check_place()?;
         }
@@ -198,7 +198,7 @@ impl<D: Disk> Log<D> {
         Ok(())
     }
 
-    /// Notes what has just been synced. A process that is killed leaves the note; a loss of power may take it.
+    /// Notes what has just been synced. The note survives a killed process; a loss of power may undo it.
     fn note_reach(&mut self) -> Result<(), JournalError> {
         self.reached = Reach { records: self.durable, size: self.size, ..self.reached };
         let note = Mark::written(self.head.salt, self.reached, None).encode();
@@ -206,7 +206,7 @@ impl<D: Disk> Log<D> {
         noted.map_err(JournalError::io("write", beside(&self.path, ".lock")))
     }
 
-    /// Fails, and for good, unless the file and its lock are still what stands under their names.
+    /// Fails, permanently, unless the file and its lock are still at their paths.
     fn check_place(&mut self) -> Result<(), JournalError> {
         let (path, lock) = (&self.path, beside(&self.path, ".lock"));
         let in_place = self.disk.is_in_place(path, &self.file, self.size);
@@ -214,14 +214,14 @@ impl<D: Disk> Log<D> {
         let held = self.disk.holds(&lock, &self.lock).map_err(JournalError::io("find", &lock))?;
         if in_place && held {
             if is_linked(&self.disk, &self.file, path)? {
-                // What it holds is right: the next process may go on with it, once it is the only one that can.
+                // Its content is right: the next process may continue it once it has one name.
                 self.failed = Some(JournalError::Linked { path: path.clone() });
                 return Err(JournalError::Linked { path: path.clone() });
             }
             return Ok(());
         }
         if !in_place {
-            // For the next process: this one has sent orders that are not in what stands there.
+            // For the next process: this one has sent orders that are not in the file there.
             let note = Mark::Displaced(self.head.salt).encode();
             if let Err(error) = self.disk.set_note(&mut self.lock, &note, true) {
                 tracing::error!(%error, "lock cannot say that its journal was displaced");
@@ -242,7 +242,7 @@ impl<D: Disk> Log<D> {
                 self.rewrite_at = REWRITE.max(2 * self.size);
                 Ok(())
             }
-            // The old file is untouched and goes on growing; the disk may have room later.
+            // The old file is unchanged and goes on growing; the disk may have room later.
             Err(Rewriting::NotBegun(_)) => {
                 self.rewrite_at = self.size.saturating_mul(2);
                 Ok(())
@@ -252,12 +252,12 @@ impl<D: Disk> Log<D> {
     }
 }
 
-/// What was found where a log should stand.
+/// The result of reading a log.
 struct Recovered {
     salt: Salt,
-    /// What the lock notes of this file.
+    /// The lock's note about this file.
     reached: Option<Reach>,
-    /// It has another name.
+    /// It has a second name.
     linked: bool,
     fold: Fold,
 }
@@ -286,7 +286,7 @@ fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<Recovered>,
         }
     }
     fold.whole_again();
-    // Last, because whoever is told of damage need not hear that there was more, too.
+    // Checked last: the error for damage is more useful than that for missing records.
     let outdated = |reach: Reach| JournalError::Outdated {
         path: path.to_owned(),
         lock: beside(path, ".lock"),
@@ -312,7 +312,7 @@ fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<Recovered>,
     Ok(Some(Recovered { salt: head.salt, reached, linked, fold }))
 }
 
-/// Somebody who opens it under the other name would take another lock.
+/// True if it has a second name: a process that opens it under that name would take another lock.
 fn is_linked<D: Disk>(disk: &D, file: &D::File, path: &Path) -> Result<bool, JournalError> {
     let linked = disk.is_linked(file).map_err(JournalError::io("look at", path))?;
     Ok(linked && !steadfast_spec::Planted::JournalLinkTaken.is_on())
@@ -327,9 +327,9 @@ struct Fresh<F> {
 
 /// How writing a successor can fail.
 enum Rewriting {
-    /// With the old file in its place, and nothing synced in vain.
+    /// The old file is in its place, and no sync has failed.
     NotBegun(JournalError),
-    /// With nobody knowing which file is the durable one, or what a sync has lost.
+    /// It is unknown which file is the durable one, or what a failed sync has lost.
     Unsure(JournalError),
 }
 
@@ -341,7 +341,7 @@ impl Rewriting {
     }
 }
 
-/// `before` is what the lock notes of the file that the new one takes the place of.
+/// Writes a new file and puts it in place. `before`: the lock's note about the file that it replaces.
 fn write_anew<D: Disk>(
     disk: &D,
     path: &Path,
@@ -369,12 +369,12 @@ fn write_anew<D: Disk>(
         let noted = disk.set_note(lock, &note, true);
         noted.map_err(|e| Rewriting::NotBegun(JournalError::io("write", &beside_it)(e)))?;
     }
-    // After this, whichever of the two files a crash leaves under the name holds everything so far.
+    // From here on, whichever of the two files a crash leaves under the name holds everything so far.
     disk.rename(&new, path).map_err(|e| Rewriting::Unsure(JournalError::io("rename", &new)(e)))?;
     // Before anything is appended, so that no crash can bring back the file that would lack it.
     let folder = folder_of(path);
     disk.sync_directory(folder).map_err(|e| Rewriting::Unsure(JournalError::io("sync", folder)(e)))?;
-    // Only now is there one for certain, and this one alone.
+    // Only now is this file, and no other, certain to be there.
     let noted = disk.set_note(lock, &Mark::written(salt, reached, None).encode(), true);
     noted.map_err(|e| Rewriting::Unsure(JournalError::io("write", &beside_it)(e)))?;
     Ok(Fresh { file, head, reached })
@@ -387,7 +387,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-// What must be durable is written twice, so that no single flipped bit at the end of the file can pass for a torn write.
+// Durable records are written twice, so that no single flipped bit at the end of the file can pass for a torn write.
 fn put(out: &mut Vec<u8>, seed: u32, number: u64, durable: u64, entry: &Entry, twice: bool) {
     let payload = entry.encode();
     let twice = twice && !steadfast_spec::Planted::JournalWrittenOnce.is_on();
@@ -414,7 +414,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A number that no other file has. The standard library seeds its hashers from the operating system.
+/// Returns a number that no other file has. The standard library seeds its hashers from the operating system.
 fn draw() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,4 +1,4 @@
-//! What the lock says of the journal beside it, so that the next process knows when it is not the one that was written.
+//! The note in a journal's lock, by which the next process notices a journal that is not the one written last.
 
 use crc32fast::hash;
 
@@ -7,7 +7,7 @@ use super::frame::{Head, Salt};
 const MAGIC: [u8; 8] = *b"stdfmark";
 const LEN: usize = 77;
 
-/// What is known of the journal that a lock belongs to.
+/// What a lock notes about its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// Nothing: there may never have been one.
@@ -17,33 +17,33 @@ pub(super) enum Mark {
     /// There was one with this salt.
     Written {
         salt: Salt,
-        /// The files of which one must stand there: two while the second takes the place of the first. None if an older
-        /// version wrote the note.
+        /// The files one of which must be there: two while the second replaces the first; none in notes of an older
+        /// version.
         files: [Option<Reach>; 2],
     },
     /// The process that wrote it noticed that it was moved, removed or replaced.
     Displaced(Salt),
 }
 
-/// How far one file of a journal was written for certain. It may have gone on since.
+/// How far one file of a journal was certainly written. It may have gone on since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reach {
-    /// Which file: each one that is written anew has another.
+    /// Which file: each new file has another nonce.
     pub(super) nonce: u64,
-    /// Records that were synced.
+    /// How many records were synced.
     pub(super) records: u64,
-    /// Its length then, in bytes: never zero.
+    /// Its length then, in bytes; never zero.
     pub(super) size: u64,
 }
 
-/// What a mark says of the journal that stands beside it.
+/// The verdict of a mark on the journal beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
-    /// Nothing is known against it, if at least this was written to it.
+    /// Nothing speaks against it, provided that at least this was written to it.
     Believed(Option<Reach>),
-    /// It is another one, or there is none.
+    /// It is a different one, or there is none.
     Lost,
-    /// It is what this file of the same journal took the place of.
+    /// It is an older file of the same journal, which this file replaced.
     Outdated(Reach),
 }
 
@@ -53,7 +53,7 @@ impl Mark {
     }
 
     // | 8 `stdfmark` | 16 salt | 1 whether it was displaced | 24 a file | 24 its successor | 4 checksum of the rest |
-    // A file is its nonce, how many records and how many bytes; zeros if there is none. Older notes have no files.
+    // A file is its nonce, its number of records and its length; zeros if there is none. Older notes have no files.
     pub(super) fn encode(self) -> Vec<u8> {
         let (salt, displaced, files) = match self {
             Self::None | Self::Unreadable => return Vec::new(),
@@ -101,7 +101,7 @@ impl Mark {
         }
     }
 
-    /// What to make of the journal with the head that was found.
+    /// Judges the journal with the head that was found.
     pub(super) fn judge(self, found: Option<Head>) -> Judged {
         match (self, found) {
             (Self::None, _) | (Self::Unreadable, Some(_)) => Judged::Believed(None),
@@ -116,7 +116,7 @@ impl Mark {
         }
     }
 
-    /// True if a successor was about to take its place, and nobody knows whether that would outlive a loss of power.
+    /// True if a successor was about to replace it, and the replacement may not survive a loss of power.
     pub(super) const fn is_between(self) -> bool {
         matches!(self, Self::Written { files: [_, Some(_)], .. })
     }

@@ -17,7 +17,7 @@ use crate::{
 /// Identifiers in one entry, so that no entry grows with the list.
 const IDS: usize = 1_000;
 
-/// Writes down what happens in one account.
+/// Writes the events of one account to the journal.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     journal: Arc<dyn Journal>,
@@ -70,13 +70,13 @@ impl Recorder {
         self.journal.append(self.entry(record));
     }
 
-    /// Writes down what outlives the process, of what `registry` has just concluded.
+    /// Writes those conclusions of `registry` that must outlive the process.
     pub(crate) fn effect(&self, effect: &Effect, registry: &Registry) {
         let day = registry.epoch;
         match effect {
             Effect::Seen { session, order_ids, complete } => {
                 let mut chunks = order_ids.chunks(IDS).peekable();
-                // A complete list that is empty says something, too.
+                // A complete list that is empty is news too.
                 if chunks.peek().is_none() {
                     self.seen(*session, day, &[], *complete);
                 }
@@ -89,7 +89,8 @@ impl Recorder {
                 let candidates = unresolved.candidates.clone();
                 self.journal.append(self.entry(Record::Unresolved { intent: *intent, reason, candidates }));
             }
-            // Its answer is written down as one that placed it. The reason is that of any success without an identifier.
+            // The entry of its answer says that it was placed. The reason here is that of any success without an
+            // identifier.
             Effect::Report(
                 OrderEvent::Conflict { intent, .. }
                 | OrderEvent::AckNotListed { intent, .. }
@@ -133,10 +134,10 @@ impl Recorder {
     }
 }
 
-/// The session of a request, by a name that means the same in every process that uses the journal.
+/// Returns the session of a request, under a name that is the same in every process that uses the journal.
 pub(crate) fn session_of(salt: &[u8], headers: &HeaderMap) -> Session {
     let Some(token) = headers.get(header::AUTHORIZATION) else { return Session::default() };
-    // Any length is a key.
+    // A key of any length is accepted.
     let Ok(mut hash) = Hmac::<Sha1>::new_from_slice(salt) else { return Session::default() };
     hash.update(token.as_bytes());
     let hash = hash.finalize().into_bytes();

@@ -1,4 +1,4 @@
-//! Rare orders of events, one step at a time.
+//! Tests rare sequences of events, one step at a time.
 
 use steadfast_spec::{FieldNames, Outcome, Resend, parse_order_list};
 
@@ -11,7 +11,7 @@ use crate::{
 
 const LATER: Duration = Duration::from_secs(40);
 
-/// A registry, and the time that it is told.
+/// A registry, and the time that it is given.
 struct Books {
     registry: Registry,
     now: Duration,
@@ -35,7 +35,7 @@ fn session(number: u64) -> Session {
     Session::hashed(number)
 }
 
-/// What is told of an intent after it ended.
+/// Returns the events that are reported.
 fn told(effects: Vec<Effect>) -> Vec<OrderEvent> {
     let told = effects.into_iter().filter_map(|effect| match effect {
         Effect::Report(event) => Some(event),
@@ -95,7 +95,8 @@ impl Books {
         read
     }
 
-    /// Each order is listed with these fields beside its identifier, instrument, side and quantity.
+    /// Ends a read whose list shows these orders, each with more fields beside identifier, instrument, side and
+    /// quantity.
     fn end_read(&mut self, read: ReadNo, orders: &[(&str, &str)]) -> Vec<OrderEvent> {
         let same = r#""symId":"S","side":"buy","qty":1"#;
         let records = orders.iter().map(|(id, more)| format!(r#"{{"orderId":"{id}",{same}{more}}}"#));
@@ -109,7 +110,7 @@ impl Books {
         self.end_read(read, orders)
     }
 
-    /// Two lists, the second one when nothing of what was lost can appear any more.
+    /// Reads two lists, the second one when no lost order can appear any more.
     fn look(&mut self, orders: &[(&str, &str)]) -> Vec<OrderEvent> {
         let mut told = self.list(orders);
         self.now += LATER;
@@ -117,7 +118,7 @@ impl Books {
         told
     }
 
-    /// Each order is listed under this instrument and with this price.
+    /// Reads a list that shows each order under this instrument and with this price.
     fn list_as(&mut self, orders: &[(&str, &str, &str)]) -> Vec<OrderEvent> {
         let read = self.open_read(Purpose::Verification, session(0));
         let records = orders.iter().map(|(id, sym_id, price)| {
@@ -211,7 +212,7 @@ fn an_order_of_yesterday_still_in_flight_may_own_one_of_today() {
     books.list(&[]);
     books.send(1, order("6"));
     books.lose(1, 0);
-    // A record without a price may be either's.
+    // A record without a price may belong to either.
     books.list(&[("o1", "")]);
     assert_eq!(books.verdict(1), Verdict::Pending);
     books.answer(0, 0, Outcome::Rejected, Answer::Status(403));
@@ -227,13 +228,13 @@ fn an_order_that_was_answered_after_midnight_is_nobody_elses_and_proves_no_absen
     books.send(1, order("5"));
     books.lose(1, 0);
     books.acknowledge(0, 0, "o1");
-    // It may be the one that was answered, or one of today that has the identifier again.
+    // It may be the answered order, or one of today with the same identifier.
     books.look(&[("o1", "")]);
     assert!(is_unresolved(&books.verdict(1), Reason::NearMatch), "{:?}", books.verdict(1));
-    // Neither is there one too many.
+    // It is not one too many either.
     assert_eq!(books.list(&[("o1", "")]), []);
 
-    // One beside it can only be its own.
+    // A second one can only be its own.
     assert!(matches!(*books.list(&[("o1", ""), ("o2", "")]), [OrderEvent::LateDuplicate { .. }]));
     assert!(matches!(books.verdict(1), Verdict::Recovered { order_id, .. } if order_id == "o2"));
 }
@@ -253,7 +254,7 @@ fn an_order_that_was_answered_after_midnight_is_known_by_another_spelling() {
 
 #[test]
 fn what_was_lost_just_before_midnight_or_over_it_bars_equal_orders_from_being_reasoned_about() {
-    // Whether the answer is lost before the day begins, and whether nothing can appear any more by then.
+    // `before`: the answer is lost before the day begins; `settled`: nothing can appear any more by then.
     for (before, settled) in [(true, false), (true, true), (false, false)] {
         let mut books = Books::new();
         books.send(0, order("5"));
@@ -282,7 +283,7 @@ fn what_was_lost_just_before_midnight_or_over_it_bars_equal_orders_from_being_re
             }
             other => panic!("{before}, {settled}: {other:?}"),
         }
-        // The next day is free of it.
+        // The next day is not affected.
         books.step(Event::EpochBegan(Epoch(2)));
         books.list(&[]);
         books.send(2, order("5"));
@@ -302,7 +303,7 @@ fn a_late_order_that_another_caller_was_told_of_without_its_price_is_reported() 
     assert!(is_unresolved(&books.verdict(0), Reason::NotObserved));
     books.send(1, order("6"));
     books.lose(1, 0);
-    // It is that of the first, and looks like that of the second.
+    // It belongs to the first, and looks like the second.
     let told = books.look(&[("o1", "")]);
     assert!(is_unresolved(&books.verdict(1), Reason::NearMatch), "{:?}", books.verdict(1));
     let late =
@@ -352,7 +353,7 @@ fn a_send_that_showed_itself_late_is_taken_for_dead_no_longer() {
     assert!(matches!(*books.list(&[("o1", ""), ("o2", "")]), [OrderEvent::LateDuplicate { .. }]));
     assert!(!is_dead(&books));
 
-    // So a third one is not its own, and may be a later order that somebody has changed.
+    // So a third one is not its own, and may be a later order after a change.
     books.send(1, order("6"));
     books.lose(1, 0);
     books.look(&[("o1", ""), ("o2", ""), ("o3", r#","limitPrice":5"#)]);
@@ -483,7 +484,7 @@ fn only_sessions_with_an_order_in_doubt_are_searched() {
     assert!(books.registry.is_searched_in(session(0)) && !books.registry.is_searched_in(session(1)));
 }
 
-/// An order that was found absent, and whose resend is on its way to the transport.
+/// Returns an absent order whose resend is on its way to the transport.
 fn about_to_send_again() -> (Books, AttemptNo) {
     let mut books = Books::new();
     books.send(0, order("7"));
@@ -506,7 +507,7 @@ fn a_granted_resend_stays_where_it_is_once_an_order_of_ours_is_listed_under_anot
     books.list_as(&[("o1", "S", "7"), ("o2", "ALIAS", "8")]);
     assert!(!books.registry.may_send(attempt));
     books.step(Event::Withheld(attempt));
-    // What was listed as another order is in doubt, too, and may be late.
+    // The order listed under another name is in doubt, too, and may be late.
     assert_eq!(books.verdict(1), Verdict::Pending);
     for _ in 0..4 {
         books.list_as(&[("o1", "S", "7"), ("o2", "ALIAS", "8")]);
@@ -550,7 +551,7 @@ fn an_order_under_another_spelling_of_its_identifier_is_nobodys_surplus() {
         } else {
             books.acknowledge(0, 0, "AB-1");
         }
-        // What was found in a list stays in it.
+        // An order found in a list stays in it.
         let listed: &[_] = if found { &[("AB-1", ""), ("Ab-1", "")] } else { &[("Ab-1", "")] };
         assert_eq!(books.list(listed), [], "{found}");
         books.send(1, order("5"));
