@@ -1,4 +1,4 @@
-//! The key and the token that a request was sent with: no answer to it names an order so.
+//! The key and the token of a request: they cannot be order ids in the answer to it.
 
 use http::{
     HeaderMap,
@@ -6,19 +6,19 @@ use http::{
 };
 use steadfast_spec::{OrderRecord, Planted};
 
-/// Shorter parts stand in identifiers by chance.
+/// Shorter parts may occur in identifiers by chance.
 const SHORTEST: usize = 8;
 
-/// Longer than any service's identifier of an order. A journal keeps identifiers, and must not grow by what is none.
+/// Longer than any service's order id. A journal keeps order ids, and must not grow by other texts.
 const LONGEST: usize = 256;
 
-/// True if every record's identifier can be an order's, in the list that this request was answered with.
+/// True if every record's identifier can be an order id, in the list that this request was answered with.
 pub(crate) fn name_orders(records: &[OrderRecord], asker: Option<&Asker>) -> bool {
     let is_quoted = |order_id: &str| asker.is_some_and(|asker| asker.is_quoted_in(order_id));
     records.iter().all(|record| record.order_id.len() <= LONGEST && !is_quoted(&record.order_id))
 }
 
-/// The `Authorization` of a request, in the extensions of the answer to it.
+/// The `Authorization` of a request, in the extensions of its answer.
 #[derive(Clone)]
 pub(crate) struct Asker(HeaderValue);
 
@@ -27,7 +27,7 @@ impl Asker {
         headers.get(header::AUTHORIZATION).cloned().map(Self)
     }
 
-    /// True if the key or the token stands in the identifier of an order: it is none, and must reach no journal.
+    /// True if an order id contains the key or the token. Then it is no order id, and must not reach a journal.
     pub(crate) fn is_quoted_in(&self, order_id: &str) -> bool {
         let parts = self.0.as_bytes().split(|byte| matches!(byte, b' ' | b':'));
         let mut secrets = parts.filter(|part| part.len() >= SHORTEST);

@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use crate::tee::{Listener, TeeBody};
 
 pin_project! {
-    /// The service's own body, untouched, or one that was made from what the order list shows.
+    /// The service's own body, unchanged, or one made from the content of the order list.
     #[derive(Debug)]
     pub struct ResponseBody<B> {
         #[pin]

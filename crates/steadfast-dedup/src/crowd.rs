@@ -1,16 +1,16 @@
-//! Listed orders without an owner for whose records there was no room.
+//! Keeps count of listed orders without an owner for whose records there was no room.
 
 use std::collections::BTreeMap;
 
 use crate::{key::Key, stamp::Seq};
 
-/// When they were first seen and which they are, in order, by key; `None` holds those whose record shows no key.
+/// When such orders were first seen, and which, in order, by key; `None` holds those whose record shows no key.
 ///
 /// Nearly all are added at the end, and all are dropped at once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Crowds(BTreeMap<Option<Key>, Vec<(Seq, EntryNo)>>);
 
-/// Which identifier it was of those that became known.
+/// The number of an identifier, in the order in which they became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryNo(pub(crate) usize);
 
@@ -22,7 +22,7 @@ impl Crowds {
         }
     }
 
-    /// There was room for the record after all.
+    /// Removes an order whose record has room after all.
     pub(crate) fn remove(&mut self, key: &Option<Key>, first_seen: Seq, entry: EntryNo) {
         if let Some(crowd) = self.0.get_mut(key)
             && let Ok(place) = crowd.binary_search(&(first_seen, entry))
@@ -31,7 +31,7 @@ impl Crowds {
         }
     }
 
-    /// The order has an owner now.
+    /// Removes an order that has an owner now.
     pub(crate) fn own(&mut self, first_seen: Seq, entry: EntryNo) {
         for crowd in self.0.values_mut() {
             if let Ok(place) = crowd.binary_search(&(first_seen, entry)) {
@@ -40,8 +40,7 @@ impl Crowds {
         }
     }
 
-    /// True if one of them could be an order of this key that was sent then, and was seen before `seen`, if that is
-    /// given.
+    /// True if one of them could belong to a send of this key at `sent`; with `seen`, only those seen before it.
     pub(crate) fn has(&self, key: &Key, sent: Seq, seen: Option<Seq>) -> bool {
         let crowds = [self.0.get(&Some(key.clone())), self.0.get(&None)];
         crowds.into_iter().flatten().any(|crowd| {
@@ -50,7 +49,7 @@ impl Crowds {
         })
     }
 
-    /// Forgets those of a key if nobody in flight or in doubt could own the latest of them.
+    /// Drops those of a key if no intent in flight or in doubt could own the latest of them.
     pub(crate) fn prune(&mut self, key: Option<&Key>, needed: impl Fn(Seq) -> bool) {
         let key = key.cloned();
         if self.0.get(&key).is_some_and(|crowd| crowd.last().is_none_or(|(last, _)| !needed(*last))) {
@@ -84,7 +83,7 @@ mod tests {
         crowds.add(Some(ours.clone()), Seq(6), ids[1]);
         crowds.add(None, Seq(7), ids[2]);
         assert!(crowds.has(&ours, Seq(4), Some(Seq(6))) && crowds.has(&other, Seq(6), None));
-        // Seen before it was sent, or after what it is compared with.
+        // Seen before the send, or after the position it is compared with.
         assert!(!crowds.has(&ours, Seq(7), None) && !crowds.has(&ours, Seq(4), Some(Seq(5))));
         crowds.own(Seq(5), ids[0]);
         crowds.remove(&Some(ours.clone()), Seq(6), ids[1]);

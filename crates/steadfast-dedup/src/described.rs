@@ -4,7 +4,7 @@ use crate::{
 };
 
 impl Settings {
-    /// Every setting that decides what becomes of an order, by name, as it takes effect.
+    /// Returns the effective value of every setting that decides the fate of an order, by name.
     #[must_use]
     pub fn effective(&self) -> Vec<(&'static str, String)> {
         let resends = match self.resend {

@@ -1,10 +1,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether orders and changes may leave: the kill switch of a ledger.
+/// The kill switch of a ledger: whether orders and changes may leave.
 ///
-/// A number that is even while they may, and grows with every turn of the switch. Whatever is asked for belongs to the
-/// run in which it was asked for, and leaves in no other: an order that waited in a queue while everything was halted
-/// does not leave when it is resumed.
+/// A counter that grows with every turn of the switch and is even while they may leave. A request belongs to the run
+/// in which it was made and leaves in no other: an order that waited in a queue during a halt does not leave after a
+/// resume.
 #[derive(Debug, Default)]
 pub(crate) struct Halt(AtomicU64);
 
@@ -21,20 +21,20 @@ impl Halt {
         self.turn(|turns| !turns.is_multiple_of(2));
     }
 
-    /// The run that anything asked for now belongs to; `None` while everything is halted.
+    /// Returns the run that a request made now belongs to; `None` while everything is halted.
     pub(crate) fn run(&self) -> Option<Run> {
         let turns = self.0.load(Ordering::SeqCst);
         let turns = if steadfast_spec::Planted::HaltIgnored.is_on() { 0 } else { turns };
         turns.is_multiple_of(2).then_some(Run(turns))
     }
 
-    /// True if what was asked for in this run may leave.
+    /// True if requests of this run may leave.
     pub(crate) fn permits(&self, run: Run) -> bool {
         self.run() == Some(run)
     }
 
     fn turn(&self, due: impl Fn(u64) -> bool) {
-        // Twice halted is halted once.
+        // A second halt changes nothing.
         let _ =
             self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |turns| due(turns).then(|| turns + 1));
     }

@@ -1,9 +1,9 @@
 use steadfast_spec::{Code, OrderRecord, OrderRequest, Side, SymId};
 
-/// What two attempts must share before one's order could be taken for the other's, within an account.
+/// Instrument and side: within an account, orders that share both could be taken for each other.
 ///
-/// Quantity, price and type are left out: users, slicing and conversions change them after the fact. So is the spelling of
-/// the instrument: services list an expiry in capitals that was ordered without.
+/// Quantity, price and type are not part of it: users, slicing and conversions change them later. Nor is the spelling
+/// of the instrument: services list an expiry in capitals that was ordered without.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     sym_id: SymId,
@@ -15,7 +15,7 @@ impl Key {
         Self { sym_id: order.sym_id().folded(), side: order.side() }
     }
 
-    /// The key of the other side of the same instrument.
+    /// Returns the key of the other side of the same instrument.
     pub(crate) fn opposite(&self) -> Self {
         let side = match self.side {
             Side::Buy => Side::Sell,
@@ -24,7 +24,7 @@ impl Key {
         Self { sym_id: self.sym_id.clone(), side }
     }
 
-    /// The key of a record, or `None` if the record does not say and could belong to any.
+    /// Returns the key of a record, or `None` if the record does not show it and could belong to any.
     pub(crate) fn of_record(record: &OrderRecord) -> Option<Self> {
         let Some(Code::Known(side)) = record.side else { return None };
         let sym_id: SymId = record.sym_id.as_deref()?.parse().ok()?;

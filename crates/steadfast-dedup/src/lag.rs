@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-/// How long orders took to appear, counted from the earliest instant that the lateness bound counts from.
+/// How long orders took to appear, counted from the base of the lateness bound.
 ///
-/// Where the gateway answered, that is its answer; where it did not, the last instant at which it may still have been
-/// at work. Lists are read now and then, so every figure is an upper bound of the true lag.
+/// The base is the gateway's answer or, without one, the last instant at which the gateway may still have been at
+/// work. Lists are read at intervals, so every value is an upper bound of the true lag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LagHistogram {
     counts: [u64; Self::EDGES.len() + 1],
@@ -11,7 +11,7 @@ pub struct LagHistogram {
 }
 
 impl LagHistogram {
-    /// The upper edges of the buckets, each inclusive; one more bucket holds what is longer.
+    /// The upper edges of the buckets, inclusive; one more bucket holds longer lags.
     pub const EDGES: [Duration; 14] = [
         Duration::from_millis(250),
         Duration::from_millis(500),
@@ -29,31 +29,31 @@ impl LagHistogram {
         Duration::from_secs(1_800),
     ];
 
-    /// How many orders appeared within each edge and beyond the one before; the last is for what is longer.
+    /// Returns how many orders appeared within each edge and beyond the one before; the last counts longer lags.
     #[must_use]
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// How many orders were seen.
+    /// Returns how many orders were seen.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The longest lag of them all.
+    /// Returns the longest lag.
     #[must_use]
     pub fn longest(&self) -> Duration {
         self.longest
     }
 
-    /// With 95 % confidence, at most this share of all applied orders appears later than `bound`.
+    /// Returns the share of applied orders that, with 95 % confidence, at most appears later than `bound`.
     ///
-    /// The rule of three: if none of `n` independent orders was later, the share is at most `3/n`. `None` if there
-    /// are none to go by, or if one of them *was* later: then the bound is broken, and no rule helps. The estimate
-    /// speaks of days like those that were counted; a bad day is not among them until it has come.
+    /// By the rule of three: if none of `n` independent orders was later, the share is at most `3/n`. `None` if there
+    /// are no orders yet, or if one of them *was* later: then the bound is broken, and no rule helps. The estimate
+    /// holds for days like those that were counted; a bad day counts only once it has come.
     ///
-    /// Multiplied with the share of lost outcomes that were applied, it is the risk of a duplicate per resend.
+    /// Multiplied by the share of lost outcomes that were applied, it is the risk of a duplicate per resend.
     #[must_use]
     pub fn lateness_risk(&self, bound: Duration) -> Option<f64> {
         let count = self.count();

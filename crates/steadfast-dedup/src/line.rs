@@ -1,9 +1,9 @@
-//! One order after the other, where the settings ask for it.
+//! Sends orders of a key one after the other, where the settings ask for it.
 
 use crate::{event::Effect, key::Key, policy::KeyPolicy, registry::Registry, stamp::IntentNo};
 
 impl Registry {
-    /// True if the intent may be sent as far as others of its instrument and side go.
+    /// True if the intent has its turn among others of its instrument and side.
     #[must_use]
     pub fn has_turn(&self, number: IntentNo) -> bool {
         if self.settings.key_policy == KeyPolicy::Concurrent {
@@ -12,7 +12,7 @@ impl Registry {
         let Some(key) = self.intents.get(&number).and_then(|intent| self.keys.get(&intent.key)) else {
             return true;
         };
-        // What is in flight or in doubt without being in line was so before the process began.
+        // Orders in flight or in doubt that are not in line come from before this process began.
         key.live.iter().all(|&other| other == number) && key.line.front().is_none_or(|&first| first == number)
     }
 
@@ -22,7 +22,7 @@ impl Registry {
         }
     }
 
-    /// Lets the next one go.
+    /// Removes an intent from its line and wakes the next one.
     pub(crate) fn leave_line(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         if self.settings.key_policy == KeyPolicy::Concurrent {
             return;

@@ -1,14 +1,14 @@
-//! Whether a listed order is the order that was asked for.
+//! Compares listed orders with the order that was asked for.
 //!
-//! Two predicates, because the two mistakes cost differently. Taking an order for ours needs [`strict`]; taking ours
-//! for absent needs that nothing is even [`loose`]. What lies between is never acted upon.
+//! There are two predicates, because the two mistakes cost differently. Taking an order for ours needs [`strict`];
+//! taking ours for absent needs that nothing is even [`loose`]. Records between the two lead to no action.
 
 use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Product, Side, SymId};
 
-/// True if the record shows exactly this order, as far as it shows anything.
+/// True if the record matches this order in every field that it shows.
 ///
-/// Instrument, side and quantity must be there and equal. Everything else must be equal if the record carries it.
-/// A price that does not apply to the order's type is noise: services fill it with zero or the last price.
+/// Instrument, side and quantity must be there and equal. Every other field must be equal if the record has it. A
+/// price that does not apply to the order's type is ignored: services fill it with zero or the last price.
 pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
     if steadfast_spec::Planted::LooseMatchClaims.is_on() {
         return loose(record, order);
@@ -29,10 +29,10 @@ pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
     leg && identity && codes && limit && trig
 }
 
-/// True if the record could show this order, changed by its user or by the service.
+/// True if the record could show this order after a change by the user or the service.
 ///
-/// A field that is absent or in an unknown spelling excludes nothing. Exit legs are made by the service and are
-/// never what was asked for; but only bracket and cover orders have any, whatever a list calls others.
+/// A side that is missing or unknown excludes nothing, nor does a missing instrument. Exit legs are made by the
+/// service and never match; but only bracket and cover orders have them, whatever a list calls the legs of others.
 pub(crate) fn loose(record: &OrderRecord, order: &OrderRequest) -> bool {
     let side = match &record.side {
         Some(Code::Known(side)) => *side == order.side(),
@@ -44,19 +44,19 @@ pub(crate) fn loose(record: &OrderRecord, order: &OrderRequest) -> bool {
     !(legs && is_exit_leg(record)) && may_be_its_instrument(record, order) && side
 }
 
-/// True if the record shows the order's instrument, in whatever spelling, or none.
+/// True if the record shows the order's instrument, in any spelling, or none.
 pub(crate) fn may_be_its_instrument(record: &OrderRecord, order: &OrderRequest) -> bool {
     let Some(listed) = record.sym_id.as_deref() else { return true };
     let is_folded_alike = |listed: SymId| listed.folded() == order.sym_id().folded();
     listed == order.sym_id().as_str() || listed.parse().is_ok_and(is_folded_alike)
 }
 
-/// True if the service made this leg, to end what the order begins.
+/// True if the service made this leg to close the order's position.
 pub(crate) fn is_exit_leg(record: &OrderRecord) -> bool {
     matches!(record.leg_type, Some(Code::Known(LegType::StopLoss | LegType::Target)))
 }
 
-/// A small number for each leg that one order may be listed as: its direction and its type.
+/// Returns a small number for each leg that one order may be listed as: its direction and its type.
 pub(crate) fn leg(record: &OrderRecord) -> u32 {
     let side = match record.side {
         Some(Code::Known(Side::Buy)) => 0,

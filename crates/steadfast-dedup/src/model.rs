@@ -1,13 +1,13 @@
 //! An exhaustive model over the real [`Registry`](crate::Registry): every interleaving of sends, answers, late
 //! orders, settling, crashes and two-step reads, for a few intents on one key.
 //!
-//! The world decides what happens; the registry is driven exactly as the layers and the journal drive it. A state is
-//! two books: what the service did, and what the registry knows. States that differ only in the names of their
-//! positions are one.
+//! The world decides what happens; the registry is driven exactly as the layers and the journal drive it. A state has
+//! two parts: what the service did, and what the registry knows. States that differ only in the names of their
+//! positions are the same.
 //!
-//! What it leaves out: more than one key, more than one login, a clock (there is a bound instead), and lists that
-//! show less than all orders up to a moment. Records show what all orders have in common, and nothing in which two
-//! kinds of them differ. The rest is the scenarios' and the random sessions' subject.
+//! It leaves out: more than one key, more than one login, a clock (there is a bound instead), and lists that show
+//! less than all orders up to a moment. Records show what all orders have in common, and no field in which the two
+//! kinds differ. Scenarios and random sessions test the rest.
 
 mod explore;
 mod rules;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::{policy::KeyPolicy, rules::Rules};
 
-/// How large the model is, and what may go wrong in it.
+/// The size of the model, and what may go wrong in it.
 #[derive(Clone, Copy, Debug)]
 struct Model {
     intents: u64,
@@ -29,30 +29,30 @@ struct Model {
     /// Whether orders appear before their attempt settles.
     bounded: bool,
     refusals: bool,
-    /// Whether the service also says of what it placed that it did not.
+    /// Whether the service may also deny what it placed.
     refuted: bool,
     crashes: u32,
-    /// Whether a crash may lose what was written after the last send was begun.
+    /// Whether a crash may lose entries after the last send was begun.
     lossy: bool,
     key_policy: KeyPolicy,
     lists: Lists,
-    /// Whether the list of the session before can be read, until its token is refused.
+    /// Whether the earlier session's list can be read, until its token is refused.
     own: bool,
-    /// Whether the intents differ, by turns, in what no record shows.
+    /// Whether the intents alternate in a field that no record shows.
     mixed: bool,
-    /// Whether answers come after which nothing is sent again: successes without an id, and some that say `error`.
+    /// Whether there are answers that forbid a resend: successes without an id, and some that say `error`.
     nevers: bool,
     rules: Rules,
 }
 
-/// What lists show, where the session may be renewed.
+/// Which orders lists show, where the session may be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lists {
-    /// It is not.
+    /// The session is not renewed.
     OneSession,
-    /// It may be renewed, once, and every list shows the orders of its session.
+    /// It may be renewed once, and every list shows the orders of its session.
     OfTheSession,
-    /// It may be renewed, once, and every list shows all orders, though nobody says so.
+    /// It may be renewed once, and every list shows all orders, although the settings do not say so.
     OfTheAccount,
 }
 
@@ -82,7 +82,7 @@ enum Served {
     Dropped,
 }
 
-/// What happens next; an attempt is named by its intent and its place.
+/// The next event; an attempt is named by its intent and its index.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     Send(u64),
@@ -94,7 +94,7 @@ enum Move {
     Doubt(u64, usize),
     /// A 200 that says `error`, true or not.
     Deny(u64, usize),
-    /// A 200 without an id; nobody sends one for an order that he dropped.
+    /// A 200 without an id; the service sends none for an order that it dropped.
     Mumble(u64, usize),
     Refuse(u64, usize),
     Limit(u64, usize),
@@ -105,15 +105,15 @@ enum Move {
     List(usize),
     /// A login: sends and reads that start later are of the new session, whose list is read at once.
     Renew,
-    /// A read with the token of the session before.
+    /// A read with the token of the earlier session.
     ReadOwn,
     /// That token is refused.
     Lose,
-    /// So many records of the journal survive.
+    /// A crash that so many records of the journal survive.
     Crash(usize),
 }
 
-/// What the journal holds.
+/// The content of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Record {
     Begin(u64, usize),
@@ -128,14 +128,14 @@ enum Record {
 #[derive(Default, Debug)]
 struct Found {
     states: usize,
-    /// Whether there are more states than were to be visited.
+    /// Whether there are more states than the limit.
     cut: bool,
     duplicates: usize,
     double_claims: usize,
     /// Callers that were told of an order that was not what they had asked for.
     wrong_claims: usize,
     undetected: usize,
-    /// Quiescent states in which a duplicate stands.
+    /// Quiescent states with a duplicate.
     flagged: usize,
     lost: usize,
     /// Orders that two callers were told of, one before a crash and one after it.

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use steadfast_spec::Planted;
 
-/// The rules of the protocol that can be taken out, one by one, to show that each is needed.
+/// The rules of the protocol, each of which can be taken out to show that it is needed.
 ///
-/// Nothing but the crate's own model, and a build with planted bugs, goes by anything but [`Rules::PROTOCOL`].
+/// Only the crate's own model and builds with planted bugs use anything but [`Rules::PROTOCOL`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) owner_wait: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Rules {
     pub(crate) told_apart: bool,
     pub(crate) negatives: u8,
     pub(crate) refusals_checked: bool,
-    /// How long after a refusal a list must be read that confirms it: lists lag.
+    /// How long after a refusal a list must be read to confirm it: lists lag.
     pub(crate) refusal_lag: Duration,
     /// How many decided intents are remembered within an epoch.
     pub(crate) remembered: usize,
@@ -39,7 +39,7 @@ impl Rules {
         remembered: 100_000,
     };
 
-    /// These rules, without those that this build has lost.
+    /// Returns these rules without those that a planted bug removes.
     pub(crate) fn but_planted(self) -> Self {
         Self {
             owner_wait: self.owner_wait && !Planted::NoOwnerWait.is_on(),

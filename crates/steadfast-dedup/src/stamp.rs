@@ -1,8 +1,8 @@
 use steadfast_spec::ext;
 
-/// A position in the order in which a registry learnt things.
+/// A position in the sequence in which a registry learnt things.
 ///
-/// Safety rests on these alone: a wall clock may jump and two instants may be equal, two positions never.
+/// Safety rests on positions alone: a wall clock may jump and two instants may be equal, but positions are unique.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub(crate) u64);
 
@@ -31,13 +31,13 @@ pub struct ReadNo(pub u64);
 pub struct Session(Option<u64>);
 
 impl Session {
-    /// The session that a token of this generation belongs to; `None` where nobody says.
+    /// Returns the session of a token of this generation; `None` if the generation is unknown.
     #[must_use]
     pub fn new(generation: Option<ext::TokenGeneration>) -> Self {
         Self(generation.map(|generation| generation.0))
     }
 
-    /// The session that is known by this hash of its token, in every run of the process.
+    /// Returns the session with this hash of its token, which is the same in every run of the process.
     ///
     /// The generation of a token counts within one run only; a journal needs a name that outlives it.
     #[must_use]
@@ -45,7 +45,7 @@ impl Session {
         Self(Some(hash))
     }
 
-    /// The hash or generation that it is known by.
+    /// Returns the hash or generation that identifies it.
     #[must_use]
     pub fn get(self) -> Option<u64> {
         self.0

@@ -1,4 +1,4 @@
-//! The lock, the clock and the tasks of the shell, so that a model checker can put its own in their place.
+//! The lock, the clock and the tasks of the shell. A model checker can replace them.
 
 #[cfg(all(test, shuttle))]
 mod virtual_time;
@@ -18,7 +18,7 @@ mod real {
         time::{Instant, timeout_at},
     };
 
-    /// The time since it was made.
+    /// Measures the time since it was made.
     #[derive(Debug)]
     pub(crate) struct Clock(Instant);
 
@@ -31,8 +31,9 @@ mod real {
             self.0.elapsed()
         }
 
-        /// What `future` comes to, or `None` if it is `at` before. An instant that no clock ever reaches needs no
-        /// timer.
+        /// Returns the result of `future`, or `None` if the clock reaches `at` first.
+        ///
+        /// An instant beyond the clock's range needs no timer.
         pub(crate) async fn until<T>(&self, at: Duration, future: impl Future<Output = T>) -> Option<T> {
             match self.0.checked_add(at) {
                 Some(at) => timeout_at(at, future).await.ok(),
@@ -46,12 +47,12 @@ mod real {
     pub(crate) struct Tasks(Handle);
 
     impl Tasks {
-        /// Those of the runtime that this is called on, if it is.
+        /// Returns those of the current runtime, if there is one.
         pub(crate) fn current() -> Option<Self> {
             Handle::try_current().ok().map(Self)
         }
 
-        /// Starts a task that nobody waits for.
+        /// Starts a detached task.
         pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
             drop(self.0.spawn(task));
         }

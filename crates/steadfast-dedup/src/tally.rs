@@ -1,4 +1,4 @@
-//! How often what happened, as closed sets of labels and without a single identifier.
+//! Counts events, by closed sets of labels and without any identifier.
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use crate::{
 
 /// Counts of one account, or of all of them, since the process began.
 ///
-/// Every label comes from a closed set; nothing in here names an order, an instrument or an account.
+/// Every label comes from a closed set; no order, instrument or account is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Lost outcomes, by what was lost; see [`ambiguous`](Self::ambiguous).
+    /// Lost outcomes, by cause; see [`ambiguous`](Self::ambiguous).
     ambiguous: [u64; Cause::ALL.len()],
     recovered: [u64; Confidence::ALL.len()],
     unresolved: [u64; Reason::ALL.len()],
-    /// How long after it could first have appeared an order in doubt was seen.
+    /// How long after the lateness base orders in doubt were seen.
     pub visibility_lag: LagHistogram,
-    /// Sends again, after a verified absence.
+    /// Resends after a verified absence.
     pub resent: u64,
-    /// Orders that appeared after they had been taken for absent or given up.
+    /// Orders that appeared after they had been found absent or given up.
     pub late_duplicate: u64,
-    /// Orders that the service had said it did not execute, and that are in the list.
+    /// Orders in the list that the service had refused.
     pub refused_but_placed: u64,
-    /// Orders that nobody asked for.
+    /// Orders that are one too many.
     pub excess: u64,
-    /// Answers that contradicted the books, or what lists show.
+    /// Answers that contradicted the registry or the lists.
     pub conflict: u64,
     /// Acknowledged orders that no list showed.
     pub not_listed: u64,
@@ -38,7 +38,7 @@ pub struct Tally {
     pub uncalibrated: u64,
 }
 
-/// What was lost when the outcome of a send was.
+/// How the outcome of a send was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
@@ -46,7 +46,7 @@ pub enum Cause {
     GatewayTimeout,
     /// Any other 5xx.
     ServerError,
-    /// A 400 that is not known to refuse.
+    /// A 400 that is not known to be a refusal.
     BadRequest,
     /// A 200 without a readable order id.
     UnreadableSuccess,
@@ -58,7 +58,7 @@ pub enum Cause {
     NoAnswer,
 }
 
-/// How sure it is that a found order is the one that was asked for.
+/// How certain it is that a found order is the intended one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Confidence {
@@ -82,7 +82,7 @@ impl Cause {
         Self::NoAnswer,
     ];
 
-    /// The cause in logs and metrics.
+    /// Returns the cause's name in logs and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ impl Confidence {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Exact, Self::Partial, Self::Interchangeable];
 
-    /// The confidence in logs and metrics.
+    /// Returns the confidence's name in logs and metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -125,43 +125,43 @@ impl Confidence {
 }
 
 impl Tally {
-    /// How many outcomes were lost in this way.
+    /// Returns how many outcomes were lost for this cause.
     #[must_use]
     pub fn ambiguous(&self, cause: Cause) -> u64 {
         self.ambiguous[cause as usize]
     }
 
-    /// How many orders in doubt were found, with this confidence.
+    /// Returns how many orders in doubt were found with this confidence.
     #[must_use]
     pub fn recovered(&self, confidence: Confidence) -> u64 {
         self.recovered[confidence as usize]
     }
 
-    /// How many orders ended without certainty, for this reason.
+    /// Returns how many orders ended without certainty for this reason.
     #[must_use]
     pub fn unresolved(&self, reason: Reason) -> u64 {
         self.unresolved[reason as usize]
     }
 
-    /// How many orders were absent beyond the lateness bound and not sent again.
+    /// Returns how many orders were absent beyond the lateness bound and not sent again.
     #[must_use]
     pub fn not_observed(&self) -> u64 {
         self.unresolved(Reason::NotObserved)
     }
 
-    /// Every lost outcome, whatever was lost.
+    /// Returns how many outcomes were lost.
     #[must_use]
     pub fn ambiguous_total(&self) -> u64 {
         self.ambiguous.iter().sum()
     }
 
-    /// Every order in doubt that was found.
+    /// Returns how many orders in doubt were found.
     #[must_use]
     pub fn recovered_total(&self) -> u64 {
         self.recovered.iter().sum()
     }
 
-    /// Every order that ended without certainty.
+    /// Returns how many orders ended without certainty.
     #[must_use]
     pub fn unresolved_total(&self) -> u64 {
         self.unresolved.iter().sum()
@@ -195,7 +195,7 @@ impl Tally {
         self.visibility_lag.observe(lag);
     }
 
-    /// Counts what is reported; what is not reported counts itself.
+    /// Counts the reported events; the other counters are increased where their events occur.
     pub(crate) fn take(&mut self, effects: &[Effect]) {
         for effect in effects {
             let Effect::Report(event) = effect else { continue };

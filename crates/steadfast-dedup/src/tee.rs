@@ -21,16 +21,15 @@ use crate::{
     stamp::{Epoch, Session},
 };
 
-/// A longer list is not looked at: the caller waits meanwhile, and our own reads find what it holds.
+/// A longer list is not parsed: the caller waits meanwhile, and our own reads find its orders.
 const OVERHEARD: usize = 1024 * 1024;
 
-/// Reads along while a caller reads the order list for himself.
+/// Reads along while a caller reads the order list.
 ///
-/// What passes is the caller's own, byte for byte and frame for frame. What is learnt of it is only what it holds:
-/// nobody knows whether it is the whole list. A body that is longer than what may be held, that ends in an error or
-/// that the caller drops halfway, is not looked at.
+/// The caller gets the same bytes and frames as without it. Only what the list holds counts: it may not be the whole
+/// list. A body that exceeds the limit, fails, or is dropped halfway is not parsed.
 ///
-/// It goes in a box, because few answers have one and every answer is moved with the room for it.
+/// It is boxed because few answers have one, and every answer is moved with the room for it.
 pub(crate) struct Listener {
     account: Arc<Account>,
     /// The day on which the list was asked for.
@@ -42,20 +41,20 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Somebody who listens to the answer to a request of this account.
+    /// Returns a listener for the answer to a request of this account.
     pub(crate) fn new(account: Arc<Account>) -> Box<Self> {
         let day = account.today();
         Box::new(Self { account, day, session: Session::default(), asker: None, frames: Vec::new(), held: 0 })
     }
 
-    /// Whether there is anything to listen to in the answer.
+    /// Returns the listener if the answer may be a usable list.
     pub(crate) fn hears<B>(mut self: Box<Self>, response: &Response<B>) -> Option<Box<Self>> {
         let listed = response.status() == StatusCode::OK;
-        // What is packed would have to be unpacked to be read; nobody asked for that.
+        // A compressed body would have to be unpacked first.
         let plain = !response.headers().contains_key(header::CONTENT_ENCODING);
-        // A copy out of a cache may be of the day before.
+        // A cached copy may be of the day before.
         let fresh = !is_out_of_a_cache(response.headers());
-        // The guard of a ledger with a journal knows the session by another name.
+        // With a journal, the guard names the session by a hash.
         let extensions = response.extensions();
         let hashed = extensions.get::<Session>().copied();
         self.asker = extensions.get::<Asker>().cloned();
@@ -63,7 +62,7 @@ impl Listener {
         (listed && plain && fresh).then_some(self)
     }
 
-    /// True while what has passed may still be a list that can be held.
+    /// True while the bytes so far may still be a list within the limit.
     fn take(&mut self, frame: &Bytes) -> bool {
         self.held += frame.len();
         self.frames.push(frame.clone());
@@ -75,7 +74,7 @@ impl Listener {
             Ok([whole]) => whole,
             Err(frames) => frames.concat().into(),
         };
-        // What cannot be read is the caller's to complain about.
+        // If the list cannot be read, the caller gets that error too.
         if let Ok(records) = parse_order_list(&body, &self.account.settings.field_names)
             && asker::name_orders(&records, self.asker.as_ref())
         {
@@ -85,7 +84,7 @@ impl Listener {
 }
 
 pin_project! {
-    /// A body that somebody listens to.
+    /// A body with a listener.
     pub(crate) struct TeeBody<B> {
         #[pin]
         body: B,
@@ -119,7 +118,7 @@ impl<B: Body<Data = Bytes>> Body for TeeBody<B> {
                 let held = frame
                     .data_ref()
                     .is_none_or(|data| this.listener.as_mut().is_some_and(|listener| listener.take(data)));
-                // Whoever reads by the declared length never polls for the end.
+                // A caller that reads by the declared length never polls for the end.
                 if held && this.body.is_end_stream() { None } else { Some(held) }
             }
             Some(Err(_)) => Some(false),

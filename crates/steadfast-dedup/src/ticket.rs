@@ -1,4 +1,4 @@
-//! What a request carries from the upper half to the lower one.
+//! Data that a request carries from the outer layer to the inner one.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,31 +23,31 @@ pub(crate) struct Ticket {
 pub(crate) enum TicketFor {
     /// The sends of an order.
     Order {
-        /// Set once, before the first of them; whoever drops the call abandons it.
+        /// Set once, before the first send. A dropped call abandons it.
         intent: OnceLock<IntentNo>,
-        /// When it was asked for.
+        /// The run in which it was asked for.
         run: Run,
     },
     /// A read of the order list.
     Read(ReadNo),
 }
 
-/// Marks a send that may leave in a session whose list nobody has asked for yet.
+/// Marks a send that may leave in a session whose list was not asked for yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnySession;
 
 impl Ticket {
-    /// For an order that was asked for in this run.
+    /// Returns the ticket of an order that was asked for in this run.
     pub(crate) fn for_order(account: Arc<Account>, run: Run) -> Arc<Self> {
         Arc::new(Self { account, purpose: TicketFor::Order { intent: OnceLock::new(), run } })
     }
 
-    /// The ticket of a request, if it has one.
+    /// Returns the ticket of a request, if it has one.
     pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
         ext::Ticket::of(extensions).and_then(ext::Ticket::get)
     }
 
-    /// The order's intent, once it has one.
+    /// Returns the order's intent, once it has one.
     pub(crate) fn intent(&self) -> Option<IntentNo> {
         match &self.purpose {
             TicketFor::Order { intent, .. } => intent.get().copied(),
@@ -55,7 +55,7 @@ impl Ticket {
         }
     }
 
-    /// Says which intent the order is.
+    /// Sets the order's intent.
     pub(crate) fn set_intent(&self, number: IntentNo) {
         if let TicketFor::Order { intent, .. } = &self.purpose {
             // Set once: a call opens one intent.
@@ -64,20 +64,20 @@ impl Ticket {
     }
 }
 
-/// What a request is to the two layers.
+/// What a request means to the two layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `POST /api/oms/place-order`.
     Order,
-    /// A change of an order, where a layer has said so; its path is not shown.
+    /// A change of an order, if a layer has marked it so; its path is not documented.
     Change,
-    /// `GET /api/oms/orders`, whoever asks and with whatever query.
+    /// `GET /api/oms/orders`, by any sender and with any query.
     List,
     Other,
 }
 
 impl Kind {
-    /// By its route, or by its path where no layer has set one.
+    /// Returns the kind by its route, or by its path where no layer has set one.
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
         let Some(route) = ext::Route::of(request.extensions()) else {
             let (method, path) = (request.method(), request.uri().path());

@@ -4,14 +4,14 @@ use crate::event::{Effect, Event};
 
 /// One step of a registry: what it was told, when, and what it answered.
 ///
-/// A registry's whole history is the list of these, and stepping a new one through it gives the same answers.
+/// A registry's history is a list of steps. Stepping a new registry through it gives the same effects.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Step {
     /// The time since the registry's start.
     pub now: Duration,
-    /// What it was told.
+    /// The event.
     pub event: Event,
-    /// What it wanted done.
+    /// The effects.
     pub effects: Vec<Effect>,
 }

@@ -1,8 +1,8 @@
-//! Every state that can be reached.
+//! Visits every state that can be reached.
 //!
-//! A state that was met is remembered by 128 bits: for two of a hundred million states to share them by chance has odds
-//! of one in 10²². What takes memory is then the worlds that are still to be looked at: many of them if those in the
-//! fewest moves go first, and a few hundred if the latest does.
+//! A state that was met is remembered by 128 bits: the odds that two of a hundred million states share them by chance
+//! are one in 10²². The memory goes to the worlds that are still to be visited: many of them if the nearest go first,
+//! and a few hundred if the latest does.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -15,10 +15,10 @@ use super::{
     world::{World, orders, records},
 };
 
-/// Which of the states that were met is looked at next.
+/// Which known state is visited next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The one in the fewest moves: what is found first is the shortest way to it.
+    /// The one in the fewest moves: the first mistake found has the shortest trace.
     Nearest,
     /// The latest: all states, in little memory.
     Latest,
@@ -28,7 +28,7 @@ pub(super) fn explore(model: Model, until_wrong: bool) -> Found {
     explore_up_to(usize::MAX, Next::Nearest, model, until_wrong)
 }
 
-/// Visits at most so many states.
+/// Visits at most `most` states.
 pub(super) fn explore_up_to(most: usize, next: Next, model: Model, until_wrong: bool) -> Found {
     let orders = orders();
     let all = records(8);
@@ -69,7 +69,7 @@ pub(super) fn explore_up_to(most: usize, next: Next, model: Model, until_wrong: 
     found
 }
 
-/// The moves that led to a world, kept as long as a world that they led to is still to be looked at.
+/// The moves that led to a world, kept while a later world is still to be visited.
 struct Way {
     made: Move,
     before: Option<Rc<Way>>,
@@ -95,7 +95,7 @@ fn fingerprint(key: &[u8]) -> u128 {
     half(0) << 64 | half(1)
 }
 
-/// Fingerprints are spread evenly already.
+/// A hasher that passes fingerprints on, which are spread evenly already.
 #[derive(Default)]
 struct Spread(u64);
 

@@ -1,4 +1,4 @@
-//! What goes wrong when a rule is left out: the model can fail.
+//! Shows that the model fails when a rule is left out.
 
 use super::{Lists, Model, SMALL, explore::explore};
 use crate::{policy::KeyPolicy, rules::Rules};
@@ -35,7 +35,7 @@ fn evidence_stamped_at_the_reads_end_places_an_order_twice() {
     assert_needed(Rules { evidence_at_start: false, ..Rules::PROTOCOL }, 1);
 }
 
-/// Orders of one key one after the other still need both stamps.
+/// Orders of one key that are sent one after the other still need both stamps.
 #[test]
 fn serialized_sends_need_the_stamps_all_the_same() {
     for rules in [
@@ -48,7 +48,7 @@ fn serialized_sends_need_the_stamps_all_the_same() {
     }
 }
 
-/// A service that refuses what it has placed is sent it again.
+/// A believed refusal of a placed order leads to a second one.
 #[test]
 fn o05_without_a_look_after_a_refusal_an_order_is_placed_twice() {
     let rules = Rules { refusals_checked: false, ..SMALL.rules };
@@ -66,7 +66,7 @@ fn without_the_session_rule_an_order_is_placed_twice() {
     println!("{}", found.trace.unwrap_or_default());
 }
 
-/// What a record does not show may be the difference between two orders.
+/// Two orders may differ in a field that no record shows.
 #[test]
 fn without_the_likeness_rule_a_caller_is_told_of_anothers_order() {
     let rules = Rules { told_apart: false, ..SMALL.rules };

@@ -1,4 +1,4 @@
-//! What holds with the protocol as it is.
+//! Shows what holds with the whole protocol.
 
 use super::{
     Found, Lists, Model, SMALL,
@@ -6,13 +6,13 @@ use super::{
 };
 use crate::{policy::KeyPolicy, rules::Rules};
 
-/// So many states are half a minute.
+/// The number of states that take half a minute.
 const DEEP: usize = 1_000_000;
 
-/// Beyond so many, what was met would take more memory than a large machine has.
+/// More states than this would need more memory than a large machine has.
 const CAMPAIGN: usize = 220_000_000;
 
-/// How far a run goes: `STEADFAST_DEEP=1` is what CI has time for, and `STEADFAST_DEEP=campaign` every state there is.
+/// How far a run goes: `STEADFAST_DEEP=1` is what CI has time for, and `STEADFAST_DEEP=campaign` visits every state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Plain,
@@ -34,8 +34,8 @@ fn assert_safe(model: Model) -> Found {
     assert_safe_up_to(usize::MAX, Next::Nearest, model)
 }
 
-/// The models of millions of states: all of them in a deep run, and as many as a debug build visits in a few seconds
-/// in a plain one.
+/// Checks models with millions of states: all of them in a deep run, otherwise as many as a debug build visits in a
+/// few seconds.
 fn assert_safe_in_depth(model: Model) -> Found {
     match Reach::of_this_run() {
         Reach::Plain => assert_safe_up_to(20_000, Next::Nearest, model),
@@ -43,8 +43,7 @@ fn assert_safe_in_depth(model: Model) -> Found {
     }
 }
 
-/// The models of more states than a deep run has time for: all of them in a campaign, and those in the fewest moves
-/// otherwise.
+/// Checks models with more states than a deep run has time for: all of them in a campaign, otherwise the nearest.
 fn assert_safe_at_length(model: Model) -> Found {
     match Reach::of_this_run() {
         Reach::Plain => assert_safe_up_to(20_000, Next::Nearest, model),
@@ -75,7 +74,7 @@ fn refused_resends_are_no_exception() {
     assert_safe(Model { refusals: true, intents: 1, ..SMALL });
 }
 
-/// A refusal that a list refutes leaves one order, and one that nobody looks after is told when it shows.
+/// A refusal that a list refutes leaves one order, and one without a later check is reported when it appears.
 #[test]
 fn o05_refusals_after_placement_place_nothing_twice() {
     let refuted = Model { refusals: true, refuted: true, ..SMALL };
@@ -126,7 +125,7 @@ fn refusals_a_foreign_twin_and_a_crash_together_change_nothing() {
     assert_safe_at_length(Model { intents: 3, attempts: 1, ..all });
 }
 
-/// What is known without a crash stays with its owner; what was learnt last may be lost, and twins may then swap.
+/// Knowledge survives without a crash; the latest may be lost in one, and twins may then swap.
 #[test]
 fn what_the_journal_holds_keeps_its_owner() {
     let one = Model { attempts: 1, crashes: 1, ..SMALL };
@@ -144,8 +143,8 @@ fn one_after_the_other_needs_none_of_the_three_rules() {
     assert_safe_at_length(Model { intents: 3, ..serial });
 }
 
-/// What is said in a 200 that says `error` is believed no more and no less than a 504: its order may exist, be late, or
-/// be taken for a twin's, and where it is absent beyond the bound, later orders are reasoned about as before.
+/// A 200 that says `error` counts like a 504: its order may exist, be late, or be taken for a twin's. Where it is
+/// absent beyond the bound, conclusions about later orders are drawn as before.
 #[test]
 fn answers_that_forbid_a_resend_place_nothing_twice_and_hide_nothing() {
     let nevers = Model { nevers: true, ..SMALL };
@@ -158,7 +157,7 @@ fn answers_that_forbid_a_resend_place_nothing_twice_and_hide_nothing() {
     assert_eq!((found.double_claims, found.undetected), (0, 0), "{found:?}");
 }
 
-/// Two orders that no record tells apart: neither is the other's, and neither is sent again in its place.
+/// Two orders that no record tells apart: neither is taken for the other, and neither is sent again in its place.
 #[test]
 fn what_no_record_tells_apart_is_nobodys() {
     let mixed = Model { mixed: true, ..SMALL };

@@ -1,4 +1,4 @@
-//! When two worlds are the same, and when one is wrong.
+//! Decides when two worlds are the same, and when one is wrong.
 
 use super::{Found, Model, Record, Served, world::World};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl World {
-    /// Everything that can matter later, with positions named by their rank.
+    /// Returns everything that can matter later, with positions replaced by their ranks.
     pub(super) fn key(&self, model: &Model) -> Box<[u8]> {
         let mut stamps: Vec<Seq> = Vec::new();
         let mut text = Vec::new();
@@ -72,7 +72,7 @@ impl World {
                         stamp(sent.seq, &mut text);
                     }
                     AttemptState::Doubt { sent, settled, never } => {
-                        // Whoever has ended is not sent again anyway.
+                        // A finished intent is not sent again anyway.
                         let never = never.filter(|_| intent.finding().is_none());
                         text.push(never.map_or(4, |never| 5 + never as u8));
                         stamp(sent.seq, &mut text);
@@ -105,7 +105,7 @@ impl World {
         }
         text.push(u8::try_from(self.crashes).unwrap() * 2 + u8::from(self.renewed));
         text.push(u8::from(self.registry.readable.is_empty()));
-        // What a crash may lose; after the last crash it makes no difference any more.
+        // The records that a crash may lose; after the last crash they make no difference.
         if self.crashes < model.crashes {
             for record in &self.journal[self.durable()..] {
                 text.extend(record.bytes());
@@ -139,7 +139,7 @@ impl World {
             (0..self.orders.len()).all(|order| self.registry.book.known(&order.to_string()).0 > Seq(0));
         let served = self.served.iter().flatten().all(|served| *served != Served::Pending);
         if ended && seen && served && self.reads.is_empty() {
-            // I10: what is listed is owned or flagged, except what the caller was told of as a candidate.
+            // I10: listed orders are owned or flagged, except candidates that a caller was told of.
             if self.has_duplicate(model) {
                 found.flagged += 1;
                 if !self.ever_flagged {

@@ -21,24 +21,24 @@ pub(super) type Orders = [Arc<OrderRequest>; 2];
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) registry: Registry,
-    /// The owner of every order; `None` for somebody else's.
+    /// The owner of every order; `None` for a stranger's.
     pub(super) orders: Vec<Option<u64>>,
     pub(super) served: Vec<Vec<Served>>,
     /// Reads under way: how many orders they saw, if they were evaluated.
     pub(super) reads: Vec<(ReadNo, Option<usize>)>,
-    /// The session that was renewed, if it was.
+    /// Whether the session was renewed.
     pub(super) renewed: bool,
-    /// The orders that were placed in the session that was renewed.
+    /// Whether each order was placed in the renewed session.
     pub(super) of_new_session: Vec<bool>,
     /// Flagged in this run of the process, and in all.
     pub(super) flagged: HashSet<String>,
     pub(super) ever_flagged: bool,
-    /// Answers that named an order which another intent had taken.
+    /// Whether an answer named an order that another intent had taken.
     pub(super) double: bool,
     pub(super) sent: u64,
     pub(super) journal: Vec<Record>,
     pub(super) crashes: u32,
-    /// What the callers had been told when the process crashed.
+    /// The orders that the callers had been told of when the process crashed.
     pub(super) told: Vec<Option<usize>>,
     next_read: u64,
 }
@@ -146,7 +146,7 @@ impl World {
         self.step(Event::ReadEnded { read, list: Ok(list) });
     }
 
-    /// Sends an intent as the layers do, if the registry lets it go.
+    /// Sends an intent as the layers do, if the registry permits it.
     fn send(&mut self, intent: u64) {
         let session = self.session();
         let Some(attempt) = self.registry.next_attempt(IntentNo(intent), session) else { return };
@@ -158,7 +158,7 @@ impl World {
         self.served[at(intent)].push(served);
     }
 
-    /// A new process, which knows what the journal holds; the requests that are under way go on.
+    /// Starts a new process from the journal; requests that are under way go on.
     fn crash(&mut self, model: &Model, keep: usize, orders: &Orders) {
         assert!(model.lists == Lists::OneSession, "the journal of this model knows one session");
         for (n, told) in self.told.iter_mut().enumerate() {
@@ -222,7 +222,7 @@ impl World {
         self.step(Event::Closed { attempt, outcome, answer: Answer::Status(504) });
     }
 
-    /// Everything that can happen next.
+    /// Collects everything that can happen next.
     pub(super) fn moves(&self, model: &Model, out: &mut Vec<Move>) {
         out.clear();
         for n in 0..model.intents {
@@ -232,7 +232,7 @@ impl World {
             if intent.phase == Phase::Idle && intent.attempts.is_empty() && first && turn {
                 out.push(Move::Send(n));
             }
-            // Who believes a refusal sends again at once.
+            // A caller that believes a refusal sends again at once.
             let believed = intent.phase == Phase::Idle && !model.rules.refusals_checked;
             if believed && (1..3).contains(&intent.attempts.len()) {
                 out.push(Move::Resend(n));
@@ -366,13 +366,13 @@ impl World {
         }
     }
 
-    /// How much of the journal is on disk for certain: everything up to the last send that was begun.
+    /// Returns how much of the journal is certainly on disk: everything up to the last send that was begun.
     pub(super) fn durable(&self) -> usize {
         let last = self.journal.iter().rposition(|record| matches!(record, Record::Begin(..)));
         last.map_or(0, |last| last + 1)
     }
 
-    /// True if there are more orders of a kind than were sent, or one was placed for nobody.
+    /// True if there are more orders of a kind than intents sent, or one that no intent sent.
     pub(super) fn has_duplicate(&self, model: &Model) -> bool {
         let too_many = |of: usize| {
             let own = self.orders.iter().flatten().filter(|owner| kind(model, **owner) == of).count();
@@ -383,7 +383,7 @@ impl World {
         self.own() > self.sent || too_many(0) || too_many(1)
     }
 
-    /// True if a caller was told of an order that is not of the kind that he asked for.
+    /// True if a caller was told of an order of another kind than it had asked for.
     pub(super) fn has_wrong_claim(&self, model: &Model) -> bool {
         (0..model.intents).any(|n| {
             let order = self.registry.intents.get(&IntentNo(n)).and_then(|intent| intent.order_id());
@@ -397,7 +397,7 @@ impl World {
     }
 }
 
-/// What an intent asks for.
+/// Returns the kind of order that an intent asks for.
 fn kind(model: &Model, n: u64) -> usize {
     if model.mixed { at(n % 2) } else { 0 }
 }

@@ -1,7 +1,7 @@
-//! The monitor, and the shell around it, under every order of threads that a model checker comes up with.
+//! Runs the monitor, and the shell around it, under every order of threads that a model checker tries.
 //!
-//! Here the monitor alone, with mistakes that the checker must find; in `shell` the whole layer. A waiter that nobody
-//! wakes leaves its thread blocked for good, which the checker reports as a deadlock.
+//! This file tests the monitor alone, with mistakes that the checker must find; `shell` tests the whole layer. A
+//! waiter that is never woken blocks its thread for good, which the checker reports as a deadlock.
 
 mod mistakes;
 mod shell;
@@ -34,7 +34,7 @@ const SCHEDULES: usize = 4_000;
 
 const FORM: &str = "symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
 
-/// Half of the schedules at random, half of them with a few well-placed changes of thread.
+/// Runs half of the schedules at random, and half with a few well-placed changes of thread.
 fn explore(times: usize, schedule: impl Fn() + Send + Sync + Clone + 'static) {
     let times = if std::env::var_os("STEADFAST_DEEP").is_some() { 10 * times } else { times };
     let schedule = move || from_zero(&schedule);
@@ -43,7 +43,7 @@ fn explore(times: usize, schedule: impl Fn() + Send + Sync + Clone + 'static) {
     eprintln!("figures: schedules={times} models=1");
 }
 
-/// What the threads of one schedule share: a monitor, and a list that holds every order that was sent.
+/// The shared state of the threads of one schedule: a monitor, and a list that holds every order that was sent.
 struct World {
     mistake: Mistake,
     monitor: Monitor,
@@ -60,7 +60,7 @@ impl World {
         let settings = Arc::new(Settings::default());
         let time = Timekeeper::new(&settings);
         let mut monitor = Monitor::new(Registry::new(settings.clone(), settings.today()), time);
-        // The world starts what is to be started.
+        // The world starts the poller itself.
         if mistake != Mistake::StartsByHearsay {
             monitor.get_mut().starter = Some(Arc::new(|_| true));
         }
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// One step of the registry, with a count of the verdicts that it comes to.
+    /// Steps the registry once and counts the verdicts.
     fn take(&self, state: &mut State, now: Duration, event: Event, out: &mut Effects) {
         let effects = state.registry.step(now, event);
         let is_verdict = |effect: &&Effect| {
@@ -96,7 +96,7 @@ impl World {
         out.extend(effects);
     }
 
-    /// What the poller does, with the list at hand.
+    /// Acts as the poller, with the list at hand.
     async fn poll_list(self: Arc<Self>) {
         loop {
             if self.mistake == Mistake::EndsByHearsay
@@ -130,7 +130,7 @@ impl World {
         self.step(Event::ReadEnded { read, list: Ok(self.list.clone()) });
     }
 
-    /// Leaves a waker without looking whether there is anything to wait for.
+    /// Leaves a waker without checking whether there is anything to wait for.
     async fn wait_blindly(&self, about: About) {
         let mut looked = false;
         let blind = |_: &mut State| std::mem::replace(&mut looked, true).then_some(());
@@ -161,7 +161,7 @@ impl World {
         self.told.fetch_add(1, SeqCst);
     }
 
-    /// What holds whenever nobody holds the lock.
+    /// Checks what holds whenever the lock is free.
     fn check(&self) {
         self.monitor.look(|state| {
             let next = state.registry.next_wake();
@@ -175,7 +175,7 @@ impl World {
     }
 }
 
-/// Callers, the poller that they start, and time, which passes as long as anybody waits for an answer.
+/// Runs callers, the poller that they start, and time, which passes while a call waits for an answer.
 fn storm(mistake: Mistake) {
     let world = World::new(mistake);
     let call = |number| {
@@ -190,8 +190,8 @@ fn storm(mistake: Mistake) {
         if mistake != Mistake::StartsByHearsay {
             world.check();
         }
-        // Only while something is in doubt: what comes later, a read that watches or a look at the calendar, would wake
-        // whoever was forgotten.
+        // Only while an order is in doubt: later events, such as a watch or a question for the day's end, would wake
+        // a forgotten waiter.
         if world.monitor.look(|state| state.registry.in_doubt() > 0) {
             pass_time(Duration::MAX);
         }

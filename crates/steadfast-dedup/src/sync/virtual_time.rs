@@ -25,7 +25,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Time that passes only where [`pass_time`] says.
+/// Time that passes only in [`pass_time`].
 #[derive(Default)]
 struct Time {
     now: Duration,
@@ -52,7 +52,7 @@ pub(crate) fn pass_time(horizon: Duration) {
         time.now = time.now.max(at);
         Some(waker)
     });
-    // Outside the borrow: whoever is woken may look at the time.
+    // Outside the borrow: a woken task may read the time.
     if let Some(waker) = fired {
         waker.wake();
     }

@@ -1,18 +1,18 @@
-//! Mistakes in the monitor that the checker must find: what shows that it would find another one.
+//! Mistakes in the monitor that the checker must find: they show that it would find another one.
 
 use super::*;
 
-/// How a monitor could be written wrongly.
+/// A mistake in a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mistake {
     None,
-    /// Whoever waits is told before there is anything to see.
+    /// Waiters are woken before there is anything to see.
     WakesBeforeItSteps,
-    /// A look, and then, in another step, the wait.
+    /// A look and the wait are two steps.
     LooksBeforeItWaits,
-    /// Whether a poller is needed is decided in one step, and that there is one written down in another.
+    /// The decision that a poller is needed and the note that there is one are two steps.
     StartsByHearsay,
-    /// The poller sees that nothing is due in one step, and says that it is gone in another.
+    /// The poller's check that nothing is due and the note that it is gone are two steps.
     EndsByHearsay,
     /// The poller sleeps though its plan is out of date.
     SleepsByAnOldPlan,
@@ -36,7 +36,7 @@ impl World {
         after
     }
 
-    // This world's monitor knows no starter, so that it starts nobody itself.
+    // This world's monitor has no starter, so it starts no poller itself.
     pub(super) fn step_and_start_later(&self, event: Event) -> Aftermath {
         let ((), after) = self.monitor.enter(|state, now, out| self.take(state, now, event, out));
         let is_needed =
@@ -49,9 +49,10 @@ impl World {
     }
 }
 
-/// The checker finds what it is there for, in the same schedules each time: what they have found once, they find always.
+/// Runs the checker with a seed, so that it finds the mistake in the same schedules each time.
 ///
-/// A schedule that breaks may end the process: what a panic drops waits for locks, which the checker does not allow then.
+/// A schedule that fails may end the process: dropping after a panic waits for locks, which the checker does not
+/// allow then.
 fn find(mistake: Mistake) {
     shuttle::check_random_with_seed(move || from_zero(|| storm(mistake)), 1, 20_000);
 }

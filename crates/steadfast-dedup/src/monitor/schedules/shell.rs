@@ -1,5 +1,4 @@
-//! The two layers as they are, over a small gateway: callers that wait or leave, the poller, and what is left of a
-//! dropped call.
+//! Tests the two layers over a small gateway: callers that wait or leave, the poller, and the rest of a dropped call.
 
 use std::{
     pin::pin,
@@ -17,7 +16,7 @@ use tower_service::Service;
 use super::*;
 use crate::{DedupLayer, GuardedBody, Ledger, OrderEvent, ResendPolicy, SendGuardLayer};
 
-/// The gateway and what it was asked.
+/// The gateway and the requests it got.
 #[derive(Default)]
 struct Book {
     /// Numbers of the orders that it applied.
@@ -122,7 +121,7 @@ fn answer(status: StatusCode, outcome: Outcome) -> Response<Full<Bytes>> {
     response
 }
 
-/// Calls with one order each; whoever has `patience` for so many looks leaves after them.
+/// Makes calls with one order each; a call with `patience` for so many polls is dropped after them.
 fn day(settings: Settings, patience: &'static [fn() -> u32]) {
     let (gateway, ledger) = (Gateway::default(), Ledger::new(settings.clone()));
     let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway.clone()));
@@ -143,7 +142,7 @@ fn day(settings: Settings, patience: &'static [fn() -> u32]) {
                 })
                 .await
             });
-            // Whatever is left of a call was dropped above.
+            // The rest of the call was dropped above.
             done.fetch_add(1, SeqCst);
             told.and_then(Result::ok).filter(|response| response.status() == StatusCode::OK).map(order_id)
         })
@@ -159,7 +158,7 @@ fn day(settings: Settings, patience: &'static [fn() -> u32]) {
             done.fetch_add(1, SeqCst);
         })
     };
-    // Time passes now and then: what can be done at once is mostly done at once.
+    // Time passes now and then: most steps that are possible at once are taken first.
     while done.load(SeqCst) <= patience.len() {
         if thread_rng().gen_bool(0.1) {
             pass_time(Duration::MAX);
@@ -187,7 +186,7 @@ fn day(settings: Settings, patience: &'static [fn() -> u32]) {
     }
 }
 
-/// The order's number, whichever way it came back.
+/// Returns the order's number from any kind of answer.
 fn order_id<B>(response: Response<B>) -> String {
     let resolution = response.extensions().get::<crate::Resolution>();
     match (resolution, Outcome::of(response.extensions())) {
@@ -205,7 +204,7 @@ fn impatient() -> u32 {
     thread_rng().gen_range(1..20)
 }
 
-/// A halt at any moment: what was let go before it returned is all that is ever let go.
+/// A halt at any moment: nothing leaves after it has returned.
 #[test]
 fn nothing_is_let_go_after_a_halt_has_returned() {
     explore(SCHEDULES, || {
