@@ -52,7 +52,7 @@ pub(crate) struct Account {
     recorder: Option<Recorder>,
 }
 
-/// What a call with an order turned out to be.
+/// The kind of a call with an order.
 pub(crate) enum Opening {
     /// The first call for this order.
     New(IntentNo),

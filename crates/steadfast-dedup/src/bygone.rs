@@ -23,7 +23,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnLook {
     last: Option<Duration>,
-    /// That read failed.
+    /// Whether that read failed.
     failed: bool,
     /// One more is wanted before the account is released.
     wanted: bool,

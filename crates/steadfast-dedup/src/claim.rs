@@ -284,7 +284,7 @@ impl Registry {
     }
 }
 
-/// What follows from an intent's absence, the worst first.
+/// The consequence of an intent's absence, the worst first.
 #[derive(PartialEq, Eq)]
 enum Alternative {
     /// The service said that it took the order, so the absence taints the key.

@@ -59,7 +59,7 @@ pub enum Event {
     Closed {
         /// The attempt.
         attempt: AttemptNo,
-        /// What the answer proves.
+        /// The meaning of the answer.
         outcome: Outcome,
         /// How it was answered.
         answer: Answer,
@@ -76,7 +76,7 @@ pub enum Event {
     Ruled {
         /// The order.
         intent: IntentNo,
-        /// What has become of it.
+        /// The ruling.
         ruling: Ruling,
     },
     /// A change of an order is about to be sent: from here on, its quantity may differ from the ordered one.
@@ -92,7 +92,7 @@ pub enum Event {
     ReadOpened {
         /// Its new number.
         read: ReadNo,
-        /// What it is for.
+        /// Its purpose.
         purpose: Purpose,
     },
     /// An order would leave in this session, whose list was not asked for yet.

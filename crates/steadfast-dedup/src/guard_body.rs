@@ -33,7 +33,7 @@ pin_project! {
     }
 }
 
-/// What the first poll decides.
+/// The data for the decision at the first poll.
 pub(crate) struct Seal {
     pub(crate) limits: Limits,
     pub(crate) stamp: Option<ext::SendStamp>,

@@ -25,7 +25,7 @@
 //! | A2 | an applied order is listed within the lateness bound, counted from the gateway's answer or, where there was none, from the last instant at which it may still have been at work | a resend may double the order; it is reported when it appears. [`ResendPolicy::Never`] needs no A2 |
 //! | A3 | the whole list is complete and drops nothing during a day | noticed as soon as an order is gone: no resends in that session |
 //! | A4 | our own order is at least similar to what was asked for | a resend may double it; in an exclusive account any new order without an owner vetoes an absence until a list has shown the instrument under its own name, and nothing is sent again once an acknowledged order is listed under another one; [`Settings::conservative`] insists on having recognised one |
-//! | A5 | nobody else places the same order in the account | theirs may be taken for ours, and ours is then missing; never a duplicate. [`AccountMode::Shared`] claims nothing |
+//! | A5 | no one else places an equal order in the account | theirs may be taken for ours, and ours is then missing; never a duplicate. [`AccountMode::Shared`] claims nothing |
 //!
 //! The true lateness of orders is measured: [`Tally::visibility_lag`] holds every observed lag, and
 //! [`LagHistogram::lateness_risk`] estimates the risk to A2 from them.

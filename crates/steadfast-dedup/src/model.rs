@@ -74,7 +74,7 @@ const SMALL: Model = Model {
     rules: Rules { negatives: 1, refusal_lag: Duration::ZERO, ..Rules::PROTOCOL },
 };
 
-/// What the service did with one attempt.
+/// The service's handling of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Served {
     Pending,
@@ -107,7 +107,7 @@ enum Move {
     Renew,
     /// A read with the token of the earlier session.
     ReadOwn,
-    /// That token is refused.
+    /// The refusal of that token.
     Lose,
     /// A crash that so many records of the journal survive.
     Crash(usize),

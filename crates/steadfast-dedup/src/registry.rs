@@ -199,7 +199,7 @@ pub enum Purpose {
     Audit,
 }
 
-/// What to do next if no event comes first.
+/// The next action if no event comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// Read the list at this time.

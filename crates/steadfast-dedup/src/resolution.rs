@@ -29,7 +29,7 @@ pub enum Resolution {
     },
 }
 
-/// What is known of an order that could not be resolved.
+/// An order that could not be resolved.
 ///
 /// In the extensions of the original answer, or in the chain of the original error.
 #[derive(Clone, Debug, PartialEq, Eq)]

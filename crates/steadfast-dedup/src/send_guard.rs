@@ -237,7 +237,7 @@ fn awaited_check<B>(request: &Request<B>) -> Option<Checked> {
     ticket.account.check(ticket.intent()?)
 }
 
-/// What is known of a request before it goes down.
+/// The facts about a request before it goes down.
 #[derive(Default)]
 struct Entered {
     /// The order's part of the seal, if it is an order.
@@ -307,7 +307,7 @@ pin_project! {
         session: Option<Session>,
         // Which token asked for a list.
         asker: Option<Asker>,
-        // When the request was sent whose answer's `Date` is believed.
+        // When the request was sent, to judge the `Date` of its answer.
         asked: Option<Moment>,
     }
 }

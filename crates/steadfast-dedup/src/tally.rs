@@ -66,7 +66,7 @@ pub enum Confidence {
     Exact,
     /// It shows only some fields of the order, all of them equal.
     Partial,
-    /// Equal orders were in doubt together: how many were placed is certain, whose is whose is a convention.
+    /// Equal orders were in doubt together: their number is certain, which intent owns which is a convention.
     Interchangeable,
 }
 

@@ -64,7 +64,7 @@ impl Ticket {
     }
 }
 
-/// What a request means to the two layers.
+/// The kind of a request, for the two layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `POST /api/oms/place-order`.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::event::{Effect, Event};
 
-/// One step of a registry: what it was told, when, and what it answered.
+/// One step of a registry: an event, its time, and its effects.
 ///
 /// A registry's history is a list of steps. Stepping a new registry through it gives the same effects.
 #[derive(Clone, Debug)]

@@ -43,7 +43,7 @@ pub(crate) struct TradingDay {
     written: Epoch,
 }
 
-/// What a reading or a date has changed.
+/// The changes by a reading or a date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The wall clock was set, by so many milliseconds.

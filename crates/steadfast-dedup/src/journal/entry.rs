@@ -16,7 +16,7 @@ use crate::{
 pub struct Entry {
     /// The account.
     pub account: ext::Account,
-    /// What happened.
+    /// The event.
     pub record: Record,
 }
 
@@ -41,7 +41,7 @@ pub enum Record {
     Closed {
         /// The send.
         attempt: AttemptNo,
-        /// What the answer proves.
+        /// The meaning of the answer.
         outcome: Outcome,
         /// How it was answered.
         answer: Answer,

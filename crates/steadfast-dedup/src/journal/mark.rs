@@ -7,7 +7,7 @@ use super::frame::{Head, Salt};
 const MAGIC: [u8; 8] = *b"stdfmark";
 const LEN: usize = 77;
 
-/// What a lock notes about its journal.
+/// A lock's note about its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// Nothing: there may never have been one.
