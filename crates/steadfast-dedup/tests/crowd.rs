@@ -1,6 +1,6 @@
-//! What a list of a hundred thousand orders costs while fifty are in doubt: time, memory, and how long others wait.
+//! Measures a list of a hundred thousand orders while fifty are in doubt: time, memory, and the waits of other tasks.
 //!
-//! Time is real here, because the pauses of others are what is measured.
+//! Time is real here, because the pauses of other tasks are measured.
 
 #![allow(
     clippy::unwrap_used,
@@ -41,10 +41,10 @@ static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const ORDERS: usize = 50;
 const ROWS: usize = 100_000;
 
-/// Beside others this takes up to twice as long, and in a debug build much longer.
+/// Beside other processes this takes up to twice as long, and in a debug build much longer.
 const SLACK: u32 = if cfg!(debug_assertions) { 100 } else { 2 };
 
-/// Loses every order, and lists a crowd: its first list is empty, the others hold `rows` rows each.
+/// A gateway that loses every order. Its first list is empty, the others hold `rows` rows each.
 #[derive(Clone)]
 struct Gateway {
     lists: Arc<AtomicUsize>,
@@ -101,25 +101,25 @@ fn request(qty: usize) -> Request<Full<Bytes>> {
     request
 }
 
-/// How long this thread has run, as others of the machine do not count.
+/// Returns how long this thread has run, without the time of other threads of the machine.
 #[cfg(unix)]
 fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap()
 }
 
-/// Where nobody says how long a thread has run, the time.
+/// Returns the elapsed time, where thread times are not known.
 #[cfg(not(unix))]
 fn thread_time() -> Duration {
     static START: std::sync::OnceLock<tokio::time::Instant> = std::sync::OnceLock::new();
     START.get_or_init(tokio::time::Instant::now).elapsed()
 }
 
-/// A turn of others that is shorter is the runtime's own.
+/// A shorter turn of another task is the runtime's own.
 const TURN: Duration = Duration::from_micros(20);
 
-/// What another task of the thread waits for at most between two of its turns, from when all orders have been sent; and
-/// how long the others ran in all.
+/// Returns the longest wait of another task between two of its turns, after all orders were sent, and how long the
+/// others ran in total.
 async fn longest_pause(lost: Arc<AtomicUsize>, over: Arc<AtomicBool>) -> (Duration, Duration) {
     let (mut longest, mut all, mut last) = (Duration::ZERO, Duration::ZERO, thread_time());
     while !over.load(Relaxed) {

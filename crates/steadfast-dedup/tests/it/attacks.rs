@@ -1,4 +1,4 @@
-//! Attacks on the books, each of which once told a caller of the wrong order, or sent one too many.
+//! Attacks on the registry. Each of them once gave a caller the wrong order, or sent one too many.
 
 use std::{
     task::{Context, Poll},
@@ -31,7 +31,7 @@ fn named(rig: &Rig, intent: &str, form: &str) -> Request<Body> {
     request
 }
 
-/// What a caller that asks again by name is told.
+/// Returns the answer to a repeated call with the same name.
 async fn asked_again(rig: &Rig, intent: &str, form: &str) -> Told {
     crate::rig::tell(rig.service.clone().oneshot(named(rig, intent, form)).await).await
 }
@@ -40,7 +40,7 @@ fn without_prices(record: &mut Map<String, Value>) {
     record.remove("limitPrice");
 }
 
-/// The legs of one order may go by one identifier; the first of them in the list hid the one that was asked for.
+/// Regression: legs of one order may share an identifier; the first one in the list hid the order that was asked for.
 #[tokio::test(start_paused = true)]
 async fn a_leg_does_not_hide_the_order_whose_id_it_shares() {
     let leg = |side: &str, leg: &str| json!({"orderId": "x1", "symId": "EQT_INFY_EQ_NSE", "side": side, "qty": 10, "legType": leg});
@@ -65,7 +65,7 @@ async fn a_leg_does_not_hide_the_order_whose_id_it_shares() {
     }
 }
 
-/// In a shared account a late order is a candidate too, and nobody's.
+/// In a shared account a late order is a candidate too, and has no owner.
 #[tokio::test(start_paused = true)]
 async fn in_a_shared_account_nothing_is_adopted_late() {
     let settings = Settings::default().account_mode(AccountMode::Shared).resend(ResendPolicy::Never);
@@ -80,7 +80,7 @@ async fn in_a_shared_account_nothing_is_adopted_late() {
     rig.audit();
 }
 
-/// Nobody knows whether it was there before.
+/// It may have been there before.
 #[tokio::test(start_paused = true)]
 async fn without_a_baseline_nothing_is_adopted_late() {
     let rig = Rig::new();
@@ -93,13 +93,13 @@ async fn without_a_baseline_nothing_is_adopted_late() {
     assert_eq!(rig.flagged(), ["o1"]);
     let told = asked_again(&rig, "a", ORDER).await;
     assert!(matches!(told, Told::Unresolved("budget", ..)), "{told:?}");
-    // And what comes after it is not reasoned about: the first may still be the one that appears.
+    // Nothing is concluded about later orders: one that appears may still be the first.
     rig.gateway.will([gw504().placed()]);
     assert!(matches!(rig.place("b", ORDER).await, Told::Unresolved("tainted", ..)));
     rig.audit();
 }
 
-/// A record that shows two orders alike is neither's, however late it comes.
+/// A record that matches two orders belongs to neither, even if it comes late.
 #[tokio::test(start_paused = true)]
 async fn a_late_record_that_two_orders_share_is_not_adopted() {
     let dear = ORDER.replace("limitPrice=100", "limitPrice=101");
@@ -118,13 +118,13 @@ async fn a_late_record_that_two_orders_share_is_not_adopted() {
     rig.audit();
 }
 
-/// A list that starts anew at midnight is empty; the read that finds it so was asked for the day before.
+/// After midnight the list is empty; the read that finds it so was asked for the day before.
 #[tokio::test(start_paused = true)]
 async fn a_read_that_ends_on_the_next_day_proves_nothing() {
     let rig = Rig::with(day_with(s(17)));
     rig.gateway.will([gw504()]);
     let reads = |count| (0..count).map(|_| read(ReadReply::List));
-    // The baseline, four looks, and the one that decides.
+    // The baseline, four reads, and the one that decides.
     rig.gateway.reads(reads(5));
     rig.gateway.reads([Read { before: s(4), ..read(ReadReply::List) }]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("epoch_changed", &[]));
@@ -132,10 +132,10 @@ async fn a_read_that_ends_on_the_next_day_proves_nothing() {
     rig.audit();
 }
 
-/// Between the verdict and the wire lies a queue, and midnight may lie in it.
+/// The resend waits in a queue between the verdict and the wire, and midnight passes meanwhile.
 #[tokio::test(start_paused = true)]
 async fn a_resend_that_was_granted_before_midnight_does_not_leave_after_it() {
-    // It left before midnight was near: what is lost later is not granted at all.
+    // It left before midnight was near: an order lost later is not granted a resend at all.
     let rig = Rig::with(day_with(s(660)).max_resend_age(s(3_600)).verification_budget(s(3_600)));
     rig.between.queue(Duration::ZERO, s(700));
     rig.gateway.will([gw504()]);
@@ -144,7 +144,7 @@ async fn a_resend_that_was_granted_before_midnight_does_not_leave_after_it() {
     rig.audit();
 }
 
-/// What a session acknowledged long ago must be in its list, whichever other list has shown it meanwhile.
+/// An order acknowledged long ago must be in its session's list, even if other lists have shown it meanwhile.
 #[tokio::test(start_paused = true)]
 async fn an_acknowledged_order_is_missed_in_its_own_session() {
     let rig = Rig::new();
@@ -152,7 +152,7 @@ async fn an_acknowledged_order_is_missed_in_its_own_session() {
     rig.between.token(1);
     assert_eq!(rig.place("second", &order(3)).await, Told::Placed("o2".into()));
     rig.between.token(0);
-    // Beyond the bound, and before anybody looks.
+    // Beyond the bound, and before the next read.
     sleep(Duration::from_millis(15_200)).await;
     rig.gateway.will([gw504()]);
     rig.gateway.reads((0..5).map(|_| read(ReadReply::Without(vec!["o1"]))));
@@ -162,7 +162,7 @@ async fn an_acknowledged_order_is_missed_in_its_own_session() {
     rig.audit();
 }
 
-/// The same of an order that a caller's own list had shown before its answer came.
+/// The same for an order that a caller's own list had shown before its answer came.
 #[tokio::test(start_paused = true)]
 async fn an_order_that_was_overheard_and_then_acknowledged_is_missed() {
     let rig = Rig::new();
@@ -181,7 +181,7 @@ async fn an_order_that_was_overheard_and_then_acknowledged_is_missed() {
     rig.audit();
 }
 
-/// Two callers are gone; that one of their orders is found says nothing of the other.
+/// Two callers are gone. That one of their orders is found does not settle the other.
 #[tokio::test(start_paused = true)]
 async fn every_orphaned_twin_holds_a_repetition() {
     let rig = Rig::new();
@@ -199,7 +199,7 @@ async fn every_orphaned_twin_holds_a_repetition() {
     rig.audit();
 }
 
-/// A hold of one's own is shorter, and never longer than the default.
+/// The hold can be set shorter, but not longer than the default.
 #[tokio::test(start_paused = true)]
 async fn a_twin_is_held_as_long_as_is_set_and_never_longer() {
     for (set, held) in [(0, 0), (2, 2), (60, 5)] {
@@ -219,7 +219,7 @@ async fn a_twin_is_held_as_long_as_is_set_and_never_longer() {
     }
 }
 
-/// A copy out of a cache may be of the day before.
+/// A cached copy may be of the day before.
 #[tokio::test(start_paused = true)]
 async fn a_callers_list_out_of_a_cache_is_not_looked_at() {
     let rig = Rig::new();
@@ -237,7 +237,7 @@ async fn a_callers_list_out_of_a_cache_is_not_looked_at() {
     assert_eq!(call.await.unwrap(), Told::Recovered("o1".into()));
 }
 
-/// A gateway on which the old token does not see what the new one has placed.
+/// A gateway where the list for the old token lacks orders placed with the new one.
 #[derive(Clone)]
 struct PerToken(Gateway);
 
@@ -258,7 +258,7 @@ impl Service<Request<GuardedBody<Body>>> for PerToken {
     }
 }
 
-/// Without a layer that counts tokens the list was read with the first order's token for ever.
+/// Regression: without a layer that counts tokens the list was always read with the first order's token.
 #[tokio::test(start_paused = true)]
 async fn an_order_is_looked_for_with_the_token_it_was_sent_with() {
     let (ledger, gateway) = (Ledger::default(), Gateway::default());
@@ -275,7 +275,7 @@ async fn an_order_is_looked_for_with_the_token_it_was_sent_with() {
     assert_eq!(place("Bearer k:old", &order(3)).await, Told::Placed("o1".into()));
     gateway.will([gw504().placed(), gw504()]);
     assert_eq!(place("Bearer k:new", ORDER).await, Told::Recovered("o2".into()));
-    // And what the other token's list does not show is not absent: its own is read, too.
+    // An order that the other token's list lacks is not absent: its own list is read, too.
     let form = order(4);
     let doubt = place("Bearer k:new", &form);
     let meanwhile = async {
@@ -287,7 +287,7 @@ async fn an_order_is_looked_for_with_the_token_it_was_sent_with() {
     assert_eq!(gateway.posts(), 4, "nothing is sent again");
 }
 
-/// A list of another session in between takes nothing from what this one's must hold.
+/// A list of another session in between does not change what this session's list must hold.
 #[tokio::test(start_paused = true)]
 async fn what_a_session_listed_must_be_in_its_next_list_whoever_read_between() {
     let rig = Rig::new();
@@ -302,7 +302,7 @@ async fn what_a_session_listed_must_be_in_its_next_list_whoever_read_between() {
     assert_eq!(rig.gateway.posts(), 3);
 }
 
-/// What lists had not shown was sent again, and then they turned out to lose orders.
+/// Absent orders were sent again, and then lists turned out to lose orders.
 #[tokio::test(start_paused = true)]
 async fn o06_a_resend_by_lists_that_prove_less_later_is_told() {
     let doubled = |rig: &Rig| {

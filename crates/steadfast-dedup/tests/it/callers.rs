@@ -1,4 +1,4 @@
-//! What callers do to a stack: storms of clones, services that have ended, bodies that break off, an end with a queue.
+//! Tests difficult callers: storms of clones, ended services, broken bodies, a shutdown with a queue.
 
 use std::{
     collections::VecDeque,
@@ -48,7 +48,7 @@ async fn k3_a_storm_of_clones_is_one_account() {
     assert_eq!((found.len(), rig.gateway.posts()), (50, 50), "each has an order of its own");
 }
 
-/// A service whose worker has ended, as behind tower's Buffer: it is never ready again.
+/// A service with an ended worker, as behind tower's Buffer: it is never ready again.
 #[derive(Clone)]
 struct Closed(Gateway);
 
@@ -98,7 +98,7 @@ async fn an_acknowledgement_that_is_lost_below_is_no_failed_order() {
     assert_eq!((told, gateway.posts()), (Told::Recovered("o1".into()), 1));
 }
 
-/// A form that breaks off after its pieces.
+/// A form that fails after its pieces.
 #[derive(Default)]
 struct Breaking(VecDeque<Bytes>);
 
@@ -150,7 +150,7 @@ async fn k8_what_is_in_the_queue_holds_up_no_shutdown_and_is_looked_for_or_never
     rig.ledger.shutdown().await;
     assert_eq!(rig.gateway.posts(), 0);
     dropped.abort();
-    // Whoever waits all the same is served, and a second shutdown waits for what is in doubt.
+    // A caller that still waits is served, and a second shutdown waits for its order in doubt.
     sleep(Duration::from_secs(20)).await;
     assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 1));
     rig.ledger.shutdown().await;

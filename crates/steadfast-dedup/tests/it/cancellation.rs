@@ -37,7 +37,7 @@ async fn s75_drop_in_flight() {
     assert_eq!(recovered(&rig), ["o1"]);
     assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 0));
 
-    // Not placed: nobody waits for it, so it is not sent again.
+    // Not placed: its caller is gone, so it is not sent again.
     rig.gateway.will([gw504().answered_after(s(2))]);
     let b = rig.start("b", ORDER);
     sleep(s(1)).await;
@@ -49,7 +49,7 @@ async fn s75_drop_in_flight() {
     rig.audit();
 }
 
-/// The order lived, and nobody had its identifier.
+/// Regression: the order was placed, and no caller got its identifier.
 #[tokio::test(start_paused = true)]
 async fn o02_an_order_acknowledged_after_its_call_was_dropped_is_told() {
     let rig = Rig::new();
@@ -112,7 +112,7 @@ async fn dropped_while_the_resend_is_queued_it_is_not_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn s76_drop_then_identical() {
-    // The orphan is found within the hold: the repetition is a new order, as far as anybody can know.
+    // The orphan is found within the hold, so the repetition counts as a new order.
     let rig = Rig::new();
     rig.gateway.will([gw504().placed_after(s(3))]);
     let a = rig.start("a", ORDER);
@@ -124,7 +124,7 @@ async fn s76_drop_then_identical() {
     assert!(start.elapsed() > s(2), "held while the orphan was looked for");
     rig.audit();
 
-    // It is not: refused after five seconds, and nothing is sent.
+    // The orphan is not found: the repetition is refused after five seconds, and nothing is sent.
     let rig = Rig::new();
     rig.gateway.will([gw504()]);
     let a = rig.start("a", ORDER);
@@ -202,7 +202,7 @@ async fn an_intent_that_left_nothing_behind_may_run_again_under_its_id() {
     rig.audit();
 }
 
-/// A caller who was told that its order is refused would find it placed by the one that had joined it.
+/// Regression: a caller got a refusal, and the call that had joined it placed the order.
 #[tokio::test(start_paused = true)]
 async fn whoever_has_joined_an_intent_is_refused_with_it_and_sends_nothing() {
     let rig = Rig::new();
@@ -212,7 +212,7 @@ async fn whoever_has_joined_an_intent_is_refused_with_it_and_sends_nothing() {
     let refused = Told::NotSent("order of the same intent id was refused".into());
     assert_eq!((a, b, c), (Told::Answer(403), refused.clone(), refused));
     assert_eq!(rig.gateway.posts(), 1);
-    // After a lost answer and a proved absence, too, a refusal of the resend leaves them in doubt together.
+    // After a lost answer and a proved absence, a refusal of the resend leaves both calls in doubt.
     rig.gateway.will([gw504(), http(400, "Bad request")]);
     let call = || rig.send(with_id(&rig, "b", &ORDER.replace("qty=10", "qty=3"), "y"));
     let (a, b) = tokio::join!(call(), call());
@@ -289,7 +289,7 @@ fn a_runtime_that_ends_with_an_order_in_flight_leaves_it_in_doubt() {
     };
     assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 1));
 
-    // The reads were begun on a runtime that took no tasks any more. The next one goes on with them.
+    // The reads were begun on a runtime that accepted no tasks any more. The next call continues them.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {

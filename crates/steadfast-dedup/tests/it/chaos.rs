@@ -1,6 +1,6 @@
-//! Random sessions: many orders on few keys, every kind of answer, late orders within the bound, lagging and failing
-//! lists, callers that leave at any moment. Whatever happens: no duplicate, and no invented order; and where orders
-//! come later than the bound allows, no duplicate that nobody hears of.
+//! Runs random sessions: many orders on few keys, every kind of answer, late orders within the bound, lagging and
+//! failing lists, callers that leave at any moment. In all of them: no duplicate and no invented order; and where
+//! orders come later than the bound allows, no unreported duplicate.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ struct Asked {
     leaves: Option<u64>,
 }
 
-/// An order that appears at most so many milliseconds late.
+/// Generates an order that appears at most so many milliseconds late.
 fn asked(most_late: u64) -> impl Strategy<Value = Asked> {
     let late = prop::option::of(prop_oneof![Just(0_u64), 0_u64..1_000, 0_u64..most_late]);
     let leaves = prop::option::weighted(0.2, 0_u64..30_000);
@@ -110,13 +110,13 @@ async fn session(orders: Vec<Asked>, reads: Vec<Read>, bound: Bound) {
     rig.ledger.shutdown().await;
     assert_eq!(rig.ledger.in_doubt(), 0, "I20: everything ends");
     if bound == Bound::Broken {
-        // The watch is still on: whatever came too late is noticed, and the audit says so.
+        // The watch still runs: every order that came too late is noticed, which the audit checks.
         sleep(Duration::from_secs(7_200)).await;
         return rig.audit();
     }
     rig.audit();
     let book = rig.gateway.0.lock();
-    // Twins are interchangeable: what counts is how many of a kind there are.
+    // Twins are interchangeable: only their number counts.
     let kind = |owner: &str| orders[owner[1..].parse::<usize>().unwrap()].twin;
     for twin in 0..3 {
         let placed = book.orders.iter().filter(|order| kind(&order.owner) == twin).count();

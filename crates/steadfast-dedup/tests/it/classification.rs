@@ -76,7 +76,7 @@ async fn s22_502_html() {
     rig.audit();
 }
 
-/// What something in front of the gateway says while the gateway works on.
+/// Errors of a hop in front of the gateway, while the gateway works on.
 fn foreign_errors() -> impl Iterator<Item = (u16, &'static str)> {
     let bodies =
         ["", "<html><h1>Bad Gateway</h1></html>", "upstream connect error", r#"{"s":"error","msg":"x"}"#];
@@ -174,7 +174,7 @@ async fn a_429_on_the_resend_is_waited_out_and_sent_once_more() {
     assert_eq!(rig.place("a", ORDER).await, Told::Resent("o1".into()));
     rig.audit();
 
-    // Refused for rate until nobody repeats it: absent, and not sent.
+    // Refused for rate until the repeats are spent: absent, and not sent.
     let rig = Rig::new();
     rig.gateway.will([gw504()]);
     rig.gateway.will((0..5).map(|_| http(429, "Too many requests")));

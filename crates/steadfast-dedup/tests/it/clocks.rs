@@ -1,4 +1,4 @@
-//! Clocks that are set, and machines that sleep.
+//! Tests clocks that are set, and machines that sleep.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// The clocks of one machine, which move on with tokio's, and apart from it.
+/// The clocks of one machine. They move on with tokio's clock, and can be changed.
 #[derive(Clone)]
 pub(crate) struct Clockwork {
     start: Instant,
@@ -38,22 +38,22 @@ pub(crate) struct Clockwork {
 }
 
 impl Clockwork {
-    /// The wall clock says now that it is so long since 1970.
+    /// Returns clocks that show this time since 1970.
     pub(crate) fn at(since: Duration) -> Self {
         Self { start: Instant::now(), since, slept: Arc::default(), set: Arc::default() }
     }
 
-    /// So long before midnight.
+    /// Returns clocks that show this long before midnight.
     pub(crate) fn before_midnight(left: Duration) -> Self {
         Self::at(s(100 * DAY) - left)
     }
 
-    /// The machine sleeps for so long: tokio's clock stands still.
+    /// Suspends the machine for this time, while tokio's clock stands still.
     pub(crate) fn suspend(&self, length: Duration) {
         self.slept.fetch_add(length.as_secs(), Ordering::SeqCst);
     }
 
-    /// The wall clock is set so many seconds ahead of the true time.
+    /// Sets the wall clock so many seconds ahead of the true time.
     pub(crate) fn set_wall(&self, ahead: i64) {
         self.set.store(ahead, Ordering::SeqCst);
     }
@@ -62,7 +62,7 @@ impl Clockwork {
         self.start.elapsed() + s(self.slept.load(Ordering::SeqCst))
     }
 
-    /// The true time.
+    /// Returns the true time.
     pub(crate) fn truth(&self) -> SystemTime {
         UNIX_EPOCH + self.since + self.passed()
     }
@@ -82,7 +82,7 @@ impl Clockwork {
         Settings::default().trading_day(self.wall(), 0).boot_clock(boot)
     }
 
-    /// A gateway whose answers say what time it truly is, and whose list starts anew at the true midnight.
+    /// Returns a gateway with the true time in its answers, and a list that starts empty at the true midnight.
     fn gateway(&self) -> Gateway {
         let (gateway, clocks) = (Gateway::default(), self.clone());
         gateway.0.lock().date = Some(WallClock::new(move || clocks.truth()));
@@ -100,7 +100,7 @@ async fn place_as(rig: &Rig, name: &str, form: &str) -> Told {
     tell(rig.service.clone().oneshot(named(rig, name, form)).await).await
 }
 
-/// The same name on another day, where it is another order.
+/// Places another order under the same name on another day.
 async fn place_anew(rig: &Rig, name: &str, form: &str) -> Told {
     let mut request = rig.request("anew", form);
     request.extensions_mut().insert(ext::IntentId::new(name));
@@ -111,7 +111,7 @@ fn stepped(rig: &Rig) -> usize {
     rig.events().iter().filter(|event| matches!(event, OrderEvent::ClockStepped { .. })).count()
 }
 
-/// Each of them once, on each of two days.
+/// One order for each name on each of two days.
 #[tokio::test(start_paused = true)]
 async fn o03_a_clock_a_day_off_and_back_gives_one_order_on_each_day() {
     for (off, dated) in [(1, false), (1, true), (-1, false), (-1, true)] {
@@ -132,7 +132,7 @@ async fn o03_a_clock_a_day_off_and_back_gives_one_order_on_each_day() {
     }
 }
 
-/// It is 4 s before or after midnight by the wall clock, and then it is not.
+/// The wall clock is 4 s before or after midnight, and then set right.
 #[tokio::test(start_paused = true)]
 async fn o03_a_clock_a_moment_off_at_midnight_takes_no_order_for_another() {
     for off in [4, -4] {
@@ -143,7 +143,7 @@ async fn o03_a_clock_a_moment_off_at_midnight_takes_no_order_for_another() {
         sleep(s(28)).await;
         clocks.set_wall(off);
         assert_eq!(place_as(&rig, "n", ORDER).await, Told::Attached("o1".into()));
-        // The same order once more, lost, on whichever day.
+        // An equal order is lost, on either day.
         rig.gateway.will([gw504()]);
         let lost = rig.start("m", ORDER);
         sleep(s(1)).await;
@@ -160,7 +160,7 @@ async fn o03_a_clock_a_moment_off_at_midnight_takes_no_order_for_another() {
     }
 }
 
-/// Our midnight comes first: what was placed after it is gone from the list when the service's midnight comes.
+/// Our midnight comes first: an order placed after it is gone from the list at the service's midnight.
 #[tokio::test(start_paused = true)]
 async fn o03_what_is_lost_near_midnight_is_never_sent_again() {
     let clocks = Clockwork::before_midnight(s(30));
@@ -169,7 +169,7 @@ async fn o03_what_is_lost_near_midnight_is_never_sent_again() {
     clocks.set_wall(4);
     sleep(s(27)).await;
     rig.gateway.will([gw504().placed()]);
-    // The first look after the order, half a second later, is one that failed: only the new day's lists are read.
+    // The first read after the order, half a second later, fails: only the new day's lists are read.
     rig.gateway.reads([read(ReadReply::List), read(ReadReply::Http(500)), read(ReadReply::Http(500))]);
     let told = rig.place("a", ORDER).await;
     assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
@@ -183,7 +183,7 @@ async fn o03_a_name_and_its_order_outlive_midnight_by_ten_minutes() {
     assert_eq!(place_as(&rig, "n", ORDER).await, Told::Placed("o1".into()));
     sleep(s(10)).await;
     assert_eq!(place_as(&rig, "n", ORDER).await, Told::Attached("o1".into()));
-    // The list is a moment behind, and then shows yesterday's order: it is not today's.
+    // The list is a moment behind, and then shows yesterday's order, which is not today's.
     rig.gateway.reads([read(ReadReply::Without(vec!["o1"]))]);
     rig.gateway.will([gw504()]);
     let told = rig.place("m", ORDER).await;
@@ -192,7 +192,7 @@ async fn o03_a_name_and_its_order_outlive_midnight_by_ten_minutes() {
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()), "it is another day's");
 }
 
-/// It was sent again on the next day, while nobody knew of the first one.
+/// Regression: it was sent again on the next day, while the first one was in doubt.
 #[tokio::test(start_paused = true)]
 async fn o03_a_name_in_doubt_is_sent_on_the_next_day_only_after_a_ruling() {
     let clocks = Clockwork::before_midnight(s(3_600));
@@ -208,7 +208,7 @@ async fn o03_a_name_in_doubt_is_sent_on_the_next_day_only_after_a_ruling() {
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o1".into()));
 }
 
-/// The wall clock was wrong when the process began; the first list says so.
+/// The wall clock was wrong when the process began; the first list corrects it.
 #[tokio::test(start_paused = true)]
 async fn o03_a_clock_that_was_a_day_ahead_from_the_start_pins_no_day() {
     let clocks = Clockwork::before_midnight(s(DAY / 2));
@@ -221,7 +221,7 @@ async fn o03_a_clock_that_was_a_day_ahead_from_the_start_pins_no_day() {
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()));
 }
 
-/// The first list says so while the name's order waits to leave; the name means that order afterwards.
+/// The first list corrects the day while the name's order waits to leave; the name stands for that order afterwards.
 #[tokio::test(start_paused = true)]
 async fn o03_a_clock_that_was_a_day_behind_from_the_start_gives_one_order_for_a_name() {
     let clocks = Clockwork::before_midnight(s(DAY / 2));
@@ -235,7 +235,7 @@ async fn o03_a_clock_that_was_a_day_behind_from_the_start_gives_one_order_for_a_
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o2".into()));
 }
 
-/// What was granted, and what waits, does not leave when the machine wakes.
+/// Neither a granted resend nor a waiting order leaves when the machine wakes.
 #[tokio::test(start_paused = true)]
 async fn o04_nothing_is_sent_again_after_three_hours_of_sleep() {
     for form in [ORDER.to_owned(), market()] {
@@ -305,7 +305,7 @@ async fn o04_a_wall_clock_that_is_set_ends_no_call() {
     assert_eq!(tell(call.await.unwrap()).await, Told::Placed("o1".into()));
 }
 
-/// There the wall clock says how old an order is, and never when a call must end.
+/// There the wall clock measures an order's age, but never a call's deadline.
 #[tokio::test(start_paused = true)]
 async fn o04_without_a_boot_clock_orders_age_by_the_wall_clock() {
     let clocks = Clockwork::at(s(1_000_000));
@@ -331,7 +331,7 @@ async fn o04_without_a_boot_clock_orders_age_by_the_wall_clock() {
     );
 }
 
-/// The first list could not be had; the second one can.
+/// The first read fails; the second succeeds.
 #[tokio::test(start_paused = true)]
 async fn o10_one_failed_first_list_is_not_the_end_of_all_baselines() {
     let rig = Rig::new();
@@ -344,7 +344,7 @@ async fn o10_one_failed_first_list_is_not_the_end_of_all_baselines() {
     rig.audit();
 }
 
-/// Those that wait for their permit meanwhile leave with a list to be compared with.
+/// Orders that wait for their permit meanwhile leave with a baseline.
 #[tokio::test(start_paused = true)]
 async fn o10_a_baseline_is_tried_again_while_orders_wait_to_leave() {
     let rig = Rig::new();
@@ -355,7 +355,7 @@ async fn o10_a_baseline_is_tried_again_while_orders_wait_to_leave() {
     rig.audit();
 }
 
-/// A list that is never to be had is asked for ever more rarely.
+/// A list that always fails is read ever more rarely.
 #[tokio::test(start_paused = true)]
 async fn o10_a_list_that_is_never_to_be_had_is_asked_for_rarely() {
     let rig = Rig::new();
@@ -368,7 +368,7 @@ async fn o10_a_list_that_is_never_to_be_had_is_asked_for_rarely() {
     assert!((5..=20).contains(&rig.gateway.gets()), "{}", rig.gateway.gets());
 }
 
-/// Lost for good just before midnight: its instrument and side are free again when lists show nothing of it.
+/// An order is lost for good just before midnight: its key is free again when lists show nothing of it.
 #[tokio::test(start_paused = true)]
 async fn o13_what_was_lost_before_midnight_bars_nobody_for_a_whole_day() {
     let clocks = Clockwork::before_midnight(s(2));
@@ -377,12 +377,12 @@ async fn o13_what_was_lost_before_midnight_bars_nobody_for_a_whole_day() {
     sleep(Duration::from_millis(1_500)).await;
     rig.gateway.will([gw504()]);
     assert_eq!(rig.place("a", ORDER).await, Told::Unresolved("epoch_changed", vec![], 504));
-    // At once, nothing can be told of the next one.
+    // At first, nothing can be concluded about the next one.
     rig.gateway.will([gw504().placed()]);
     let told = rig.place("b", ORDER).await;
     assert_eq!(told, Told::Unresolved("tainted", vec!["o1".into()], 504));
     sleep(s(1_200)).await;
-    // Whoever listed that one is known by now: it stays in the way of nobody.
+    // By now the other order's owner is known, so it bars no other.
     rig.gateway.will([gw504().placed()]);
     let sell = ORDER.replace("INFY", "TCS");
     assert_eq!(rig.place("c", &sell).await, Told::Recovered("o2".into()));
@@ -402,7 +402,7 @@ async fn o13_what_was_lost_before_midnight_bars_nobody_for_a_whole_day() {
     rig.audit();
 }
 
-/// It appears on the next day, too late for anybody: it is told of, and stays in the way.
+/// It appears on the next day, too late to be claimed: it is reported, and still bars others.
 #[tokio::test(start_paused = true)]
 async fn o13_an_order_that_appears_after_midnight_is_told_of() {
     let clocks = Clockwork::before_midnight(s(2));

@@ -1,4 +1,4 @@
-//! Two things at once, each of which is harmless alone.
+//! Combines two events that are harmless alone.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A caller's own look at the list, in the background.
+/// A caller's own read of the list, in the background.
 fn look(rig: &Rig) -> tokio::task::JoinHandle<()> {
     let request = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
     let service = rig.service.clone();
@@ -27,14 +27,14 @@ fn look(rig: &Rig) -> tokio::task::JoinHandle<()> {
     })
 }
 
-/// A machine that sleeps lets every timer end at once, the one of a read that is on its way among them.
+/// A sleeping machine makes every timer end at once, including that of a read in progress.
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_sleeps_while_an_order_is_looked_for_sends_nothing_when_it_wakes() {
     for (at, placed, slow) in
         [(3, None, false), (3, Some(300), false), (14, None, true), (14, Some(595), true), (15, None, false)]
     {
         let mut rig = Rig::new();
-        // That it takes long is what sleeping means (I20).
+        // With a sleep, the search may take longer than I20 allows.
         rig.unchecked = true;
         let fate = placed.map_or_else(gw504, |after| gw504().placed_after(s(after)));
         rig.gateway.will([fate]);
@@ -49,7 +49,7 @@ async fn a_machine_that_sleeps_while_an_order_is_looked_for_sends_nothing_when_i
         let told = call.await.unwrap();
         sleep(s(60)).await;
         let found = told == Told::Recovered("o1".into());
-        // The time to look for it may be over before the next read: then it is found by the reads that follow.
+        // The search may be over before the next read: then later reads find the order.
         let in_doubt =
             matches!(told, Told::Unresolved(..)) && rig.flagged().len() == usize::from(placed.is_some());
         assert!(found && placed.is_some() || in_doubt, "asleep at {at} s: {told:?}, {:?}", rig.flagged());
@@ -73,7 +73,7 @@ async fn a_callers_list_that_another_one_has_overtaken_takes_no_resend_away() {
     rig.audit();
 }
 
-/// The same, where the overtaken list is all that ever shows an order: what it held when it was asked for counts.
+/// The same, where only the overtaken list ever shows an order: its contents count.
 #[tokio::test(start_paused = true)]
 async fn a_callers_list_that_is_late_and_full_still_finds_what_own_lists_cannot() {
     let rig = Rig::new();
@@ -89,12 +89,12 @@ async fn a_callers_list_that_is_late_and_full_still_finds_what_own_lists_cannot(
     rig.audit();
 }
 
-/// A name is an account's: under another one it is another order, in doubt or not.
+/// A name belongs to an account: in another account it stands for another order, even during a doubt.
 #[tokio::test(start_paused = true)]
 async fn one_name_in_two_accounts_is_two_orders_even_while_one_is_in_doubt() {
     let rig = Rig::with(Settings::default());
     rig.gateway.will([gw504().placed_after(s(9)), ack()]);
-    // The rig's gateway keeps one book, so the other account's order is one that nobody here could take for his own.
+    // The rig's gateway keeps one book, so the other account's order is one that cannot match here.
     let sell = ORDER.replace("buy", "sell");
     let request = |intent: &str, account: &str, form: &str| {
         let mut request = rig.request(intent, form);
@@ -111,8 +111,8 @@ async fn one_name_in_two_accounts_is_two_orders_even_while_one_is_in_doubt() {
     assert_eq!(rig.gateway.posts(), 2);
 }
 
-/// Everybody asks again by name what is in doubt, while the list answers in turn with every kind of failure, and half of
-/// them give up: one order, one send.
+/// Many calls repeat the name of an order in doubt, the list fails in every way in turn, and half of the calls give
+/// up: one order, one send.
 #[tokio::test(start_paused = true)]
 async fn a_crowd_under_one_name_behind_a_failing_list_is_one_send() {
     let rig = Rig::new();

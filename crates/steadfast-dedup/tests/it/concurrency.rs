@@ -15,7 +15,7 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A rig whose list is known already.
+/// Returns a rig with a known list.
 async fn warm() -> Rig {
     let rig = Rig::new();
     rig.place("warm", &ORDER.replace("INFY", "TCS")).await;
@@ -34,7 +34,7 @@ async fn s60_twins_one_504() {
 
 #[tokio::test(start_paused = true)]
 async fn s61_twin_in_flight_owner() {
-    // One new order and two possible owners. The one in flight is asked first.
+    // One new order and two possible owners. The one in flight is waited for first.
     for (b_owns_it, told) in [(true, Told::Resent("o3".into())), (false, Told::Recovered("o2".into()))] {
         let rig = warm().await;
         let (a, b) = if b_owns_it { (gw504(), ack()) } else { (gw504().placed(), ack()) };
@@ -74,8 +74,8 @@ async fn s63_twins_both_504_both_placed() {
 #[tokio::test(start_paused = true)]
 async fn s64_cohort_unsettled() {
     let rig = warm().await;
-    // The first order is lost to a timeout and applied at the last moment; meanwhile the record of the second is
-    // taken for it. The second settles first, and must not be sent again before the first has settled too.
+    // The first order is lost to a timeout and applied at the last moment; meanwhile it claims the record of the
+    // second. The second settles first, and must not be sent again before the first has settled too.
     let lost = gw504().reply(Reply::Ended).answered_after(s(1));
     rig.gateway.will([lost.placed_after(s(29)), gw504().placed()]);
     let a = rig.start("a", ORDER);
@@ -90,7 +90,7 @@ async fn s64_cohort_unsettled() {
 #[tokio::test(start_paused = true)]
 async fn s65_oldest_first() {
     let rig = warm().await;
-    // While a third twin is in flight nobody claims. The first order is listed before the second is sent, the
+    // While a third twin is in flight there are no claims. The first order is listed before the second is sent, the
     // second's after: the first must take the older record, the only one that the second may not have.
     rig.gateway.will([ack().answered_after(s(5)), gw504().placed(), gw504().placed()]);
     let c = rig.start("c", ORDER);
@@ -174,7 +174,7 @@ async fn s69_two_accounts() {
     rig.gateway.will([gw504(), ack()]);
     let (a, b) = tokio::join!(rig.send(with("a", "one")), rig.send(with("b", "two")));
     assert_eq!(b, Told::Placed("o1".into()));
-    // What the other account has placed is no answer to a doubt of this one.
+    // An order of the other account does not resolve a doubt of this one.
     assert_eq!(a, Told::Resent("o2".into()));
     let of_whom = |token: &str| rig.gateway.0.lock().tokens.iter().filter(|of| *of == token).count();
     assert_eq!(of_whom("two"), 1, "its baseline, and no read for the other's doubt");

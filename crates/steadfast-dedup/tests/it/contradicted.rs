@@ -1,4 +1,4 @@
-//! Answers that name an order and turn out to be another one's.
+//! Tests acknowledgements that belong to another order.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// The answer of another order, whatever became of this one.
+/// An order that gets another order's answer.
 fn stray(id: &'static str) -> Place {
     ack().reply(Reply::AckId(id))
 }
@@ -23,7 +23,7 @@ fn stray_and_not_placed(id: &'static str) -> Place {
     Place { apply: None, ..stray(id) }
 }
 
-/// The identifiers whose owners were contradicted, and of whom nobody knows now what became of their orders.
+/// Returns the identifiers with contradicted owners.
 fn contradicted(rig: &Rig) -> Vec<String> {
     let ids = rig.events().into_iter().filter_map(|event| match event {
         OrderEvent::Conflict { order_id, .. } | OrderEvent::AckNotListed { order_id, .. } => Some(order_id),
@@ -32,7 +32,7 @@ fn contradicted(rig: &Rig) -> Vec<String> {
     ids.collect()
 }
 
-/// Orders that were found, by the numbers of their intents.
+/// Returns found orders with the numbers of their intents.
 fn found(rig: &Rig) -> Vec<(u64, String)> {
     let found = rig.events().into_iter().filter_map(|event| match event {
         OrderEvent::Recovered { intent, order_id, .. } => Some((intent.0, order_id)),
@@ -43,7 +43,7 @@ fn found(rig: &Rig) -> Vec<(u64, String)> {
     found
 }
 
-/// Orders that ended without certainty, by the numbers of their intents.
+/// Returns the numbers of intents that ended without certainty.
 fn in_the_dark(rig: &Rig) -> Vec<u64> {
     let ended = rig.events().into_iter().filter_map(|event| match event {
         OrderEvent::Unresolved { intent, unresolved, .. } => {
@@ -57,7 +57,7 @@ fn in_the_dark(rig: &Rig) -> Vec<u64> {
     ended
 }
 
-/// Both orders were reported placed under one identifier.
+/// Regression: both orders were reported placed under one identifier.
 #[tokio::test(start_paused = true)]
 async fn o06_an_id_for_two_orders_puts_both_in_doubt() {
     let rig = Rig::new();
@@ -87,7 +87,7 @@ async fn o06_of_two_orders_with_one_id_the_list_says_whose_it_is() {
     assert_eq!((in_the_dark(&rig), rig.gateway.posts()), (vec![0], 2), "never sent again");
 }
 
-/// 32 of 40 orders were reported placed under one identifier by a gateway that had placed none.
+/// Regression: 32 of 40 orders were reported placed under one identifier by a gateway that had placed none.
 #[tokio::test(start_paused = true)]
 async fn o06_one_id_for_forty_orders_places_none_of_them() {
     for at_once in [true, false] {
@@ -116,7 +116,7 @@ async fn o06_one_id_for_forty_orders_places_none_of_them() {
     }
 }
 
-/// A caller who was told of an order that does not exist was never told otherwise.
+/// Regression: a caller got the identifier of an order that did not exist, and no correction.
 #[tokio::test(start_paused = true)]
 async fn o06_an_ack_that_no_list_shows_is_told() {
     let rig = Rig::new();
@@ -132,10 +132,10 @@ async fn o06_an_ack_that_no_list_shows_is_told() {
     assert_eq!(in_the_dark(&rig), [1]);
     assert_eq!((rig.gateway.posts(), rig.ledger.tally().not_listed), (2, 1));
     rig.check();
-    // Whether the answer was wrong or the list is, nobody knows: nothing is absent by such a list.
+    // It is unknown whether the answer or the list is wrong: such a list proves no absence.
     rig.gateway.will([gw504()]);
     assert_eq!(rig.place("c", &order(5)).await, Told::Unresolved("budget", vec![], 504));
-    // Not even where it shows all that was acknowledged later, and what has ended: it may hide every second order.
+    // Not even if it shows all later acknowledgements, and ended orders: it may hide every second order.
     rig.gateway.will([ack().edit(|record| drop(record.insert("status".into(), "completed".into())))]);
     for n in 6..10 {
         assert!(matches!(rig.place(&format!("i{n}"), &order(n)).await, Told::Placed(_)));
@@ -143,14 +143,15 @@ async fn o06_an_ack_that_no_list_shows_is_told() {
     rig.gateway.will([gw504()]);
     let sell = ORDER.replace("buy", "sell");
     assert_eq!(rig.place("d", &sell).await, Told::Unresolved("budget", vec![], 504));
-    // Somebody who looked for himself knows.
+    // A user's ruling settles it.
     rig.ledger.resolve(None, IntentNo(1), Ruling::NotPlaced).unwrap();
     rig.gateway.will([gw504()]);
     let other = ORDER.replace("INFY", "TCS");
     assert_eq!(rig.place("e", &other).await, Told::Resent("o6".into()));
 }
 
-/// The answer gave the lost order's identifier to another one, of another price: the lost one was told as not observed.
+/// Regression: an answer gave the lost order's identifier to another one, of another price, and the lost one ended as
+/// not observed.
 #[tokio::test(start_paused = true)]
 async fn o06_an_order_that_is_listed_as_anothers_is_not_absent() {
     let rig = Rig::new();
@@ -162,7 +163,7 @@ async fn o06_an_order_that_is_listed_as_anothers_is_not_absent() {
     assert_eq!(rig.gateway.posts(), 2);
 }
 
-/// It was refused and placed, its identifier given to another one, and it was sent again.
+/// Regression: it was refused and placed, its identifier given to another one, and it was sent again.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refused_order_that_is_listed_as_anothers_is_not_sent_again() {
     let rig = Rig::new();
@@ -174,7 +175,8 @@ async fn o05_a_refused_order_that_is_listed_as_anothers_is_not_sent_again() {
     assert_eq!(rig.gateway.posts(), 2);
 }
 
-/// Whoever had the identifier took the order of a third one: that one was told as not observed, or was sent again.
+/// Regression: the intent that had the identifier took the order of a third one, which ended as not observed or was
+/// sent again.
 #[tokio::test(start_paused = true)]
 async fn o06_nobody_takes_another_order_before_his_own_is_shown_again() {
     let rig = Rig::new();
@@ -192,7 +194,7 @@ async fn o06_nobody_takes_another_order_before_his_own_is_shown_again() {
     assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (3, 0));
 }
 
-/// It was refused, placed all the same, and its identifier given to another one of another quantity.
+/// Regression: it was refused but placed, and its identifier given to another order with another quantity.
 #[tokio::test(start_paused = true)]
 async fn o06_a_refused_order_that_is_listed_as_anothers_is_reported() {
     let rig = Rig::new();
@@ -209,7 +211,8 @@ async fn o06_a_refused_order_that_is_listed_as_anothers_is_reported() {
     assert_eq!(events.iter().filter(|event| reported(event)).count(), 1, "{events:?}");
 }
 
-/// Its identifier belonged to another one by that one's answer, so that the list was taken to show nothing of it.
+/// Regression: its identifier belonged to another order by that one's answer, so the list seemed to show nothing of
+/// it.
 #[tokio::test(start_paused = true)]
 async fn o06_a_refused_order_that_is_listed_as_anothers_is_not_sent_again() {
     let rig = Rig::new();
@@ -221,7 +224,8 @@ async fn o06_a_refused_order_that_is_listed_as_anothers_is_not_sent_again() {
     assert_eq!(rig.gateway.posts(), 2);
 }
 
-/// An order was sent twice because a list that hid everything was believed once the answers that contradicted it were not.
+/// Regression: a list that hid everything was believed once the answers that contradicted it were withdrawn, and an
+/// order was sent twice.
 #[tokio::test(start_paused = true)]
 async fn o06_a_list_that_shows_nothing_makes_nothing_absent() {
     for acknowledged in [1, 2, 5] {
@@ -265,7 +269,7 @@ async fn o06_two_lists_of_one_moment_contradict_nothing() {
     rig.gateway.will([Place { lag: s(17), ..ack() }, gw504()]);
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
     sleep(Duration::from_millis(14_700)).await;
-    // It is looked for just after the bound of the first one, and again a second later.
+    // The list is read just after the bound of the first one, and again a second later.
     let lost = rig.start("lost", &ORDER.replace("INFY", "TCS"));
     sleep(s(5)).await;
     let (gets, start) = (rig.gateway.0.lock().gets.clone(), Instant::now() - Duration::from_millis(19_750));
@@ -275,7 +279,7 @@ async fn o06_two_lists_of_one_moment_contradict_nothing() {
     rig.check();
 }
 
-/// A look that showed less than it should counted as none, and the next one came half a minute later.
+/// Regression: a read that showed less than it should counted as failed, and the next one came half a minute later.
 #[tokio::test(start_paused = true)]
 async fn o06_each_ack_that_no_list_shows_is_told_in_time() {
     let rig = Rig::new();
@@ -284,14 +288,14 @@ async fn o06_each_ack_that_no_list_shows_is_told_in_time() {
         assert_eq!(rig.place(id, &order(n)).await, Told::Placed(id.into()));
         sleep(s(20)).await;
         assert_eq!(contradicted(&rig).last().map(String::as_str), Some(id));
-        // Until nothing is looked for any more.
+        // Until all searches are over.
         sleep(s(200)).await;
         assert_eq!(rig.ledger.in_doubt(), 0);
     }
     assert_eq!(rig.gateway.posts(), 3);
 }
 
-/// That lists lack an order may be the fault of the lists.
+/// If lists lack an order, the lists may be wrong.
 #[tokio::test(start_paused = true)]
 async fn o06_an_order_that_is_listed_too_late_is_its_callers_again() {
     for mode in [AccountMode::Exclusive, AccountMode::Shared] {
@@ -308,7 +312,7 @@ async fn o06_an_order_that_is_listed_too_late_is_its_callers_again() {
     }
 }
 
-/// It would have taken the order of its twin, which was sent again as soon as the late one was listed.
+/// Regression: it took the order of its twin, which was sent again as soon as the late one was listed.
 #[tokio::test(start_paused = true)]
 async fn o06_an_order_that_is_listed_too_late_takes_no_twins() {
     for (lag, lost_at) in [(40, 25), (70, 50)] {
@@ -333,12 +337,12 @@ async fn o06_looks_for_acknowledged_orders_are_few_while_orders_flow() {
         assert!(matches!(rig.place(&format!("i{n}"), &order(n % 7 + 1)).await, Told::Placed(_)));
         sleep(Duration::from_millis(450)).await;
     }
-    // 600 orders in five minutes: one look for each time that a list may be late.
+    // 600 orders in five minutes: one read for each time that a list may be late.
     assert!((16..=20).contains(&rig.gateway.gets()), "{}", rig.gateway.gets());
     rig.audit();
 }
 
-/// What is wrong with an answer was looked for half a minute later, or later still.
+/// Regression: a wrong answer was noticed half a minute later or more.
 #[tokio::test(start_paused = true)]
 async fn o06_every_ack_is_looked_at_within_the_bound_and_five_seconds() {
     for (orders, distance, looks) in [(30, 100, 1), (30, 1_000, 2), (30, 7_000, 10), (10, 40_000, 10)] {
@@ -368,7 +372,7 @@ async fn o06_a_shutdown_looks_once_for_what_was_acknowledged() {
     assert_eq!(rig.gateway.gets(), 2, "the baseline, and this look");
     rig.ledger.shutdown().await;
     assert_eq!(rig.gateway.gets(), 2, "it is listed");
-    // What a list before that look lacked is contradicted by it, and looked for before the shutdown is over.
+    // This read contradicts orders that an earlier list lacked, and they are searched for before the shutdown ends.
     rig.gateway.will([stray_and_not_placed("ghost")]);
     assert_eq!(rig.place("b", &order(3)).await, Told::Placed("ghost".into()));
     sleep(s(17)).await;
@@ -380,7 +384,7 @@ async fn o06_a_shutdown_looks_once_for_what_was_acknowledged() {
 
 #[tokio::test(start_paused = true)]
 async fn o06_nothing_is_contradicted_by_lists_that_lose_or_hide_orders() {
-    // Lists that lose what they have shown.
+    // Lists that lose orders they have shown.
     let rig = Rig::new();
     rig.place("a", &order(3)).await;
     sleep(s(40)).await;
@@ -389,13 +393,13 @@ async fn o06_nothing_is_contradicted_by_lists_that_lose_or_hide_orders() {
     rig.place("b", ORDER).await;
     sleep(s(600)).await;
     assert_eq!(contradicted(&rig), [""; 0]);
-    // Lists that hide some, by the settings: nobody even looks.
+    // Lists that hide some orders, by the settings: there is no read at all.
     let rig = Rig::with(Settings::default().list_shows(ListShows::SomeStatuses));
     rig.gateway.will([stray("ghost")]);
     rig.place("a", ORDER).await;
     sleep(s(600)).await;
     assert_eq!((contradicted(&rig), rig.gateway.gets()), (vec![], 1));
-    // Lists that may hide what has ended, and an order that may have ended at once.
+    // Lists that may hide ended orders, and an order that may have ended at once.
     let rig = Rig::new();
     rig.gateway.will([ack().edit(|record| drop(record.insert("status".into(), "completed".into())))]);
     rig.gateway.always(read(ReadReply::OnlyOpen));
@@ -404,7 +408,7 @@ async fn o06_nothing_is_contradicted_by_lists_that_lose_or_hide_orders() {
     assert_eq!((contradicted(&rig), rig.gateway.gets()), (vec![], 3), "two looks, and no more");
 }
 
-/// Where a list shows orders that have ended, an order that may have ended at once must be there, too.
+/// Where a list shows ended orders, an order that may have ended at once must be there, too.
 #[tokio::test(start_paused = true)]
 async fn o06_a_market_order_is_missed_where_ended_orders_are_listed() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! G. Crash: the process ends at any moment, and another one goes on with its journal.
+//! G. Crash: the process ends at any moment, and the next one continues its journal.
 
 use std::{
     io,
@@ -44,7 +44,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A journal that writes where it is called, so that paused time has no thread to wait for.
+/// A journal that writes on the calling thread, so that paused time waits for no other thread.
 #[derive(Clone, Debug)]
 struct Inline<D: Disk>(Arc<Mutex<Written<D>>>);
 
@@ -55,7 +55,7 @@ struct Written<D: Disk> {
     salt: [u8; 16],
     /// How long the disk takes.
     pause: Duration,
-    /// How long it takes for what was written before.
+    /// How long it takes for earlier entries.
     flush_takes: Duration,
 }
 
@@ -71,7 +71,7 @@ impl<D: Disk> Inline<D> {
         })))
     }
 
-    /// Nothing is written any more.
+    /// Stops all writing.
     fn kill(&self) {
         self.0.lock().log = None;
     }
@@ -121,7 +121,7 @@ fn after(pause: Duration, result: Result<(), JournalError>) -> Durable {
     durable
 }
 
-/// The way to the gateway, until the process ends: after that nothing goes out and nothing comes back.
+/// The connection to the gateway, until the process ends: after that nothing passes in either direction.
 #[derive(Clone)]
 struct Line {
     gateway: Gateway,
@@ -150,7 +150,7 @@ impl Service<Request<GuardedBody<Body>>> for Line {
     }
 }
 
-/// The machine, and the gateway: what outlives every process.
+/// The machine and the gateway, which outlive every process.
 struct World {
     gateway: Gateway,
     folder: TempDir,
@@ -203,7 +203,7 @@ impl Process {
         tell(self.service.clone().oneshot(self.request(intent, form)).await).await
     }
 
-    /// Under a name that means the same in the next process.
+    /// Places an order under a name that is the same in the next process.
     async fn place_as(&self, name: &str, form: &str) -> Told {
         let mut request = self.request(name, form);
         request.extensions_mut().insert(ext::IntentId::new(name));
@@ -216,7 +216,7 @@ impl Process {
         tokio::spawn(async move { drop(service.oneshot(request).await) })
     }
 
-    /// As `kill -9`: nobody is told, and nothing more is written.
+    /// Like `kill -9`: no caller gets an answer, and nothing more is written.
     fn kill(self) {
         self.journal.kill();
         self.cut.store(true, Ordering::Relaxed);
@@ -233,7 +233,7 @@ impl Process {
     }
 }
 
-/// How each recovered order ended: its name, and its identifier or the reason.
+/// Returns how each recovered order ended: its name, and its identifier or the reason.
 fn ends(recovered: &[RecoveredOrder]) -> Vec<(String, String)> {
     let end = |order: &RecoveredOrder| {
         let end = match &order.verdict {
@@ -281,7 +281,7 @@ async fn s79_crash_after_send() {
     let process = world.start();
     is(&process.recover().await, &[("a", "o1")]);
     assert_eq!(world.gateway.posts(), 1);
-    // The outcome is written down, too: the third process has nothing to look for.
+    // The outcome is in the journal, too: the third process has nothing to search for.
     process.kill();
     let process = world.start();
     let reads = world.gateway.gets();
@@ -317,7 +317,7 @@ async fn a_crash_in_the_middle_of_a_recovery_is_one_more_doubt_and_no_send() {
     first.start_placing("b", &ORDER.replace("qty=10", "qty=7"));
     sleep(s(10)).await;
     first.kill();
-    // The second one recovers, and is asked for an order of its own meanwhile.
+    // The second one recovers, and places an order of its own meanwhile.
     let second = world.start();
     let recovery = {
         let (service, mut request) = (second.service.clone(), second.request("a", ORDER));
@@ -340,11 +340,11 @@ async fn a_crash_in_the_middle_of_a_recovery_is_one_more_doubt_and_no_send() {
     assert_eq!(world.gateway.posts(), 3);
 }
 
-/// An order that was refused and found after it belongs to its name in every process.
+/// An order that was found after its refusal belongs to its name in every process.
 #[tokio::test(start_paused = true)]
 async fn o05_an_order_found_after_a_refusal_is_attached_after_a_restart() {
     let (found, attached) = (Told::Recovered("o1".into()), Told::Attached("o1".into()));
-    // Of a 401 the caller is told after the look, of a 429 before it.
+    // After a 401 the caller gets the answer after the check, after a 429 before it.
     for (status, told) in [(401, [found.clone(), attached]), (429, [Told::Answer(429), found])] {
         let world = World::new();
         world.gateway.will([http(status, "no").placed_after(Duration::from_millis(900))]);
@@ -360,7 +360,7 @@ async fn o05_an_order_found_after_a_refusal_is_attached_after_a_restart() {
     }
 }
 
-/// A process that dies before it has looked leaves the look to the next one.
+/// A process that dies before its check leaves it to the next one.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
     for (placed, told, posts) in
@@ -379,18 +379,18 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
         let process = world.start();
         assert_eq!(process.place_as("a", ORDER).await, told);
         assert_eq!(world.gateway.posts(), posts);
-        // What is sent on a caller's word is not sent by the restart.
+        // An order sent by a caller's repeat is not sent by the restart.
         let run = Run::new(&world.settings, vec![process.ledger.trace(None)], process.ledger.in_doubt());
         assert_eq!(violations(&run), Vec::<String>::new());
     }
 }
 
-/// It was reported, and the next run sent it once more.
+/// Regression: it was reported, and the next run sent it once more.
 #[tokio::test(start_paused = true)]
 async fn o05_a_name_refused_for_good_means_the_order_that_is_listed() {
     for (mode, told) in [
         (AccountMode::Exclusive, Some(Told::Attached("o1".into()))),
-        // It may be somebody else's.
+        // It may be a stranger's.
         (AccountMode::Shared, None),
     ] {
         for restarts in [false, true] {
@@ -416,8 +416,8 @@ async fn o05_a_name_refused_for_good_means_the_order_that_is_listed() {
     }
 }
 
-/// The first list of the next process showed two orders behind two refusals. Both were told as the first one's, and the
-/// second one was sent again.
+/// Regression: the first list of the next process showed two orders behind two refusals. Both were reported as the
+/// first one's, and the second one was sent again.
 #[tokio::test(start_paused = true)]
 async fn o05_each_of_two_listed_orders_may_be_the_one_that_is_asked_for_again() {
     let world = World::new();
@@ -463,7 +463,7 @@ async fn o05_a_name_refused_for_good_is_not_sent_again_beside_its_listed_order()
     }
 }
 
-/// It was in doubt, and the next process did not look for it: it said at once that nothing is.
+/// Regression: it was in doubt, and the next process did not search for it, but reported at once that nothing was.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refusal_that_could_not_be_verified_is_recovered_after_a_restart() {
     let world = World::new();
@@ -480,7 +480,7 @@ async fn o05_a_refusal_that_could_not_be_verified_is_recovered_after_a_restart()
     assert_eq!(world.gateway.posts(), 2);
 }
 
-/// Nobody has confirmed it before midnight, and no list of the next day can.
+/// It was not confirmed before midnight, and no list of the next day can confirm it.
 #[tokio::test(start_paused = true)]
 async fn o05_an_unconfirmed_refusal_of_a_dead_process_is_doubt_after_midnight() {
     let clocks = Clockwork::before_midnight(s(3_600));
@@ -497,7 +497,7 @@ async fn o05_an_unconfirmed_refusal_of_a_dead_process_is_doubt_after_midnight() 
     assert_eq!(world.gateway.posts(), 1);
 }
 
-/// Another process would have found it anew, and of two equal orders it may take the other one.
+/// Otherwise the next process would search again, and might take the other one of two equal orders.
 #[tokio::test(start_paused = true)]
 async fn o05_an_order_that_was_found_is_durable_before_its_caller_is_told() {
     let world = World::new();
@@ -515,7 +515,7 @@ async fn o05_an_order_that_was_found_is_durable_before_its_caller_is_told() {
     assert!(start.elapsed() < with + s(2), "and not for ever");
 }
 
-/// A journal that holds more than it can read again loses what is in doubt.
+/// A journal with records too long to read back would lose orders in doubt.
 #[tokio::test(start_paused = true)]
 async fn o08_an_endless_identifier_reaches_no_journal() {
     let world = World::new();
@@ -541,7 +541,8 @@ async fn s81_torn_tail() {
     process.start_placing("a", ORDER);
     sleep(s(2)).await;
     process.kill();
-    // The record of a send that was not reported durable, cut: that send has not left, and the lock notes nothing of it.
+    // The record of a send that was not reported durable is cut: that send has not left, and the lock does not note
+    // it.
     std::fs::write(lock, noted).unwrap();
     let whole = std::fs::read(world.path()).unwrap();
     let (torn, world) = (whole.len() / 2, World { gateway: Gateway::default(), ..world });
@@ -552,7 +553,7 @@ async fn s81_torn_tail() {
     assert_eq!(process.place("b", ORDER).await, Told::Placed("o1".into()));
 }
 
-/// A disk that can be made to have no room.
+/// A disk that can be made full.
 #[derive(Clone, Debug)]
 struct Fillable(Arc<AtomicBool>);
 
@@ -643,7 +644,7 @@ async fn s81_disk_full() {
         assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent);
         assert!(Failure::find(&*error).is_some_and(Failure::is_refusal), "nobody repeats it");
         assert!(matches!(find_cause(&*error), Some(OrderRefused::JournalFailed(_))), "{error:?}");
-        // Room alone does not make it trusted again.
+        // New room alone does not make it trusted again.
         full.store(false, Ordering::Relaxed);
     }
     assert_eq!(world.gateway.posts(), 1, "failed closed");
@@ -674,7 +675,7 @@ async fn s82_restart_next_day() {
         assert_eq!((world.gateway.posts(), world.gateway.gets()), (2, reads));
         process.kill();
     }
-    // On the day itself it is still there to be found.
+    // On the day itself it can still be found.
     *day.lock() = UNIX_EPOCH;
     is(&world.start().recover().await, &[("a", "o1")]);
 }
@@ -686,13 +687,13 @@ async fn s84_shutdown_while_verifying() {
     let process = world.start();
     process.start_placing("a", ORDER);
     sleep(s(1)).await;
-    // Drained, it leaves nothing to the next process.
+    // After a shutdown, nothing is left to the next process.
     process.ledger.shutdown().await;
     process.kill();
     let process = world.start();
     is(&process.recover().await, &[]);
 
-    // A runtime that stops drops all futures: that proves nothing, and the next process looks.
+    // A runtime that stops drops all futures. This proves nothing, and the next process searches.
     world.gateway.will([gw504().placed_after(s(5))]);
     let call = process.start_placing("b", ORDER);
     sleep(s(1)).await;
@@ -718,7 +719,7 @@ async fn a_name_means_the_same_order_after_a_restart() {
     assert_eq!(process.place_as("a", ORDER).await, Told::Attached("o1".into()));
     let other = process.place_as("b", &order(11)).await;
     assert!(matches!(&other, Told::NotSent(text) if text.contains("another order")), "{other:?}");
-    // The call shows the way to the list, and waits for what is found.
+    // The call shows the path to the list, and waits for the result.
     assert_eq!(process.place_as("b", ORDER).await, Told::Attached("o2".into()));
     assert_eq!(world.gateway.posts(), 2);
     is(&process.ledger.recovered(), &[("b", "o2")]);
@@ -740,7 +741,7 @@ async fn what_was_known_before_the_crash_is_not_taken_for_what_was_lost() {
     assert_eq!(world.gateway.posts(), 1);
 }
 
-/// What somebody else may have placed is reported, and ends no search: not after a restart either.
+/// An order that may be a stranger's is reported and ends no search, even after a restart.
 #[tokio::test(start_paused = true)]
 async fn an_order_that_may_be_anothers_is_not_remembered_as_the_one_that_was_lost() {
     let settings = Settings::default().account_mode(AccountMode::Shared).resend(ResendPolicy::Never);
@@ -825,7 +826,7 @@ async fn o06_a_contradicted_answer_is_no_end_for_the_next_process() {
     sleep(Duration::from_millis(100)).await;
     assert_eq!(process.place_as("c", &ORDER.replace("buy", "sell")).await, Told::Placed("ghost".into()));
     process.kill();
-    // It had only just been contradicted.
+    // It has just been contradicted.
     let entries: Vec<_> = FileJournal::read(world.path()).unwrap().unwrap();
     let open: Vec<_> = unresolved(&entries).into_iter().filter_map(|order| order.name).collect();
     assert_eq!(open.iter().map(ext::IntentId::as_str).collect::<Vec<_>>(), ["a", "b"]);
@@ -833,7 +834,7 @@ async fn o06_a_contradicted_answer_is_no_end_for_the_next_process() {
     is(&process.recover().await, &[("a", "o1"), ("b", "accepted_unknown_id")]);
     sleep(s(120)).await;
     process.kill();
-    // By now it is contradicted what the third one was told, too.
+    // By now the third one's answer is contradicted, too.
     let process = world.start();
     assert_eq!(process.ledger.recovered().len(), 2);
     let told: Vec<_> = process.recover().await.into_iter().filter_map(|order| order.name).collect();
@@ -863,12 +864,12 @@ async fn a_ledger_that_is_dropped_lets_its_journal_go() {
     let Process { ledger, service, journal, .. } = process;
     assert_eq!(Arc::strong_count(&journal.0), 2, "the ledger's and the test's");
     drop((ledger, service));
-    // Who sleeps until the next look at the list wakes, and ends.
+    // The poller, asleep until its next read, wakes and ends.
     tokio::task::yield_now().await;
     assert_eq!(Arc::strong_count(&journal.0), 1, "what holds the way to the list does not hold the ledger");
 }
 
-/// Restarted just after midnight, a name still means the order that it was; later it is free.
+/// After a restart just after midnight, a name still stands for its order; later it is free.
 #[tokio::test(start_paused = true)]
 async fn o03_a_name_outlives_midnight_over_a_restart() {
     let clocks = crate::clocks::Clockwork::before_midnight(s(5));
@@ -884,7 +885,7 @@ async fn o03_a_name_outlives_midnight_over_a_restart() {
     assert_eq!(world.gateway.posts(), 2);
 }
 
-/// The machine's clock is set back over midnight while nothing runs.
+/// The machine's clock is set back over midnight while no process runs.
 #[tokio::test(start_paused = true)]
 async fn o03_a_restart_does_not_go_back_a_day() {
     let clocks = crate::clocks::Clockwork::before_midnight(s(5));
@@ -899,7 +900,7 @@ async fn o03_a_restart_does_not_go_back_a_day() {
     assert_eq!(world.gateway.posts(), 1);
 }
 
-/// It was written by a clock two days ahead: the service's clock says so, and nothing is sent on its word.
+/// A clock two days ahead wrote it. The service's clock shows that, and nothing is sent.
 #[tokio::test(start_paused = true)]
 async fn o03_a_journal_two_days_ahead_is_refused() {
     let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
@@ -919,7 +920,7 @@ async fn o03_a_journal_two_days_ahead_is_refused() {
     assert_eq!(world.gateway.posts(), 1);
 }
 
-/// What was lost before midnight is watched for by the next process, too.
+/// Orders lost before midnight are watched for by the next process, too.
 #[tokio::test(start_paused = true)]
 async fn o13_what_was_lost_before_midnight_is_watched_over_a_restart() {
     let clocks = crate::clocks::Clockwork::before_midnight(s(5));
@@ -942,7 +943,7 @@ async fn o13_what_was_lost_before_midnight_is_watched_over_a_restart() {
     assert_eq!(world.gateway.posts(), 1);
 }
 
-/// Restarted with a clock a day ahead, or on the next day: the service says which.
+/// Restarted with a clock a day ahead, or on the next day: the service tells which.
 #[tokio::test(start_paused = true)]
 async fn o03_a_restart_asks_the_service_what_day_it_is() {
     for (ahead, passed, told) in
@@ -962,7 +963,7 @@ async fn o03_a_restart_asks_the_service_what_day_it_is() {
     }
 }
 
-/// Restarted with a clock a day ahead, and no list is to be had that says so: a name may be today's.
+/// Restarted with a clock a day ahead, and no list to correct it: a name may be today's.
 #[tokio::test(start_paused = true)]
 async fn o03_a_name_waits_until_the_service_says_what_day_it_is() {
     for fails in [s(10), s(1_000)] {
@@ -988,7 +989,7 @@ async fn o03_a_name_waits_until_the_service_says_what_day_it_is() {
     }
 }
 
-/// Restarted with a clock a day ahead that is set right before the service was asked anything.
+/// Restarted with a clock a day ahead that is set right before any answer of the service.
 #[tokio::test(start_paused = true)]
 async fn o03_a_clock_set_right_after_a_restart_frees_no_name() {
     let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
@@ -1005,7 +1006,7 @@ async fn o03_a_clock_set_right_after_a_restart_frees_no_name() {
     assert_eq!(world.gateway.posts(), 1);
 }
 
-/// What was acknowledged today is not taken for the late order of another when the day turns out to be today.
+/// An order acknowledged today is not taken for another's late order when the day is corrected to today.
 #[tokio::test(start_paused = true)]
 async fn o03_a_corrected_day_keeps_the_orders_that_have_owners() {
     let clocks = crate::clocks::Clockwork::before_midnight(s(43_200));
@@ -1031,7 +1032,7 @@ async fn o03_a_corrected_day_keeps_the_orders_that_have_owners() {
     assert_eq!(world.gateway.posts(), 2);
 }
 
-/// A gateway that gives back the token in the place of an identifier: the journal is read by people and sent to others.
+/// A gateway returns the token in place of an identifier. Journals are read by people and passed on.
 #[tokio::test(start_paused = true)]
 async fn x01_a_token_in_the_place_of_an_order_id_reaches_no_journal() {
     let mut world = World::new();

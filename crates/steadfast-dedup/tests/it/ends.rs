@@ -1,4 +1,4 @@
-//! When nobody watches for late orders any more: the task that reads the list ends, and with it all that it holds.
+//! Tests the end of the watch for late orders: the task that reads the list ends, and all that it holds.
 
 use std::{sync::Weak, time::Duration};
 
@@ -19,7 +19,7 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A stack that nothing but its owners, and the tasks that it starts, keeps alive.
+/// A stack that only its owners and the tasks it starts keep alive.
 fn stack(gateway: Gateway) -> (Dedup<SendGuard<Gateway>>, Ledger) {
     let ledger = Ledger::new(Settings::default().resend(ResendPolicy::Never));
     let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
@@ -33,7 +33,7 @@ fn request() -> Request<Body> {
         .unwrap()
 }
 
-/// Lets every task run that can, while no time passes.
+/// Runs every task that can run, while no time passes.
 async fn settled<T>(kept: &Weak<T>) -> usize {
     for _ in 0..16 {
         tokio::task::yield_now().await;
@@ -82,7 +82,7 @@ async fn an_order_in_doubt_is_found_though_its_stack_is_dropped() {
     assert_eq!(settled(&kept).await, 0);
 }
 
-/// The other half: late orders are noticed after a shutdown, too.
+/// While there is an owner, late orders are noticed after a shutdown, too.
 #[tokio::test(start_paused = true)]
 async fn after_a_shutdown_its_owner_is_still_told_of_a_late_order() {
     let gateway = Gateway::default();

@@ -1,4 +1,4 @@
-//! Acknowledged identifiers that the list shows as another order.
+//! Tests acknowledged identifiers that the list shows for another order.
 
 use std::time::Duration;
 
@@ -28,12 +28,12 @@ fn sell(qty: u32) -> String {
     order(qty).replace("buy", "sell")
 }
 
-/// The answer of another order to one that is placed.
+/// An order that is placed and gets another order's answer.
 fn answered(id: &'static str) -> Place {
     ack().reply(Reply::AckId(id)).answered_after(s(1))
 }
 
-/// Identifiers that were taken away, with the numbers of the orders that had them.
+/// Returns the identifiers that were withdrawn, with the numbers of their orders.
 fn taken_away(rig: &Rig) -> Vec<(u64, String)> {
     let taken = rig.events().into_iter().filter_map(|event| match event {
         OrderEvent::AckMismatch { intent, order_id, .. } => Some((intent.0, order_id)),
@@ -62,7 +62,7 @@ fn uncalibrated(rig: &Rig) -> Vec<String> {
     told.collect()
 }
 
-/// Places orders at once; their answers name the orders of these numbers.
+/// Places orders at once; their answers carry these identifiers.
 async fn place_all(rig: &Rig, orders: &[(String, &'static str)]) {
     rig.gateway.will(orders.iter().map(|(_, id)| answered(id)));
     let mut calls = Vec::new();
@@ -75,7 +75,7 @@ async fn place_all(rig: &Rig, orders: &[(String, &'static str)]) {
     }
 }
 
-/// Each caller was told of the other's order for good.
+/// Regression: each caller kept the other's order id for good.
 #[tokio::test(start_paused = true)]
 async fn o06_exchanged_answers_are_told_and_the_right_orders_found() {
     for (first, second) in [(order(10), tcs(10)), (order(10), sell(10)), (order(3), order(7))] {
@@ -107,7 +107,7 @@ async fn o06_shifted_answers_are_told_and_the_right_orders_found() {
     }
 }
 
-/// Somebody else's order, and the order itself beside it.
+/// A stranger's order, and the order itself beside it.
 #[tokio::test(start_paused = true)]
 async fn o06_a_quantity_that_is_listed_as_nobodys_order_is_the_order() {
     let rig = Rig::new();
@@ -121,7 +121,7 @@ async fn o06_a_quantity_that_is_listed_as_nobodys_order_is_the_order() {
     rig.check();
 }
 
-/// Refused and placed, and its answer came for the next order: which is listed beside it.
+/// Refused but placed, and its answer came for the next order, which is listed beside it.
 #[tokio::test(start_paused = true)]
 async fn o06_a_refused_orders_identifier_goes_if_the_own_order_shows() {
     for (own_is_listed, changed) in [(true, false), (false, false), (true, true)] {
@@ -151,7 +151,7 @@ async fn o06_a_refused_orders_identifier_goes_if_the_own_order_shows() {
     }
 }
 
-/// A user changes a quantity, or the list counts what is left: that is told, and no answer is disbelieved.
+/// A user changes a quantity, or the list counts the rest: this is reported, and no answer is withdrawn.
 #[tokio::test(start_paused = true)]
 async fn o06_a_changed_quantity_takes_no_identifier_away() {
     let rig = Rig::new();
@@ -190,7 +190,7 @@ async fn o06_quantities_exchanged_by_changes_of_ours_take_nothing_away() {
     assert_eq!((taken_away(&rig), uncalibrated(&rig).len()), (vec![], 2));
 }
 
-/// A list that spells instruments in a way of its own contradicts no answer.
+/// A list with a spelling of its own for instruments contradicts no answer.
 #[tokio::test(start_paused = true)]
 async fn o06_another_spelling_takes_nothing_away_until_the_lists_own_is_known() {
     let rig = Rig::new();
@@ -198,7 +198,7 @@ async fn o06_another_spelling_takes_nothing_away_until_the_lists_own_is_known() 
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
     sleep(s(70)).await;
     assert_eq!((taken_away(&rig), uncalibrated(&rig)), (vec![], vec!["o1".into()]));
-    // It lists the instrument as we do, after all: what it showed was another one.
+    // It also lists the instrument under our name, so the first record was another order.
     assert_eq!(rig.place("b", &order(3)).await, Told::Placed("o2".into()));
     sleep(s(70)).await;
     assert_eq!(taken_away(&rig), [(0, "o1".into())]);

@@ -1,4 +1,4 @@
-//! The figures that the design asks for, measured in simulated time; each test prints its own.
+//! Measures the figures that the design asks for, in simulated time; each test prints its own.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const fn ms(millis: u64) -> Duration {
 #[tokio::test(start_paused = true)]
 async fn k6_ten_thousand_identical_orders_are_ten_thousand_orders() {
     let count = if std::env::var_os("STEADFAST_DEEP").is_some() { 10_000 } else { 1_000 };
-    // What the machine works meanwhile is no time that it slept: paused time does not count it.
+    // The real time that the test runs must not count as sleep, because paused time leaves it out.
     let start = Instant::now();
     let boot = BootClock::new(move || Some(start.elapsed()));
     let rig = Rig::with(Settings::default().boot_clock(boot));
@@ -43,7 +43,7 @@ async fn k6_ten_thousand_identical_orders_are_ten_thousand_orders() {
     rig.audit();
 }
 
-/// A token renewed in the middle of a doubt neither duplicates the order nor strands it.
+/// A token renewed in the middle of a doubt neither duplicates the order nor loses it.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_in_the_middle_of_a_doubt_neither_duplicates_nor_strands_it() {
     let unresolved = Told::Unresolved("session_changed", vec![], 504);
@@ -67,14 +67,14 @@ async fn a_renewal_in_the_middle_of_a_doubt_neither_duplicates_nor_strands_it() 
     }
 }
 
-/// Ten orders a second flow and appear 0.3 s after their acknowledgement, while some are looked for.
+/// Ten orders a second are sent and appear 0.3 s after their acknowledgement, while some are searched for.
 #[tokio::test(start_paused = true)]
 async fn negative_reads_stay_valid_while_orders_flow() {
     let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
     rig.place("warm", &order(1)).await;
     let mut calls = Vec::new();
     for n in 0..1_200 {
-        // One order in fifty is lost for good, and looked for.
+        // One order in fifty is lost for good, and searched for.
         let place = if n % 50 == 0 { gw504() } else { ack() };
         rig.gateway.will([listed_late(place)]);
         calls.push(rig.start(&format!("i{n}"), &order(2 + n % 7)));
@@ -100,7 +100,7 @@ fn listed_late(mut place: crate::gateway::Place) -> crate::gateway::Place {
     place
 }
 
-/// From the 504 to the recovered answer, with the order visible at once.
+/// From the 504 to the recovered answer, with the order listed at once.
 #[tokio::test(start_paused = true)]
 async fn a_504_is_recovered_in_half_a_second_with_one_read() {
     let rig = Rig::with(Settings::default());

@@ -68,7 +68,7 @@ async fn s88_gateway_double_forward() {
     let rig = Rig::new();
     rig.gateway.will([Place { copies: 2, ..ack() }, gw504().placed()]);
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
-    // Nothing was in doubt, so nobody looks; the next look notices.
+    // Nothing was in doubt, so there is no read; the next read notices.
     assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o3".into()));
     assert_eq!(rig.flagged(), ["o2"]);
     rig.audit();

@@ -1,4 +1,4 @@
-//! A gateway that does what its script says, and keeps the truth.
+//! A gateway that follows a script and records the truth.
 
 use std::{
     collections::VecDeque,
@@ -24,7 +24,7 @@ use tower::Service;
 
 pub(crate) type Body = Full<Bytes>;
 
-/// What happens to one order.
+/// The script for one order.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) apply: Option<Duration>,
@@ -40,11 +40,11 @@ pub(crate) enum Reply {
     Ack,
     AckId(&'static str),
     Http(u16, &'static str),
-    /// A status and a body as they are.
+    /// This status and body.
     Answer(u16, &'static str),
     /// A 200 whose body was cut.
     Cut,
-    /// No answer; the transport says how far it got.
+    /// No answer; the transport reports how far the request got.
     Lost(Fate),
     /// No answer; the connection has ended, so that nothing more of the request can arrive.
     Ended,
@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-/// What happens to one read of the list.
+/// The script for one read of the list.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub(crate) before: Duration,
@@ -117,7 +117,7 @@ pub(crate) enum ReadReply {
     Without(Vec<&'static str>),
     OnlyOpen,
     Aged,
-    /// With an `X-Cache` that says so.
+    /// With this `X-Cache` header.
     Cached(&'static str),
 }
 
@@ -142,20 +142,20 @@ pub(crate) struct Book {
     pub(crate) posts: Vec<(Instant, String)>,
     pub(crate) gets: Vec<Instant>,
     pub(crate) methods: Vec<Method>,
-    /// The header of every read, where there was one.
+    /// The `Authorization` of every read, where there was one.
     pub(crate) tokens: Vec<String>,
     /// Tokens that are refused.
     pub(crate) dead: Vec<&'static str>,
-    /// What each token's list holds: orders that were sent with it.
+    /// Whether each token's list holds only the orders that were sent with it.
     pub(crate) by_session: bool,
-    /// Whether ending a connection says since when nothing more of it arrives.
+    /// Whether the end of a connection has an instant since which nothing more of it arrives.
     pub(crate) promises: bool,
     wires: Vec<Arc<Wire>>,
-    /// What every read asked of caches.
+    /// The cache directives of every read.
     pub(crate) cache_controls: Vec<String>,
     /// When the service's trading day turns: from then on no older order is listed.
     pub(crate) midnight: Option<Instant>,
-    /// What answers say of the service's clock.
+    /// The service's clock for the `Date` of answers.
     pub(crate) date: Option<WallClock>,
     next: u64,
 }
@@ -199,7 +199,7 @@ impl Gateway {
         self.0.lock().gets.len()
     }
 
-    /// Places an order that is not ours.
+    /// Places a stranger's order.
     pub(crate) fn foreign(&self, form: &str, edit: fn(&mut Map<String, Value>)) -> String {
         self.0.lock().apply(form, "foreign", Duration::ZERO, edit)
     }
@@ -210,7 +210,7 @@ impl Gateway {
         order.record.insert(field.into(), value);
     }
 
-    /// How many connections were ended from above.
+    /// Returns how many connections were ended by a layer above.
     pub(crate) fn aborted(&self) -> usize {
         self.0.lock().wires.iter().filter(|wire| wire.ended.get().is_some()).count()
     }
@@ -318,7 +318,7 @@ impl Gateway {
 }
 
 impl Book {
-    /// The next order gets the number after `last`.
+    /// Gives the next order the number after `last`.
     pub(crate) fn renumber(&mut self, last: u64) {
         self.next = last;
     }
@@ -355,7 +355,7 @@ fn token_of<B>(request: &Request<B>) -> String {
     header.map(|header| header.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 
-/// Says what time it is by the service's clock, if it has one.
+/// Adds the service's `Date`, if it has a clock.
 async fn dated(
     gateway: Gateway,
     answer: impl Future<Output = Result<Response<Body>, BoxError>>,

@@ -65,7 +65,7 @@ async fn an_order_whose_connection_is_being_made_does_not_leave_after_a_halt() {
                     held.notify_one();
                     go.notified().await;
                 }
-                // The first poll of the body, when the connection is there.
+                // The first poll of the body, once the connection is there.
                 request.into_body().collect().await?;
                 Ok::<_, BoxError>(Response::new(Full::<Bytes>::from("{}")))
             }
@@ -87,7 +87,7 @@ async fn an_order_whose_connection_is_being_made_does_not_leave_after_a_halt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resend_does_not_leave_while_halted_and_is_not_made_up_for() {
-    // Halted while it is looked for, and while its resend waits in a queue.
+    // Halted during the search, and while the resend waits in a queue.
     for at in [s(3), s(25)] {
         let rig = Rig::new();
         rig.between.queue(Duration::ZERO, s(20));
@@ -115,7 +115,7 @@ async fn what_is_in_doubt_is_found_while_halted() {
     assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
 }
 
-/// A request that a layer above has said to be of this endpoint.
+/// A request that a layer above has marked with this endpoint.
 fn routed(method: Method, endpoint: Endpoint) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::from("orderId=o1&qty=5"));
     (*request.method_mut(), *request.uri_mut()) = (method, "https://gateway.example/v2/x".parse().unwrap());
@@ -136,7 +136,7 @@ async fn while_halted_a_change_is_refused_and_a_cancel_leaves() {
     let service = tower::util::BoxCloneService::new(service.map_future(Box::pin));
     let change = || routed(Method::PUT, Endpoint::ModifyOrder);
     assert!(service.clone().oneshot(change()).await.is_ok());
-    // Let in before the halt, and not gone when it comes.
+    // Accepted before the halt, and not sent when it comes.
     let waiting = tokio::spawn(service.clone().oneshot(change()));
     sleep(Duration::from_millis(500)).await;
     ledger.halt();
@@ -151,7 +151,7 @@ async fn while_halted_a_change_is_refused_and_a_cancel_leaves() {
     assert!(service.oneshot(change()).await.is_ok());
 }
 
-/// As a transport takes a body: what says that it has ended is never polled.
+/// Transports do not poll a body that reports its end.
 #[tokio::test(start_paused = true)]
 async fn an_empty_body_is_polled_where_that_decides_whether_it_may_leave() {
     let ledger = Ledger::default();
@@ -173,7 +173,7 @@ async fn an_empty_body_is_polled_where_that_decides_whether_it_may_leave() {
     assert_eq!(sent(Method::PUT, Endpoint::ModifyOrder, "qty=5").await.unwrap(), "qty=5");
     assert_eq!(sent(Method::GET, Endpoint::Orders, "").await.unwrap(), "ended");
     assert_eq!(sent(Method::POST, Endpoint::Token, "a=1").await.unwrap(), "a=1", "no form is cut");
-    // Asked for while nothing may leave, and halted while its connection is made.
+    // Requested during a halt, or halted while its connection is made.
     let (change, ()) = tokio::join!(sent(Method::PUT, Endpoint::ModifyOrder, ""), async { ledger.halt() });
     assert!(matches!(find_cause(&*change.unwrap_err()), Some(OrderRefused::Halted)));
 }

@@ -1,4 +1,4 @@
-//! Each checker over a sound run, and over the same run with a violation planted in it.
+//! Runs each checker over a sound run, and over the same run with a planted violation.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,13 +14,13 @@ use crate::{
     rig::{ORDER, Rig, Told, order},
 };
 
-/// Whose order is whose in the sound run.
+/// The intents of the sound run.
 const ACKED: IntentNo = IntentNo(0);
 const FOUND: IntentNo = IntentNo(1);
 const RESENT: IntentNo = IntentNo(2);
 
-/// An acknowledged order, one that was found, one that was absent and sent again, whose first attempt appears late,
-/// and one that could not be told from a similar one.
+/// A run with an acknowledged order, a found one, an absent one that was sent again and appears late from its first
+/// attempt, and one that could not be told from a similar one.
 async fn sound() -> Run {
     let rig = Rig::with(Settings::default());
     let alike = |record: &mut serde_json::Map<_, _>| drop(record.insert("qty".into(), 99.into()));
@@ -41,7 +41,7 @@ async fn sound() -> Run {
     run
 }
 
-/// The checker of an invariant finds nothing in the sound run and something in the doctored one.
+/// Checks that an invariant's checker finds nothing in the sound run and something in the changed one.
 async fn finds(name: &str, doctor: impl FnOnce(&mut Run)) {
     let mut run = sound().await;
     let (_, check) = ALL.iter().find(|(other, _)| *other == name).unwrap();
@@ -71,7 +71,7 @@ fn found(run: &mut Run) -> usize {
     })
 }
 
-/// Puts a step after another one, at the same time.
+/// Inserts a step after another one, at the same time.
 fn insert(run: &mut Run, after: usize, event: Event) {
     let mut step = steps(run)[after].clone();
     (step.event, step.effects) = (event, Vec::new());
@@ -82,7 +82,7 @@ fn report(run: &mut Run, at: usize, event: OrderEvent) {
     steps(run)[at].effects.push(Effect::Report(event));
 }
 
-/// The order that an intent of the first account wants.
+/// Returns the order of an intent of the first account.
 fn order_of(run: &Run, intent: IntentNo) -> Arc<OrderRequest> {
     let mut orders = run.accounts[0].iter().filter_map(|step| match &step.event {
         Event::Opened { intent: other, order, .. } if *other == intent => Some(order.clone()),
@@ -137,7 +137,7 @@ async fn i04_a_resend_without_a_verdict_or_a_caller_is_found() {
         insert(run, at, Event::Abandoned(RESENT));
     })
     .await;
-    // A second send while the first one is not even answered.
+    // A second send before the first one is answered.
     finds("I4", |run| {
         let sent = position(run, |step| matches!(step.event, Event::Sent(_)));
         insert(run, sent, Event::Begun { attempt: attempt(ACKED, 1), session: Session::default() });
@@ -148,7 +148,7 @@ async fn i04_a_resend_without_a_verdict_or_a_caller_is_found() {
 
 #[tokio::test(start_paused = true)]
 async fn i05_an_absence_too_early_or_against_the_list_is_found() {
-    // Of the reads, only the last is left.
+    // Only the last of the reads is left.
     finds("I5", |run| {
         let at = absent(run);
         let mut reads: Vec<usize> = (0..at)
@@ -162,7 +162,7 @@ async fn i05_an_absence_too_early_or_against_the_list_is_found() {
         }
     })
     .await;
-    // The bound is longer than what was waited.
+    // The bound is longer than the wait was.
     finds("I5", |run| run.lateness += Duration::from_secs(6)).await;
     // The order was listed all along.
     finds("I5", |run| {
@@ -336,7 +336,7 @@ async fn i15_a_send_by_a_restart_is_found() {
         insert(run, at, Event::Restarted);
     })
     .await;
-    // That another order, or this one before the restart, was asked for once more is no reason.
+    // A repeat of another order, or of this one before the restart, is no reason.
     finds("I15", |run| {
         let at = absent(run);
         insert(run, at, Event::Reopened(FOUND));

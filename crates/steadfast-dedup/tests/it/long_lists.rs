@@ -1,4 +1,4 @@
-//! Lists of more orders than anybody places.
+//! Tests lists with more orders than real accounts place.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -9,7 +9,7 @@ use crate::{
     rig::{ORDER, Rig, Told, order},
 };
 
-/// A list of so many orders, numbered from `first`, with these fields beside their identifiers.
+/// Returns a list of so many orders, numbered from `first`, with these fields beside their identifiers.
 fn list(first: usize, count: usize, fields: &str) -> String {
     let mut body = String::from(r#"{"s":"ok","d":["#);
     for n in first..first + count {
@@ -20,7 +20,7 @@ fn list(first: usize, count: usize, fields: &str) -> String {
 }
 
 const SAME: &str = r#","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":10,"type":"limit","limitPrice":100,"product":"delivery","validity":"day""#;
-/// Legs that the service made, which veto nothing.
+/// Legs made by the service, which veto nothing.
 const EXIT: &str = r#","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":10,"legType":"target""#;
 const NEAR: &str = r#","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":11"#;
 
@@ -45,7 +45,7 @@ async fn o08_a_hundred_candidates_are_told_and_no_more() {
     }
 }
 
-/// What does not fit is not taken for absent, and what is ours finds room.
+/// Orders without room are not absent, and ours find room.
 #[tokio::test(start_paused = true)]
 async fn o08_an_order_behind_many_like_it_is_found_and_nothing_is_sent_again() {
     let rig = Rig::new();
@@ -60,7 +60,7 @@ async fn o08_an_order_behind_many_like_it_is_found_and_nothing_is_sent_again() {
     assert_eq!(rig.gateway.posts(), 2);
 }
 
-/// A long list is taken in a few records at a time; what it showed was known when it was complete.
+/// A long list is taken in a few records at a time; all of it counts from when it was complete.
 #[tokio::test(start_paused = true)]
 async fn o08_a_list_in_parts_counts_as_one() {
     let rig = Rig::new();
@@ -88,9 +88,9 @@ async fn o08_a_list_in_parts_counts_as_one() {
 
 #[tokio::test(start_paused = true)]
 async fn o08_a_list_of_more_orders_than_a_day_has_is_no_evidence() {
-    // At once, and by new ones each time.
+    // In one list, and by new orders in each.
     let unverifiable = [Reason::Unverifiable];
-    // After the second list the third one has no room; by then the list has lost what the first one showed.
+    // After the second list there is no room for the third; by then the list lacks what the first one showed.
     let lost = [Reason::Unverifiable, Reason::ListNotMonotone];
     for (count, times, reasons) in [(200_001, 0, &unverifiable[..]), (70_000, 4, &lost)] {
         let rig = Rig::with(

@@ -52,7 +52,7 @@ async fn s48_bracket_legs() {
         }
     };
     rig.gateway.will([gw504(), gw504().placed()]);
-    // The legs of an earlier bracket appear while a sell is in doubt: they are not it, and do not veto it.
+    // The legs of an earlier bracket appear while a sell is in doubt: they neither match nor veto it.
     let sell = ORDER.replace("buy", "sell");
     let a = rig.start("a", &sell);
     sleep(s(1)).await;
@@ -63,7 +63,7 @@ async fn s48_bracket_legs() {
     rig.audit();
 }
 
-/// Listed as a leg in all but its product, which has none: it was sent a second time.
+/// Regression: listed with a leg's type, although its product has no legs, it was sent a second time.
 #[tokio::test(start_paused = true)]
 async fn o05_an_order_listed_as_a_leg_is_not_sent_again() {
     for leg in ["stoploss", "target"] {
@@ -240,7 +240,7 @@ async fn s83_clock_jumps() {
     assert_eq!(a.await.unwrap(), Told::Resent("o1".into()), "a clock that is set ages nothing");
     assert!(start.elapsed() >= s(15), "no window is shortened");
 
-    // A machine that sleeps shortens none either, and what is old when it wakes is not sent again.
+    // A machine that sleeps shortens none either, and an order that is too old when it wakes is not sent again.
     rig.gateway.will([gw504()]);
     let start = tokio::time::Instant::now();
     let b = rig.start("b", &ORDER.replace("INFY", "TCS"));
@@ -251,7 +251,7 @@ async fn s83_clock_jumps() {
     rig.audit();
 }
 
-/// Whatever a service makes of a field, its order is found, or left unresolved: it is never absent.
+/// In any spelling of a field, an order is found or left unresolved, never absent.
 #[tokio::test(start_paused = true)]
 async fn an_order_that_is_listed_in_whatever_spelling_is_never_sent_again() {
     let whole = json!({"orderId": "o7", "symId": "EQT_INFY_EQ_NSE", "qty": "10", "side": "buy", "type": "limit",
@@ -274,7 +274,7 @@ async fn an_order_that_is_listed_in_whatever_spelling_is_never_sent_again() {
             json!(-10),
             json!(10.0),
         ];
-        // Another instrument's order is another order.
+        // An order of another instrument is another order.
         if name != "symId" {
             spellings.push(json!("something else"));
         }

@@ -1,4 +1,4 @@
-//! Orders that are on their way, or wait, while one trading day follows the other.
+//! Tests orders in flight or waiting while the trading day changes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// It left yesterday and takes effect today: until its answer is there, what is listed may be its order.
+/// It left yesterday and takes effect today: until its answer is there, a listed order may be its own.
 #[tokio::test(start_paused = true)]
 async fn an_order_in_flight_since_yesterday_may_own_what_todays_twin_sees() {
     let rig = Rig::with(day_with(s(100)));
@@ -33,7 +33,7 @@ async fn an_order_in_flight_since_yesterday_may_own_what_todays_twin_sees() {
     rig.audit();
 }
 
-/// The line of those who wait for their turn is as long after midnight as before.
+/// The line of waiting orders is the same after midnight as before.
 #[tokio::test(start_paused = true)]
 async fn who_waits_in_line_at_midnight_keeps_his_place() {
     let rig = Rig::with(day_with(s(100)).key_policy(KeyPolicy::Serialize));

@@ -1,4 +1,4 @@
-//! Lists that callers read for themselves.
+//! Tests lists that callers read.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn own_list(query: &str) -> http::Request<Body> {
         .unwrap()
 }
 
-/// A rig with an order in doubt that no read of ours can find, and that the gateway has placed.
+/// Returns a rig with a placed order in doubt that none of our reads can find.
 async fn unreadable() -> (Rig, tokio::task::JoinHandle<Told>) {
     let rig = Rig::new();
     rig.gateway.will([gw504().placed()]);

@@ -1,4 +1,4 @@
-//! Orders in doubt whose session ended: their own token is read with as long as it is accepted.
+//! Tests orders in doubt in a past session: their own token is used as long as it is accepted.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A rig whose requests carry the header of their token, and whose lists are those of the session.
+/// Returns a rig with requests that carry their token's header, and lists of one session.
 fn rig() -> Rig {
     let rig = Rig::new();
     rig.between.authorizes();
@@ -33,7 +33,7 @@ fn tokens(rig: &Rig) -> Vec<String> {
     rig.gateway.0.lock().tokens.clone()
 }
 
-/// S36, where the token of before is still accepted: its list counts, and nothing is sent again in another session.
+/// S36, with the old token still accepted: its list counts, and nothing is sent again in another session.
 #[tokio::test(start_paused = true)]
 async fn s36_an_absence_in_the_session_of_the_send_is_an_absence_after_a_renewal() {
     let rig = rig();
@@ -49,7 +49,7 @@ async fn s36_an_absence_in_the_session_of_the_send_is_an_absence_after_a_renewal
     rig.audit();
 }
 
-/// S36, where it is not: it is tried once, and the current one is read with from then on.
+/// S36, with the old token refused: it is tried once, and the current one is used from then on.
 #[tokio::test(start_paused = true)]
 async fn s36_a_token_that_is_refused_is_tried_once() {
     let rig = rig();
@@ -65,7 +65,7 @@ async fn s36_a_token_that_is_refused_is_tried_once() {
     rig.audit();
 }
 
-/// A 429 after placement: the list of another session does not show the order, and proved that it was not executed.
+/// Regression: after a 429 for a placed order, another session's list lacked the order and confirmed the refusal.
 #[tokio::test(start_paused = true)]
 async fn o05_a_429_whose_session_is_over_leaves_its_order_in_doubt() {
     let rig = rig();
@@ -89,7 +89,7 @@ fn reported(rig: &Rig) -> Vec<&'static str> {
     told.collect()
 }
 
-/// The caller was told at once, and the list of the session that came after shows none of the order.
+/// The caller was told at once, and the list of the next session does not show the order.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refused_order_is_looked_for_in_its_own_session() {
     for (status, lag) in [(429, 0), (429, 14), (401, 10)] {
@@ -116,7 +116,7 @@ fn refused_but_placed(event: OrderEvent) -> Option<String> {
     }
 }
 
-/// As it would be, had there been no renewal.
+/// The same result as without a renewal.
 #[tokio::test(start_paused = true)]
 async fn o05_an_order_that_is_late_shows_in_its_own_session() {
     let rig = rig();
@@ -129,7 +129,7 @@ async fn o05_an_order_that_is_late_shows_in_its_own_session() {
     assert_eq!(reported(&rig), ["not_observed", "late"]);
 }
 
-/// The last look is made into the lists of all sessions.
+/// The last look reads the lists of all sessions.
 #[tokio::test(start_paused = true)]
 async fn o05_a_shutdown_looks_into_the_lists_of_sessions_that_are_over() {
     let rig = rig();
@@ -142,7 +142,7 @@ async fn o05_a_shutdown_looks_into_the_lists_of_sessions_that_are_over() {
     assert_eq!(reported(&rig), ["refused but placed"]);
 }
 
-/// Its session was over before any of its lists could be read, and no other session's list tells.
+/// Its session was over before any of its lists could be read, and no other session's list shows it.
 #[tokio::test(start_paused = true)]
 async fn o05_a_429_that_no_list_will_ever_confirm_is_told() {
     for placed in [true, false] {
@@ -163,7 +163,7 @@ async fn o05_a_429_that_no_list_will_ever_confirm_is_told() {
     }
 }
 
-/// The process may end after a shutdown, and its lists could not be had.
+/// The process may end after a shutdown that could read no list.
 #[tokio::test(start_paused = true)]
 async fn o05_a_429_that_a_shutdown_cannot_confirm_is_told() {
     for (list, told) in [(ReadReply::Http(503), 1), (ReadReply::List, 0)] {
@@ -181,7 +181,7 @@ async fn o05_a_429_that_a_shutdown_cannot_confirm_is_told() {
     }
 }
 
-/// A 401 says that the session is over, which the refusal of a read confirms; and a 429 is confirmed by one list, late enough.
+/// A 401 means that the session is over, which a refused read confirms; a 429 is confirmed by one list, late enough.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refusal_that_was_confirmed_is_not_doubted() {
     for (status, wait) in [(401, 0), (429, 20)] {
@@ -230,7 +230,7 @@ async fn orders_of_two_sessions_in_doubt_are_read_for_in_turn() {
     rig.audit();
 }
 
-/// What is not in doubt any more has no token that anybody reads with.
+/// Once its last order is decided, a token is not used for reads any more.
 #[tokio::test(start_paused = true)]
 async fn a_token_goes_with_the_last_order_of_its_session() {
     let rig = rig();

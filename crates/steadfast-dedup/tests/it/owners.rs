@@ -1,5 +1,5 @@
-//! Whose an order is when the record, the session or the time does not say it alone. Each of these was found by the
-//! simulation, as a wrong claim or a duplicate.
+//! Tests which intent owns an order when the record, the session or the time alone does not decide it. The simulation
+//! found each of these as a wrong claim or a duplicate.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn without_prices(record: &mut Map<String, Value>) {
     record.remove("limitPrice");
 }
 
-/// A late order of a send that was taken for dead is that one's, told once, and in nobody else's way.
+/// A late order of a send taken for dead belongs to that send, is reported once, and bars no other.
 #[tokio::test(start_paused = true)]
 async fn a_late_duplicate_is_flagged_while_a_similar_order_is_in_doubt() {
     for other in [http(504, "Gateway timedout"), ack().reply(Reply::Cut)] {
@@ -41,7 +41,7 @@ async fn a_late_duplicate_is_flagged_while_a_similar_order_is_in_doubt() {
     }
 }
 
-/// Two sends in doubt and one order: it is told to the caller whose order nothing sends again.
+/// Two sends in doubt and one order: it goes to the caller with the order that cannot be sent again.
 #[tokio::test(start_paused = true)]
 async fn of_twins_the_one_that_is_not_sent_again_is_served_first() {
     let rig = Rig::new();
@@ -52,7 +52,7 @@ async fn of_twins_the_one_that_is_not_sent_again_is_served_first() {
     rig.audit();
 }
 
-/// Neither is sent again, but only one of them leaves a contradiction behind.
+/// Neither is sent again, but only one of them would leave a contradiction.
 #[tokio::test(start_paused = true)]
 async fn of_twins_that_are_not_sent_again_the_one_that_was_accepted_is_served_first() {
     let rig = Rig::new();
@@ -65,8 +65,8 @@ async fn of_twins_that_are_not_sent_again_the_one_that_was_accepted_is_served_fi
     rig.audit();
 }
 
-/// Each takes the oldest order that it could own, whoever goes first: what the later one cannot own is left to the
-/// earlier one.
+/// In any sequence, each takes the oldest order that it could own: one that the later intent cannot own is left to
+/// the earlier.
 #[tokio::test(start_paused = true)]
 async fn whoever_is_served_first_takes_no_order_that_was_seen_before_it_was_sent() {
     let rig = Rig::new();
@@ -74,7 +74,7 @@ async fn whoever_is_served_first_takes_no_order_that_was_seen_before_it_was_sent
     rig.gateway.will([slow, gw504(), ack().reply(Reply::Cut)]);
     let a = rig.start("a", ORDER);
     sleep(Duration::from_millis(500)).await;
-    // Somebody's doubt has the list read while the first order is in flight: its order is known before the second leaves.
+    // Another doubt causes a read while the first order is in flight: its order is known before the second leaves.
     let other = rig.start("other", &ORDER.replace("side=buy", "side=sell"));
     sleep(s(3)).await;
     let b = rig.start("b", ORDER);
@@ -84,8 +84,8 @@ async fn whoever_is_served_first_takes_no_order_that_was_seen_before_it_was_sent
     rig.audit();
 }
 
-/// In a list of all sessions what is late of an earlier one may look like an order of this one, changed. Its caller is
-/// told so; that it is late is told all the same.
+/// In a list of all sessions, a late order of an earlier session may look like a changed order of this one. Its
+/// caller gets it as a candidate, and it is reported as late all the same.
 #[tokio::test(start_paused = true)]
 async fn a_late_duplicate_that_another_caller_was_told_of_as_a_candidate_is_flagged() {
     let rig = Rig::new();
@@ -104,7 +104,7 @@ async fn a_late_duplicate_that_another_caller_was_told_of_as_a_candidate_is_flag
     rig.audit();
 }
 
-/// A list without prices shows two orders of different price alike: it shows neither.
+/// A list without prices shows two orders of different price alike: the record identifies neither.
 #[tokio::test(start_paused = true)]
 async fn a_record_that_two_different_orders_share_is_nobodys() {
     let dear = ORDER.replace("limitPrice=100", "limitPrice=101");
@@ -119,8 +119,8 @@ async fn a_record_that_two_different_orders_share_is_nobodys() {
     rig.audit();
 }
 
-/// An order of which it is not known whose it is may be the first twin's. Whoever waits for it takes no later one: that is
-/// the second twin's, who would be sent again without it.
+/// An order with an unknown owner may be the first twin's. An intent that may own it takes no later one: that is the
+/// second twin's, which would be sent again without it.
 #[tokio::test(start_paused = true)]
 async fn whoever_an_older_order_may_belong_to_leaves_the_later_one_to_its_twin() {
     let dear = ORDER.replace("limitPrice=100", "limitPrice=101");
@@ -155,7 +155,7 @@ async fn an_answer_tells_apart_what_a_record_does_not() {
     }
 }
 
-/// An order that a session's list shows first belongs to what was sent in that session.
+/// An order that a session's list shows first belongs to an intent of that session.
 #[tokio::test(start_paused = true)]
 async fn an_order_of_the_new_session_is_not_an_old_ones() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! A panic of a service below: in a read of the list, and between the send of an order and its outcome.
+//! Tests panics of a service below: in a read of the list, and between the send of an order and its outcome.
 
 use std::{
     pin::Pin,
@@ -22,7 +22,7 @@ use crate::{
     rig::{ORDER, Told, tell},
 };
 
-/// Panics once its inner service has answered, the first so many times that it is called with this method.
+/// Panics after its inner service has answered, in the first so many calls with this method.
 #[derive(Clone)]
 struct Panics<S> {
     inner: S,
@@ -92,7 +92,8 @@ fn request() -> Request<Body> {
     request.body(Body::from(ORDER)).unwrap()
 }
 
-/// Without anybody who reads the list a search would never end, and paused time would never go on.
+/// Fails a call that takes too long: without a reader of the list a search would never end, and paused time would
+/// stand still.
 async fn in_time<T>(call: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(3_600), call).await.unwrap()
 }
@@ -113,11 +114,11 @@ async fn a_read_that_panics_is_a_read_that_failed() {
     gateway.will([ack(), gw504().placed()]);
     assert_eq!(tell(in_time(service.clone().oneshot(request())).await).await, Told::Placed("o1".into()));
     let told = tell(in_time(service.clone().oneshot(request())).await).await;
-    // Its baseline panicked, too: nothing is concluded of what the list holds.
+    // Its baseline panicked, too: nothing is concluded from the list.
     assert!(matches!(told, Told::Unresolved("no_baseline", ..)), "{told:?}");
     assert_eq!((gateway.posts(), ledger.in_doubt()), (2, 0));
 
-    // A poller that was started after a panic finds what there is to find.
+    // A poller that was started after a panic finds the order.
     let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
     let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
     let panics = Panics::new(guarded, Method::GET, 0);
@@ -174,7 +175,7 @@ async fn j17_a_panic_of_the_transport_leaves_the_order_looked_for_and_unrepeated
         request
     };
     let first = tokio::spawn(service.clone().oneshot(named(request())));
-    // Somebody else has asked for the same order under the same name, and waits for what the first call sends.
+    // Another call for the same order and name waits for the result of the first call's send.
     sleep(Duration::from_millis(1)).await;
     let second = tokio::spawn(async move { tell(service.oneshot(named(request())).await).await });
     assert!(first.await.unwrap_err().is_panic());

@@ -1,4 +1,4 @@
-//! The settings that change what is sent, read or believed.
+//! Tests the settings that change what is sent, read or believed.
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ pub(crate) fn unresolved(reason: &'static str, candidates: &[&str]) -> Told {
     Told::Unresolved(reason, candidates.iter().map(ToString::to_string).collect(), 504)
 }
 
-/// A trading day that ends after `left` on tokio's clock.
+/// Returns settings with a trading day that ends after `left` on tokio's clock.
 pub(crate) fn day_with(left: Duration) -> Settings {
     let start = Instant::now();
     let clock = WallClock::new(move || UNIX_EPOCH + s(86_400 * 10) - left + start.elapsed());
@@ -61,7 +61,7 @@ async fn who_waits_in_line_beyond_his_deadline_was_not_sent() {
     late.extensions_mut().insert(ext::Deadline((Instant::now() + s(5)).into_std()));
     let told = rig.send(late).await;
     assert_eq!(told, Told::NotSent("orders of the same instrument and side took until the deadline".into()));
-    // A caller that leaves the line leaves it to the next one.
+    // A caller that leaves the line makes room for the next one.
     let gone = rig.start("c", &order(4));
     sleep(s(1)).await;
     gone.abort();
@@ -98,7 +98,7 @@ async fn spec_minimal_verifies_a_504_alone() {
         assert_eq!(told, Told::Unresolved("not_verified", vec![], status));
         assert!(start.elapsed() < s(1), "told at once");
         assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (1, 1), "no read but the baseline");
-        // It is not verified, but never forgotten.
+        // It is not verified, but still watched for.
         sleep(s(31)).await;
         assert_eq!(rig.flagged(), ["o1"], "{status}");
         assert_eq!(rig.gateway.posts(), 1);
@@ -122,7 +122,7 @@ async fn always_reads_the_list_before_every_order_and_shares_the_read() {
     rig.audit();
 }
 
-/// Orders that come while a read is on its way wait for the next one, and hold nobody up who waits for this one.
+/// Orders that come during a read wait for the next one, and delay none that waits for this one.
 #[tokio::test(start_paused = true)]
 async fn a_flow_of_orders_does_not_starve_their_baselines() {
     let rig = Rig::with(Settings::default().baseline(Baseline::Always));
@@ -150,7 +150,7 @@ async fn a_flow_of_orders_does_not_starve_their_baselines() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_within_its_age_is_not_read_again() {
-    // Nobody looks at it for what was acknowledged.
+    // There are no audits of acknowledged orders.
     let settings = Settings::default().list_shows(ListShows::SomeStatuses);
     let rig = Rig::with(settings.baseline(Baseline::MaxAge(s(10))));
     for (wait, gets) in [(0, 1), (4, 1), (5, 1), (2, 2), (9, 2), (1_000, 3)] {
@@ -160,7 +160,7 @@ async fn a_list_within_its_age_is_not_read_again() {
     }
 }
 
-/// Somebody else's twin between the last list and the send looks new, unless the list is fresh.
+/// A stranger's twin between the last list and the send looks new, unless the list is fresh.
 #[tokio::test(start_paused = true)]
 async fn a_fresh_baseline_knows_the_twin_that_a_cold_one_takes_for_ours() {
     for (baseline, told) in [
@@ -214,7 +214,7 @@ async fn a_wall_clock_that_is_set_forward_brings_the_last_look_forward() {
     let rig = Rig::with(Settings::default().trading_day(clock, 0).resend(ResendPolicy::Never));
     rig.gateway.will([gw504().placed_after(s(1_500))]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", &[]));
-    // The last read was at 916 s, the next one is half an hour after it.
+    // The last read was at 916 s, the next one is half an hour later.
     sleep(s(1_600)).await;
     assert!(rig.flagged().is_empty());
     set.store(10_000 - start.elapsed().as_secs() - 300, Ordering::SeqCst);
@@ -238,7 +238,7 @@ async fn a_read_across_midnight_is_no_evidence() {
     sleep(Duration::from_millis(2_500)).await;
     let today = rig.start("c", ORDER);
     sleep(s(1)).await;
-    // The new day's list starts anew.
+    // The new day's list starts empty.
     rig.gateway.0.lock().orders.clear();
     assert_eq!(yesterday.await.unwrap(), unresolved("epoch_changed", &[]));
     let told = today.await.unwrap();
@@ -254,13 +254,13 @@ async fn the_shortest_time_between_reads_is_a_setting() {
     assert!(gets[1..].windows(2).all(|pair| pair[1] - pair[0] >= s(3)), "{gets:?}");
 }
 
-/// S86: processes that do not share what they know must run `Shared`.
+/// S86: processes that do not share their knowledge must run `Shared`.
 #[tokio::test(start_paused = true)]
 async fn s86_peer_in_flight_unknown() {
     let peers = |settings: Settings| {
         let mut one = Rig::with(settings.clone());
         let mut other = Rig::over(one.gateway.clone(), settings);
-        // Neither history explains the gateway's books by itself.
+        // Neither history alone explains the gateway's book.
         (one.unchecked, other.unchecked) = (true, true);
         (one, other)
     };
@@ -275,7 +275,7 @@ async fn s86_peer_in_flight_unknown() {
     assert_eq!(b.await.unwrap(), unresolved("ambiguous_owner", &["o3"]));
     assert_eq!(one.gateway.posts(), 4, "and neither sends again");
 
-    // As if each were alone: both take the one order. An omission, the price of a false `Exclusive`.
+    // In exclusive mode both take the one order. The other order is missing: the price of a false `Exclusive`.
     let (one, other) = peers(Settings::default());
     one.place("first", &order(3)).await;
     other.place("second", &order(4)).await;

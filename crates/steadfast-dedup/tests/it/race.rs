@@ -1,4 +1,4 @@
-//! A timeout may find the body unpolled a moment before another thread lets it go.
+//! Tests a timeout that finds the body unpolled a moment before another thread polls it.
 
 use std::{
     future::poll_fn,
@@ -14,7 +14,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::{gateway::Body, rig::ORDER};
 
-/// Lets the body go, and then says that nothing was ever sent.
+/// Lets the body go, and then reports that nothing was sent.
 #[derive(Clone)]
 struct Mistaken;
 

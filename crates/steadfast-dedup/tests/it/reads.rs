@@ -20,7 +20,7 @@ fn unresolved(reason: &'static str) -> Told {
     Told::Unresolved(reason, vec![], 504)
 }
 
-/// A rig whose list holds `o1`, acknowledged and seen.
+/// Returns a rig with `o1` in its list, acknowledged and seen.
 async fn with_a_listed_order() -> Rig {
     let rig = Rig::new();
     rig.gateway.foreign(&order(7), |_| {});
@@ -39,7 +39,7 @@ async fn s26_no_data_after_504_known_ids() {
     rig.audit();
 }
 
-/// Whatever order was given up is looked for in the slowest lane, and no other is to stand behind that look.
+/// Watches for orders that were given up go in the slowest lane, and must not delay other reads.
 #[tokio::test(start_paused = true)]
 async fn a_look_that_can_wait_holds_up_no_search() {
     for ahead in [s(1), Duration::ZERO] {
@@ -47,7 +47,7 @@ async fn a_look_that_can_wait_holds_up_no_search() {
         rig.gateway.will([gw504()]);
         assert_eq!(rig.place("given up", &order(5)).await, unresolved("not_observed"));
         rig.between.bulk_queue(s(25));
-        // The first look is due half a minute later; it waits already, or becomes due while the order is looked for.
+        // The first watch is due half a minute later; it waits already, or becomes due during the search.
         sleep(s(30) + ahead).await;
         let start = Instant::now();
         rig.gateway.will([gw504().placed()]);
@@ -72,7 +72,7 @@ async fn a_look_that_was_turned_away_and_waits_again_holds_up_no_search() {
     rig.audit();
 }
 
-/// Another one beside it would be one request more, and its own answer would be thrown away.
+/// A second read beside it would cost a request, and its answer would be dropped.
 #[tokio::test(start_paused = true)]
 async fn a_look_that_has_left_is_waited_for() {
     let rig = Rig::with(Settings::default().resend(ResendPolicy::Never));
@@ -88,8 +88,8 @@ async fn a_look_that_has_left_is_waited_for() {
     rig.audit();
 }
 
-/// The list that an order of a new session waits for comes before a look that can wait, too, and keeps no distance from
-/// one that never left.
+/// The baseline of a new session also comes before a read that can wait, and keeps no distance from one that never
+/// left.
 #[tokio::test(start_paused = true)]
 async fn a_look_that_can_wait_holds_up_no_baseline() {
     for begun in [Duration::from_millis(50), Duration::from_millis(400), s(1)] {
@@ -143,9 +143,9 @@ async fn s29_truncated_body_limit() {
 async fn s30_stale_replica() {
     let rig = Rig::new();
     assert_eq!(rig.place("first", &order(5)).await, Told::Placed("o1".into()));
-    // Beyond the bound, and before anybody looks.
+    // Beyond the bound, and before the next read.
     sleep(Duration::from_millis(15_200)).await;
-    // The replica has not caught up with an acknowledgement from beyond the bound: it proves nothing until it has.
+    // The replica lacks an acknowledgement from beyond the bound: until it has it, it proves nothing.
     rig.gateway.will([gw504()]);
     rig.gateway.reads((0..5).map(|_| read(ReadReply::Without(vec!["o1"]))));
     let start = tokio::time::Instant::now();
@@ -190,14 +190,14 @@ async fn s31_straddling_read_contains() {
     rig.gateway.reads([Read { before: s(2), after: s(1), reply: ReadReply::List }]);
     rig.gateway.will([gw504().placed()]);
     let told = rig.place("a", ORDER).await;
-    // Without a baseline in time its order is a candidate; what it must never be is "known before".
+    // Without a baseline in time its order is a candidate; it must never count as known before.
     assert_eq!(told, Told::Unresolved("no_baseline", vec!["o1".into()], 504));
 
     let rig = with_a_listed_order().await;
     rig.gateway.will([gw504().answered_after(s(1))]);
     let first = rig.start("first doubt", &order(20));
     sleep(Duration::from_millis(1_400)).await;
-    // The read that looks for the first order starts before the second is sent and ends after it is placed.
+    // The read for the first order starts before the second is sent and ends after it is placed.
     rig.gateway.reads([Read { before: s(1), after: s(1), reply: ReadReply::List }]);
     sleep(Duration::from_millis(300)).await;
     rig.gateway.will([gw504().placed()]);
@@ -256,7 +256,7 @@ async fn s36_verify_401_session_change() {
         rig.audit();
     }
 
-    // What another session does list counts.
+    // Orders that another session lists count.
     let rig = Rig::new();
     rig.gateway.will([gw504().placed_after(s(5))]);
     let a = rig.start("a", ORDER);
@@ -318,7 +318,7 @@ async fn s43_filtered_user_get() {
     rig.gateway.always(read(ReadReply::Lost));
     let a = rig.start("a", ORDER);
     sleep(s(16)).await;
-    // The caller's own lists, filtered, lack the order, after it had settled. They are his and prove nothing.
+    // The caller's own lists, filtered, lack the order after it had settled. They prove nothing.
     for _ in 0..3 {
         rig.gateway.reads([read(ReadReply::Without(vec!["o1"]))]);
         let request = http::Request::get("https://gateway.example/v2/api/oms/orders?status=rejected");
@@ -362,7 +362,7 @@ async fn an_unreadable_list_is_no_evidence() {
         r#"{"s":"ok","d":[]} {"s":"ok","d":[]}"#,
         r#"{"s":"ok","d":[{"orderId":"7"}],"d":[]}"#,
         r#"{"s":"error","msg":"no-data"}"#,
-        // Two answers in one: neither of them is the one that counts.
+        // Two answers in one: neither counts.
         r#"{"s":"no-data","msg":"no-data","d":[{"orderId":"7","symId":"EQT_INFY_EQ_NSE","side":"buy","qty":10}]}"#,
         r#"{"s":"ok","d":[{"orderId":"7","symId":"EQT_INFY_EQ_NSE","side":"buy","side":"sell","qty":10}]}"#,
     ];

@@ -1,4 +1,4 @@
-//! Orders that the service says it did not execute (401, 429).
+//! Tests orders that the service refused as not executed (401, 429).
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ async fn o05_a_repeat_waits_for_a_list_read_a_second_after_the_refusal() {
     }
 }
 
-/// A list that could not be had, or that proves nothing, confirms no refusal.
+/// A list that failed, or that proves nothing, confirms no refusal.
 #[tokio::test(start_paused = true)]
 async fn o05_a_failed_look_leaves_a_refused_order_in_doubt() {
     let failures = [ReadReply::Http(500), ReadReply::Lost, ReadReply::Aged, ReadReply::Raw("<html>".into())];
@@ -105,7 +105,7 @@ async fn o05_many_refusals_share_a_look() {
     rig.audit();
 }
 
-/// As when the repeats are spent: the caller is told, and the order watched for.
+/// As when the repeats are spent: the caller gets the refusal, and the order is watched for.
 #[tokio::test(start_paused = true)]
 async fn o05_a_returned_refusal_that_was_placed_is_reported() {
     for (refusal, status) in refusals().into_iter().zip([401, 429]) {
@@ -131,7 +131,7 @@ async fn o05_a_returned_refusal_that_was_placed_is_reported() {
     }
 }
 
-/// Nobody renews the token, and what it cannot read says nothing.
+/// The token is not renewed, and a failed read proves nothing.
 #[tokio::test(start_paused = true)]
 async fn o05_a_401_whose_look_fails_is_never_told_as_refused() {
     for placed in [true, false] {
@@ -145,7 +145,7 @@ async fn o05_a_401_whose_look_fails_is_never_told_as_refused() {
         assert_eq!(rig.place("a", ORDER).await, Told::Unresolved("unverifiable", vec![], 401));
         assert!(start.elapsed() < s(2), "one look tells it");
         assert_eq!(rig.ledger.in_doubt(), 0);
-        // A new token, at last.
+        // At last the token is renewed.
         sleep(s(200)).await;
         rig.gateway.always(read(ReadReply::List));
         sleep(s(60)).await;
@@ -155,7 +155,7 @@ async fn o05_a_401_whose_look_fails_is_never_told_as_refused() {
     }
 }
 
-/// A caller who does not wait for the look is told that nobody knows.
+/// A caller that does not wait for the check gets a doubt.
 #[tokio::test(start_paused = true)]
 async fn o05_a_deadline_before_the_look_leaves_a_401_in_doubt() {
     let rig = Rig::new();
@@ -182,7 +182,7 @@ async fn o05_a_shutdown_right_after_a_refusal_still_reports_its_order() {
     assert_eq!(contradicted(&rig), ["o1"]);
 }
 
-/// Named to the caller of an order like it, it is still news to whoever was told of the refusal.
+/// Although it is a candidate of a similar order, it is still reported to the caller of the refused one.
 #[tokio::test(start_paused = true)]
 async fn o05_a_candidate_of_another_order_that_was_refused_is_reported() {
     let rig = Rig::new();
@@ -197,13 +197,13 @@ async fn o05_a_candidate_of_another_order_that_was_refused_is_reported() {
     rig.audit();
 }
 
-/// Told at once, although an order that it may be, changed, is looked for; which it goes on barring.
+/// Reported at once, although a similar order is in doubt, which it goes on barring.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refused_order_is_reported_while_others_are_in_doubt() {
     for refusal in refusals() {
         let rig = Rig::new();
         rig.between.repeats_nothing();
-        // The look after a 401 comes too early for it.
+        // The check after a 401 comes too early for it.
         rig.gateway.will([refusal.placed_after(s(2)), gw504()]);
         assert!(matches!(rig.place("a", ORDER).await, Told::Answer(401 | 429)));
         let other = rig.start("b", &order(3));
@@ -218,7 +218,7 @@ async fn o05_a_refused_order_is_reported_while_others_are_in_doubt() {
     }
 }
 
-/// Both orders of two prices are listed alike: one more than the order that is looked for can be.
+/// Both orders of two prices are listed alike: one more than the search can own.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refused_order_is_reported_where_lists_show_no_prices() {
     let rig = Rig::new();
@@ -226,7 +226,7 @@ async fn o05_a_refused_order_is_reported_where_lists_show_no_prices() {
     let unpriced = |place: Place| place.edit(|record| drop(record.remove("limitPrice")));
     let refused = http(429, "Too many requests").placed_after(s(2));
     rig.gateway.will([unpriced(refused), unpriced(gw504().placed_after(s(2)))]);
-    // What was there before is not known, so nothing is claimed.
+    // There is no baseline, so nothing is claimed.
     rig.gateway.always(read(ReadReply::Http(500)));
     assert_eq!(rig.place("a", ORDER).await, Told::Answer(429));
     let other = rig.start("b", &ORDER.replace("100", "101"));
@@ -264,7 +264,7 @@ async fn o05_a_refused_order_that_shows_later_than_a_second_is_reported() {
     let rig = Rig::new();
     rig.gateway.will([http(429, "Too many requests").placed_after(s(10))]);
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o2".into()), "it was not listed in time");
-    // Whatever list is read next.
+    // It is compared with the next list, whatever that is read for.
     sleep(s(20)).await;
     rig.gateway.will([gw504().placed()]);
     assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o3".into()));
@@ -272,7 +272,7 @@ async fn o05_a_refused_order_that_shows_later_than_a_second_is_reported() {
     rig.audit();
 }
 
-/// The process ended before the order was listed, and nobody was told.
+/// Regression: the process ended before the order was listed, and it was not reported.
 #[tokio::test(start_paused = true)]
 async fn o05_a_shutdown_waits_for_refused_orders_that_may_be_late() {
     for refusal in refusals() {
@@ -285,7 +285,7 @@ async fn o05_a_shutdown_waits_for_refused_orders_that_may_be_late() {
     }
 }
 
-/// It left 78 s after it had been asked for, at whatever price there was by then.
+/// Regression: it left 78 s after it had been asked for, at the price of that moment.
 #[tokio::test(start_paused = true)]
 async fn o05_a_market_order_is_too_old_for_a_repeat_after_twenty_seconds() {
     let too_old = Told::NotSent("order is too old to be sent again".into());
@@ -298,7 +298,7 @@ async fn o05_a_market_order_is_too_old_for_a_repeat_after_twenty_seconds() {
     }
 }
 
-/// A repeat under the same name is the caller's; it waits for the same look as one of ours.
+/// A repeat under the same name is the caller's; it waits for the same check as one of ours.
 #[tokio::test(start_paused = true)]
 async fn o05_a_name_that_was_refused_is_sent_again_when_a_list_agrees() {
     for (placed, told, posts) in
@@ -321,7 +321,7 @@ async fn o05_a_name_that_was_refused_is_sent_again_when_a_list_agrees() {
     }
 }
 
-/// What a list shows of a twin that is still on its way refutes nothing: its answer may name it.
+/// A listed order refutes no refusal while a twin is in flight: its answer may name it.
 #[tokio::test(start_paused = true)]
 async fn o05_a_twin_on_its_way_refutes_no_refusal() {
     let rig = Rig::new();
@@ -335,7 +335,7 @@ async fn o05_a_twin_on_its_way_refutes_no_refusal() {
     rig.audit();
 }
 
-/// Of an order in doubt and a twin that was refused, whatever is listed may be either's.
+/// With an order in doubt and a refused twin, a listed order may belong to either.
 #[tokio::test(start_paused = true)]
 async fn o05_nobody_claims_what_may_be_a_refused_twins() {
     let rig = Rig::new();
@@ -373,8 +373,8 @@ async fn o05_a_look_that_takes_too_long_gives_the_permit_back() {
     rig.audit();
 }
 
-/// The twin was sent with the new token. A list that shows one order there does not say whose it is: it may show those of
-/// the session before.
+/// The twin was sent with the new token. A list there with one order does not decide its owner: it may show orders of
+/// the earlier session.
 #[tokio::test(start_paused = true)]
 async fn o05_one_order_of_two_twins_leaves_a_refusal_of_the_session_before_in_doubt() {
     let rig = Rig::new();
@@ -390,7 +390,7 @@ async fn o05_one_order_of_two_twins_leaves_a_refusal_of_the_session_before_in_do
     rig.audit();
 }
 
-/// The list of the new session showed it, and it was taken for that of another order which was on its way there.
+/// Regression: the list of the new session showed it, and another order in flight there took it.
 #[tokio::test(start_paused = true)]
 async fn o05_an_order_behind_a_401_is_no_other_one_of_the_new_session() {
     let rig = Rig::new();
@@ -408,7 +408,7 @@ async fn o05_an_order_behind_a_401_is_no_other_one_of_the_new_session() {
     rig.audit();
 }
 
-/// A refusal for good is told at once, and nothing is read for it; whatever list is read anyway reports that it was untrue.
+/// A refusal for good is returned at once, without a read. Lists that are read anyway show that it was untrue.
 #[tokio::test(start_paused = true)]
 async fn o05_an_order_refused_for_good_and_placed_is_reported() {
     for (status, msg) in [(400, "Bad request"), (403, "no"), (404, "no"), (405, "no"), (415, "no")] {
@@ -430,7 +430,7 @@ async fn o05_an_order_refused_for_good_and_placed_is_reported() {
             if shuts_down {
                 rig.ledger.shutdown().await;
             } else {
-                // Its name means no order: it is used again at once.
+                // Its name stands for no order, so it can be used again at once.
                 let start = Instant::now();
                 rig.gateway.will([http(status, msg)]);
                 assert_eq!(rig.send(named()).await, Told::Answer(status));
@@ -444,7 +444,7 @@ async fn o05_an_order_refused_for_good_and_placed_is_reported() {
     }
 }
 
-/// Lists may lag for as long as the bound, and the look that believed a refusal came after one second.
+/// Lists may lag for as long as the bound, but the check behind a believed refusal came after one second.
 #[tokio::test(start_paused = true)]
 async fn o05_a_refused_order_that_is_late_is_reported_within_the_bound_and_five_seconds() {
     for (status, repeats) in [(401, true), (401, false), (429, true), (429, false)] {
@@ -456,7 +456,7 @@ async fn o05_a_refused_order_that_is_late_is_reported_within_the_bound_and_five_
         let told = rig.place("a", ORDER).await;
         assert_eq!(told, if repeats { Told::Placed("o2".into()) } else { Told::Answer(status) });
         sleep(s(4)).await;
-        // A list that shows what was acknowledged leaves nothing of that to be looked for.
+        // A list that shows the acknowledged order leaves no audit.
         rig.gateway.will([gw504().placed()]);
         assert!(matches!(rig.place("b", &order(3)).await, Told::Recovered(_)));
         sleep(s(15)).await;
@@ -475,7 +475,7 @@ async fn o05_late_looks_are_shared() {
         assert_eq!(rig.place(&format!("i{n}"), &order(n + 1)).await, Told::Answer(429));
     }
     sleep(s(25)).await;
-    // The baseline, the one for what was acknowledged, and one for all refusals.
+    // The baseline, an audit, and one read for all refusals.
     assert!(rig.gateway.gets() <= 3, "{}", rig.gateway.gets());
     rig.audit();
 }

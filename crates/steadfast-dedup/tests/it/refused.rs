@@ -1,4 +1,4 @@
-//! Reads that are refused before they start, by a layer above the send guard: a login that fails, a full queue.
+//! Tests reads that a layer above the send guard refuses before they start: a failed login, a full queue.
 
 use std::{
     future::ready,
@@ -24,7 +24,7 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// Refuses at once: every read, and every order too if it is to.
+/// Refuses at once: every read, and every order too if `orders_too`.
 #[derive(Clone)]
 struct Refusing {
     inner: SendGuard<Gateway>,
@@ -45,7 +45,7 @@ impl Service<Request<Body>> for Refusing {
         let read = request.method() == Method::GET;
         if read {
             self.reads.lock().push(Instant::now());
-            // A loop without time would end nowhere else.
+            // A loop without time would not end otherwise.
             assert!(self.reads.lock().len() < 10_000, "reads without end");
         }
         if read || self.orders_too {
@@ -86,7 +86,7 @@ impl Stack {
     }
 }
 
-/// A read that was refused at once was read again at once, for ever: nothing moved, neither a position nor time.
+/// Regression: a read that was refused at once was repeated at once, for ever: neither a position nor time moved.
 #[tokio::test(start_paused = true)]
 async fn a_refused_baseline_is_one_try_and_holds_up_nothing() {
     for baseline in [Baseline::Cold, Baseline::Always, Baseline::MaxAge(s(5))] {
@@ -101,7 +101,7 @@ async fn a_refused_baseline_is_one_try_and_holds_up_nothing() {
         sleep(s(3_600)).await;
         stack.assert_paced();
         timeout(s(1), stack.ledger.shutdown()).await.expect("nothing is in doubt");
-        // Nobody reads any more, so that the transport goes with whoever has it.
+        // There are no more reads, so the transport goes with its owners.
         let reads = Arc::downgrade(&stack.reads);
         drop(stack);
         assert_eq!(Weak::strong_count(&reads), 0, "something still reads");
@@ -116,7 +116,7 @@ async fn refused_reads_for_an_order_in_doubt_keep_their_distance() {
     assert_eq!(stack.place().await, Told::Unresolved("budget", vec![], 504));
     assert!(start.elapsed() < s(107), "{:?}", start.elapsed());
     assert_eq!(stack.gateway.posts(), 1);
-    // Nor does the watch see anything: until it does, it looks every half minute.
+    // The watch sees nothing either: until it does, it reads every half minute.
     let searched = stack.reads.lock().len();
     sleep(s(3_600)).await;
     let looks = stack.reads.lock().len() - searched;

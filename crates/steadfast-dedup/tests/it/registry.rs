@@ -1,4 +1,4 @@
-//! The registry by itself: pure, and driven by hand.
+//! Tests the registry alone, driven by hand.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A registry and the clock and counters that a driver keeps.
+/// A registry, with the clock and the counters of a driver.
 struct Driver {
     registry: Registry,
     now: Duration,
@@ -24,7 +24,7 @@ struct Driver {
 }
 
 impl Driver {
-    /// One that knows an empty list.
+    /// Returns one that knows an empty list.
     fn new() -> Self {
         let registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
         let mut driver = Self { registry, now: Duration::ZERO, intents: 0, reads: 0, reports: Vec::new() };
@@ -95,8 +95,8 @@ fn records(ids: &[&str]) -> Vec<OrderRecord> {
     parse_order_list(body.as_bytes(), &FieldNames::default()).unwrap()
 }
 
-/// Two equal orders, the first of which is still in flight when the token is renewed; a list that was asked for before the
-/// renewal shows both. The first can own only one of them, so the second is not absent.
+/// Two equal orders, the first still in flight when the token is renewed; a list asked for before the renewal shows
+/// both. The first can own only one of them, so the second is not absent.
 #[test]
 fn a_list_from_before_a_renewal_does_not_make_the_later_twin_absent() {
     let mut driver = Driver::new();
@@ -126,7 +126,7 @@ fn a_list_from_before_a_renewal_does_not_make_the_later_twin_absent() {
     assert_eq!(unresolved.candidates, ["o0", "o1"]);
 }
 
-/// Lets reads come and go with an empty list, when the registry asks for them, until it decides.
+/// Makes reads with an empty list when the registry asks for them, until it decides.
 fn reads_until_decided(driver: &mut Driver, intent: IntentNo) -> Vec<Duration> {
     let mut reads = Vec::new();
     while driver.registry.verdict(intent) == Verdict::Pending {
@@ -258,7 +258,7 @@ fn another_order_in_doubt_holds_a_granted_resend_back() {
     driver.close(first, UNKNOWN, Answer::Status(504));
     reads_until_decided(&mut driver, a);
     assert_eq!(driver.registry.verdict(a), Verdict::Resend);
-    // While it waits for its permit, a twin falls into doubt, and may own what appears.
+    // While it waits for its permit, a twin falls into doubt, and may own an order that appears.
     let second = driver.send(b).unwrap();
     driver.close(second, UNKNOWN, Answer::Status(504));
     assert_eq!(driver.send(a), None);

@@ -28,7 +28,7 @@ use tower::{Layer, Service, ServiceExt};
 
 use crate::gateway::{Body, Gateway, Listed};
 
-/// What a caller is told.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Placed(String),
@@ -51,11 +51,11 @@ pub(crate) struct Rig {
     told: Arc<Mutex<Vec<(String, Told)>>>,
     answers: Arc<Mutex<Vec<Answer>>>,
     settings: Settings,
-    /// The process is one of several over its gateway, or its history is no whole one: nothing is checked at the end.
+    /// The process is one of several over its gateway, or its history is not complete: nothing is checked at the end.
     pub(crate) unchecked: bool,
 }
 
-/// What stands between the two layers: queues, tokens, and repeats of what was surely not executed.
+/// The part between the two layers: queues, tokens, and repeats of requests that were certainly not executed.
 #[derive(Clone, Default)]
 pub(crate) struct Between(Arc<Mutex<Knobs>>);
 
@@ -76,17 +76,17 @@ impl Between {
         self.0.lock().generation = generation;
     }
 
-    /// Sets the header that belongs to the token, but for what carries its own.
+    /// Sets the header of the token, except on requests that carry their own.
     pub(crate) fn authorizes(&self) {
         self.0.lock().authorizes = true;
     }
 
-    /// Repeats what it must not repeat, as a generic retry layer would.
+    /// Makes it repeat what it must not repeat, as a generic retry layer would.
     pub(crate) fn repeats_everything(&self) {
         self.0.lock().careless = true;
     }
 
-    /// Repeats nothing, as where the repeats are spent or no token can be renewed.
+    /// Makes it repeat nothing, as when the repeats are spent or the token cannot be renewed.
     pub(crate) fn repeats_nothing(&self) {
         self.0.lock().silent = true;
     }
@@ -96,12 +96,12 @@ impl Between {
         (knobs.first_queue, knobs.resend_queue) = (first, resend);
     }
 
-    /// How long whatever can wait waits, as behind a minute that is spent.
+    /// Sets how long requests that can wait do wait, as behind a minute's window that is spent.
     pub(crate) fn bulk_queue(&self, wait: Duration) {
         self.0.lock().bulk_queue = wait;
     }
 
-    /// Sends what can wait once more after so long, if it is turned away.
+    /// Repeats a refused request that can wait after this time.
     pub(crate) fn bulk_repeats(&self, after: Duration) {
         self.0.lock().bulk_repeats = Some(after);
     }
@@ -127,7 +127,7 @@ impl Rig {
         Self::over(Gateway::default(), settings)
     }
 
-    /// Another process, as it were, of the same account.
+    /// Returns another process on the same account.
     pub(crate) fn over(gateway: Gateway, settings: Settings) -> Self {
         let settings = settings.traced();
         let (ledger, between) = (Ledger::new(settings.clone()), Between::default());
@@ -168,12 +168,12 @@ impl Rig {
         self.send(self.request(intent, form)).await
     }
 
-    /// The same, for identifiers that the gateway's truth does not know.
+    /// Does the same for identifiers that the gateway's truth does not know.
     pub(crate) async fn service_told(&self, intent: &str, form: &str) -> Told {
         tell(self.service.clone().oneshot(self.request(intent, form)).await).await
     }
 
-    /// The same, in the background.
+    /// Does the same in the background.
     pub(crate) fn start(&self, intent: &str, form: &str) -> JoinHandle<Told> {
         let (service, request) = (self.service.clone(), self.request(intent, form));
         let (told, answers, intent) = (self.told.clone(), self.answers.clone(), intent.to_owned());
@@ -193,7 +193,7 @@ impl Rig {
         seen.clone()
     }
 
-    /// The identifiers that were reported as late or too many.
+    /// Returns the identifiers that were reported as late or too many.
     pub(crate) fn flagged(&self) -> Vec<String> {
         let flagged = self.events().into_iter().filter_map(|event| match event {
             OrderEvent::LateDuplicate { order_id, .. }
@@ -204,7 +204,7 @@ impl Rig {
         flagged.collect()
     }
 
-    /// What the run has left behind so far, for the checkers.
+    /// Returns the run so far, for the checkers.
     pub(crate) fn run(&self) -> Run {
         let accounts = [None, Some(ext::Account::new("one")), Some(ext::Account::new("two"))];
         let accounts: Vec<_> = accounts.iter().map(|name| self.ledger.trace(name.as_ref())).collect();
@@ -218,7 +218,7 @@ impl Rig {
         run
     }
 
-    /// Checks all invariants, and the books against the gateway's truth: that no answer was invented.
+    /// Checks all invariants, and compares the answers with the gateway's truth: none was invented.
     pub(crate) fn audit(&self) {
         self.check();
         let book = self.gateway.0.lock();
@@ -252,7 +252,7 @@ impl Rig {
     }
 }
 
-/// Whoever ran a scenario, audited or not, broke no invariant.
+/// Checks every scenario, audited or not, for broken invariants.
 impl Drop for Rig {
     fn drop(&mut self) {
         if !self.unchecked && !std::thread::panicking() {
@@ -261,7 +261,7 @@ impl Drop for Rig {
     }
 }
 
-/// What a caller is told, and with which marks.
+/// Returns the result of a call, and its marks.
 async fn judge<RB>(answer: Result<Response<RB>, BoxError>) -> (Told, Answer)
 where
     RB: http_body::Body<Data = bytes::Bytes>,
@@ -276,7 +276,7 @@ where
             marks.unknown = Outcome::of(extensions).is_some_and(Outcome::is_unknown);
         }
         Err(error) => {
-            // An error carries its mark in itself: an outcome that nobody repeats, and the original as its source.
+            // An error is its own mark: it has an outcome that is not repeated, and the original as its source.
             marks.unresolved = Unresolved::find(&**error).is_some();
             marks.unknown = Failure::outcome_of(&**error).is_unknown();
             marks.do_not_retry = marks.unknown;

@@ -1,4 +1,4 @@
-//! Orders that ended without certainty, what that means for later ones, and how it is cleared.
+//! Tests orders that ended without certainty, their effect on later ones, and how it is cleared.
 
 use std::time::Duration;
 

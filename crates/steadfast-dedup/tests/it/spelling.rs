@@ -1,4 +1,4 @@
-//! Lists that spell instruments in a way of their own (assumption A4).
+//! Tests lists with spellings of their own for instruments (assumption A4).
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn lost(apply: bool) -> Place {
     if apply { gw504().placed().edit(respelled) } else { gw504() }
 }
 
-/// The first order in doubt was sent twice: it was listed under a name that nothing of ours had.
+/// Regression: the first order in doubt was sent twice: it was listed under a name that none of our orders had.
 #[tokio::test(start_paused = true)]
 async fn o09_the_first_order_in_doubt_is_not_sent_again_if_a_strange_one_is_listed() {
     let rig = Rig::new();
@@ -32,7 +32,7 @@ async fn o09_the_first_order_in_doubt_is_not_sent_again_if_a_strange_one_is_list
     assert_eq!(rig.gateway.posts(), 1);
 }
 
-/// An order of another instrument whose name was recognised says nothing of this one's.
+/// A recognised instrument proves nothing about another one.
 #[tokio::test(start_paused = true)]
 async fn o09_one_instrument_that_is_recognised_does_not_speak_for_another() {
     let rig = Rig::new();

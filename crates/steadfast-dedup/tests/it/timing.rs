@@ -29,7 +29,7 @@ async fn s01_happy_ack() {
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
     assert_eq!(rig.place("b", ORDER).await, Told::Placed("o2".into()));
     sleep(s(3_600)).await;
-    // The baseline, and one look whether both are listed.
+    // The baseline, and one audit of both orders.
     assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (2, 2));
     rig.audit();
 }
@@ -156,7 +156,7 @@ async fn s11b_client_timeout_applied_at_t_gw() {
     rig.audit();
 }
 
-/// The gateway may have taken it in the moment before its connection ended, and works on it from then.
+/// The gateway may have taken it just before its connection ended, and works on it from then.
 #[tokio::test(start_paused = true)]
 async fn o01_a_lost_send_settles_from_the_end_of_its_connection() {
     for (applied, posts, told) in
@@ -171,7 +171,7 @@ async fn o01_a_lost_send_settles_from_the_end_of_its_connection() {
     }
 }
 
-/// A kernel goes on sending from a connection that ended in an orderly way, and a proxy from one of its own.
+/// A kernel goes on sending after an orderly close, and a proxy on a connection of its own.
 #[tokio::test(start_paused = true)]
 async fn o01_what_may_still_arrive_is_verified_and_never_resent() {
     let lost = || gw504().reply(Reply::Lost(Fate::Lost { ended: None }));
@@ -185,14 +185,14 @@ async fn o01_what_may_still_arrive_is_verified_and_never_resent() {
     assert_eq!(rig.flagged(), ["o2"], "it is watched all the same");
     rig.audit();
 
-    // An answer that was cut before anybody could read its status says no more.
+    // An answer cut before its status could be read proves no more.
     let rig = Rig::new();
     rig.gateway.will([gw504().reply(Reply::Lost(Fate::Answered))]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", 0));
     assert_eq!(rig.gateway.posts(), 1);
 }
 
-/// Who lost the answer need not have ended the connection: then the guard does.
+/// The layer that lost the answer need not have ended the connection: then the guard does.
 #[tokio::test(start_paused = true)]
 async fn o01_the_guard_ends_a_connection_that_nobody_has_ended() {
     let rig = Rig::new();
@@ -203,7 +203,7 @@ async fn o01_the_guard_ends_a_connection_that_nobody_has_ended() {
     rig.audit();
 }
 
-/// To the millisecond: listed when the bound ends is in time, whether the gateway answered or not.
+/// To the millisecond: an order listed at the end of the bound is in time, with or without an answer.
 #[tokio::test(start_paused = true)]
 async fn what_is_listed_at_the_last_instant_of_the_bound_is_found() {
     let lost = |after| gw504().reply(Reply::Ended).answered_after(ms(after));
@@ -253,7 +253,7 @@ async fn s14_ok200_s_error() {
     rig.audit();
 }
 
-/// By the service's own word and by its list no order of it exists: nothing is in the way of the next one.
+/// By the service's word and by its list no order of it exists, so the next one is not barred.
 #[tokio::test(start_paused = true)]
 async fn a_200_that_says_error_bars_no_later_order_of_its_key() {
     let rig = Rig::new();
@@ -264,7 +264,8 @@ async fn a_200_that_says_error_bars_no_later_order_of_its_key() {
     rig.audit();
 }
 
-/// It said that it took the order, and its list says that it did not: nothing is concluded of that key any more.
+/// The service said that it took the order, and its list says that it did not: nothing is concluded about that key
+/// any more.
 #[tokio::test(start_paused = true)]
 async fn a_200_without_an_id_that_is_never_listed_bars_later_orders_of_its_key() {
     let rig = Rig::new();
@@ -339,7 +340,7 @@ async fn bounds_without_end_are_waited_for_without_end() {
     ];
     for settings in unbounded {
         let rig = Rig::with(settings);
-        // Acknowledged and never listed: whether the list is stale by now is asked of the bound, too.
+        // Acknowledged and never listed: whether the list is stale depends on the bound, too.
         assert_eq!(rig.place("a", &market()).await, Told::Placed("o1".into()));
         rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
         rig.gateway.will([gw504().reply(Reply::Ended).placed_after(s(10))]);

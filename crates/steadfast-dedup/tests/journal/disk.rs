@@ -1,4 +1,4 @@
-//! A disk in memory that keeps what a crash may leave of it.
+//! A disk in memory that keeps every state a crash may leave.
 
 use std::{
     collections::BTreeMap,
@@ -10,30 +10,30 @@ use std::{
 use parking_lot::Mutex;
 use steadfast_dedup::journal::{Disk, DiskFile};
 
-/// Clones are the same disk.
+/// Clones refer to the same disk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimDisk(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     files: Vec<Inode>,
-    /// What the names say now.
+    /// The current names.
     names: BTreeMap<PathBuf, usize>,
-    /// What each later state of the names was since they were synced last; a crash leaves one of them.
+    /// The names at the last sync, and each later state; a crash leaves one of them.
     durable: BTreeMap<PathBuf, usize>,
     unsynced: Vec<BTreeMap<PathBuf, usize>>,
     locked: bool,
-    /// What is noted in the lock.
+    /// The note in the lock.
     note: Vec<u8>,
-    /// What was noted since something was noted durably, that first: a crash leaves one of them.
+    /// The last durable note and all later ones: a crash leaves one of them.
     notes: Vec<Vec<u8>>,
-    /// Operations that change something, so far.
+    /// The number of operations so far that change something.
     operations: u64,
     fault: Option<Fault>,
-    /// The most bytes that one write takes.
+    /// The most bytes that one write accepts.
     longest_write: Option<usize>,
     interrupts: bool,
-    /// The last write that found some room.
+    /// The disk has just accepted its last bytes.
     filled: bool,
     crashed: bool,
 }
@@ -45,7 +45,7 @@ struct Inode {
     writes: Vec<Vec<u8>>,
 }
 
-/// What goes wrong.
+/// A failure of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// At the operation of this number, counted from zero.
@@ -59,13 +59,13 @@ pub(crate) struct Fault {
 pub(crate) enum How {
     /// The process ends just before it; everything fails from then on.
     Crash,
-    /// A write takes half and then there is no room; nothing else can grow either.
+    /// A write is half done and then the disk is full; nothing else can grow either.
     Full,
     /// The device fails.
     Broken,
 }
 
-/// What a write that was not synced has become.
+/// What a crash leaves of an unsynced write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Torn {
     Absent,
@@ -96,18 +96,18 @@ impl SimDisk {
         self.0.lock().operations
     }
 
-    /// The bytes that a process that goes on would read.
+    /// Returns the bytes that a running process would read.
     pub(crate) fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.0.lock();
         state.names.get(path).map(|&file| state.files[file].now())
     }
 
-    /// A disk with one file.
+    /// Returns a disk with one file.
     pub(crate) fn holding(path: &Path, bytes: Vec<u8>) -> Self {
         Self::with_note(path, bytes, Vec::new())
     }
 
-    /// A disk with one file and its lock.
+    /// Returns a disk with one file and its lock.
     pub(crate) fn with_note(path: &Path, bytes: Vec<u8>, note: Vec<u8>) -> Self {
         let disk = Self::default();
         {
@@ -120,17 +120,17 @@ impl SimDisk {
         disk
     }
 
-    /// Everything that a power loss now can leave noted in the lock.
+    /// Returns every note that a power loss now can leave in the lock.
     pub(crate) fn notes(&self) -> Vec<Vec<u8>> {
         let notes = self.0.lock().notes.clone();
         if notes.is_empty() { vec![Vec::new()] } else { notes }
     }
 
-    /// Every state of the file at `path` that a power loss now can leave, as far as whole writes go.
+    /// Visits every state of the file at `path` that a power loss now can leave, counting whole writes.
     ///
-    /// Each name is what it was at any moment since names were synced; each file keeps its durable part and any of the
-    /// writes behind it, in any selection, since a disk may write them in any order. `visit` gets the durable length
-    /// and the writes that may be torn.
+    /// Each name is what it was at any moment since names were synced; each file keeps its durable part and any
+    /// selection of the later writes, since a disk may write them in any order. `visit` gets the durable bytes and
+    /// the writes that may be torn.
     pub(crate) fn images(&self, path: &Path, mut visit: impl FnMut(Option<&Image>)) {
         let state = self.0.lock();
         for names in std::iter::once(&state.durable).chain(&state.unsynced) {
@@ -145,7 +145,7 @@ impl SimDisk {
     }
 }
 
-/// What is certain of a file, and what is not.
+/// The durable part of a file, and its unsynced writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Image {
     pub(crate) durable: Vec<u8>,
@@ -153,8 +153,8 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// The file if `write` is torn after `cut` bytes, what is behind the cut being `torn`; of the other writes, those
-    /// are there whose bit in `kept` is set.
+    /// Returns the file with `write` torn after `cut` bytes, and `torn` in place of its rest. Of the other writes,
+    /// those with a bit in `kept` are there.
     pub(crate) fn torn(&self, kept: u32, write: usize, cut: usize, torn: Torn, garbage: u8) -> Vec<u8> {
         let mut bytes = self.durable.clone();
         for (index, data) in self.writes.iter().enumerate() {
@@ -162,7 +162,7 @@ impl Image {
             if index == write {
                 bytes.extend_from_slice(&data[..cut]);
                 match torn {
-                    // What is not there ends the file, unless something later is there.
+                    // A missing write ends the file, unless a later one is there.
                     Torn::Absent if kept >> (index + 1) == 0 => return bytes,
                     Torn::Absent | Torn::Zero => bytes.resize(from + data.len(), 0),
                     Torn::Garbage => {
@@ -194,7 +194,7 @@ impl Inode {
 }
 
 impl State {
-    /// Counts an operation, and fails it if it is to.
+    /// Counts an operation, and fails it if it is due to fail.
     fn operate(&mut self) -> io::Result<()> {
         let number = self.operations;
         self.operations += 1;
@@ -327,7 +327,7 @@ impl DiskFile for SimFile {
             if error.kind() != io::ErrorKind::StorageFull || state.filled {
                 return Err(error);
             }
-            // Some of it still finds room; what follows finds none.
+            // Half of it still finds room; later writes find none.
             state.filled = true;
             taken /= 2;
             let at = state.operations;

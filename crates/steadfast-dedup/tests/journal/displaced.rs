@@ -1,4 +1,4 @@
-//! A journal or a lock that is no longer where it was, on the real file system.
+//! Tests a journal or a lock that is no longer in its place, on the real file system.
 
 use std::{
     fs,
@@ -9,14 +9,14 @@ use steadfast_dedup::journal::{FileJournal, FileSystem, Journal, JournalError, L
 
 use crate::{begun, intent_of, seen};
 
-/// What somebody does to the files of a journal that is open.
+/// Damage to the files of an open journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Harm {
     Moved,
     Removed,
     Emptied,
     ReplacedByAnother,
-    /// By a copy that was made of it before the last order.
+    /// By a copy that was made before the last order.
     PutBack,
     FolderMoved,
     LockMoved,
@@ -67,7 +67,7 @@ fn harm(how: Harm, path: &Path) {
     }
 }
 
-/// A journal that was moved, removed or replaced went on being written, and orders went on leaving: the next process
+/// Regression: a journal that was moved, removed or replaced was still written to, and orders left. The next process
 /// knew nothing of them, and sent them again.
 #[test]
 fn o07_nothing_is_durable_in_a_journal_that_is_displaced() {
@@ -88,7 +88,7 @@ fn o07_nothing_is_durable_in_a_journal_that_is_displaced() {
             let is_lock = matches!(how, Harm::LockMoved | Harm::LockRemoved | Harm::LockReplaced);
             assert_eq!(*named, if is_lock { beside(&path, ".lock") } else { path.clone() }, "{how:?}");
             assert!(error.to_string().contains(named.to_str().unwrap()), "{error}");
-            // Not even if it is put back: others may have read what stood there meanwhile.
+            // Not even if it is put back: another process may have read the other file meanwhile.
             if how == Harm::Moved {
                 fs::rename(beside(&path, ".aside"), &path).unwrap();
             }
@@ -116,12 +116,12 @@ fn o07_the_next_process_begins_no_journal_anew_in_place_of_a_lost_one() {
             drop(log);
             let next = Log::open(FileSystem, &path);
             match how {
-                // The journal is where it was: nothing of it is lost.
+                // The journal is in its place: nothing of it is lost.
                 Harm::LockMoved | Harm::LockRemoved | Harm::LockReplaced => {
                     let found: Vec<_> = next.unwrap().entries().filter_map(intent_of).collect();
                     assert_eq!(found[..2], [0, 1], "{how:?}");
                 }
-                // Nobody can tell: everything is gone.
+                // This cannot be noticed: everything is gone.
                 Harm::FolderMoved => drop(next.unwrap()),
                 Harm::PutBack if !noticed => {
                     assert!(matches!(next, Err(JournalError::Outdated { .. })), "{next:?}");
@@ -138,7 +138,8 @@ fn o07_the_next_process_begins_no_journal_anew_in_place_of_a_lost_one() {
     }
 }
 
-/// A journal that was cut at the end of a record while no process ran was believed: its last orders were placed again.
+/// Regression: a journal that was cut after a record while no process ran was accepted: its last orders were placed
+/// again.
 #[test]
 fn o07_a_journal_that_was_cut_or_put_back_is_refused() {
     for restarts in 0..3 {
@@ -168,7 +169,7 @@ fn o07_a_journal_that_was_cut_or_put_back_is_refused() {
             assert_eq!(fs::read(&path).unwrap(), older, "left as it is");
             assert_eq!(fs::read(lock).unwrap(), note, "still known");
         }
-        // Put back, it is believed; and an older one is when the lock is removed.
+        // Put back, it is accepted; an older one is, too, once the lock is removed.
         fs::write(&path, &whole).unwrap();
         drop(Log::open(FileSystem, &path).unwrap());
         fs::write(&path, &whole[..whole.len() - 1]).unwrap();
@@ -179,7 +180,7 @@ fn o07_a_journal_that_was_cut_or_put_back_is_refused() {
     }
 }
 
-/// Answers may be lost, and so may what was noted last: a process that is killed in between left nothing wrong.
+/// Answers may be lost, and so may the last note: a process killed in between left nothing wrong.
 #[test]
 fn o07_a_note_behind_the_journal_is_no_reason_to_refuse_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,7 +203,7 @@ fn o07_a_note_behind_the_journal_is_no_reason_to_refuse_it() {
     }
 }
 
-/// A lock of version 0.1 knows the journal and not how far it went.
+/// A lock of version 0.1 knows the journal but not how far it was written.
 #[test]
 fn o07_a_lock_of_an_older_version_is_believed_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -220,7 +221,7 @@ fn o07_a_lock_of_an_older_version_is_believed_once() {
     assert!(matches!(Log::open(FileSystem, &path), Err(JournalError::Outdated { .. })));
 }
 
-/// The lock goes by the name: under another name of the same file, a second process used the journal beside the first.
+/// Regression: the lock goes by the name, so a second process used the same file under another name beside the first.
 #[cfg(unix)]
 #[test]
 fn o07_a_journal_with_another_name_is_used_under_neither() {
@@ -241,7 +242,7 @@ fn o07_a_journal_with_another_name_is_used_under_neither() {
     assert!(Log::read(&FileSystem, &other).unwrap().is_some(), "reading is no use");
     fs::remove_file(other).unwrap();
     let log = Log::open(FileSystem, &path).unwrap();
-    // The second one was refused, and is looked for all the same.
+    // The second one was refused, and is searched for all the same.
     assert_eq!(log.entries().filter_map(intent_of).collect::<Vec<_>>(), [0, 1]);
 }
 
@@ -259,7 +260,7 @@ fn o07_a_lost_journal_is_gone_on_with_when_it_is_put_back() {
     let JournalError::Lost { lock, .. } = &error else { panic!("{error:?}") };
     fs::remove_file(lock).unwrap();
     let found: Vec<_> = Log::open(FileSystem, &path).unwrap().entries().filter_map(intent_of).collect();
-    // The second one was refused, and is looked for all the same.
+    // The second one was refused, and is searched for all the same.
     assert_eq!(found, [0, 1]);
 }
 
@@ -290,7 +291,7 @@ async fn o07_whoever_waits_for_the_disk_is_told_of_a_displaced_journal() {
     assert!(!path.exists());
 }
 
-/// A journal or a lock of another owner was used if only its mode was tight.
+/// Regression: a journal or a lock of another owner was used if its mode was tight.
 #[cfg(unix)]
 #[test]
 fn x03_a_journal_or_lock_of_another_owner_is_refused() {
@@ -304,12 +305,12 @@ fn x03_a_journal_or_lock_of_another_owner_is_refused() {
         let JournalError::Io { source, .. } = &error else { panic!("{error:?}") };
         assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied, "{error:?}");
     };
-    // A link in the place of the lock, whoever made it.
+    // A link in place of the lock, by any owner.
     let linked = folder.path().join("linked.journal");
     symlink(beside(&path, ".lock"), beside(&linked, ".lock")).unwrap();
     refused(&linked);
     assert!(!linked.exists());
-    // Only root can give files away; who is not root is tested in `steadfast_spec::file`.
+    // Only root can give files away; other users are tested in `steadfast_spec::file`.
     if fs::metadata(&path).unwrap().uid() != 0 {
         return;
     }

@@ -1,4 +1,4 @@
-//! Disks that fail while the process goes on.
+//! Tests disks that fail while the process goes on.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn the_first_failure_ends_a_log_and_it_is_never_tried_again() {
             for at in 0..whole.operations() {
                 let disk = SimDisk::with_fault(Fault { at, how, lasts });
                 let durable = write_all(&disk);
-                // Whatever is left of the process's own view, all that was reported durable is in it.
+                // All that was reported durable is in what the process still sees.
                 let found = intents(&disk);
                 assert!(durable.iter().all(|intent| found.contains(intent)), "{how:?} at {at}: {durable:?}");
             }
@@ -34,7 +34,7 @@ fn the_first_failure_ends_a_log_and_it_is_never_tried_again() {
     }
 }
 
-/// Writes until something fails; what was reported durable.
+/// Writes until something fails; returns what was reported durable.
 fn write_all(disk: &SimDisk) -> Vec<u64> {
     let mut durable = Vec::new();
     let Ok(mut log) = Log::open(disk.clone(), PATH) else { return durable };
@@ -85,7 +85,7 @@ fn no_room_for_a_successor_leaves_the_log_as_it_is() {
     let mut log = Log::open(disk.clone(), PATH).unwrap();
     log.append_durably([&begun(0)]).unwrap();
     let before = log.size();
-    // Grows to where it would be rewritten; creating the successor is what fails.
+    // Grows until the rewrite is due; creating the successor fails.
     let long = seen(&"x".repeat(100_000));
     for _ in 0..10 {
         log.append([&long]).unwrap();

@@ -1,4 +1,4 @@
-//! The journal on the real file system.
+//! Tests the journal on the real file system.
 
 use std::fs;
 
@@ -47,7 +47,7 @@ fn what_a_journal_knows_no_end_of_is_told_without_opening_it() {
     assert_eq!((given_up.reason, &*given_up.candidates), (Reason::Budget, &["o9".to_owned()][..]));
 }
 
-/// Whoever only reads a journal took one that was cut, or put back, for whole.
+/// Regression: a program that only read a journal accepted one that was cut or put back.
 #[tokio::test]
 async fn o07_a_check_without_opening_finds_what_opening_does() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ async fn o07_a_check_without_opening_finds_what_opening_does() {
     journal.append_durably(begun(0)).await.unwrap();
     let older = fs::read(&path).unwrap();
     journal.append_durably(begun(1)).await.unwrap();
-    // One in use is whole.
+    // A journal in use is whole.
     FileJournal::check(&path).unwrap();
     drop(journal);
     let whole = fs::read(&path).unwrap();
@@ -132,7 +132,7 @@ fn what_is_no_journal_is_left_alone() {
         assert!(matches!(FileJournal::open(&path), Err(JournalError::NotAJournal { .. })));
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
-    // The version stands behind eight bytes of magic; its checksum behind that.
+    // The version is after eight bytes of magic; its checksum is after that.
     later[8] += 1;
     let sum = {
         let mut sum = crc32fast::Hasher::new();

@@ -1,8 +1,8 @@
-//! Every image that a crash can leave of a journal, and every flipped bit.
+//! Tests every image that a crash can leave of a journal, and every flipped bit.
 //!
-//! What must hold of each: a send that was reported durable is recovered, or opening fails and says where; nothing is
-//! recovered that was not written; a send whose lists before it are lost knows no session; recovering twice is
-//! recovering once. What a crash leaves is never taken for an older copy, whichever of the notes in the lock is left.
+//! For each image: a send that was reported durable is recovered, or opening fails and reports where; nothing is
+//! recovered that was not written; a send after lost lists has no session; recovering twice equals recovering once.
+//! An image is never taken for an older copy, with any of the notes that may be left in the lock.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -29,7 +29,7 @@ const PATH: &str = "/j/orders.journal";
 enum Step {
     Lazy(Vec<Entry>),
     Durable(Vec<Entry>),
-    /// The process ends and another one goes on.
+    /// The process ends and the next one continues.
     Reopen,
 }
 
@@ -47,7 +47,7 @@ fn short_script() -> Vec<Step> {
     ]
 }
 
-/// Ends with a send whose durability no later record vouches for.
+/// Ends with a send that no later record marks as durable.
 fn tail_script() -> Vec<Step> {
     vec![
         Step::Durable(vec![begun(0)]),
@@ -84,7 +84,7 @@ fn random_script(rng: &mut ChaCha8Rng) -> Vec<Step> {
         .collect()
 }
 
-/// What a run has written, and what it was told.
+/// What a run has written, and the reports that it got.
 #[derive(Clone, Debug, Default)]
 struct Written {
     entries: Vec<Entry>,
@@ -128,7 +128,7 @@ fn run(disk: &SimDisk, script: &[Step]) -> Written {
     written
 }
 
-/// The entry as it is found behind a gap.
+/// Returns the entry as it is found behind a gap.
 fn without_session(mut entry: Entry) -> Entry {
     if let Record::Begun { session, .. } = &mut entry.record {
         *session = Session::default();
@@ -208,7 +208,7 @@ fn recover_with(
     }
 }
 
-/// Crashes a script at each of its operations; the number of images tried.
+/// Crashes a script at each of its operations; returns the number of images tried.
 fn crash_everywhere(script: &[Step], thoroughly: bool) -> u64 {
     let whole = SimDisk::default();
     run(&whole, script);
@@ -221,7 +221,7 @@ fn crash_everywhere(script: &[Step], thoroughly: bool) -> u64 {
         let notes = disk.notes();
         for image in left {
             let count = image.writes.len();
-            // Which of the writes are there beside the torn one: all, none, or any.
+            // Which writes are there beside the torn one: all, none, or any.
             let selections: u32 = if thoroughly { 1 << count.min(4) } else { 2 };
             for selection in 0..selections {
                 let kept = if thoroughly { selection } else { selection.wrapping_neg() };
@@ -251,7 +251,7 @@ fn crash_everywhere(script: &[Step], thoroughly: bool) -> u64 {
     images
 }
 
-/// How many images at least; a campaign asks for more with `STEADFAST_CRASH_IMAGES`.
+/// Returns the least number of images; a campaign sets more with `STEADFAST_CRASH_IMAGES`.
 fn wanted() -> u64 {
     let campaign = std::env::var("STEADFAST_CRASH_IMAGES").ok().map(|images| images.parse().unwrap());
     campaign.unwrap_or(if deep() { 1_000_000 } else { 0 })
@@ -284,7 +284,7 @@ fn no_flipped_bit_loses_a_durable_send_silently() {
         let written = run(&disk, &script);
         let good = disk.bytes(Path::new(PATH)).unwrap();
         check(&read(good.clone()).unwrap(), &written, &|| "whole".into());
-        // Every bit of the longer ones takes its time.
+        // Every bit of the longer ones would take too long.
         let step = if deep() || seed == 0 { 1 } else { 3 };
         for bit in (0..good.len() * 8).step_by(step) {
             let mut bad = good.clone();
@@ -297,7 +297,7 @@ fn no_flipped_bit_loses_a_durable_send_silently() {
                     let told = matches!(error, JournalError::NotAJournal { .. })
                         || matches!(error, JournalError::Damaged { offset, .. } if offset <= bit as u64 / 8);
                     assert!(told, "script {seed}, bit {bit}: {error:?}");
-                    // It is kept as it is, for whoever can read more of it.
+                    // It is left as it is, for a tool that can read more of it.
                     let disk = SimDisk::holding(Path::new(PATH), bad.clone());
                     assert!(Log::open(disk.clone(), PATH).is_err());
                     assert_eq!(disk.bytes(Path::new(PATH)), Some(bad));

@@ -1,4 +1,4 @@
-//! The journal on disks that lose, tear and refuse, and in processes that are killed.
+//! Tests the journal on disks that lose, tear and refuse, and in processes that are killed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -17,7 +17,7 @@ use steadfast_dedup::{
 };
 use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
 
-/// True for runs that have the time.
+/// True for long runs.
 pub(crate) fn deep() -> bool {
     std::env::var("STEADFAST_DEEP").is_ok_and(|value| value == "1")
 }

@@ -1,4 +1,4 @@
-//! How large a log gets, and how long it takes to open.
+//! Tests how large a log gets, and how long it takes to open.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn a_log_is_bounded_by_what_still_matters() {
     // J16: ten million records.
     let orders = if deep() { 5_000_000 } else { 10_000 };
     let mut largest = 0;
-    // A new day every thousand orders; of earlier days only what is in doubt is kept.
+    // A new day every thousand orders; of earlier days only orders in doubt are kept.
     for intent in 0..orders {
         let mut send = begun(intent);
         if let Record::Begun { day, .. } = &mut send.record {
@@ -70,7 +70,7 @@ fn a_log_that_still_matters_is_rewritten_when_it_has_doubled_and_no_sooner() {
     assert!((0..100).all(|_| !rewritten(&mut log)), "opening it has just written it");
 }
 
-/// What a log holds of orders, by their accounts and numbers.
+/// Returns the orders in a log, by their accounts and numbers.
 fn orders(log: &Log<SimDisk>) -> Vec<(String, u64)> {
     log.entries().filter_map(|entry| Some((entry.account.as_str().to_owned(), intent_of(entry)?))).collect()
 }
@@ -87,7 +87,7 @@ fn of_an_order_that_was_not_placed_nothing_is_kept() {
         log.append([&entry(Record::Ruled { intent: IntentNo(0), order_id: None })]).unwrap();
         assert_eq!(log.entries().count(), 0);
     }
-    // Nor when its caller says so at last.
+    // It is not kept after a late ruling of its caller either.
     let given_up =
         entry(Record::Unresolved { intent: IntentNo(0), reason: "budget".into(), candidates: Vec::new() });
     log.append([&begun(0), &lost(0), &given_up, &given_up]).unwrap();
