@@ -1,8 +1,8 @@
 //! Decides when an order that is not listed is absent, and what follows.
 //!
 //! An absence rests on the lists alone: enough valid reads, the last of them begun after the lateness bound of every
-//! send in doubt of the key. What the lost answer said does not matter, with one exception: a success without an id
-//! says that the order was taken. Then the list and the service contradict each other, an assumption behind every
+//! send in doubt of the key. The content of the lost answer does not matter, with one exception: a success without an
+//! id says that the order was taken. Then the list and the service contradict each other, an assumption behind every
 //! absence is broken for this key, and nothing is concluded about its later orders. An answer that says `error`, even
 //! with a 200, agrees with the list; its order is watched for like that of any other lost send.
 

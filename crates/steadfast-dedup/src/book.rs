@@ -684,7 +684,7 @@ impl Book {
         !self.unshown.is_empty()
     }
 
-    /// Waits for a list to show the order again: one that starts after `since`, at most the lateness bound later.
+    /// Waits for a list to show the order again. A list that lacks it counts if it starts after `since` and past the bound.
     pub(crate) fn recall(&mut self, order_id: &Arc<str>, key: &Key, since: Seq, lateness: Duration) {
         let Some(entry) = self.entries.get(order_id).filter(|entry| entry.owner.is_none()) else { return };
         let until = entry.acknowledged.map_or(Duration::ZERO, |(_, at)| at.saturating_add(lateness));

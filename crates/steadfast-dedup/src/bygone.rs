@@ -94,7 +94,7 @@ impl Registry {
     pub(crate) fn end_own_look(&mut self, started: Option<ReadStart>, looked: bool) {
         let tried = match started {
             Some(start) => vec![(start.session, start.at)],
-            // What refused this read may refuse each of them as fast.
+            // A refusal of this read may refuse each of them as fast.
             None => self.bygone().map(|session| (session, self.now)).collect(),
         };
         for (session, at) in tried {

@@ -41,7 +41,7 @@ impl Registry {
                 && !steadfast_spec::Planted::NoLooseVeto.is_on()
                 && !self.is_strict(intent, fresh)
                 // Of two equal intents, the one of the order's session comes first, but may end up with another of
-                // several orders. What is left is then this intent's, so until that is known the order is near.
+                // several orders. The rest is then this intent's, so until that is known the order is near.
                 && !fresh.record.qty.and_then(|qty| asked.get(&qty)).is_some_and(|others| {
                     !matcher::strict(&fresh.record, &intent.order)
                         && others.iter().any(|other| self.is_strict(other, fresh))

@@ -308,7 +308,7 @@ impl Drop for Running {
             return;
         }
         self.account.poller_gone();
-        // After a panic of the service, the account's next step starts a new poller. A runtime that shuts down takes
+        // After a panic of the service, this step starts a new poller. A runtime that shuts down takes
         // no new task: there the next order starts one, on its own runtime.
         let stays_dead = steadfast_spec::Planted::PollerStaysDead.is_on();
         if self.stage == Stage::Working && std::thread::panicking() && !stays_dead {

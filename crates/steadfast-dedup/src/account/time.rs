@@ -183,8 +183,8 @@ impl Account {
     /// Learns the day from the service, by reading the list, where a name's meaning depends on this machine's clock.
     ///
     /// That is so where the name stood for an order on another day: the clock may have been set while no process ran.
-    /// Returns false if no list was read before the deadline. If answers have no `Date`, the machine's clock decides,
-    /// unless it was seen to be set.
+    /// Returns false if the day is still unknown at the deadline. If answers have no `Date`, the machine's clock
+    /// decides, unless it was seen to be set.
     pub(crate) async fn settle_day(
         self: &Arc<Self>,
         name: &ext::IntentId,

@@ -213,7 +213,7 @@ fn a_read_that_never_reached_the_wire_proves_no_absence() {
         driver.step(Event::ReadEnded { read: ReadNo(number), list: Ok(vec![]) });
     }
     assert_eq!(driver.registry.verdict(intent), Verdict::Pending);
-    // What it does hold counts.
+    // Its contents count.
     driver.step(Event::ReadOpened { read: ReadNo(200), purpose: Purpose::Verification });
     driver.step(Event::ReadEnded { read: ReadNo(200), list: Ok(records(&["x"])) });
     assert!(matches!(driver.registry.verdict(intent), Verdict::Recovered { .. }));

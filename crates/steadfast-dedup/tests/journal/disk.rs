@@ -65,7 +65,7 @@ pub(crate) enum How {
     Broken,
 }
 
-/// What a crash leaves of an unsynced write.
+/// The remains of an unsynced write after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Torn {
     Absent,

@@ -84,7 +84,7 @@ fn random_script(rng: &mut ChaCha8Rng) -> Vec<Step> {
         .collect()
 }
 
-/// What a run has written, and the reports that it got.
+/// The entries that a run has written, and the reports that it got.
 #[derive(Clone, Debug, Default)]
 struct Written {
     entries: Vec<Entry>,
