@@ -26,8 +26,8 @@
 //! # Accepting a journal as it is
 //!
 //! Removing the lock makes the next process accept the journal as it is. Nothing else does. Before that, compare the
-//! service's order list with the content of the journal ([`FileJournal::read`]; on the command line `steadfast orders
-//! unresolved --journal FILE`): an order that it lacks would be sent again under its name.
+//! service's order list with the content of the journal ([`FileJournal::read`]; on the command line
+//! `steadfast orders unresolved --journal FILE`): an order that it lacks would be sent again under its name.
 //!
 //! Rules 6 to 8 do not notice: a journal that is gone, or put back, together with its lock; a copy under another
 //! name, which is a journal of its own; and, after a loss of power, a cut of the last seconds before it. An order

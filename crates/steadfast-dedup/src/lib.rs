@@ -59,8 +59,8 @@
 //!
 //! # What it does not do
 //!
-//! It keeps nothing on disk unless it is given a [`journal`]. It does not cancel duplicates, does not read `GET
-//! /api/oms/history`, and does not share its knowledge with other processes. A journal writes answers lazily: if a
+//! It keeps nothing on disk unless it is given a [`journal`]. It does not cancel duplicates, does not read
+//! `GET /api/oms/history`, and does not share its knowledge with other processes. A journal writes answers lazily: if a
 //! crash loses the answers of two equal orders, they may come back with each other's identifier.
 
 mod absence;
