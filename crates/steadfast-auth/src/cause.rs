@@ -9,9 +9,9 @@ pub enum Cause {
         /// Sessions opened by this process in the last 24 hours.
         opened: usize,
     },
-    /// The token has ended before its time: by a login elsewhere, by hand, or over night.
+    /// The token was ended before its time: by a login elsewhere, by hand, or overnight.
     Ended,
-    /// The token worked from the address that this machine had then.
+    /// This machine's address has changed since the token last worked.
     AddressChanged,
     /// The login was accepted and the first use of its token was not: enforcement of the static IP differs (§5).
     IpNotWhitelisted,
@@ -28,7 +28,7 @@ pub enum Cause {
     HeaderChanged,
 }
 
-/// What is known when causes are ranked.
+/// The facts by which causes are ranked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
     /// The token was given and not fetched.
@@ -39,7 +39,7 @@ pub(crate) struct Evidence {
     pub(crate) offset_ms: Option<i64>,
 }
 
-/// One more session evicts another (§5).
+/// A further session evicts the oldest one (§5).
 const SESSIONS: usize = 10;
 /// A clock this far off breaks one-time codes and signatures alike.
 const FAR_MS: i64 = 30_000;

@@ -27,11 +27,11 @@ impl fmt::Debug for OneTimeCode {
     }
 }
 
-/// Where one-time codes come from: a prompt, a command, a channel, a browser.
+/// A source of one-time codes: a prompt, a command, a channel, a browser.
 ///
 /// Closures that return such a future are sources.
 pub trait CodeSource: Send + Sync + 'static {
-    /// Fetches one fresh code. It may take as long as a person takes, up to five minutes.
+    /// Fetches one fresh code. It may wait for a person, up to five minutes.
     ///
     /// An error ends the login without a request; its text must not hold secrets.
     fn code(&self) -> impl Future<Output = Result<OneTimeCode, BoxError>> + Send;
@@ -47,10 +47,10 @@ where
     }
 }
 
-/// A person who has gone away must not keep the next login waiting for ever.
+/// Limits the wait for a person, who may have gone away; the next login must not wait for ever.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Asks for a code, for five minutes.
+/// Asks for a code and waits up to five minutes for it.
 pub(crate) async fn ask(source: &impl CodeSource) -> Result<OneTimeCode, LoginFailure> {
     let code = tokio::time::timeout(PATIENCE, source.code()).await;
     code.map_err(|elapsed| LoginFailure::NoCode(elapsed.into()))?.map_err(LoginFailure::NoCode)

@@ -2,13 +2,13 @@ use std::{error::Error, fmt, net::IpAddr};
 
 use http::{Uri, uri::Scheme};
 
-/// A request that is not sent because of what it would do to a secret, or for want of one.
+/// Why a request was not sent: its header would expose a secret, or there is no usable token.
 ///
 /// Found as the source of a [`Failure`](steadfast_spec::Failure) that is a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusedHeader {
-    /// There is no token, or the one there is must not be used.
+    /// There is no usable token.
     NoToken,
     /// The address begins with `http` and its host is not this machine.
     ClearText,
@@ -33,7 +33,7 @@ steadfast_spec::debug_in_one_line!(RefusedHeader);
 
 impl Error for RefusedHeader {}
 
-/// Whether credentials may travel to `uri`.
+/// Returns an error if credentials may not travel to `uri`.
 pub(crate) fn check(uri: &Uri) -> Result<(), RefusedHeader> {
     match (uri.scheme(), uri.host()) {
         (Some(scheme), Some(_)) if *scheme == Scheme::HTTPS => Ok(()),
@@ -47,7 +47,7 @@ pub(crate) fn check(uri: &Uri) -> Result<(), RefusedHeader> {
 #[derive(Clone, Debug)]
 pub(crate) struct Only {
     base: Uri,
-    /// Whether they may travel there at all.
+    /// The verdict of [`check`] on `base` itself.
     verdict: Result<(), RefusedHeader>,
 }
 
@@ -57,9 +57,9 @@ impl Only {
         Self { base, verdict }
     }
 
-    /// Whether credentials may travel to `uri`.
+    /// Returns an error if credentials may not travel to `uri`.
     pub(crate) fn check(&self, uri: &Uri) -> Result<(), RefusedHeader> {
-        // Nearly always it is written as the base is, and then what is true of that is true of it.
+        // The usual case: scheme and authority are written as in the base, so the base's verdict applies.
         if uri.scheme() == self.base.scheme() && written(uri) == written(&self.base) {
             return self.verdict;
         }
@@ -68,9 +68,9 @@ impl Only {
     }
 }
 
-/// Whether `uri` leads to the host and port of `base`; a port that is not written is the scheme's own.
+/// Returns an error unless `uri` leads to the host and port of `base`; a missing port is the scheme's default.
 fn is_at(uri: &Uri, base: &Uri) -> Result<(), RefusedHeader> {
-    // Someone who names himself in the address may be told apart there, but is not who the token is for.
+    // A user name in the authority may change how the address is read, and the token is not meant for it.
     let is_plain = uri.authority().is_some_and(|authority| !authority.as_str().contains('@'));
     let port =
         |uri: &Uri| uri.port_u16().or_else(|| (uri.scheme()? == &Scheme::HTTPS).then_some(443)).unwrap_or(80);
@@ -85,7 +85,7 @@ fn is_at(uri: &Uri, base: &Uri) -> Result<(), RefusedHeader> {
     }
 }
 
-/// The host and port as they are written.
+/// Returns the authority (host and port) as written.
 fn written(uri: &Uri) -> Option<&str> {
     uri.authority().map(|authority| authority.as_str())
 }

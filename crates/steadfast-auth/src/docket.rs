@@ -1,4 +1,4 @@
-//! What one flight of logins reads from the store and writes down.
+//! The store's part of a login: what is read before it and what is written down.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,9 +11,9 @@ use crate::{
     store::{AnyLease, AnyStore, Damaged, Spent},
 };
 
-/// A login takes half a minute, and a person five; a lease that stays away longer has been lost.
+/// A login takes half a minute, or five with a person. A lease that is not free after this time is considered lost.
 const LEASE_WITHIN: Duration = Duration::from_secs(600);
-/// How often a record that somebody else replaces meanwhile is amended anew.
+/// How often an amendment is repeated when another process replaces the record meanwhile.
 const MOST_TRIES: usize = 5;
 
 /// A source's view of its store.
@@ -25,7 +25,7 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// The record as it is now, with what the user's logins by other API keys have spent.
+    /// Returns the current record, with what the user's logins by other API keys have spent.
     pub(crate) async fn read(&self, damaged: Damaged) -> Result<Record, StoreError> {
         let mut record = self.read_own(damaged).await?;
         if let Some((label, store)) = self.user() {
@@ -34,13 +34,13 @@ impl Books {
         Ok(record)
     }
 
-    /// Where the user's failures are counted, whatever the API key.
+    /// Returns the label and store that count the user's failures over all API keys.
     fn user(&self) -> Option<(&str, Arc<dyn AnyStore>)> {
         let label = self.identity.user_label()?;
         Some((label, self.store.of_user(label)?))
     }
 
-    /// The record of the API key as it is now.
+    /// Returns the current record of the API key.
     async fn read_own(&self, damaged: Damaged) -> Result<Record, StoreError> {
         let record = damaged.record(self.store.load().await)?;
         if record.account.as_ref().is_some_and(|account| !self.identity.is_of(account)) {
@@ -49,17 +49,17 @@ impl Books {
         Ok(record)
     }
 
-    /// What is spent of the budgets of these credentials and of the account.
+    /// Returns what is spent of the budgets of these credentials and of the account.
     pub(crate) fn spent(&self, record: &Record) -> Spent {
         record.failures.of(&self.identity)
     }
 
-    /// Waits for the right to log in, and reads what the last one left.
+    /// Waits for the lease, then reads the current record.
     pub(crate) async fn open(&self, damaged: Damaged) -> Result<Docket, StoreError> {
         let mut docket = self.open_with(damaged).await?;
         let Some((label, store)) = self.user() else { return Ok(docket) };
         let label = label.to_owned();
-        // Whoever holds both has taken them in this order.
+        // The order of the two leases: the API key's first, the user's second.
         let lease = lease(&*store).await?;
         let mut record = docket.record();
         let mut user = User { record: damaged.record(store.load().await)?, lease, store, label };
@@ -67,8 +67,8 @@ impl Books {
         let is_bound = record.user.as_ref() == Some(&user.label);
         let binds = !is_bound && record.revision() > 0;
         if binds {
-            // What was counted before the user had a record: first added there and then marked here, so that an end in
-            // between counts it twice and forgets nothing.
+            // Failures counted before the user had a record are added there first and marked here second. A crash in
+            // between counts them twice instead of losing them.
             user.write(&record).await?;
         }
         *docket.record.get_mut() = record;
@@ -79,7 +79,8 @@ impl Books {
         Ok(docket)
     }
 
-    /// As [`open`](Books::open), for what is no login and touches no failure: logins by other API keys are not waited for.
+    /// As [`open`](Books::open), for changes that are no login and touch no failure. Does not wait for logins by other
+    /// API keys.
     pub(crate) async fn open_own(&self) -> Result<Docket, StoreError> {
         self.open_with(Damaged::Refused).await
     }
@@ -102,7 +103,7 @@ async fn lease(store: &dyn AnyStore) -> Result<Box<dyn AnyLease>, StoreError> {
     lease.map_err(|_| StoreError::Busy { place: store.name() })?
 }
 
-/// The record of the user, which his logins by all API keys amend one after the other.
+/// The user's record, which logins by all API keys amend one after the other.
 struct User {
     label: String,
     store: Arc<dyn AnyStore>,
@@ -111,7 +112,7 @@ struct User {
 }
 
 impl User {
-    /// Writes what `record` of the API key says, unless it is known.
+    /// Copies the common part of `record` into the user's record, unless it is there already.
     async fn write(&mut self, record: &Record) -> Result<(), StoreError> {
         let mut next = self.record.clone();
         if !next.follow(record) {
@@ -126,7 +127,7 @@ impl User {
                     self.record = next;
                     return Ok(());
                 }
-                // Only the lease's holder writes: the file was removed, or replaced by hand.
+                // Only the holder of the lease writes, so the file was removed or replaced by hand.
                 Err(StoreError::Superseded { .. }) if tries < MOST_TRIES => {
                     tries += 1;
                     self.record = match self.store.load().await {
@@ -141,14 +142,14 @@ impl User {
     }
 }
 
-/// The right to log in, with the record that it amends.
+/// A held lease, with the record that it amends.
 pub(crate) struct Docket {
     books: Books,
     lease: tokio::sync::Mutex<Box<dyn AnyLease>>,
-    // `None` where the user is not known, or nothing of his is touched.
+    // `None` if the user is not known, or if the change does not concern the user's record.
     user: Option<tokio::sync::Mutex<User>>,
     record: Mutex<Record>,
-    // The attempt under way has been counted, with the step of its code.
+    // `Some` once the current attempt has been counted; the content is the time step of its code.
     counted: Mutex<Option<Option<u64>>>,
 }
 
@@ -161,7 +162,7 @@ impl Docket {
         self.record.lock().steps.clone()
     }
 
-    /// How long to wait until this machine's next login may leave: others of its address log in too.
+    /// Returns how long this machine's next login has to wait: others behind its address log in too.
     pub(crate) async fn otp_place(&self) -> Duration {
         let now = unix_ms(self.books.clock.now());
         let place = self.lease.lock().await.otp_place(now).await;
@@ -191,12 +192,12 @@ impl Docket {
         Ok(())
     }
 
-    /// Ends the attempt under way: whether it had been counted, and with which step.
+    /// Ends the current attempt. Returns `Some` if it had been counted, with the time step of its code.
     pub(crate) fn settle(&self) -> Option<Option<u64>> {
         self.counted.lock().take()
     }
 
-    /// As [`amend`](Docket::amend), for what concerns the failures of these credentials.
+    /// As [`amend`](Docket::amend), for changes to the failures of these credentials.
     pub(crate) async fn amend_failures<T>(
         &self,
         change: impl Fn(&mut Record) -> T + Send + Sync,
@@ -208,8 +209,8 @@ impl Docket {
         .await
     }
 
-    /// Changes the newest record there is and writes it. What somebody else has written meanwhile is read and
-    /// changed in its turn, never overwritten.
+    /// Changes the newest record and writes it. If another process has written meanwhile, its record is read and
+    /// changed instead of being overwritten.
     pub(crate) async fn amend<T>(
         &self,
         change: impl Fn(&mut Record) -> T + Send + Sync,

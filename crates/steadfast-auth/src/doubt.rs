@@ -1,4 +1,4 @@
-//! Logins whose end nobody knows: each may have been a wrong one.
+//! Logins with an unknown end. Each may have been a wrong one.
 
 use std::{
     error::Error,
@@ -10,20 +10,20 @@ use steadfast_spec::{causes, one_line};
 
 use crate::{LoginFailure, store::Spent};
 
-/// After the first one, which a restart of the gateway explains.
+/// The pause after the first unknown end, which a restart of the gateway may explain.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(30);
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// What is kept of the reason.
+/// The longest reason that is kept, in characters.
 const LONGEST_REASON: usize = 200;
 
-/// How long the service is left alone after the last of `unknown` logins of the account, as those with `spent` see it.
+/// Returns how long no login is sent after the last of `unknown` logins of the account, given what is `spent`.
 ///
-/// Two with the same credentials leave at once, and three of the account; then the waits grow to a day. None is for ever: a
-/// service that was down for a night is asked again in the morning.
+/// Two with the same credentials leave at once, and three of the account. Then the waits grow to a day. No wait is
+/// endless, because a service that was down for a night must be asked again in the morning.
 pub(crate) fn pause(spent: Spent, unknown: u32) -> Duration {
     let own = spent.own.saturating_add(spent.unknown);
-    // Other credentials have one more, as the account has of its budget.
+    // The account's budget is larger by one.
     let account = spent.account.saturating_add(unknown).saturating_sub(1);
     match own.max(account) {
         0 | 1 => FIRST_PAUSE,
@@ -34,9 +34,9 @@ pub(crate) fn pause(spent: Spent, unknown: u32) -> Duration {
     }
 }
 
-/// What came of a login, in one line.
+/// Returns the reason of a failure in one line.
 pub(crate) fn reason(failure: &LoginFailure) -> String {
-    // The cause alone: that the end is unknown is said already.
+    // The cause alone: the caller's text says already that the end is unknown.
     let mut line = failure.source().map_or_else(|| failure.to_string(), |cause| one_line(causes(cause)));
     if let Some((end, _)) = line.char_indices().nth(LONGEST_REASON) {
         line.truncate(end);
@@ -44,7 +44,7 @@ pub(crate) fn reason(failure: &LoginFailure) -> String {
     line
 }
 
-/// Logins of which nobody knows how they ended, found as the source of an [`AuthError`](crate::AuthError).
+/// Logins with an unknown end, found as the source of an [`AuthError`](crate::AuthError).
 ///
 /// Its own source, if it has one, is the [`LoginFailure`] of the last of them.
 pub struct UnknownEnds {
@@ -55,13 +55,13 @@ pub struct UnknownEnds {
 }
 
 impl UnknownEnds {
-    /// How many there were since the last success.
+    /// Returns how many there were since the last success.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// When the next login may leave, by this machine's clock; a reset allows it at once.
+    /// Returns when the next login may leave, by this machine's clock. A reset allows it at once.
     #[must_use]
     pub fn next(&self) -> Option<SystemTime> {
         self.next

@@ -5,9 +5,9 @@ use tokio::time::Instant;
 
 use crate::Cause;
 
-/// Why there is no token to send a request with.
+/// The reason why no token is available for a request.
 ///
-/// It is shared by everybody who waited for the same login, therefore it is cheap to clone.
+/// It is cheap to clone, because all requests that waited for the same login get it.
 #[derive(Clone)]
 pub struct AuthError {
     kind: AuthErrorKind,
@@ -16,22 +16,22 @@ pub struct AuthError {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What an [`AuthError`] means for whoever has to act on it.
+/// The kind of an [`AuthError`], by what can be done about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AuthErrorKind {
-    /// No login is configured: nothing will ever fetch a token.
+    /// No login is configured, so no token will ever be fetched.
     NotConfigured,
     /// There has never been a token, and the configured login needs a person.
     NeverLoggedIn,
-    /// The token's life is over, and the configured login needs a person or cannot be repeated.
+    /// The token has expired, and the configured login needs a person or cannot be repeated.
     Expired,
-    /// Logins have stopped until the configuration changes or somebody resets them: another attempt could lock the
+    /// Logins have stopped until the configuration changes or a person resets them: another attempt could lock the
     /// account.
     Latched,
     /// The service refuses the token or the code; another login would not help. See [`AuthError::causes`].
     Rejected,
-    /// The login failed for a reason that passes, see [`AuthError::ready_at`].
+    /// The login failed for a reason that passes. See [`AuthError::ready_at`].
     Unavailable,
     /// No token came before the request's `send_by` or deadline.
     TooLate,
@@ -57,19 +57,20 @@ impl AuthError {
         Self { causes: causes.into(), ..self }
     }
 
-    /// What the error means.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> AuthErrorKind {
         self.kind
     }
 
-    /// When the next login may start by itself; `None` if no time heals the error.
+    /// Returns when the next login may start by itself; `None` if waiting does not help.
     #[must_use]
     pub fn ready_at(&self) -> Option<Instant> {
         self.ready_at
     }
 
-    /// Why the service may have refused, the likeliest first. Its one text, `Unauthorized`, does not say (§7).
+    /// Returns the possible reasons for the refusal, likeliest first. The service's one text, `Unauthorized`, does not
+    /// tell (§7).
     #[must_use]
     pub fn causes(&self) -> &[Cause] {
         &self.causes
@@ -91,7 +92,7 @@ impl fmt::Display for AuthError {
     }
 }
 
-/// Reads like `Display`, with all that is behind it, because `main` shows an error by it.
+/// Prints the `Display` text with all sources, because `main` shows an error through `Debug`.
 impl fmt::Debug for AuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&one_line(causes(self)))?;
@@ -108,9 +109,9 @@ impl Error for AuthError {
     }
 }
 
-/// On a response of 401 that is handed to the caller: why no newer token could be had.
+/// Marks a 401 that is returned to the caller: says why no newer token was available.
 ///
-/// It stands in the response's extensions, beside the untouched answer.
+/// It is in the response's extensions; the answer itself is unchanged.
 #[derive(Clone, Debug)]
 pub struct Unrenewed(pub AuthError);
 

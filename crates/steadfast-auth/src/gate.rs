@@ -5,10 +5,10 @@ use steadfast_spec::{BoxError, Lane, Zone};
 
 /// Admits logins to their rate-limit zones.
 ///
-/// Logins do not pass the limiter of the business calls: they take their permits here, *then* read a fresh code and
-/// build the form. Whoever composes the stack implements it with its limiter.
+/// Logins do not pass the limiter of the business calls. They take their permits here, *then* read a fresh code and
+/// build the form. The program that builds the stack implements this trait with its limiter.
 pub trait Gate: Send + Sync + 'static {
-    /// What is held while the request is on its way.
+    /// The permit that is held while the request is on its way.
     type Permit: GatePermit;
 
     /// Waits until every zone admits one request.
@@ -23,8 +23,8 @@ pub trait Gate: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Permit, BoxError>> + Send;
 }
 
-/// The right to send one request. Dropped before [`sent`](GatePermit::sent) it goes back unspent; dropped after it,
-/// the answer is lost.
+/// The right to send one request. If dropped before [`sent`](GatePermit::sent) it is given back unspent; if dropped
+/// after it, the answer counts as lost.
 pub trait GatePermit: Send + 'static {
     /// The request is about to leave.
     fn sent(&mut self);
@@ -33,7 +33,7 @@ pub trait GatePermit: Send + 'static {
     fn answered(&mut self, status: StatusCode, headers: &HeaderMap);
 }
 
-/// Admits everything at once: for programs that log in once and limit nothing.
+/// Admits everything at once. For programs that log in once and limit nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenGate;
 

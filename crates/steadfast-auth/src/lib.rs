@@ -1,12 +1,12 @@
-//! Puts the freshest token on every request and renews it once for all.
+//! Puts the freshest token on every request, and renews it once for all requests that wait.
 //!
-//! A token of this service lives 24 hours and dies without a word; there is no refresh token, so each renewal is a full
-//! login with a one-time code; one bare 401 stands for at least six causes; a user has ten sessions; and wrong logins
+//! A token of this service lives 24 hours and ends without notice. There is no refresh token, so each renewal is a full
+//! login with a one-time code. One bare 401 stands for at least six causes, a user has ten sessions, and wrong logins
 //! lock accounts. Two layers and a source deal with that:
 //!
 //! * [`AuthHeaderLayer`] reads the current token and attaches it, once for each send;
 //! * [`RefreshLayer`] waits until there is a usable token, and answers a 401 with one shared renewal;
-//! * [`TokenSource`] holds the token, and makes one [`Login`] for everybody who waits, with a budget that no restart
+//! * [`TokenSource`] holds the token, and makes one [`Login`] for all requests that wait, with a budget that no restart
 //!   of a request can overdraw.
 //!
 //! # Example
@@ -48,23 +48,23 @@
 //!
 //! # Time
 //!
-//! Tokens age by the clock that runs on in a suspended machine ([`BootClock`](steadfast_spec::BootClock)), and from the instant
-//! *before* the login was sent: a wall clock that is set ends none, and keeps none alive. The wall clock
-//! ([`WallClock`](steadfast_spec::WallClock)) tells where there is no such clock, how old a stored token is when it is taken over,
-//! and, where the service has refused a token, whether that was because of its age. Times are kept in the service's time, which
-//! [`SkewEstimator`] learns from `Date` headers, and so are the time steps of one-time codes. Pauses and limits are
-//! monotonic. The offset is not stored: a clock is most likely to be set where a process starts, and an offset of before
-//! would then spend one of two logins on a wrong code. Any success of a business call tells it anew, once a minute.
+//! Tokens age by the boot clock, which runs on in a suspended machine ([`BootClock`](steadfast_spec::BootClock)), from
+//! the instant *before* the login was sent. So setting the wall clock neither ends a token nor keeps one alive. The
+//! wall clock ([`WallClock`](steadfast_spec::WallClock)) is used where there is no boot clock, for the age of a token
+//! taken over from a store, and to decide whether a refused token was too old. Token times and the time steps of
+//! one-time codes are in the service's time, which [`SkewEstimator`] learns from `Date` headers. Pauses and limits are
+//! monotonic. The clock offset is not stored: clocks are most often set around the start of a process, and an outdated
+//! offset would spend one of two logins on a wrong code. Successful business calls give a new sample once a minute.
 //!
 //! # Restarts
 //!
-//! A [`TokenStore`] keeps the token and every reason to be careful with the next login: in memory unless one is given,
-//! in a [`FileStore`] for all processes of a machine. Whoever logs in holds its lease during the whole login, and the
-//! others take the token over. In a file an attempt is counted before it leaves, so that neither `kill -9` nor a supervisor that
-//! restarts for ever makes more than the budget's two with one set of credentials, and no number of programs more than three for
-//! an account without a success between them. A success gives back the account's three and its credentials' two, a reset all;
-//! changed credentials have two of their own, as far as the account has any left. Once a login was refused, one whose end
-//! nobody knows counts like the next refusal.
+//! A [`TokenStore`] keeps the token and everything that limits the next login: in memory by default, in a [`FileStore`]
+//! for all processes of a machine. A process that logs in holds the store's lease during the whole login; the others
+//! take the token over. In a file, an attempt is counted before it leaves. So neither `kill -9` nor a supervisor that
+//! restarts for ever makes more wrong logins than the budget: two with one set of credentials, and three for an account
+//! over all programs, between successes. A success restores the account's three and its credentials' two; a reset
+//! restores all. Changed credentials have two of their own, as far as the account has any left. After a refused login,
+//! a login with an unknown end counts as the next refusal.
 //!
 //! # Secrets
 //!
@@ -98,7 +98,7 @@ mod sync;
 mod token;
 mod totp;
 
-/// The response futures of the layers, to be named.
+/// The response futures of the layers, so that they can be named.
 pub mod future {
     pub use crate::{header::ResponseFuture as AuthHeaderFuture, refresh::ResponseFuture as RefreshFuture};
 }

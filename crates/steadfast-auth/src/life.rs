@@ -12,30 +12,30 @@ use crate::{
     policy::{BETWEEN_LOGINS, LoginPolicy, Refusal},
 };
 
-/// While the breaker is open, one request passes this often to see whether the service accepts again.
+/// With an open breaker, one request passes this often to test whether the service accepts again.
 const BETWEEN_PROBES: Duration = Duration::from_secs(30);
-/// Requests that are refused for want of a token look for a stored one this often.
+/// How often a request without a usable token looks for a stored one.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 const DAY_MS: i64 = 86_400_000;
 
-/// The instant of an event: monotonic since some start, and the service's wall clock in milliseconds.
+/// The instant of an event: monotonic time since some start, and the service's wall clock in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
     pub(crate) elapsed: Duration,
     pub(crate) wall: i64,
-    /// The clock that tokens age by, in milliseconds since some start: it is never set, and a suspended machine does not
-    /// stop it. Where there is none, the wall clock.
+    /// The clock that tokens age by, in milliseconds since some start. It is never set and runs on in a suspended
+    /// machine. It is the wall clock on machines without such a clock.
     pub(crate) aging: i64,
 }
 
 impl Now {
-    /// The monotonic instant of a time of the service's wall clock; one that lies ahead is taken for now.
+    /// Returns the monotonic instant of a time of the service's wall clock; a future time counts as now.
     pub(crate) fn elapsed_at(self, ms: i64) -> Duration {
         let ago = u64::try_from(self.wall.saturating_sub(ms)).unwrap_or_default();
         self.elapsed.saturating_sub(Duration::from_millis(ago))
     }
 
-    /// The time of the service's wall clock at a monotonic instant.
+    /// Returns the time of the service's wall clock at a monotonic instant.
     pub(crate) fn wall_at(self, elapsed: Duration) -> i64 {
         let ago = self.elapsed.saturating_sub(elapsed).as_millis();
         self.wall.saturating_sub(i64::try_from(ago).unwrap_or(i64::MAX))
@@ -55,7 +55,7 @@ pub(crate) struct Life {
     flying: bool,
     // When the last login was granted, by the clock that tokens age by.
     granted: Option<i64>,
-    // The flight under way only looks whether somebody else has stored a token.
+    // The current flight only looks for a token that another process has stored.
     looking: bool,
     // Other processes may store tokens.
     shares: bool,
@@ -72,15 +72,15 @@ struct Held {
     issued: i64,
     // `None`: only the service knows.
     expires: Option<i64>,
-    // How far the service's wall clock was ahead of the clock that tokens age by when it came.
+    // How far the service's wall clock was ahead of the aging clock when the token came.
     ahead: i64,
     worked: bool,
-    // Another process fetched it moments before, and the service has not accepted it from here yet.
+    // Another process fetched it moments before, and the service has not yet accepted it from this process.
     fresh: bool,
-    // The first time that the service refused it before it had ever accepted it, or accepted it from here.
+    // When the service first refused it, before accepting it at all or before accepting it from this process.
     refused: Option<Duration>,
     doubted: bool,
-    // A person knows already that it is refused.
+    // A person has been told that it is refused.
     called: bool,
 }
 
@@ -94,24 +94,24 @@ struct Breaker {
 pub(crate) enum Admission {
     /// Send it.
     Go,
-    /// Send it; the caller starts a login that nobody waits for.
+    /// Send it. The caller also starts a login in the background.
     GoAndRenew,
-    /// Wait for the login that is under way; if `start`, the caller starts it.
+    /// Wait for the current login; if `start`, the caller starts it.
     Wait { start: bool },
-    /// Wait until then, or for a token that comes earlier, and ask again: the login was interrupted, by no fault of the
-    /// service's or the credentials'.
+    /// Wait until then, or for an earlier token, and ask again. The login was interrupted; neither the service nor the
+    /// credentials caused that.
     Rest { at: Duration, refusal: Refusal },
-    /// No token, and no login either.
+    /// There is no token, and no login may start.
     Refuse(Refusal),
 }
 
-/// What the background has to do.
+/// The next task of the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tick {
     Idle,
-    /// Start a login that nobody waits for.
+    /// Start a login in the background.
     Renew,
-    /// A person will be needed soon; said once for each token.
+    /// A person will be needed soon. Returned once for each token.
     AskHuman,
 }
 
@@ -135,7 +135,7 @@ impl Life {
         }
     }
 
-    /// A request asks for a usable token. `may_renew` is false while an order is in doubt.
+    /// Decides about a request that needs a token. `may_renew` is false while an order is in doubt.
     pub(crate) fn admit(&mut self, now: Now, may_renew: bool) -> Admission {
         let Some(held) = self.held.filter(|h| !h.doubted && !h.is_over(now)) else {
             return self.wait(now);
@@ -150,18 +150,18 @@ impl Life {
         }
         // ## Advisory => Mandatory
         //
-        // Requests wait for the renewal while there is one; a renewal that cannot be had displaces nothing.
+        // Requests wait for the renewal if it may start or is under way. Otherwise the held token stays in use.
         if self.is_mandatory(held, now) {
             return match self.may_start(now) {
                 Ok(()) if self.flying => Admission::Wait { start: false },
                 Ok(()) => self.fly(),
-                // A person who logs in takes longer than the minute that is left.
+                // A login by a person takes longer than the minute that is left.
                 Err(_) => Admission::Go,
             };
         }
         // ## Valid => Advisory
         //
-        // The renewal may end the session whose order list an order in doubt is looked up in, so it waits for that.
+        // The renewal may end the session whose order list is needed to resolve an order in doubt, so it waits.
         if self.is_advisory(held, now) && !self.flying && self.may_start(now).is_ok() && may_renew {
             self.flying = true;
             return Admission::GoAndRenew;
@@ -169,7 +169,7 @@ impl Life {
         Admission::Go
     }
 
-    /// Whether a request may be sent although the login that it waited for has failed.
+    /// Returns true if a request may be sent although the login that it waited for has failed.
     pub(crate) fn is_usable(&self, now: Now) -> bool {
         self.breaker.is_none() && self.held.is_some_and(|h| !h.doubted && !h.is_over(now))
     }
@@ -182,7 +182,7 @@ impl Life {
         }
     }
 
-    /// Whether a person has to be told that a token that worked is refused and that only he can fetch another; true
+    /// Returns true if a person has to be told that a token that worked is refused and must be fetched by hand. True
     /// once for each token.
     pub(crate) fn calls_for_help(&mut self, generation: u64) -> bool {
         let attended = self.mode == Some(LoginMode::Attended) && !self.flying;
@@ -195,13 +195,13 @@ impl Life {
         }
     }
 
-    /// Somebody asks for a login; `Ok(true)` if the caller starts it, `Ok(false)` if one is under way.
+    /// Handles an explicit request for a login. `Ok(true)`: the caller starts it. `Ok(false)`: one is under way.
     pub(crate) fn ask(&mut self, now: Now) -> Result<bool, Refusal> {
         if self.mode.is_none() {
             return Err(Refusal { kind: AuthErrorKind::NotConfigured, ready: None });
         }
         if self.flying {
-            // Whoever asks for a login does not content himself with a look.
+            // An explicit request for a login is not satisfied by a mere look at the store.
             self.looking = false;
             return Ok(false);
         }
@@ -210,7 +210,8 @@ impl Life {
         Ok(true)
     }
 
-    /// The background looks every 30 s, because tokens age in a suspended machine too, whose timers stand still.
+    /// Returns what the background has to do. Called every 30 s, because tokens also age in a suspended machine, whose
+    /// timers stand still.
     pub(crate) fn tick(&mut self, now: Now, may_renew: bool) -> Tick {
         let Some(held) = self.held.filter(|_| !self.flying) else { return Tick::Idle };
         if !self.is_advisory(held, now) {
@@ -229,12 +230,12 @@ impl Life {
         Tick::Idle
     }
 
-    /// A login brought a token. If it is the one already held, its generation stays. Returns the generation.
+    /// Takes in the token of a successful login and returns its generation; an unchanged token keeps its generation.
     pub(crate) fn granted(&mut self, issued: i64, life: Option<Duration>, same: bool, now: Now) -> u64 {
         self.policy.granted(now.elapsed);
         self.granted = Some(now.aging);
         let expires = life.map(|l| issued.saturating_add(i64::try_from(l.as_millis()).unwrap_or(i64::MAX)));
-        // A given token is a session that somebody else has opened.
+        // A given token belongs to a session that was opened elsewhere.
         if !same && self.mode != Some(LoginMode::Once) {
             self.note_session(now.wall);
         }
@@ -246,7 +247,7 @@ impl Life {
         self.looking = false;
         let ahead = now.wall.saturating_sub(now.aging);
         match &mut self.held {
-            // A service that hands out the session's token again has not made it any better: what is known of it stays.
+            // The service has returned the session's token again. That does not improve it, so its history stays.
             Some(held) if same => {
                 held.issued = issued;
                 held.expires = expires;
@@ -273,7 +274,7 @@ impl Life {
         self.generation
     }
 
-    /// The login failed for good. The token that it would have replaced stays as good as it was.
+    /// Ends a login that failed for good. The current token stays as usable as it was.
     pub(crate) fn failed(&mut self) {
         self.flying = false;
         self.looking = false;
@@ -285,8 +286,8 @@ impl Life {
         }
     }
 
-    /// The login's runtime went away. A token that the service has refused stays withdrawn while the next login is waited
-    /// for.
+    /// Ends a login whose runtime went away. A token that the service has refused stays withdrawn while the next login
+    /// is due.
     pub(crate) fn interrupted(&mut self, now: Now) {
         self.policy.interrupted(now.elapsed);
         if self.resumes_at(now).is_none() {
@@ -296,18 +297,18 @@ impl Life {
         self.looking = false;
     }
 
-    /// An attempt may have opened a session.
+    /// Notes a session that an attempt may have opened.
     pub(crate) fn note_session(&mut self, wall: i64) {
         self.sessions.retain(|&at| wall - at < DAY_MS);
         self.sessions.push_back(wall);
     }
 
-    /// Sessions that this process has opened, or may have, within a day.
+    /// Returns how many sessions this process has opened, or may have opened, within a day.
     pub(crate) fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Forgets every reason not to log in, and a token that was never accepted.
+    /// Forgets everything that holds back logins, and a token that was never accepted.
     pub(crate) fn reset(&mut self) {
         self.policy.reset();
         self.suspected = None;
@@ -316,7 +317,7 @@ impl Life {
         }
     }
 
-    /// The generation of the token that requests must not be sent with.
+    /// Returns the generation of the withdrawn token, with which nothing may be sent.
     pub(crate) fn withdrawn(&self) -> Option<u64> {
         self.held.filter(|h| h.doubted).map(|h| h.generation)
     }
@@ -331,7 +332,7 @@ impl Life {
         self.held.is_some()
     }
 
-    /// Until when, by the clock that tokens age by, requests need not ask: nothing is wrong and no renewal is due.
+    /// Returns until when, by the aging clock, requests need not ask: the token is good and no renewal is due.
     pub(crate) fn carefree_until(&self) -> i64 {
         match self.held {
             Some(held) if !held.doubted && self.breaker.is_none() => held.expires.map_or(i64::MAX, |e| {
@@ -351,13 +352,13 @@ impl Life {
         self.held.and_then(|h| h.expires)
     }
 
-    /// How long the held token lives on; zero if there is none.
+    /// Returns how long the held token lives on; zero if there is none.
     pub(crate) fn left(&self, now: Now) -> Duration {
         let left = self.held.and_then(|h| Some(h.expires?.saturating_sub(h.wall(now))));
         left.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis).unwrap_or_default()
     }
 
-    /// The state as people see it.
+    /// Returns the state for display.
     pub(crate) fn state(&self, now: Now) -> TokenState {
         let usable = self.held.filter(|h| !h.doubted && !h.is_over(now));
         match (usable, self.held) {
@@ -373,7 +374,7 @@ impl Life {
         }
     }
 
-    /// ## (None | Expired | Suspect) => waiting, or refused with the one reason that applies
+    /// ## (None | Expired | Suspect) => waiting, or refused with the reason
     fn wait(&mut self, now: Now) -> Admission {
         if self.flying {
             let start = Planted::LoginPerWaiter.is_on() || Planted::FailedLoginPerWaiter.is_on();
@@ -381,7 +382,7 @@ impl Life {
         }
         match self.may_start(now) {
             Ok(()) => {
-                // Requests that were admitted before its end must not be sent with it either.
+                // Requests that were admitted before the token ended must not be sent with it either.
                 if let Some(held) = &mut self.held {
                     held.doubted = true;
                 }
@@ -389,7 +390,7 @@ impl Life {
             }
             // ## (NeedsHuman | Expired | Latched) => looking
             //
-            // A person may have logged in elsewhere, or opened the latch.
+            // A person may have logged in elsewhere, or reset the latch.
             Err(_) if self.shares && now.elapsed >= self.look_at => {
                 self.look_at = now.elapsed + BETWEEN_LOOKS;
                 self.looking = true;
@@ -402,7 +403,7 @@ impl Life {
         }
     }
 
-    /// When the next login starts by itself after one that was interrupted.
+    /// Returns when the next login starts by itself after an interrupted one.
     pub(crate) fn resumes_at(&self, now: Now) -> Option<Duration> {
         let unattended = self.mode == Some(LoginMode::Unattended) && !Planted::InterruptionIsFailure.is_on();
         self.policy.resumes_at(now.elapsed).filter(|_| unattended)
@@ -413,7 +414,7 @@ impl Life {
         Admission::Wait { start: true }
     }
 
-    /// Whether a login may start without anybody asking for it.
+    /// Returns an error unless a login may start by itself.
     fn may_start(&self, now: Now) -> Result<(), Refusal> {
         let refuse = |kind| Err(Refusal { kind, ready: None });
         match (self.mode, self.held) {
@@ -435,8 +436,8 @@ impl Life {
         }
     }
 
-    /// Whether the service was left alone for long enough after a login, a suspended machine's time included: the token may
-    /// have ended in that time.
+    /// Returns true if the last successful login is long enough ago, time in suspension included; its token may have
+    /// ended since.
     fn has_rested(&self, now: Now) -> bool {
         let rest = i64::try_from(BETWEEN_LOGINS.as_millis()).unwrap_or(i64::MAX);
         self.granted.is_some_and(|at| now.aging.saturating_sub(at) >= rest)
@@ -451,8 +452,9 @@ impl Life {
         held.expires.is_some_and(|e| held.wall(now) >= self.renewal.mandatory_at(held.issued, e))
     }
 
-    /// Whether its age explains that the service refuses it. A machine that was stopped altogether, and not only
-    /// suspended, has a wall clock that knows more than the others; set ahead, it costs a login here and no more.
+    /// Returns true if the token's age explains its refusal. After a full stop of the machine (not just a suspension)
+    /// only the wall clock has counted the time, so it counts as well. If it was set ahead, that costs one login at
+    /// most.
     fn is_too_old(&self, held: Held, now: Now) -> bool {
         let by_wall = Held { ahead: now.wall.saturating_sub(now.aging), ..held };
         self.is_mandatory(held, now) || self.is_mandatory(by_wall, now)
@@ -464,7 +466,7 @@ impl Held {
         self.expires.is_some_and(|e| self.wall(now) >= e)
     }
 
-    /// The service's wall clock as it was when the token came, carried on: a clock that is set ages no token.
+    /// Returns the service's wall clock, carried on from when the token came. Setting the clock does not age the token.
     fn wall(&self, now: Now) -> i64 {
         if Planted::AgeByWallClock.is_on() { now.wall } else { now.aging.saturating_add(self.ahead) }
     }

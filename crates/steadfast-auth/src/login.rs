@@ -29,38 +29,39 @@ use crate::Identity;
 
 /// Fetches a token.
 ///
-/// One call is one attempt. When to call, how often, and when never again is decided by the
-/// [`TokenSource`](crate::TokenSource): a login repeats nothing by itself.
+/// One call is one attempt; a login never repeats it. The [`TokenSource`](crate::TokenSource) decides when to call, how
+/// often, and when to stop.
 ///
 /// # Cancellation
 ///
 /// Attempts run in a task of their own, which outlives the request that caused them.
 pub trait Login: Send + Sync + 'static {
-    /// Who is needed for it.
+    /// Says whether a person is needed.
     fn mode(&self) -> LoginMode;
 
-    /// Whose login it is, and by which credentials. A store is bound to it; `None` binds it to the API key alone.
+    /// Returns the account and credentials of the login. A store is bound to them; `None` binds it to the API key
+    /// alone.
     fn identity(&self) -> Option<Identity> {
         None
     }
 
-    /// Makes one attempt. Right before its request leaves it calls
-    /// [`about_to_send`](Attempt::about_to_send), so that the attempt counts even if the process ends meanwhile.
+    /// Makes one attempt. Right before its request leaves it calls [`about_to_send`](Attempt::about_to_send), so that
+    /// the attempt counts even if the process ends meanwhile.
     fn attempt(&self, attempt: &Attempt) -> impl Future<Output = Result<Grant, LoginFailure>> + Send;
 }
 
-/// Who is needed for a login.
+/// Whether a login needs a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoginMode {
-    /// Nobody: it starts whenever a token is needed.
+    /// No person: it starts whenever a token is needed.
     Unattended,
-    /// A person: it starts only when asked for, see [`TokenSource::login`](crate::TokenSource::login).
+    /// A person: it starts only on request, see [`TokenSource::login`](crate::TokenSource::login).
     Attended,
-    /// Nobody, and it works once: the token was given.
+    /// No person, and it works once: the token was given.
     Once,
 }
 
-/// What a successful attempt brought.
+/// The result of a successful attempt.
 #[derive(Clone)]
 #[must_use]
 pub struct Grant {
@@ -70,12 +71,12 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// A token, and the instant *before* the login was sent, from which its life counts.
+    /// Takes a token and the instant *before* the login was sent, from which its life counts.
     pub fn new(token: impl Into<SecretString>, sent: SystemTime) -> Self {
         Self { token: token.into(), sent, life: None }
     }
 
-    /// How long the token is valid; without it, only the service's 401 ends it.
+    /// Sets how long the token is valid; without it, only the service's 401 ends it.
     pub fn valid_for(self, life: Duration) -> Self {
         Self { life: Some(life), ..self }
     }
@@ -87,7 +88,7 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// [`Login`] as an object: a source is not generic over its login. It runs once a day, so a box costs nothing.
+/// [`Login`] as an object, so that a source is not generic over it. A login runs once a day, so the box costs nothing.
 pub(crate) trait AnyLogin: Send + Sync {
     fn mode(&self) -> LoginMode;
     fn identity(&self) -> Option<Identity>;

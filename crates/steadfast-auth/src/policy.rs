@@ -7,24 +7,24 @@ use crate::{AuthErrorKind, LoginFailure, LoginMode, doubt, store::Spent};
 /// The pauses after a 429 and after an attempt that never left.
 const PAUSES: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
-/// A `Retry-After` counts up to here.
+/// The longest `Retry-After` that counts.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
-/// After an attempt whose end is unknown, the service is left alone for this long, and longer after more of them.
+/// The pause after the first attempt with an unknown end. More of them make it longer.
 const AFTER_UNKNOWN: Duration = doubt::FIRST_PAUSE;
-/// After a denial that no login mends.
+/// The pause after a denial that another login does not cure.
 const AFTER_DENIAL: Duration = Duration::from_secs(15 * 60);
 const HOUR: Duration = Duration::from_secs(3_600);
-/// More of them change nothing.
+/// The most unknown ends that are kept; more would change nothing.
 const MOST_UNKNOWN: usize = 64;
 /// Two unattended logins are at least this far apart, even where tokens live for seconds.
 pub(crate) const BETWEEN_LOGINS: Duration = Duration::from_secs(30);
 
 /// Decides what follows an attempt to log in, so that no sequence of failures locks the account.
 ///
-/// Pure: the time since some start and the end of an attempt in, a decision out.
+/// Pure: takes the time since some start and the end of an attempt, and returns a decision.
 #[derive(Clone, Debug)]
 pub(crate) struct LoginPolicy {
-    // Of these credentials; the account has one more.
+    // The budget of these credentials; the account's is larger by one.
     budget: u32,
     // Wrong logins of these credentials since their last success, and whether these alone are latched.
     refusals: u32,
@@ -33,35 +33,35 @@ pub(crate) struct LoginPolicy {
     account: u32,
     // 429s and attempts that never left, in a row.
     pauses: usize,
-    // When the account's logins left whose end is unknown, since the last success; a wrong one after them takes the place of
-    // the last in time. Each may have been wrong, so the next is waited for, longer and longer.
+    // When the account's logins with an unknown end left, since the last success. A later wrong login replaces the last
+    // of these times. Each may have been wrong, so the wait for the next login grows with them.
     unknown: VecDeque<Duration>,
-    // Those of these credentials.
+    // How many of them are of these credentials.
     own_unknown: u32,
-    // What came of the last one.
+    // The reason of the last one.
     why: Option<String>,
-    // After failures; binds a person too.
+    // The earliest next login after failures; also applies to a person.
     not_before: Duration,
-    // After a success; binds only logins that start by themselves.
+    // The earliest next login after a success; applies only to logins that start by themselves.
     rest_until: Duration,
-    // The last login ended with its runtime: until then the next one is waited for.
+    // The last login ended with its runtime. The next one is due at this time.
     interrupted_until: Option<Duration>,
 }
 
-/// What follows an attempt that failed.
+/// What follows a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Try again, not before `at`; with the other clock if the code may have been wrong because of this one.
+    /// Try again, not before `at`; by the other clock if this clock may have made the code wrong.
     Again { at: Duration, other_clock: bool },
-    /// This login is over.
+    /// Give up this login.
     GiveUp(Refusal),
 }
 
-/// Why no login starts, or none goes on.
+/// Why no login may start or continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) kind: AuthErrorKind,
-    /// When the next may start by itself.
+    /// When the next one may start by itself.
     pub(crate) ready: Option<Duration>,
 }
 
@@ -82,13 +82,13 @@ impl LoginPolicy {
         }
     }
 
-    /// Whether a login may start by itself.
+    /// Returns an error unless a login may start by itself.
     pub(crate) fn may_start(&self, now: Duration) -> Result<(), Refusal> {
         self.may_be_asked(now)?;
         Self::not_until(self.rest_until, now)
     }
 
-    /// Whether a login may start because somebody asks for it.
+    /// Returns an error unless a login may start on request.
     pub(crate) fn may_be_asked(&self, now: Duration) -> Result<(), Refusal> {
         if self.is_latched() {
             return Err(Refusal { kind: AuthErrorKind::Latched, ready: None });
@@ -108,7 +108,7 @@ impl LoginPolicy {
         self.latched || self.account > self.budget
     }
 
-    /// Takes over what the record of the account says, whoever wrote it.
+    /// Takes over what the record of the account says, whichever process wrote it.
     pub(crate) fn restore(&mut self, spent: Spent, unknown: VecDeque<Duration>, now: Duration) {
         self.refusals = spent.own;
         self.account = spent.account;
@@ -120,7 +120,7 @@ impl LoginPolicy {
         self.unknown = unknown.into_iter().map(|at| at.min(now)).collect();
     }
 
-    /// When the next login may leave after those whose end is unknown; `None` if there are none.
+    /// Returns when the next login may leave after those with an unknown end; `None` if there are none.
     pub(crate) fn doubted_until(&self) -> Option<Duration> {
         Some(*self.unknown.back()? + self.doubt_pause())
     }
@@ -129,7 +129,7 @@ impl LoginPolicy {
         doubt::pause(self.spent(), u32::try_from(self.unknown.len()).unwrap_or(u32::MAX))
     }
 
-    /// What came of the last login whose end is unknown.
+    /// Returns the reason of the last login with an unknown end.
     pub(crate) fn why(&self) -> Option<&str> {
         self.why.as_deref()
     }
@@ -139,17 +139,17 @@ impl LoginPolicy {
         self.why = why;
     }
 
-    /// Logins since the last success that were wrong, or may have been after one was.
+    /// Returns the logins since the last success that were wrong, or may have been after one was.
     pub(crate) fn spent(&self) -> Spent {
         Spent { own: self.refusals, account: self.account, latched: self.latched, unknown: self.own_unknown }
     }
 
-    /// Attempts since the last success whose end is unknown.
+    /// Returns the attempts since the last success whose end is unknown.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = Duration> {
         self.unknown.iter().copied()
     }
 
-    /// A token came.
+    /// Notes a successful login.
     pub(crate) fn granted(&mut self, now: Duration) {
         self.refusals = 0;
         self.account = 0;
@@ -162,20 +162,20 @@ impl LoginPolicy {
         self.rest_until = now + BETWEEN_LOGINS;
     }
 
-    /// Somebody vouches for the configuration.
+    /// Forgets all failures, on a person's word that the configuration is right.
     pub(crate) fn reset(&mut self) {
         *self = Self::new(self.budget);
     }
 
-    /// An attempt failed.
+    /// Decides what follows a failed attempt.
     pub(crate) fn failed(&mut self, failure: &LoginFailure, mode: LoginMode, now: Duration) -> Next {
         let give_up = |kind, ready| Next::GiveUp(Refusal { kind, ready });
         self.interrupted_until = None;
         match failure {
             // ## Attempting => (Attempting | Latched)
             //
-            // A few wrong logins lock an account, so the budgets count them over all logins since the last success: those
-            // of these credentials, and those of whatever credentials.
+            // A few wrong logins lock an account. So the budgets count all wrong logins since the last success: those
+            // of these credentials, and those of any credentials.
             LoginFailure::Refused => {
                 self.pauses = 0;
                 self.refusals = self.refusals.saturating_add(1);
@@ -184,7 +184,8 @@ impl LoginPolicy {
                 if self.is_latched() {
                     return give_up(AuthErrorKind::Latched, None);
                 }
-                // Those before may have been wrong, too: then this was one more, and the wait is as long.
+                // The earlier ones with an unknown end may have been wrong too. So this counts as one more of them,
+                // with the same wait.
                 match self.unknown.back_mut() {
                     Some(last) => {
                         *last = now;
@@ -195,31 +196,32 @@ impl LoginPolicy {
             }
             // ## Attempting => NeedsHuman
             //
-            // An authorization code was refused, which says nothing of the password: a person fetches a new one.
+            // An authorization code was refused, which proves nothing about the password. A person fetches a new one.
             LoginFailure::CodeRefused => give_up(AuthErrorKind::Rejected, None),
             LoginFailure::NoCode(_) => give_up(AuthErrorKind::Unavailable, None),
             // ## Attempting => Latched
             //
-            // The same request would be refused for the same reason for ever.
+            // The same request would always be refused for the same reason.
             LoginFailure::Misconfigured(_) => {
                 self.latched = true;
                 give_up(AuthErrorKind::Latched, None)
             }
             // ## Attempting => (Attempting | Unavailable)
             //
-            // The service did not look at the credentials, so the budget stays.
+            // The service did not look at the credentials, so no budget is spent.
             LoginFailure::RateLimited { retry_after } => {
                 self.pause(retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER), now)
             }
             LoginFailure::NotSent(_) => self.pause(Duration::ZERO, now),
             // ## Attempting => Unavailable
             //
-            // What cannot be counted is not sent.
+            // An attempt that cannot be counted is not sent.
             LoginFailure::Store(_) => self.give_up_until(now + PAUSES[3]),
             // ## Attempting => (Unavailable | Latched)
             //
-            // Denied for the address, the app, the eleventh session or a path that is not there for now. All of these
-            // are mended elsewhere, so it is looked at again, but rarely. Nor does it say that the credentials were right.
+            // Denied because of the address, the app, the eleventh session or a path that is temporarily missing. All
+            // of these are cured elsewhere, so it is tried again, but rarely. A denial does not prove that the
+            // credentials were right.
             LoginFailure::Denied(_) => match self.in_doubt(failure, LoginMode::Attended, now) {
                 Next::GiveUp(Refusal { kind: AuthErrorKind::Unavailable, ready }) => {
                     self.not_before = now + AFTER_DENIAL;
@@ -234,22 +236,22 @@ impl LoginPolicy {
         }
     }
 
-    /// The attempt's task ended without an answer.
+    /// Notes an attempt whose task ended without an answer.
     pub(crate) fn unanswered(&mut self, now: Duration) {
-        // Nobody is left to try again, so this one gives up in any case.
+        // The task that would try again is gone, so this login gives up in any case.
         let failure = LoginFailure::Unknown("it was interrupted".into());
         self.in_doubt(&failure, LoginMode::Attended, now);
     }
 
-    /// As [`unanswered`](LoginPolicy::unanswered), because the task's runtime has gone: the next one may fare better.
+    /// As [`unanswered`](LoginPolicy::unanswered), for a task whose runtime has gone: the next login may succeed.
     pub(crate) fn interrupted(&mut self, now: Duration) {
         self.unanswered(now);
         let next = now + AFTER_UNKNOWN;
-        // An hour is nothing to wait for.
+        // Requests wait for the next login only after the short pause, not for an hour.
         self.interrupted_until = (!self.is_latched() && self.doubted_until() == Some(next)).then_some(next);
     }
 
-    /// When the next login may follow one that was interrupted, and failed for no other reason.
+    /// Returns when the next login may follow an interrupted one, if nothing else holds it back.
     pub(crate) fn resumes_at(&self, now: Duration) -> Option<Duration> {
         self.interrupted_until.filter(|&at| now < at && !self.is_latched())
     }
@@ -275,8 +277,8 @@ impl LoginPolicy {
         self.unknown.drain(..surplus);
         // ## Attempting => Latched
         //
-        // Once one login was wrong, this one may have been the next: a service that counts them has then seen as many
-        // as the budget allows.
+        // After a wrong login, this one may have been wrong too. A service that counts wrong logins may then have seen
+        // as many as the budget allows.
         if self.account > 0 {
             self.account = self.account.saturating_add(1);
         }
@@ -288,19 +290,20 @@ impl LoginPolicy {
             return Next::GiveUp(Refusal { kind: AuthErrorKind::Latched, ready: None });
         }
         match self.after_doubt(now, false) {
-            // A person is not asked for a second code behind his back.
+            // Do not ask a person for a second code without a request.
             Next::Again { at, .. } if mode == LoginMode::Attended => self.doubted(at),
             next => next,
         }
     }
 
-    /// Whether the next login follows soon.
+    /// Decides whether the next login follows soon.
     fn after_doubt(&mut self, now: Duration, other_clock: bool) -> Next {
         let at = self.doubted_until().unwrap_or(now);
         if self.doubt_pause() > AFTER_UNKNOWN { self.doubted(at) } else { Next::Again { at, other_clock } }
     }
 
-    // The logins themselves tell when the next may leave: a reset elsewhere, or another's success, ends the wait.
+    // `not_before` is not set, because the list of unknown ends already yields the time. So a reset elsewhere, or
+    // another process's success, ends the wait.
     fn doubted(&mut self, at: Duration) -> Next {
         if Planted::ErrorRemembered.is_on() {
             return self.give_up_until(at);
@@ -371,7 +374,7 @@ mod tests {
         }
     }
 
-    /// Of a login whose end nobody knows the service may have counted the account's third.
+    /// The service may have counted a login with an unknown end as the account's third wrong one.
     #[test]
     fn after_wrong_logins_of_others_one_in_doubt_counts_for_the_account() {
         let mut policy = policy();
@@ -417,7 +420,7 @@ mod tests {
         }
     }
 
-    /// When the logins leave of somebody who wants one all the time, each with that end; for that many hours.
+    /// Returns when logins leave, in seconds, if one is wanted all the time for `hours` and each ends with `failure`.
     fn all_that_leave(
         policy: &mut LoginPolicy,
         failure: &LoginFailure,
@@ -445,7 +448,7 @@ mod tests {
         let mut policy = policy();
         let left = all_that_leave(&mut policy, &unknown(), NOW, 24 * 4);
         assert_eq!(left, [0, 30, 3_630, 18_030, 46_830, 133_230, 219_630, 306_030]);
-        // The night is over: a success takes all of it back.
+        // After the night, a success restores the budget.
         policy.granted(NOW + HOUR * 96);
         let left = all_that_leave(&mut policy, &unknown(), NOW + HOUR * 97, 2);
         assert_eq!(left, [0, 30, 3_630]);
@@ -458,7 +461,7 @@ mod tests {
         assert_eq!(left, [0, 900, 4_500, 18_900, 47_700, 134_100]);
     }
 
-    /// It may have been one more than the service was seen to count.
+    /// The service may have counted both, so this may have been the second wrong login.
     #[test]
     fn t21_a_wrong_login_after_an_unknown_end_is_not_repeated_at_once() {
         let mut policy = policy();
@@ -472,7 +475,7 @@ mod tests {
         assert_eq!(third, Next::GiveUp(Refusal { kind: AuthErrorKind::Latched, ready: None }));
     }
 
-    /// As for wrong ones: two with the same credentials, three of the account.
+    /// The limits are those for wrong logins: two with the same credentials, three of the account.
     #[test]
     fn t21_after_unknown_ends_of_others_one_login_leaves_at_once() {
         let mut policy = policy();
@@ -496,7 +499,7 @@ mod tests {
         policy.restore(Spent { unknown: 4, ..Spent::default() }, [NOW, NOW, NOW, now].into(), now);
         let refusal = policy.may_start(now).unwrap_err();
         assert_eq!(refusal, Refusal { kind: AuthErrorKind::Unavailable, ready: Some(now + HOUR * 8) });
-        // Somebody else has logged in.
+        // Another process has logged in.
         policy.restore(Spent::default(), VecDeque::new(), now);
         assert_eq!(policy.may_start(now), Ok(()));
     }
@@ -528,8 +531,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens between them, at most two wrong logins leave without a success or a reset; those that may
-        /// have been wrong count from the first one on that was.
+        /// At most two wrong logins leave between successes or resets. From the first wrong one on, those with an
+        /// unknown end count too.
         #[test]
         fn no_sequence_of_failures_spends_more_than_the_budget(ends in prop::collection::vec(0_u8..5, 1..200)) {
             let mut policy = policy();
@@ -546,7 +549,7 @@ mod tests {
                     3 => LoginFailure::CodeRefused,
                     _ => unknown(),
                 };
-                // Of a login whose end is unknown nobody can say that it was not wrong, too.
+                // A login with an unknown end may have been wrong too.
                 refused += u32::from(end == 0 || (end == 4 && refused > 0));
                 policy.failed(&failure, LoginMode::Unattended, now);
             }

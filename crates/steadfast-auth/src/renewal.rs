@@ -2,7 +2,7 @@ mod effective;
 
 use std::time::Duration;
 
-/// When tokens are renewed, and how carefully.
+/// Settings of token renewal: when it happens, and how many failed logins are allowed.
 ///
 /// | setting | default |
 /// |---|---|
@@ -12,8 +12,8 @@ use std::time::Duration;
 /// | failure budget | 2 for each set of credentials, 3 for the account |
 /// | requests that may wait for a token | 4,096 |
 ///
-/// Tokens that live shorter than 24 hours have proportionally shorter margins: a quarter and a tenth of their life at
-/// most.
+/// Tokens that live shorter than 24 hours have proportionally shorter margins: at most a quarter (advisory) and a tenth
+/// (mandatory) of their life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Renewal {
@@ -32,13 +32,13 @@ pub struct DailyAt {
     utc_offset_minutes: i64,
 }
 
-/// How many wrong logins of one set of credentials latch them, unless set; one more latches the account.
+/// The default number of wrong logins that latch one set of credentials. One more latches the account.
 pub(crate) const BUDGET: u32 = 2;
 const DAY_MS: i64 = 86_400_000;
 const MINUTE_MS: i64 = 60_000;
-/// A token younger than this at the daily time is left alone: it outlives the trading day, and its renewal an hour
-/// ahead of its end falls before tomorrow's. Were this less than the advisory hour and its jitter, the renewal ahead of
-/// the daily time would be followed by a second one at it, every day.
+/// A token younger than this at the daily time is not renewed: it outlives the trading day, and its renewal an hour
+/// before its end falls before tomorrow's daily time. If this were less than the advisory hour and its jitter, each
+/// renewal before the daily time would be followed by a second one at the daily time, every day.
 const YOUNG_MS: i64 = 4 * 60 * MINUTE_MS;
 const LARGEST_JITTER_MS: i64 = 5 * MINUTE_MS;
 
@@ -50,7 +50,7 @@ impl DailyAt {
         Self { minute_of_day, utc_offset_minutes: utc_offset_minutes as i64 }
     }
 
-    /// The first occurrence at or after `ms` since the Unix epoch.
+    /// Returns the first occurrence at or after `ms` since the Unix epoch.
     fn next(self, ms: i64) -> i64 {
         let phase = (self.minute_of_day - self.utc_offset_minutes) * MINUTE_MS;
         ms + (phase - ms).rem_euclid(DAY_MS)
@@ -58,7 +58,7 @@ impl DailyAt {
 }
 
 impl Renewal {
-    /// The defaults.
+    /// Creates the defaults.
     pub const fn new() -> Self {
         Self {
             advisory: Duration::from_secs(3_600),
@@ -70,56 +70,57 @@ impl Renewal {
         }
     }
 
-    /// How long before the end of a token the background renewal starts.
+    /// Sets how long before the end of a token the background renewal starts.
     pub const fn advisory(self, advisory: Duration) -> Self {
         Self { advisory, ..self }
     }
 
-    /// How long before the end of a token requests wait for its successor.
+    /// Sets how long before the end of a token requests wait for its successor.
     pub const fn mandatory(self, mandatory: Duration) -> Self {
         Self { mandatory, ..self }
     }
 
-    /// When each day a token is renewed so that it does not end in market hours; `None` for never.
+    /// Sets the daily time of a renewal, so that no token ends in market hours; `None` for never.
     pub const fn daily(self, daily: Option<DailyAt>) -> Self {
         Self { daily, ..self }
     }
 
-    /// Seeds the jitter of the background renewal; without it a seed is drawn.
+    /// Seeds the jitter of the background renewal; without it the seed is random.
     pub const fn jitter_seed(self, seed: u64) -> Self {
         // Zero stands for "not chosen".
         Self { jitter: if seed == 0 { 1 } else { seed }, ..self }
     }
 
-    /// How many wrong logins with the same credentials latch these; at least one. One more, of whatever credentials, latch
-    /// the account, because it is the account that a service locks.
+    /// Sets how many wrong logins with the same credentials latch these; at least one. One more, with any credentials,
+    /// latches the account, because a service locks the account.
     ///
-    /// Both are counted over all programs that share a store. A login that succeeds gives back the account's budget and
-    /// its credentials' own, a reset gives back all; changed credentials have a budget of their own, and what is left of
-    /// the account's.
+    /// Both are counted over all programs that share a store. A successful login restores the budgets of the account
+    /// and of its credentials; a reset restores all. Changed credentials have a budget of their own, within what is
+    /// left of the account's.
     ///
-    /// A login that left and whose end nobody knows (5xx, a redirect, a page, a lost answer), or that was denied (403), may
-    /// have been wrong, too: a proxy may have made the answer of a 401. Two with the same credentials and three of the
-    /// account leave at once; then the next is waited for, 1 h, 4 h, 8 h and from then on 24 h after the last, until one
-    /// succeeds or somebody resets. It latches nothing, because a service that was down for a night needs nobody's help
-    /// ([`UnknownEnds`](crate::UnknownEnds), [`Summary::unknown`](crate::Summary::unknown)). Once one login was refused it
-    /// counts like another refusal: a service may have counted it, and an account that it locks stays locked.
+    /// A login that left and has an unknown end (5xx, a redirect, a page, a lost answer), or was denied (403), may have
+    /// been wrong, because a proxy may have replaced a 401. Two with the same credentials and three of the account
+    /// leave at once. Then the next ones wait 1 h, 4 h, 8 h and from then on 24 h after the last, until a success or a
+    /// reset. They latch nothing, because a service that was down for a night needs no person
+    /// ([`UnknownEnds`](crate::UnknownEnds), [`Summary::unknown`](crate::Summary::unknown)). After a refused login an
+    /// unknown end counts as another refusal: the service may have counted it, and an account that it locks stays
+    /// locked.
     pub const fn failure_budget(self, budget: u32) -> Self {
         Self { budget: if budget == 0 { 1 } else { budget }, ..self }
     }
 
-    /// How many requests may wait for a token at once.
+    /// Sets how many requests may wait for a token at once.
     pub const fn max_waiting(self, waiting: usize) -> Self {
         Self { waiting, ..self }
     }
 
-    /// Draws a seed for the jitter if none was chosen.
+    /// Chooses a random seed for the jitter if none was set.
     pub(crate) fn seeded(self) -> Self {
         use std::hash::{BuildHasher, RandomState};
         if self.jitter == 0 { self.jitter_seed(RandomState::new().hash_one(0_u8)) } else { self }
     }
 
-    /// When the background renewal of a token starts.
+    /// Returns when the background renewal of a token starts.
     pub(crate) fn advisory_at(&self, issued: i64, expires: i64, generation: u64) -> i64 {
         let life = expires - issued;
         let jitter = (LARGEST_JITTER_MS.min(life / 20) as i128 * self.fraction(generation)) >> 32;
@@ -131,12 +132,12 @@ impl Renewal {
         }
     }
 
-    /// From when on requests wait for the renewal of a token.
+    /// Returns from when on requests wait for the renewal of a token.
     pub(crate) fn mandatory_at(&self, issued: i64, expires: i64) -> i64 {
         expires - ms(self.mandatory).min((expires - issued) / 10)
     }
 
-    /// A number of [0, 2^32) that differs between processes and from token to token.
+    /// Returns a number of [0, 2^32) that differs between processes and from token to token.
     fn fraction(&self, generation: u64) -> i128 {
         // The finalizer of SplitMix64.
         let mut z = self.jitter.wrapping_add(generation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(renewal.mandatory_at(0, 24 * HOUR), 24 * HOUR - MINUTE_MS);
     }
 
-    /// What is published of SplitMix64 with seed 0, from its second output on.
+    /// Compares with the published outputs of SplitMix64 with seed 0, from the second one on.
     #[test]
     fn jitter_is_drawn_as_evenly_as_a_known_generator_draws_it() {
         let renewal = Renewal::new().jitter_seed(0x9e37_79b9_7f4a_7c15);

@@ -7,7 +7,7 @@ use steadfast_spec::Planted;
 
 /// The app's API key (§5).
 ///
-/// Its `Debug` does not show the key, and it has no `Display`.
+/// Its `Debug` does not show the key, and there is no `Display`.
 #[derive(Clone)]
 pub struct ApiKey {
     key: SecretString,
@@ -16,12 +16,12 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// A key as the Apps section of the service shows it.
+    /// Takes a key as the Apps section of the service shows it.
     ///
     /// # Errors
     ///
-    /// [`InvalidSecret`] if the key is empty, or holds a byte that would change the header it stands in: a colon
-    /// separates it from the token. The error does not echo the key.
+    /// [`InvalidSecret`] if the key is empty, or holds a byte that would change its header, such as the colon that
+    /// separates key and token. The error does not show the key.
     pub fn new(key: impl Into<SecretString>) -> Result<Self, InvalidSecret> {
         let key = key.into();
         let text = key.expose_secret();
@@ -32,13 +32,13 @@ impl ApiKey {
         Ok(Self { key, header })
     }
 
-    /// `Bearer <api_key>`, for endpoints that take only the key (§5).
+    /// Returns `Bearer <api_key>`, for endpoints that take only the key (§5).
     #[must_use]
     pub fn header(&self) -> HeaderValue {
         self.header.clone()
     }
 
-    /// `Bearer <api_key>:<access_token>`, for every protected endpoint (§5).
+    /// Returns `Bearer <api_key>:<access_token>`, for every protected endpoint (§5).
     pub(crate) fn header_with(&self, token: &SecretString) -> Result<HeaderValue, InvalidSecret> {
         let token = token.expose_secret();
         let parts_the_header = token.contains(':') && !Planted::ColonTokenTaken.is_on();
@@ -68,7 +68,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// The two parts that every login with a one-time code needs.
+    /// Takes the two parts that every login with a one-time code needs.
     #[must_use]
     pub fn new(client_id: impl Into<SecretString>, password: impl Into<SecretString>) -> Self {
         Self { client_id: client_id.into(), password: password.into() }
@@ -81,13 +81,13 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// A secret that cannot be used as it is. It does not echo the secret.
+/// Why a secret cannot be used. The error does not show the secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidSecret {
     /// The API key is empty, or cannot stand in a header.
     ApiKey,
-    /// The token is empty, holds a colon, which separates it from the key, or cannot stand in a header.
+    /// The token is empty, contains a colon (the separator after the key), or cannot stand in a header.
     Token,
     /// The TOTP secret is not base32, or empty.
     TotpSecret,
@@ -114,8 +114,8 @@ fn stands_in_a_header(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// True if `text` quotes `secret`, as it is or in another spelling. Less than eight characters are parts of everything, so
-/// they must be a word there.
+/// Returns true if `text` contains `secret`, as it is or encoded. A secret of less than eight characters must be a word
+/// of its own, because short texts occur everywhere.
 pub(crate) fn stands_in(secret: &str, text: &str) -> bool {
     const TELLING: usize = 8;
     if secret.len() >= TELLING && is_spelled_in(secret.as_bytes(), text) {
@@ -137,7 +137,7 @@ fn is_spelled_in(secret: &[u8], text: &str) -> bool {
         && steadfast_spec::spelling::spelled(text).iter().any(|spelled| holds(&spelled.bytes))
 }
 
-/// `Bearer ` and the parts, marked so that nothing prints it.
+/// Returns `Bearer ` and the parts, marked sensitive so that it is never printed.
 fn bearer(parts: &[&str]) -> Option<HeaderValue> {
     let text: Bytes = ["Bearer ", &parts.concat()].concat().into();
     // The first clone of bytes made from a vector allocates their shared count: it happens here and not when the

@@ -3,17 +3,17 @@ use std::time::SystemTime;
 use http::{HeaderMap, header::DATE};
 use steadfast_spec::Planted;
 
-/// Samples that claim more than a year are a broken `Date`, not a clock. A date that was set wrong by a day or a month
-/// is one, and codes made by it would all be refused.
+/// A sample beyond a year is a broken `Date`, not a clock. A clock that is wrong by a day or a month is possible, and
+/// must count: codes made without the correction would all be refused.
 const LARGEST_MS: i64 = 366 * 86_400_000;
 /// How fast two clocks may run apart: 100 parts per million.
 const DRIFT_PER_MS: i64 = 10_000;
 
 /// Estimates how far the service's clock is ahead of this machine's.
 ///
-/// A `Date` header says the second in which the service answered, and the answer was made between the instants at
-/// which the request left and the answer came. Each exchange therefore bounds the offset on both sides; bounds of
-/// several exchanges are intersected, and the middle of what is left is the estimate. One exchange alone gives the
+/// A `Date` header names the second in which the service answered, and the answer was made between the instants at
+/// which the request left and the answer came. Each exchange therefore bounds the offset on both sides. The bounds of
+/// several exchanges are intersected, and the estimate is the middle of the intersection. With one exchange that is the
 /// midpoint rule. Pure: milliseconds in, milliseconds out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkewEstimator {
@@ -24,18 +24,18 @@ pub struct SkewEstimator {
 struct Bounds {
     low: i64,
     high: i64,
-    // The machine's time of the last sample, from which drift widens the bounds.
+    // This machine's time of the last sample; drift widens the bounds from there.
     at: i64,
 }
 
 impl SkewEstimator {
-    /// An estimator that has seen nothing.
+    /// Creates an estimator without samples.
     #[must_use]
     pub const fn new() -> Self {
         Self { bounds: None }
     }
 
-    /// What one answer says, to a request that left at `sent` and was answered at `answered`.
+    /// Estimates from a single answer to a request that left at `sent` and was answered at `answered`.
     #[must_use]
     pub fn of_answer(headers: &HeaderMap, sent: SystemTime, answered: SystemTime) -> Self {
         let mut estimator = Self::new();
@@ -48,11 +48,11 @@ impl SkewEstimator {
     /// Learns from one exchange: the answer's `Date`, and when the request left and the answer came by this
     /// machine's clock; all in milliseconds since the Unix epoch.
     pub fn observe(&mut self, date: i64, sent: i64, answered: i64) {
-        // A clock that was set back during the exchange says nothing.
+        // The clock was set back during the exchange: the sample is useless.
         if answered < sent {
             return;
         }
-        // The service wrote `date` at some point of [date, date + 1 s).
+        // The service wrote `date` at some instant of [date, date + 1 s).
         let second = if Planted::DateTakenForInstant.is_on() { 0 } else { 1_000 };
         let (low, high) = (date - answered, date + second - sent);
         if low.abs() > LARGEST_MS || high.abs() > LARGEST_MS {
@@ -64,19 +64,19 @@ impl SkewEstimator {
             Some(old) => {
                 let drift = (answered - old.at).abs() / DRIFT_PER_MS;
                 let (low, high) = (low.max(old.low - drift), high.min(old.high + drift));
-                // An empty intersection means that one of the clocks was set: only the newest sample counts.
+                // An empty intersection means that one of the clocks was set: keep only the newest sample.
                 if low <= high { Bounds { low, high, at: answered } } else { sample }
             }
         });
     }
 
-    /// How far the service is ahead, in milliseconds; `None` before the first sample.
+    /// Returns how far the service is ahead, in milliseconds; `None` before the first sample.
     #[must_use]
     pub fn offset(&self) -> Option<i64> {
         self.bounds.map(|b| (b.low + b.high).div_euclid(2))
     }
 
-    /// At `now` of this machine's clock the offset is off by at most this much, in milliseconds; it grows with the age
+    /// Returns the largest error of the offset at `now` of this machine's clock, in milliseconds. It grows with the age
     /// of the last sample. `None` before the first.
     #[must_use]
     pub fn uncertainty(&self, now: i64) -> Option<i64> {
@@ -84,7 +84,7 @@ impl SkewEstimator {
     }
 }
 
-/// Milliseconds since the Unix epoch; negative before it.
+/// Returns milliseconds since the Unix epoch; negative before it.
 pub(crate) fn unix_ms(time: SystemTime) -> i64 {
     let ms = |d: std::time::Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
     match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -93,7 +93,7 @@ pub(crate) fn unix_ms(time: SystemTime) -> i64 {
     }
 }
 
-/// The `Date` of an answer, in milliseconds since the Unix epoch.
+/// Returns the `Date` of an answer, in milliseconds since the Unix epoch.
 pub(crate) fn date_ms(headers: &HeaderMap) -> Option<i64> {
     let text = headers.get(DATE)?.to_str().ok()?;
     httpdate::parse_http_date(text).ok().map(unix_ms)
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// What a service that is `offset` ahead writes at the machine's time `at`.
+    /// Returns the `Date` of a service that is `offset` ahead, at this machine's time `at`.
     fn date_at(at: i64, offset: i64) -> i64 {
         (at + offset).div_euclid(1_000) * 1_000
     }
@@ -125,7 +125,7 @@ mod tests {
         let mut skew = SkewEstimator::new();
         skew.observe(0, 0, 0);
         assert_eq!(skew.offset(), Some(500));
-        // A slow exchange a while later: it allows six seconds, and two of drift are added to the first one's second.
+        // A slow exchange much later allows six seconds. The first one's second is widened by two of drift.
         let later = 2_000 * DRIFT_PER_MS;
         skew.observe(later, later - 5_000, later);
         assert_eq!((skew.offset(), skew.uncertainty(later)), (Some(1_500), Some(1_500)));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     proptest! {
-        /// T20: the truth lies within the bounds of every estimate.
+        /// T20: the true offset lies within the bounds of every estimate.
         #[test]
         fn t20_the_true_offset_is_never_outside_the_uncertainty(
             offset in -40_000_i64..40_000,

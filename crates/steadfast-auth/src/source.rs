@@ -30,10 +30,10 @@ use crate::{
     sync::Guard,
 };
 
-/// The background looks at the clocks this often; a suspended machine is noticed within it.
+/// How often the background looks at the clocks; a suspension of the machine is noticed within this time.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
 
-/// Holds the freshest token of one account and fetches the next: one login for everybody who waits.
+/// Holds the freshest token of one account and fetches the next: one login for all requests that wait.
 ///
 /// [`AuthHeaderLayer`](crate::AuthHeaderLayer) reads the token from it and [`RefreshLayer`](crate::RefreshLayer) keeps
 /// it usable; both are made from the same source.
@@ -44,23 +44,24 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
 ///
 /// # Cancellation
 ///
-/// A login runs in a task of its own. Whoever waits for it may be dropped at any point: the login goes on, its
+/// A login runs in a task of its own. A caller that waits for it may be dropped at any point: the login goes on, its
 /// one-time code is not wasted, and its token is there for the next request.
 ///
-/// The task runs in the runtime of whoever needed the token first, and ends with it. Requests in other runtimes then wait
-/// for the next login, half a minute later, if their deadline leaves time for it; the interrupted one may have left.
+/// The task runs in the runtime of the caller that first needed the token, and ends with that runtime. Requests in
+/// other runtimes then wait for the next login, half a minute later, if their deadline allows; the interrupted one may
+/// have left.
 #[derive(Clone)]
 pub struct TokenSource {
     shared: Arc<Shared>,
 }
 
 impl TokenSource {
-    /// A source that fetches tokens for `api_key` by `login`.
+    /// Builds a source that fetches tokens for `api_key` by `login`.
     pub fn builder(api_key: ApiKey, login: impl Login) -> TokenSourceBuilder {
         TokenSourceBuilder::new(api_key, Some(Arc::new(login)))
     }
 
-    /// A source that holds one given token, from now on, and never fetches another.
+    /// Creates a source that holds one given token and never fetches another.
     ///
     /// # Errors
     ///
@@ -72,13 +73,13 @@ impl TokenSource {
         Ok(source)
     }
 
-    /// A source without a login: only requests that need no token get through.
+    /// Creates a source without a login: only requests that need no token get through.
     #[must_use]
     pub fn not_configured(api_key: ApiKey) -> Self {
         TokenSourceBuilder::new(api_key, None).build()
     }
 
-    /// Logs in now, or joins the login that is under way; the way to start a login that needs a person.
+    /// Logs in now, or joins the current login. This starts a login that needs a person.
     ///
     /// # Errors
     ///
@@ -92,9 +93,9 @@ impl TokenSource {
         ended.await.unwrap_or_else(|_| Err(landing::interrupted()))
     }
 
-    /// Takes over a newer token, and what is known of failures, from the store. True if there was a newer token.
+    /// Takes over a newer token and the known failures from the store. True if there was a newer token.
     ///
-    /// It happens by itself before each login, and every 30 s while [`keep_fresh`](TokenSource::keep_fresh) runs.
+    /// This also happens before each login, and every 30 s while [`keep_fresh`](TokenSource::keep_fresh) runs.
     ///
     /// # Errors
     ///
@@ -103,8 +104,8 @@ impl TokenSource {
         self.shared.look().await
     }
 
-    /// Writes into the store that the service accepts the token that is held: for a program that has asked the service by
-    /// itself. What passes [`RefreshLayer`](crate::RefreshLayer) is noted in the background.
+    /// Writes into the store that the service accepts the held token. For programs that have asked the service on their
+    /// own; requests through [`RefreshLayer`](crate::RefreshLayer) are noted in the background.
     ///
     /// # Errors
     ///
@@ -113,9 +114,9 @@ impl TokenSource {
         self.shared.note(Verdict::Accepted).await
     }
 
-    /// Writes into the store that the service refuses the token that is held (401): nobody takes it over from there any
-    /// more. This source goes on with it, as do others that hold it already. To be called for a person, who then does
-    /// something about it: programs that log in by themselves find out by themselves, and know when to stop.
+    /// Writes into the store that the service refuses the held token (401), so that no process takes it over any more.
+    /// This source keeps using it, as do others that hold it already. Call this on behalf of a person who will act on
+    /// it. Programs that log in by themselves do not need it.
     ///
     /// # Errors
     ///
@@ -124,9 +125,9 @@ impl TokenSource {
         self.shared.note(Verdict::Refused).await
     }
 
-    /// Renews ahead of time as long as any other clone of the source exists; to be spawned once.
+    /// Renews tokens ahead of time, as long as another clone of the source exists. Spawn it once.
     ///
-    /// Without it, renewals start with the first request that finds one due.
+    /// Without it, a renewal starts with the first request after it is due.
     pub fn keep_fresh(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         let source = Arc::downgrade(&self.shared);
         async move {
@@ -135,7 +136,7 @@ impl TokenSource {
             loop {
                 looks.tick().await;
                 let Some(shared) = source.upgrade() else { return };
-                // What a login elsewhere has brought, or a person has allowed again.
+                // Take over what a login elsewhere has brought, or a reset by a person.
                 if let Err(error) = shared.look().await {
                     tracing::warn!(error = %error, "token store cannot be read");
                 }
@@ -148,21 +149,21 @@ impl TokenSource {
         }
     }
 
-    /// Opens the latch and forgets failures: for somebody who has corrected what was wrong. A token that was never
-    /// accepted is dropped too. A shared store learns of it in the background.
+    /// Resets the latch and forgets failures, after a person has corrected the mistake. A token that was never accepted
+    /// is dropped too. A shared store is told in the background.
     pub fn reset(&self) {
         self.shared.reset();
     }
 
-    /// The source at this moment.
+    /// Returns the current status.
     #[must_use]
     pub fn status(&self) -> Status {
         self.shared.status()
     }
 
-    /// True if the API key or the current token stands in a text, as it is or percent-, base64- or hex-encoded: such a text
-    /// must reach no log. One of less than eight characters counts only as it is, and where it is a word of its own, because
-    /// short texts are parts of everything.
+    /// Returns true if the API key or the current token occurs in `text`, as it is or percent-, base64- or hex-encoded.
+    /// Such a text must not be logged. A secret of less than eight characters counts only unencoded and as a word of
+    /// its own, because short texts occur everywhere.
     #[must_use]
     pub fn is_quoted_in(&self, text: &str) -> bool {
         let quoted = |header: HeaderValue| {
@@ -172,19 +173,19 @@ impl TokenSource {
         quoted(self.shared.api_key.header()) || self.token().is_some_and(|token| quoted(token.header()))
     }
 
-    /// The current token. Takes no lock and allocates nothing.
+    /// Returns the current token. Takes no lock and allocates nothing.
     #[must_use]
     pub fn token(&self) -> Option<Arc<Token>> {
         self.shared.flight.load_full()
     }
 
     /// Learns the service's time from an answer to a request that left at `sent` and was answered at `answered`, by
-    /// this machine's clock. Logins teach it by themselves.
+    /// this machine's clock. Logins do this by themselves.
     pub fn observe_date(&self, headers: &HeaderMap, sent: SystemTime, answered: SystemTime) {
         self.shared.observe_date(headers, sent, answered);
     }
 
-    /// Begins a look at the service's clock with a request that leaves now, if one is due.
+    /// Starts a sample of the service's clock with a request that leaves now, if one is due.
     pub(crate) fn sample(&self) -> Option<TimeSample> {
         let sent = self.shared.time_to_sample()?;
         Some(TimeSample { source: self.clone(), sent })
@@ -198,12 +199,12 @@ impl TokenSource {
         self.shared.api_key.header()
     }
 
-    /// Whether a request may go down now, or what it has to wait for.
+    /// Returns whether a request may be passed down now, or what it has to wait for.
     pub(crate) fn admit(&self) -> Admitted {
         self.shared.admit()
     }
 
-    /// What a request does whose login has ended.
+    /// Decides about a request whose login has ended.
     pub(crate) fn after_wait(&self, ended: Ended) -> Admitted {
         match ended {
             Ok(()) => self.admit(),
@@ -213,18 +214,18 @@ impl TokenSource {
         }
     }
 
-    /// When tokens are renewed; `None` where nobody renews them.
+    /// Returns the renewal settings; `None` if tokens are not renewed.
     #[must_use]
     pub fn renewal(&self) -> Option<Renewal> {
         (self.shared.login.is_some() && !self.is_given()).then_some(self.shared.renewal)
     }
 
-    /// True if the token was given, and nobody renews it.
+    /// True if the token was given, so it is never renewed.
     pub(crate) fn is_given(&self) -> bool {
         self.shared.is_given()
     }
 
-    /// True while the next login is waited for, because the last one was interrupted.
+    /// True while the next login is due after an interrupted one.
     pub(crate) fn resumes(&self) -> bool {
         self.shared.resumes()
     }
@@ -234,7 +235,7 @@ impl TokenSource {
         self.peek().as_ref().is_some_and(|token| token.generation() > sent)
     }
 
-    /// The service accepted the token. Only its first acceptance takes a lock.
+    /// Notes that the service accepted the token. Only the first acceptance takes a lock.
     pub(crate) fn accepted(&self, generation: TokenGeneration) {
         let token = self.peek();
         if let Some(token) = token.as_ref().filter(|t| t.generation() == generation && !t.has_worked()) {
@@ -243,7 +244,7 @@ impl TokenSource {
         }
     }
 
-    /// The service answered 401 to a request that was sent with the token.
+    /// Decides what follows a 401 to a request that was sent with the token.
     pub(crate) fn refused(&self, generation: TokenGeneration, resent: bool) -> Refused {
         let (decision, ended, error) = self.shared.refused(generation, resent);
         match (decision, ended) {
@@ -256,7 +257,7 @@ impl TokenSource {
     }
 }
 
-/// A request whose answer tells the service's time.
+/// A request whose answer is used as a sample of the service's time.
 #[derive(Debug)]
 pub(crate) struct TimeSample {
     source: TokenSource,
@@ -264,8 +265,8 @@ pub(crate) struct TimeSample {
 }
 
 impl TimeSample {
-    /// The head of the answer came. Only the service itself is asked for the time: not a cache, and nobody who
-    /// answers in its place.
+    /// Learns from the head of the answer. Only an answer of the service itself counts: not a cached one, and no error
+    /// that another machine may have sent.
     pub(crate) fn end<B>(self, response: &Response<B>) {
         if response.status().is_success() && !response.headers().contains_key(AGE) {
             let answered = self.source.shared.clock.now();
@@ -279,7 +280,7 @@ impl TimeSample {
 pub(crate) enum Admitted {
     Go,
     Wait(oneshot::Receiver<Ended>),
-    /// No login may start before `until`, but one that somebody asks for may end before.
+    /// No login starts by itself before `until`; one that is asked for may end earlier.
     Rest {
         until: Instant,
         ended: oneshot::Receiver<Ended>,

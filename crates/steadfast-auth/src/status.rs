@@ -2,37 +2,38 @@ use std::time::{Duration, SystemTime};
 
 use steadfast_spec::ext::TokenGeneration;
 
-/// Where in its life the token is.
+/// The state of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TokenState {
-    /// There has not been one.
+    /// There has been no token yet.
     None,
     /// Usable, and no renewal is due.
     Valid,
     /// Usable; a renewal in the background is due.
     Advisory,
-    /// Usable for a last minute; requests wait for its renewal.
+    /// Usable for a last minute; requests wait for the renewal.
     Mandatory,
-    /// Its life is over.
+    /// It has expired.
     Expired,
-    /// There is none that could be used, and only a person can fetch one.
+    /// No token is usable, and only a person can fetch one.
     NeedsHuman,
-    /// There is none that could be used, and logins have stopped so that the account is not locked.
+    /// No token is usable, and logins have stopped so that the account is not locked.
     Latched,
     /// The service refuses it for a reason that its age does not explain.
     Suspect,
 }
 
-/// A [`TokenSource`](crate::TokenSource) at one moment.
+/// The status of a [`TokenSource`](crate::TokenSource) at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// Where in its life the token is.
+    /// The state of the token.
     pub state: TokenState,
-    /// Which token is held.
+    /// The generation of the held token.
     pub generation: Option<TokenGeneration>,
-    /// When it ends, by this machine's clock as it was when the token came; `None` if only the service knows, or there is none.
+    /// When it ends, by this machine's clock as it was when the token came; `None` if there is no token, or only the
+    /// service knows.
     pub expires_at: Option<SystemTime>,
     /// True if logins have stopped until a reset, whether or not a token is still usable.
     pub latched: bool,

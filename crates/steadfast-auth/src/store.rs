@@ -17,75 +17,75 @@ pub use self::{
 };
 pub(crate) use self::{failures::Spent, record::StoredToken};
 
-/// Keeps what must outlive a process: the token, and every reason to be careful with the next login.
+/// Keeps what must outlive a process: the token, and everything that limits the next login.
 ///
-/// One store is one account. What a record holds is none of the store's business: it keeps it readable for its owner
-/// only, lets one process at a time hold the lease, and never lets an older record replace a newer one.
+/// One store is one account. A store need not understand its records. It keeps them readable for their owner only, lets
+/// one process at a time hold the lease, and never lets an older record replace a newer one.
 ///
-/// Stores of one machine ([`FileStore`]) hold the lease as a lock that ends with its process. A store of several
-/// machines has to let a lease run out; a login that takes longer than that must not overwrite what its successor has
-/// written, therefore [`StoreLease::save`] compares revisions, and the lease may name its owner beside.
+/// A store for one machine ([`FileStore`]) holds the lease as a lock that ends with its process. A store for several
+/// machines has to let leases expire. A login that outlasts its lease must not overwrite its successor's record, so
+/// [`StoreLease::save`] compares revisions. A lease may also name its owner.
 pub trait TokenStore: Sized + Send + Sync + 'static {
-    /// The right to log in, given back when dropped.
+    /// The right to log in. It is given back when dropped.
     type Lease: StoreLease;
 
-    /// What errors call the store: a path, an address.
+    /// Returns the store's name for errors: a path, an address.
     fn name(&self) -> String;
 
-    /// The record; `None` if there has never been one.
+    /// Loads the record; `None` if there has never been one.
     ///
-    /// A record that cannot be read is [`StoreError::Garbled`] and not `None`.
+    /// An unreadable record is [`StoreError::Garbled`], not `None`.
     fn load(&self) -> impl Future<Output = Result<Option<Record>, StoreError>> + Send;
 
-    /// Waits for the right to log in. It is held during the whole login, not only for the write.
+    /// Waits for the lease. It is held during the whole login, not only for the write.
     ///
     /// # Cancellation
     ///
     /// A dropped future leaves no lease behind.
     fn lease(&self) -> impl Future<Output = Result<Self::Lease, StoreError>> + Send;
 
-    /// The store, beside this one, of what logins of one user with several API keys have in common: a service locks the
-    /// user. Each API key has a store of its own, and `label` names the user ([`Identity::user_label`]).
+    /// Returns the store for what one user's logins with several API keys have in common, because a service locks the
+    /// user. Each API key has a store of its own; `label` names the user ([`Identity::user_label`]).
     ///
-    /// `None`, as unless it is overridden: wrong logins with several API keys are counted for each of them alone.
+    /// `None`, the default: wrong logins are counted for each API key alone.
     fn of_user(&self, label: &str) -> Option<Self> {
         let _ = label;
         None
     }
 
-    /// Allows logins again after wrong ones; whoever does it has corrected what was wrong.
+    /// Allows logins again after wrong ones, once their cause has been corrected.
     ///
-    /// A record that cannot be read is begun anew; its token is gone.
+    /// An unreadable record is replaced by an empty one; its token is lost.
     ///
-    /// The user may log in again with every API key, as far as the record knows him; where nobody has logged in yet, see
+    /// Applies to the user with every API key, as far as the record knows the user. If no login has happened yet, use
     /// [`reset_of`](TokenStore::reset_of).
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the record cannot be written, or is of another account's program.
+    /// [`StoreError`] if the record cannot be written, or belongs to another account.
     fn reset(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
         reset(self, None)
     }
 
-    /// As [`reset`](TokenStore::reset), for whom the record need not know.
+    /// As [`reset`](TokenStore::reset), for a user that the record need not know.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`reset`](TokenStore::reset).
     fn reset_of(&self, identity: &Identity) -> impl Future<Output = Result<(), StoreError>> + Send {
         reset(self, identity.user_label())
     }
 
-    /// Forgets the token. What is known of failures stays.
+    /// Forgets the token. The known failures stay.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the record cannot be read, or not be written.
+    /// [`StoreError`] if the record cannot be read or written.
     fn forget_token(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
         amend(self, Record::forget_token, Damaged::Refused)
     }
 
-    /// What the store holds, without the token; `None` if there is nothing.
+    /// Returns the content of the store without the token; `None` if there is nothing.
     ///
     /// # Errors
     ///
@@ -94,11 +94,12 @@ pub trait TokenStore: Sized + Send + Sync + 'static {
         summary(self, None)
     }
 
-    /// As [`summary`](TokenStore::summary), with the wrong logins of the user by API keys that this store knows nothing of.
+    /// As [`summary`](TokenStore::summary), including the user's wrong logins by API keys that this store does not
+    /// know.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`summary`](TokenStore::summary).
     fn summary_of(
         &self,
         identity: &Identity,
@@ -109,23 +110,23 @@ pub trait TokenStore: Sized + Send + Sync + 'static {
 
 /// The right to log in, and to write.
 pub trait StoreLease: Send + Sync + 'static {
-    /// Writes `record` in the place of the one with revision `over`; zero stands for none, or for one that cannot be
-    /// read.
+    /// Replaces the record that has revision `over` by `record`. Zero stands for no record, or an unreadable one.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Superseded`] if the store holds another revision by now: nothing is written.
+    /// [`StoreError::Superseded`] if the store now holds another revision. Nothing is written then.
     fn save(&mut self, record: &Record, over: u64) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Takes the next place among the requests that leave this machine's address for the OTP zone, at `now` in
-    /// milliseconds since the Unix epoch by this machine's clock; returns how long to wait for it.
+    /// milliseconds since the Unix epoch by this machine's clock. Returns how long to wait for it.
     ///
-    /// The zone counts by address (§8), and the limiter of a process knows only its own logins. A store whose processes
-    /// or accounts share an address shares the places; by default there is nothing to wait for.
+    /// The zone counts by address (§8), but the limiter of a process knows only its own logins. A store whose processes
+    /// or accounts share an address shares the places. By default there is no wait.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the place cannot be written down. The login goes on without: the service answers 429 at worst.
+    /// [`StoreError`] if the place cannot be written down. The login goes on without it; at worst the service answers
+    /// 429.
     fn otp_place(&mut self, now: i64) -> impl Future<Output = Result<Duration, StoreError>> + Send {
         let _ = now;
         async { Ok(Duration::ZERO) }
@@ -171,20 +172,20 @@ async fn amend<S: TokenStore>(
     StoreLease::save(&mut lease, &record, over).await
 }
 
-/// What becomes of a record that cannot be read.
+/// How an unreadable record is treated.
 ///
-/// Nobody knows how many wrong logins it has counted, so no number that a program could think of is right: with none, damage
-/// gives back a budget that is spent at the service; with one that is nearly spent, each further damage gives one login more.
-/// So no login leaves until somebody has allowed it, which is always possible.
+/// The number of wrong logins in it is lost, and every guess would be wrong: zero restores a budget that the service
+/// has seen spent, and a nearly spent budget allows one more login for each further damage. So no login leaves until a
+/// person allows it, which is always possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damaged {
     Refused,
-    /// Somebody has allowed logins again, whatever was counted.
+    /// A person has allowed logins again, whatever was counted.
     BegunAnew,
 }
 
 impl Damaged {
-    /// The record that was loaded: an empty one if there is none.
+    /// Returns the loaded record: an empty one if there is none.
     pub(crate) fn record(self, loaded: Result<Option<Record>, StoreError>) -> Result<Record, StoreError> {
         match loaded {
             Err(StoreError::Garbled { .. }) if self == Self::BegunAnew => Ok(Record::default()),
@@ -193,8 +194,8 @@ impl Damaged {
     }
 }
 
-/// [`TokenStore`] as an object: a source is not generic over its store. It is asked around logins, so a box costs
-/// nothing.
+/// [`TokenStore`] as an object, so that a source is not generic over it. It is used only around logins, so the box
+/// costs nothing.
 pub(crate) trait AnyStore: Send + Sync {
     fn name(&self) -> String;
     fn load(&self) -> StoreFuture<'_, Option<Record>>;

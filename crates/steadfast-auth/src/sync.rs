@@ -1,4 +1,4 @@
-//! The primitives of the single flight, so that a model checker can put its own in their place.
+//! The primitives of the single flight, so that a model checker can replace them.
 
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use self::plain::*;
@@ -14,7 +14,7 @@ mod plain {
     pub(crate) use tokio::sync::oneshot::{Sender, channel};
 }
 
-/// The same, with a point at which the checker may change threads before each step.
+/// The same, with a possible change of thread before each step.
 #[cfg(all(test, shuttle))]
 mod scheduled {
     use std::{ops::Deref, sync::Arc, sync::PoisonError};

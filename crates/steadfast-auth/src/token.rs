@@ -6,9 +6,9 @@ use steadfast_spec::ext::TokenGeneration;
 
 use crate::sync::AtomicBool;
 
-/// An access token with everything that a request needs of it, made once per login.
+/// An access token, with its request header made once for each login.
 ///
-/// Neither `Debug` nor anything else shows the token.
+/// The token appears neither in `Debug` nor anywhere else.
 pub struct Token {
     generation: TokenGeneration,
     secret: SecretString,
@@ -22,7 +22,7 @@ impl Token {
         Self { generation, secret, header, worked: AtomicBool::new(false), withdrawn: AtomicBool::new(false) }
     }
 
-    /// Which token this is: it grows by one with each new token.
+    /// Returns the token's generation, which grows by one with each new token.
     #[must_use]
     pub fn generation(&self) -> TokenGeneration {
         self.generation
@@ -34,14 +34,14 @@ impl Token {
         self.worked.load(Ordering::Relaxed)
     }
 
-    /// True while nothing may be sent with the token: it is refused or expired, and a login for its successor is
+    /// True while nothing may be sent with the token: it was refused or has expired, and a login for its successor is
     /// on its way.
     #[must_use]
     pub fn is_withdrawn(&self) -> bool {
         self.withdrawn.load(Ordering::Acquire)
     }
 
-    /// `Bearer <api_key>:<access_token>`; a clone shares the bytes.
+    /// Returns `Bearer <api_key>:<access_token>`; a clone shares the bytes.
     pub(crate) fn header(&self) -> HeaderValue {
         self.header.clone()
     }

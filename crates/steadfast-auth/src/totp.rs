@@ -10,13 +10,13 @@ use crate::InvalidSecret;
 
 /// The length of a time step (RFC 6238, the default X).
 const STEP_MS: i64 = 30_000;
-/// A code with less than this left may be stale when it arrives.
+/// A code with less time left than this may be stale when it arrives.
 const LEAST_LEFT_MS: i64 = 4_000;
-/// An estimate worse than this would leave no time in a step.
+/// A worse estimate than this would leave no time in a step.
 const LARGEST_MARGIN_MS: i64 = 3_000;
 /// RFC 4226 asks for 128 bits; services hand out 80.
 const RECOMMENDED_BYTES: usize = 16;
-/// Two clocks that disagree by a quarter of an hour still find each other's steps among the last.
+/// How many time steps are kept. Two clocks that differ by a quarter of an hour still see each other's steps.
 const REMEMBERED: usize = 64;
 
 /// The secret behind an authenticator app's codes, from its base32 text.
@@ -27,11 +27,11 @@ const REMEMBERED: usize = 64;
 pub struct TotpSecret(SecretSlice<u8>);
 
 impl TotpSecret {
-    /// Reads base32 text; case, spaces, dashes and padding do not matter.
+    /// Reads base32 text. Case, spaces, dashes and padding do not matter.
     ///
     /// # Errors
     ///
-    /// [`InvalidSecret::TotpSecret`] if it is empty or not base32. The error does not echo the text.
+    /// [`InvalidSecret::TotpSecret`] if it is empty or not base32. The error does not show the text.
     pub fn new(text: impl Into<SecretString>) -> Result<Self, InvalidSecret> {
         let text = text.into();
         let plain: SecretString = text
@@ -42,7 +42,7 @@ impl TotpSecret {
             .collect::<String>()
             .into();
         let mut lenient = BASE32_NOPAD.specification();
-        // Apps do not check the unused bits of the last character, so neither may we.
+        // Apps do not check the unused bits of the last character, so this must not either.
         lenient.check_trailing_bits = false;
         let encoding = lenient.encoding().map_err(|_| InvalidSecret::TotpSecret)?;
         let bytes =
@@ -64,7 +64,7 @@ impl TotpSecret {
         self.0.expose_secret()
     }
 
-    /// The six-digit code of a time step (RFC 6238 with SHA-1).
+    /// Returns the six-digit code of a time step (RFC 6238 with SHA-1).
     pub(crate) fn code(&self, step: u64) -> SecretString {
         format!("{:06}", truncated(self.0.expose_secret(), step) % 1_000_000).into()
     }
@@ -76,7 +76,7 @@ impl fmt::Debug for TotpSecret {
     }
 }
 
-/// The time step of an instant, in milliseconds since the Unix epoch.
+/// Returns the time step of an instant in milliseconds since the Unix epoch.
 pub(crate) fn step_at(ms: i64) -> u64 {
     u64::try_from(ms.div_euclid(STEP_MS)).unwrap_or_default()
 }
@@ -95,16 +95,16 @@ fn truncated(key: &[u8], counter: u64) -> u32 {
     u32::from_be_bytes([a & 0x7f, b, c, d])
 }
 
-/// The time steps whose codes have been submitted for one account: a code is never sent twice.
+/// The time steps whose codes have been submitted for one account. A code is never sent twice.
 ///
-/// It is a set and not a high-water mark, because the corrected and the uncorrected clock may be several steps
-/// apart, and trying the earlier one must stay possible.
+/// It is a set, not a high-water mark: the corrected and the uncorrected clock may be several steps apart, and trying
+/// the earlier one must stay possible.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UsedSteps(VecDeque<u64>);
 
 impl UsedSteps {
-    /// The step whose code may be submitted at `now_ms` of the code's clock, which is off by at most `margin_ms`, or
-    /// how long to wait before asking again.
+    /// Returns the step whose code may be submitted at `now_ms` of the code's clock, which is off by at most
+    /// `margin_ms`. Otherwise returns how long to wait before asking again.
     pub(crate) fn usable(&self, now_ms: i64, margin_ms: i64) -> Result<u64, Duration> {
         if Planted::StepUsedTwice.is_on() {
             return Ok(step_at(now_ms));
@@ -136,7 +136,7 @@ impl UsedSteps {
         }
     }
 
-    /// Takes a claim back: its code certainly never left.
+    /// Takes a claim back, for a code that certainly never left.
     pub(crate) fn release(&mut self, step: u64) {
         self.0.retain(|&used| used != step);
     }
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(secret.code(1_111_111_109 / 30).expose_secret(), "081804");
     }
 
-    /// T18: against clients that refuse the 80-bit secrets which services hand out.
+    /// T18: unlike clients that refuse the 80-bit secrets that services hand out.
     #[test]
     fn t18_an_80_bit_secret_is_accepted() {
         assert!(TotpSecret::new("JBSWY3DPEHPK3PXP").is_ok());

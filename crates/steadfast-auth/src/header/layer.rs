@@ -5,8 +5,8 @@ use crate::{AuthHeader, TokenSource, destination::Only};
 
 /// Puts the current token on every request.
 ///
-/// It reads the token and never waits for one: waiting is [`RefreshLayer`](crate::RefreshLayer)'s. What the header
-/// holds follows from the route ([`ext::Route`](steadfast_spec::ext::Route), or the shown paths of §4.1):
+/// It reads the token and never waits for one; [`RefreshLayer`](crate::RefreshLayer) does the waiting. The content of
+/// the header follows from the route ([`ext::Route`](steadfast_spec::ext::Route), or the paths shown in §4.1):
 ///
 /// | route needs | header |
 /// |---|---|
@@ -50,8 +50,8 @@ use crate::{AuthHeader, TokenSource, destination::Only};
 ///
 /// # Order
 ///
-/// Inside everything that waits or repeats, so that each send carries the token of its own moment: a header attached
-/// further out would be stale after a renewal. A debug build panics at a wrong
+/// Inside everything that waits or repeats, so that each send carries the token current at that moment. A header
+/// attached further out would be stale after a renewal. A debug build panics at a wrong
 /// [order](steadfast_spec::ext::Place).
 ///
 /// # Clone
@@ -60,12 +60,12 @@ use crate::{AuthHeader, TokenSource, destination::Only};
 ///
 /// # Cost
 ///
-/// About 2,000 instructions and five allocations for a call that goes well (`cargo xtask bench overhead`): two for the
-/// header's map, and three for the answer's stamps, which the layers around it share.
+/// About 2,000 instructions and five allocations for a successful call (`cargo xtask bench overhead`): two for the
+/// request's header map and three for the response's stamps, which the surrounding layers share.
 ///
 /// # Cancellation
 ///
-/// There is no wait here. Dropping the future drops the call below it.
+/// The layer does not wait. Dropping the future drops the call below it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct AuthHeaderLayer {
@@ -73,13 +73,13 @@ pub struct AuthHeaderLayer {
     rules: Rules,
 }
 
-/// What happens to an `Authorization` that the caller has set himself.
+/// How an `Authorization` header set by the caller is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CallersHeader {
-    /// It is replaced, or removed where none belongs.
+    /// It is replaced, or removed if the route needs none.
     #[default]
     Replace,
-    /// It is left as it is. [`RefreshLayer`](crate::RefreshLayer) knows nothing of it, and still waits for a token.
+    /// It is left as it is. [`RefreshLayer`](crate::RefreshLayer) does not know of it and still waits for a token.
     Respect,
 }
 
@@ -95,7 +95,7 @@ impl AuthHeaderLayer {
         Self { source, rules: Rules::default() }
     }
 
-    /// What happens to a caller's own `Authorization`; it is replaced unless set.
+    /// Sets how a caller's own `Authorization` is treated; the default is to replace it.
     pub fn callers_header(mut self, callers: CallersHeader) -> Self {
         self.rules.callers = callers;
         self

@@ -35,7 +35,7 @@ impl<S> AuthHeader<S> {
 }
 
 impl Shared {
-    /// Attaches what the route needs. Returns the generation of the token that was attached, if one was.
+    /// Attaches the header that the route needs. Returns the generation of the attached token, if any.
     fn attach<B>(&self, request: &mut Request<B>) -> Result<Option<TokenGeneration>, RefusedHeader> {
         let own = request.headers().contains_key(AUTHORIZATION);
         let extensions = Stamped::of(request.extensions());
@@ -100,8 +100,8 @@ where
                 ResponseFuture::sent(self.inner.call(request), generation, sample)
             }
             Err(refused) => {
-                // The service that was polled ready is not called, and may hold a slot for the call: it goes, and an
-                // unreserved clone takes its place.
+                // The service that was polled ready is not called and may hold a reserved slot, so a clone without a
+                // slot replaces it.
                 let clone = self.inner.clone();
                 drop(mem::replace(&mut self.inner, clone));
                 ResponseFuture::refused(Failure::refused(refused))

@@ -5,32 +5,32 @@ use steadfast_spec::Planted;
 use super::{BETWEEN_PROBES, Breaker, Held, Life, Now};
 use crate::LoginMode;
 
-/// A login because a young token was refused happens at most this often.
+/// The least time between two logins that were caused by the refusal of a young token.
 pub(super) const BETWEEN_SUSPICIONS: Duration = Duration::from_secs(15 * 60);
-/// A new token may not yet be known everywhere when it is first used.
+/// How long a new token may be unknown to parts of the service.
 const PROPAGATION: Duration = Duration::from_secs(2);
 
 /// What follows a 401.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterRefusal {
-    /// There is a newer token already.
+    /// Send again: there is a newer token already.
     Resend,
     /// Wait for the login, then send again; if `start`, the caller starts it.
     Join { start: bool },
     /// Send again with the same token, once, at that time.
     ResendAt(Duration),
-    /// Ask for a token again: the login that it was withdrawn for was interrupted, and the next one comes soon.
+    /// Ask for a token again. The login for its successor was interrupted, and the next one starts soon.
     Ask,
-    /// The answer goes to the caller.
+    /// Return the 401 to the caller.
     Surface,
 }
 
 impl Life {
-    /// The service answered 401 to a request that was sent with token `generation`; `resent` if it had been refused
-    /// with another one before.
+    /// Handles a 401 to a request that was sent with token `generation`. `resent`: the request had been refused with
+    /// another token before.
     ///
-    /// A request that was sent again waits for no further login. It waits for a token that is there, and that the service
-    /// may not know everywhere yet.
+    /// A request that was sent again does not wait for another login. It is sent once more only with a newer token that
+    /// is there, or with one that the service may not know everywhere yet.
     pub(crate) fn refused(&mut self, generation: u64, resent: bool, now: Now) -> AfterRefusal {
         match self.judge_refusal(generation, resent, now) {
             _ if resent && Planted::SecondRefusalSurfaces.is_on() => AfterRefusal::Surface,
@@ -57,7 +57,7 @@ impl Life {
         }
         // ## (Valid | Advisory | Mandatory) => Expired
         //
-        // Its age explains the refusal, so no suspicion falls on anything else.
+        // Its age explains the refusal, so no other cause is suspected.
         if self.is_too_old(held, now) {
             return match (resent, self.may_start(now)) {
                 (false, Ok(())) => self.join(true),
@@ -69,10 +69,10 @@ impl Life {
 
     /// ## Valid => Suspect
     ///
-    /// Evicted, revoked over night, or a 401 for another reason: one login may tell, and a loop of them tells no more.
+    /// The session was evicted or revoked overnight, or the 401 has another reason. One login may help; more would not.
     fn suspect(&mut self, resent: bool, now: Now) -> AfterRefusal {
         let recently = self.suspected.is_some_and(|at| now.elapsed < at + BETWEEN_SUSPICIONS);
-        // Its own limit is stricter than the rest after a success, which therefore does not count here.
+        // This limit is stricter than the rest after a success, so that rest is not checked.
         let unattended = self.mode == Some(LoginMode::Unattended);
         if resent || recently || !unattended || self.policy.may_be_asked(now.elapsed).is_err() {
             return AfterRefusal::Surface;
@@ -83,10 +83,10 @@ impl Life {
 
     /// ## Valid => (Valid | Suspect | Suspect, breaker open)
     ///
-    /// A token refused at first use may not be known everywhere yet. Refused again it is not the token's age, and no
-    /// further login would help; unless it has worked elsewhere, and was ended since.
+    /// A token that is refused at first use may not be known everywhere yet. If it is refused again later, that is not
+    /// the reason, and no login would help, unless the token has worked elsewhere and was ended since.
     fn not_yet(&mut self, held: Held, resent: bool, now: Now) -> AfterRefusal {
-        // A given token is known everywhere, or nowhere.
+        // A given token is known everywhere, or nowhere: there is nothing to wait for.
         let given = self.mode == Some(LoginMode::Once);
         let first =
             held.refused.unwrap_or(if given { now.elapsed.saturating_sub(PROPAGATION) } else { now.elapsed });
@@ -105,7 +105,7 @@ impl Life {
 
     fn join(&mut self, start: bool) -> AfterRefusal {
         self.flying = true;
-        // A login that a person makes may take minutes; one 401 is no reason to hold everybody up for it.
+        // A login by a person may take minutes. One 401 is no reason to make all requests wait for it.
         if let (Some(held), Some(LoginMode::Unattended)) = (&mut self.held, self.mode) {
             held.doubted = true;
         }

@@ -138,7 +138,7 @@ fn t27_a_wall_clock_that_is_set_ages_no_token() {
         assert_eq!(life.left(stepped(HOUR, step)), DAY - DAY / 24);
         assert_eq!(life.state(stepped(carefree, step)), TokenState::Advisory, "nor makes it younger");
         assert_eq!(life.admit(stepped(day, step), true), Admission::Wait { start: true });
-        // What it brings counts from the clock as it is now.
+        // The life of the new token counts by the clock as it is now.
         assert_eq!(life.granted(day + step, Some(DAY), false, stepped(day, step)), 2);
         assert_eq!(life.left(stepped(day, step)), DAY);
         assert_eq!(life.carefree_until() / HOUR, day / HOUR + 22);
@@ -317,7 +317,7 @@ fn the_same_token_again_keeps_its_generation_and_its_record() {
     );
 }
 
-/// What can happen to a source.
+/// The events that a source can see.
 #[derive(Clone, Debug)]
 enum Event {
     Admit { may_renew: bool },

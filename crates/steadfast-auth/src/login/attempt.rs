@@ -14,7 +14,7 @@ use crate::{
     skew::{SkewEstimator, date_ms, unix_ms},
 };
 
-/// What an attempt to log in needs of its surroundings: the time, and what is known of the service's time.
+/// Context of one login attempt: this machine's clock, and the estimate of the service's time.
 #[derive(Clone)]
 pub struct Attempt {
     clock: WallClock,
@@ -24,7 +24,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// A first attempt by `clock`, which knows nothing of the service's time yet.
+    /// Creates a first attempt by `clock`, without knowledge of the service's time.
     #[must_use]
     pub fn new(clock: WallClock) -> Self {
         Self { clock, skew: Arc::default(), corrected: false, docket: None }
@@ -39,12 +39,12 @@ impl Attempt {
         Self { clock, skew, corrected, docket: Some(docket) }
     }
 
-    /// Counts the attempt, before its request leaves: one whose process ends before the answer has spent budget.
-    /// `step` is the time step whose code it submits, which no process submits again.
+    /// Counts the attempt before its request leaves, so that it spends budget even if the process ends before the
+    /// answer. `step` is the time step of the submitted code; no process submits that code again.
     ///
     /// # Errors
     ///
-    /// [`LoginFailure::Store`] if it cannot be written down; the request must not be sent then.
+    /// [`LoginFailure::Store`] if it cannot be written down. The request must not be sent then.
     pub async fn about_to_send(&self, step: Option<u64>) -> Result<(), LoginFailure> {
         match &self.docket {
             Some(docket) => docket.count(step).await.map_err(LoginFailure::Store),
@@ -53,26 +53,26 @@ impl Attempt {
     }
 
     /// Waits until a request to the OTP zone may leave this machine's address, which other accounts and processes share
-    /// (§8). Before the code is made, so that it is fresh.
+    /// (§8). Called before the code is made, so that the code is fresh.
     pub(crate) async fn queue_for_otp_zone(&self) {
         if let Some(docket) = &self.docket {
             tokio::time::sleep(docket.otp_place().await).await;
         }
     }
 
-    /// The time steps that were submitted for this account, by whichever process.
+    /// Returns the time steps that any process has submitted for this account.
     pub(crate) fn used_steps(&self) -> Vec<u64> {
         self.docket.as_ref().map(|docket| docket.steps()).unwrap_or_default()
     }
 
-    /// This machine's time.
+    /// Returns this machine's time.
     #[must_use]
     pub fn now(&self) -> SystemTime {
         self.clock.now()
     }
 
-    /// The time by which codes are made, in milliseconds since the Unix epoch: the service's as far as it is known,
-    /// or this machine's where the former has just failed.
+    /// Returns the time by which codes are made, in milliseconds since the Unix epoch: the estimated service time, or
+    /// this machine's if a code made by the estimate was just refused.
     #[must_use]
     pub fn code_time_ms(&self) -> i64 {
         let now = unix_ms(self.clock.now());
@@ -80,8 +80,8 @@ impl Attempt {
         if corrected { now + self.skew.lock().offset().unwrap_or_default() } else { now }
     }
 
-    /// How far [`code_time_ms`](Attempt::code_time_ms) may be off the service's time, in milliseconds; zero where
-    /// nothing is known, or the estimate is not used.
+    /// Returns how far [`code_time_ms`](Attempt::code_time_ms) may be off the service's time, in milliseconds; zero if
+    /// there is no estimate or it is not used.
     #[must_use]
     pub fn code_time_margin_ms(&self) -> i64 {
         if !self.corrected {
@@ -98,7 +98,7 @@ impl Attempt {
         }
     }
 
-    /// The longest nap of somebody who waits for a time of the wall clock, which may be set while he sleeps.
+    /// The longest sleep while waiting for a wall-clock time, because the clock may be set meanwhile.
     pub(crate) const NAP: Duration = Duration::from_secs(30);
 }
 

@@ -11,31 +11,31 @@ use steadfast_spec::{BaseUrl, BoxError, Form, InvalidBaseUrl, Planted};
 use self::{answer::Answer, listener::Listener};
 use crate::{ApiKey, CodeSource, OneTimeCode};
 
-/// How long a person may take, unless set.
+/// How long a person may take by default.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// A person pastes the wrong text now and then; a program that does has a reason to stop.
+/// A person may paste a wrong text by mistake. After this many, the pasting source is taken for a faulty program.
 const MOST_PASTED: usize = 3;
 /// §4.1.
 const AUTHORIZE: &str = "/api-gw/oauth/authorize";
 
-/// Conducts a login in a browser, and brings the authorization code of its redirect (§4.1, §4.2): the source of
+/// Runs a login in a browser and returns the authorization code of its redirect (§4.1, §4.2). It is the source of
 /// [`CodeExchange`](crate::CodeExchange).
 ///
 /// 1. It makes a `state` of 256 random bits and shows the address that carries it.
-/// 2. If the registered redirect leads to this machine (`http://127.0.0.1:PORT/PATH`), it listens there, on exactly
-///    that host, port and path. Whatever brings another state, no code, or asks for something else (a forged link, a
-///    favicon, a port scan) is turned away, and the login goes on; of many connections that say nothing the oldest are
-///    dropped. The page says that the code was received: the exchange comes after it.
-/// 3. Where it cannot listen, or beside it, the person may [`paste`](BrowserLogin::paste) the address that the browser
-///    was sent to. An address with another state is turned away too; a bare code is taken at its word.
+/// 2. If the registered redirect leads to this machine (`http://127.0.0.1:PORT/PATH`), it listens on exactly that host,
+///    port and path. A request with another state, without a code, or for something else (a forged link, a favicon, a
+///    port scan) is turned away, and the login goes on. Of many silent connections the oldest are dropped. The page
+///    says only that the code was received, because the exchange comes after it.
+/// 3. Where it cannot listen, or in addition, the person may [`paste`](BrowserLogin::paste) the address that the
+///    browser was sent to. An address with another state is turned away too; a bare code is accepted without a check.
 /// 4. After three minutes it gives up.
 ///
-/// How the address names its parameters is "not shown" (§4.2); it has those of RFC 6749: `response_type`, `client_id`,
-/// `redirect_uri`, `state`, and what [`parameter`](BrowserLogin::parameter) adds.
+/// The names of the address's parameters are "not shown" (§4.2). It uses those of RFC 6749: `response_type`,
+/// `client_id`, `redirect_uri`, `state`, and those added by [`parameter`](BrowserLogin::parameter).
 ///
 /// # Cancellation
 ///
-/// Dropped, it stops listening.
+/// If dropped, it stops listening.
 pub struct BrowserLogin<C = NoPaste> {
     authorize: Uri,
     api_key: ApiKey,
@@ -48,7 +48,7 @@ pub struct BrowserLogin<C = NoPaste> {
     paste: Option<C>,
 }
 
-/// Nobody pastes anything.
+/// The absence of a paste source.
 #[derive(Clone, Copy, Debug)]
 pub enum NoPaste {}
 
@@ -59,13 +59,14 @@ impl CodeSource for NoPaste {
 }
 
 impl BrowserLogin {
-    /// Logs in at `base` and is redirected to `redirect_uri`, the one registered with the app. `show` brings the
-    /// address to a person; it holds the API key, so it belongs on a screen and in no log and no argument of a command.
+    /// Logs in at `base` and is redirected to `redirect_uri`, the one registered with the app. `show` presents the
+    /// address to a person. The address holds the API key, so show it on a screen and keep it out of logs and command
+    /// arguments.
     ///
     /// # Errors
     ///
-    /// [`InvalidRedirect`] if `redirect_uri` is no address or names a port that cannot be, [`InvalidBaseUrl`] if the path
-    /// cannot follow `base`.
+    /// [`InvalidRedirect`] if `redirect_uri` is not an address or has an impossible port, [`InvalidBaseUrl`] if the
+    /// path cannot follow `base`.
     pub fn new(
         base: &BaseUrl,
         api_key: ApiKey,
@@ -93,7 +94,7 @@ impl BrowserLogin {
 }
 
 impl<C> BrowserLogin<C> {
-    /// Takes what a person pastes beside what comes by the redirect.
+    /// Accepts addresses or codes that a person pastes, in addition to the redirect.
     #[must_use]
     pub fn paste<P: CodeSource>(self, source: P) -> BrowserLogin<P> {
         BrowserLogin {
@@ -109,7 +110,7 @@ impl<C> BrowserLogin<C> {
         }
     }
 
-    /// How long a person may take; three minutes unless set.
+    /// Sets how long a person may take; the default is three minutes.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -188,8 +189,8 @@ impl<C: CodeSource> CodeSource for BrowserLogin<C> {
     }
 }
 
-/// The port that an address names. What is out of range is no port to the parser, which would leave the scheme's own; and at
-/// port 0 nobody can be found.
+/// Returns the port that an address names. The parser ignores a port that is out of range, so the scheme's default
+/// would be used instead; port 0 cannot be connected to. Both are errors here.
 fn port_of(uri: &Uri) -> Result<Option<u16>, InvalidRedirect> {
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let after_host = authority.rsplit_once(']').map_or(authority, |(_, after)| after);
@@ -203,7 +204,7 @@ fn port_of(uri: &Uri) -> Result<Option<u16>, InvalidRedirect> {
     }
 }
 
-/// 256 random bits as text.
+/// Returns 256 random bits as text.
 fn fresh_state() -> Result<SecretString, BoxError> {
     let mut bits = [0; 32];
     getrandom::fill(&mut bits).map_err(|_| "no randomness for the login's state")?;
@@ -219,15 +220,15 @@ impl<C> fmt::Debug for BrowserLogin<C> {
     }
 }
 
-/// A redirect that no login can end with.
+/// A redirect address with which no login can end.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum InvalidRedirect {
     /// It is no address with a scheme and a host.
     NotAnAddress,
-    /// It names a port that is none: 0, above 65535, or nothing at all.
+    /// It names an impossible port: 0, above 65535, or an empty one.
     Port(String),
-    /// It does not lead to this machine, and there is nothing to paste from.
+    /// It does not lead to this machine, and there is no paste source.
     Elsewhere,
     /// The service's base address cannot hold the path.
     Base(InvalidBaseUrl),

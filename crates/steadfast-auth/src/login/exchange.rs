@@ -19,14 +19,14 @@ use crate::{Attempt, Gate, GatePermit, Grant, LoginFailure, UnexpectedStatus, de
 
 /// A token record is a few hundred bytes.
 const LARGEST_ANSWER: usize = 64 * 1024;
-/// Attempts end by themselves even if the leaf has no timeout of its own.
+/// Ends an attempt even if the leaf has no timeout of its own.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A gate that never answers must not stop logins for ever.
+/// Limits the wait for a gate, which must not stop logins for ever.
 const PERMIT_WITHIN: Duration = Duration::from_secs(120);
 
-/// One request to a token endpoint: permit, send, read.
+/// One request to a token endpoint: take the permit, send, read the answer.
 pub(crate) struct Exchange<S, G> {
-    // A lock instead of a bound: services need not be shareable between threads.
+    // A lock instead of a `Sync` bound: services need not be shareable between threads.
     leaf: Mutex<S>,
     gate: G,
     uri: Uri,
@@ -58,7 +58,7 @@ impl<S, G> Exchange<S, G> {
 impl<S, G: Gate> Exchange<S, G> {
     /// Waits until the endpoint's zones admit the request.
     pub(crate) async fn permit(&self) -> Result<G::Permit, LoginFailure> {
-        // Before anything is waited for: no secret leaves in clear text.
+        // Checked before any wait: no secret may leave in clear text.
         destination::check(&self.uri).map_err(|refusal| LoginFailure::Misconfigured(refusal.into()))?;
         let permit = self.gate.acquire(&self.route.zones, self.route.lane);
         tokio::time::timeout(PERMIT_WITHIN, permit).await.map_err(not_sent)?.map_err(not_sent)
@@ -83,7 +83,7 @@ impl<S, G: Gate> Exchange<S, G> {
         let exchange = async {
             let mut leaf = self.leaf.lock().clone();
             poll_fn(|cx| leaf.poll_ready(cx)).await.map_err(not_sent)?;
-            // From here on the attempt counts, whatever becomes of this process.
+            // From here on the attempt counts, even if this process ends.
             attempt.about_to_send(step).await?;
             let sent = attempt.now();
             permit.sent();

@@ -5,37 +5,38 @@ use steadfast_spec::BoxError;
 
 use crate::StoreError;
 
-/// How an attempt to log in failed; it decides what follows.
+/// How a login attempt failed. What follows depends on it.
 #[non_exhaustive]
 pub enum LoginFailure {
-    /// 401: password, one-time code, key or address are wrong, and the service does not say which. Spends budget.
+    /// 401: password, one-time code, key or address is wrong, and the service does not say which. Spends budget.
     Refused,
-    /// 401 on the exchange of an authorization code (§4.2): the code has been used or is over, the client secret or the
-    /// redirect address is wrong, and the service does not say which. The next login needs a new code. Spends nothing.
+    /// 401 to the exchange of an authorization code (§4.2): the code was used or has expired, or the client secret or
+    /// redirect address is wrong; the service does not say which. The next login needs a new code. Spends nothing.
     CodeRefused,
     /// 400, 415: the application refused the request itself, and would refuse the same again.
     Misconfigured(BoxError),
-    /// 403, 404, 405: the gateway refused without a look at the credentials or in spite of them. It passes when
-    /// addresses are registered, sessions end or a deployment is over, and counts like [`Unknown`](Self::Unknown).
+    /// 403, 404, 405: the gateway refused the request, with or without a look at the credentials. It ends when
+    /// addresses are registered, sessions end or a deployment is over. Counts like [`Unknown`](Self::Unknown).
     Denied(BoxError),
-    /// 429: the service did not look at it.
+    /// 429: the service did not look at the credentials.
     RateLimited {
-        /// How long it asked to wait.
+        /// The wait that the service asked for.
         retry_after: Option<Duration>,
     },
-    /// Nothing left this machine.
+    /// The request did not leave this machine.
     NotSent(BoxError),
-    /// The answer is lost, cut, or of a kind that proves nothing: the code is spent, and a session may be open. Spends
-    /// budget only after a refusal, because it may then have been the next wrong one; else the waits for the next login grow.
+    /// The answer is lost, cut, or of a kind that proves nothing: the code is spent, and a session may be open. After a
+    /// refusal it spends budget, because it may have been the next wrong login. Otherwise only the wait for the next
+    /// login grows.
     Unknown(BoxError),
-    /// There was no one-time code to send.
+    /// No one-time code was available.
     NoCode(BoxError),
-    /// The attempt could not be written down, so it was not made.
+    /// The attempt could not be written down, so it was not sent.
     Store(StoreError),
 }
 
 impl LoginFailure {
-    /// The failure's name in logs and metrics.
+    /// Returns the failure's name for logs and metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -87,7 +88,7 @@ impl Error for LoginFailure {
     }
 }
 
-/// A status that a token endpoint answered with.
+/// An unexpected status of a token endpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct UnexpectedStatus(pub StatusCode);
 

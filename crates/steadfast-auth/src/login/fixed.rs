@@ -13,12 +13,12 @@ pub struct Static {
 }
 
 impl Static {
-    /// The given token; how long it still lives is not known.
+    /// Takes the given token; its remaining life is unknown.
     pub fn new(token: impl Into<SecretString>) -> Self {
         Self { token: token.into(), life: None }
     }
 
-    /// How long it still lives, from its first use on.
+    /// Sets how long the token still lives, counted from its first use.
     pub fn valid_for(self, life: Duration) -> Self {
         Self { life: Some(life), ..self }
     }

@@ -17,16 +17,16 @@ use crate::{
 
 /// Logs in with a password and a second factor at the individual-token endpoint (§4.3).
 ///
-/// It sends through a leaf of its own, because a login must not wait for a token. The leaf sees one
-/// `POST /api-gw/oauth/individual-token-v2` an attempt, its `Authorization` and `Content-Type` set.
+/// It sends through a leaf of its own, because a login must not wait for a token. The leaf sees one `POST
+/// /api-gw/oauth/individual-token-v2` for each attempt, with `Authorization` and `Content-Type` set.
 ///
 /// With a [`TotpSecret`] it is unattended:
 ///
-/// 1. the permit comes first, then the code, then the form, so that no code grows stale in a queue;
-/// 2. a code with less than 4 s left is not used, the next one is waited for;
-/// 3. a time step is never submitted twice, unless its first request certainly never left.
+/// 1. it takes the permit first, then makes the code, then the form, so that no code grows stale in a queue;
+/// 2. it does not use a code with less than 4 s left, but waits for the next one;
+/// 3. it never submits a time step twice, unless the first request certainly never left.
 ///
-/// With a [`CodeSource`] (codes from messages) a person is needed, and it never starts by itself.
+/// With a [`CodeSource`] (codes from messages) a person is needed, and the login never starts by itself.
 pub struct IndividualLogin<S, C, G = OpenGate> {
     exchange: Exchange<S, G>,
     api_key: ApiKey,
@@ -35,7 +35,7 @@ pub struct IndividualLogin<S, C, G = OpenGate> {
     fields: LoginFields,
 }
 
-/// How the form's fields are named; which are sent is "not shown" (§4.3).
+/// Names of the form's fields. Which fields are sent is "not shown" (§4.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoginFields {
@@ -77,7 +77,7 @@ pub struct Totp {
 /// Codes from a [`CodeSource`]; the second factor of [`IndividualLogin::otp`].
 pub struct Otp<C> {
     source: C,
-    // A code that never left; the person who typed it need not fetch another.
+    // A code that never left, so that the person need not fetch another.
     unsent: Mutex<Option<OneTimeCode>>,
 }
 
@@ -149,7 +149,7 @@ impl<S, C, G> IndividualLogin<S, C, G> {
         Self { fields, ..self }
     }
 
-    /// How long an attempt may take from its send on; 30 s unless set.
+    /// Sets how long an attempt may take, counted from its send; the default is 30 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.exchange.timeout = timeout;
@@ -180,7 +180,7 @@ impl<S, C, G> IndividualLogin<S, C, G> {
 }
 
 impl Totp {
-    /// Learns the steps that other processes have used.
+    /// Learns the time steps that other processes have used.
     fn learn(&self, attempt: &Attempt) {
         let mut used = self.used.lock();
         for step in attempt.used_steps() {
@@ -188,7 +188,7 @@ impl Totp {
         }
     }
 
-    /// Waits until a code may be submitted; without claiming it.
+    /// Waits until a code may be submitted, without claiming it.
     async fn wait(&self, attempt: &Attempt) {
         loop {
             let usable = Self::usable(&self.used.lock(), attempt);
@@ -203,7 +203,7 @@ impl Totp {
         used.usable(attempt.code_time_ms(), attempt.code_time_margin_ms())
     }
 
-    /// Takes the code of the current step, which nobody gets again, when it may leave at once.
+    /// Claims the code of the current step as soon as it may be sent. No other login gets that code.
     async fn claim(&self, attempt: &Attempt) -> (u64, SecretString) {
         loop {
             attempt.queue_for_otp_zone().await;
@@ -213,7 +213,7 @@ impl Totp {
             };
             match claimed {
                 Ok(step) => return (step, self.secret.code(step)),
-                // The place has passed with the step; the next one is taken when the next step begins.
+                // The step ended during the wait for the place. Take the next place when the next step begins.
                 Err(_) => self.wait(attempt).await,
             }
         }
@@ -240,7 +240,7 @@ where
 
     async fn attempt(&self, attempt: &Attempt) -> Result<Grant, LoginFailure> {
         self.factor.learn(attempt);
-        // Half a minute may pass until a step is free; a permit held that long would keep others out.
+        // It may take half a minute until a step is free. A permit held that long would keep others out.
         self.factor.wait(attempt).await;
         let permit = self.exchange.permit().await?;
         let (step, code) = self.factor.claim(attempt).await;
@@ -277,7 +277,7 @@ where
         let kept = self.factor.unsent.lock().take();
         let code = match kept {
             Some(code) => code,
-            // A person is slower than the zone, so the permit comes second here.
+            // A person is slower than the zone, so here the permit comes after the code.
             None => ask(&self.factor.source).await?,
         };
         let result = match self.exchange.permit().await {

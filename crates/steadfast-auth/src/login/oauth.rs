@@ -17,12 +17,12 @@ use crate::{
 
 /// Exchanges an authorization code for a token (§4.2).
 ///
-/// The code comes from a browser login, which `source` conducts; it is asked for only when somebody calls
-/// [`TokenSource::login`](crate::TokenSource::login). A code is used once: after a 401 a new one is needed, and that
-/// says nothing of the credentials, so nothing latches. A request that never left, or a 429, leaves the code unused,
-/// and the next attempt sends it again.
+/// `source` gets the code from a browser login; it is asked only by a call of
+/// [`TokenSource::login`](crate::TokenSource::login). A code is used once. After a 401 a new one is needed; this proves
+/// nothing about the credentials, so logins are not latched. If the request never left, or got a 429, the code is
+/// unused, and the next attempt sends it again.
 ///
-/// It does not listen for the redirect: that is the source's work.
+/// The source listens for the redirect, not this type.
 pub struct CodeExchange<S, C, G = OpenGate> {
     exchange: Exchange<S, G>,
     api_key: ApiKey,
@@ -74,13 +74,13 @@ impl<S, C, G> CodeExchange<S, C, G> {
         }
     }
 
-    /// Who logs in, where that is known: a store is bound to the user too.
+    /// Names the user, if known. A store is then bound to the user too.
     #[must_use]
     pub fn user(self, user: impl Into<String>) -> Self {
         Self { user: user.into(), ..self }
     }
 
-    /// How long an attempt may take from its send on; 30 s unless set.
+    /// Sets how long an attempt may take, counted from its send; the default is 30 s.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.exchange.timeout = timeout;

@@ -1,9 +1,9 @@
 use crate::{Attempt, Grant, Identity, Login, LoginFailure, LoginMode};
 
-/// No login of its own: the tokens of a store, which another program fetches.
+/// Makes no login of its own, but uses the tokens of a store, which another program fetches.
 ///
-/// For a program that must not have the credentials, beside somebody who runs `steadfast login`: the source takes over
-/// each new token within half a minute, or with the next request that finds none.
+/// For a program that must not have the credentials, while a person runs `steadfast login`: the source takes over each
+/// new token within half a minute, or with the next request that finds none.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Stored {
@@ -11,7 +11,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The tokens of this account. Its credentials are not needed, and not compared.
+    /// Uses the tokens of this account. Credentials are neither needed nor compared.
     pub fn new(identity: Identity) -> Self {
         Self { identity }
     }

@@ -40,11 +40,11 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F> {
-        // Nothing is known of the token yet.
+        // The source has not been asked for a token yet.
         Admitting,
-        // A login is under way; the request has not been sent, or it has been refused.
+        // A login is under way. The request has not been sent, or has been refused.
         Waiting { ended: oneshot::Receiver<Ended>, #[pin] limit: Option<Sleep> },
-        // The login was interrupted; the next one may start then, or somebody asks for one earlier.
+        // The login was interrupted. The next one may start at `until`, or earlier on request.
         Resting { ended: oneshot::Receiver<Ended>, #[pin] until: Sleep },
         // The token may not be known everywhere yet.
         Pausing { #[pin] pause: Sleep },
@@ -53,36 +53,38 @@ pin_project! {
     }
 }
 
-/// What stays the same from send to send.
+/// What stays the same over all sends of the call.
 struct Call<S, B, ResBody> {
     inner: S,
     source: TokenSource,
     request: Held<B>,
     needs_token: bool,
-    // False for what may have been executed whatever the 401 says, and is in no list.
+    // False for requests that may have been executed in spite of the 401 and appear in no list.
     replays: bool,
     limit: Option<Instant>,
-    // The last 401 while a further send is prepared, and the token that it refused. Boxed, because it is rare and large.
+    // The last 401 and the generation of the token it refused, kept while a further send is prepared. Boxed, because it
+    // is rare and large.
     refused: Option<Box<(Response<ResBody>, TokenGeneration)>>,
     // The token that the service refused first.
     first: Option<TokenGeneration>,
-    // How often it was sent again after a 401.
+    // How often the request was sent again after a 401.
     resent: u8,
-    // How often the token was withdrawn between here and the header.
+    // How often the token was withdrawn between this layer and AuthHeader.
     overtaken: u8,
 }
 
-/// A token that is withdrawn again and again while the request waits for its permit: the caller should know.
+/// How often a token may be withdrawn while the request waits for its permit before the caller gets the error.
 const MOST_OVERTAKEN: u8 = 3;
-/// With the token of another login, with that once more when it is known everywhere, and with one that came meanwhile.
+/// Once with the token of another login, once more when that is known everywhere, and once with a token that came
+/// meanwhile.
 const MOST_RESENT: u8 = 3;
 
 impl<S, B, ResBody> ResponseFuture<S, B, ResBody>
 where
     S: Service<Request<B>, Response = Response<ResBody>>,
 {
-    /// Of a request that needs a token, and may wait for it until `limit`, or of one that needs none; and that may be sent
-    /// again after a 401, or not.
+    /// `needs_token`: the request waits for a token, until `limit` at most. `replays`: it may be sent again after a
+    /// 401.
     pub(super) fn new(
         inner: S,
         source: TokenSource,
@@ -125,7 +127,7 @@ where
                     Err(output) => return Poll::Ready(output),
                 },
                 StateProj::Waiting { ended, limit } => {
-                    // The login's end comes first: a token that is there in time is used.
+                    // Poll the login first: a token that is there in time is used.
                     match Pin::new(ended).poll(cx) {
                         Poll::Ready(ended) => match call.after_wait(ended) {
                             Ok(next) => next,
@@ -156,13 +158,13 @@ where
                 }
                 // ## Readying => Calling
                 //
-                // The service that was polled ready is the one that is called.
+                // The clone that was polled ready is the one that is called.
                 StateProj::Readying => {
                     ready!(call.inner.poll_ready(cx)).map_err(Into::into)?;
                     let Held::Whole(request) = mem::replace(&mut call.request, Held::Nothing) else {
                         return Poll::Ready(Err("polled after completion".into()));
                     };
-                    // A given token has no successor that the request could be sent again with.
+                    // A given token has no successor to send again with.
                     if call.needs_token && call.resent < MOST_RESENT && !call.source.is_given() {
                         call.request = Held::Spare(Second {
                             head: Spare::of(&request),
@@ -202,7 +204,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
     fn admitted<F>(&mut self, admitted: Admitted) -> Result<State<F>, Output<ResBody>> {
         match (admitted, self.refused.as_deref()) {
             (Admitted::Go, None) => Ok(State::Readying),
-            // A 401 is repeated only with a token that is newer than the one it refused.
+            // A 401 is repeated only with a token newer than the refused one.
             (Admitted::Go, Some((_, sent))) if self.source.is_newer_than(*sent) => Ok(self.send_again()),
             (Admitted::Go, Some(_)) => Err(self.surface(None)),
             (Admitted::Wait(ended), _) => Ok(self.wait_for(ended)),
@@ -223,7 +225,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
     ) -> Result<State<F>, Output<ResBody>> {
         let ended = ended.unwrap_or_else(|_| Err(AuthError::new(AuthErrorKind::Unavailable)));
         if let Some((_, sent)) = self.refused.as_deref() {
-            // A 401 is repeated only with a token that is newer than the one it refused.
+            // A 401 is repeated only with a token newer than the refused one.
             if self.source.is_newer_than(*sent) || Planted::SameTokenAgain.is_on() {
                 return Ok(self.send_again());
             }
@@ -238,8 +240,8 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
 
     /// ## Calling => answered
     ///
-    /// True for whatever is not the refusal of a token. 403 says that the identity is known (§7); an answer of the
-    /// gateway's limiter or of a broken upstream says nothing of the token.
+    /// Returns true unless the response refuses a token. A 403 proves that the identity is known (§7). An answer of the
+    /// gateway's limiter or of a broken upstream proves nothing about the token.
     fn passes(&self, response: &Response<ResBody>) -> bool {
         let status = response.status();
         if status == StatusCode::UNAUTHORIZED {
@@ -267,7 +269,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         let decision = self.source.refused(generation, resent);
         self.refused = Some(Box::new((response, generation)));
         if !self.replays || self.resent == MOST_RESENT {
-            // Its token is renewed all the same, for whoever comes next.
+            // The token is still renewed, for later requests.
             return Err(self.surface(None));
         }
         match decision {
@@ -282,8 +284,8 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         }
     }
 
-    /// A token withdrawn while the request waited for its permit is no failure: the request was not sent and its permit
-    /// was given back, so it waits for the next token like everybody else.
+    /// A token was withdrawn while the request waited for its permit. That is no failure: the request was not sent and
+    /// its permit was given back, so it waits for the next token like any other.
     fn failed<F>(&mut self, error: BoxError) -> Result<State<F>, Output<ResBody>> {
         if !is_no_token(&error) || self.overtaken == MOST_OVERTAKEN {
             return Err(Err(error));
@@ -292,7 +294,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         if self.restore() {
             return Ok(State::Admitting);
         }
-        // A further send met no token; the answer to the one before is the better one.
+        // A further send found no token. Return the answer to the previous send instead.
         if self.refused.is_some() { Err(self.surface(None)) } else { Err(Err(error)) }
     }
 
@@ -302,7 +304,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         State::Readying
     }
 
-    /// Makes the request whole for a further send, unless it is; false if there is none left.
+    /// Makes the request whole for a further send, if it is not. Returns false if no copy is left.
     fn restore(&mut self) -> bool {
         self.request = match mem::replace(&mut self.request, Held::Nothing) {
             Held::Spare(spare) => Held::Whole(spare.at_the_head()),
@@ -316,7 +318,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         if self.refused.is_some() { self.surface(Some(error)) } else { Err(refusal(error)) }
     }
 
-    /// Hands the 401 to the caller, with the reason why nothing better came.
+    /// Returns the 401 to the caller, with the reason why no newer token was available.
     fn surface(&mut self, error: Option<AuthError>) -> Output<ResBody> {
         let Some((mut response, _)) = self.refused.take().map(|refused| *refused) else {
             return Err("polled after completion".into());
@@ -347,20 +349,20 @@ enum Held<B> {
     Whole(Request<B>),
     /// After one that may be followed by another.
     Spare(Second<B>),
-    /// There is no further send.
+    /// No further send is possible.
     Nothing,
 }
 
-/// What a further send is made of.
+/// The parts of a further send.
 struct Second<B> {
     head: Spare,
     body: B,
-    /// The first send's token, where a bug is planted.
+    /// The first send's token, used only by a planted bug.
     token: Option<Arc<Token>>,
 }
 
 impl<B> Second<B> {
-    /// It has waited for its permits once.
+    /// Puts the request at the head of its lane, because it has waited for its permits once.
     fn at_the_head(self) -> Request<B> {
         let mut request = self.head.with(self.body);
         if let Some(token) = self.token {

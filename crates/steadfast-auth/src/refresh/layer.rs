@@ -2,29 +2,31 @@ use tower_layer::Layer;
 
 use crate::{Refresh, TokenSource};
 
-/// Keeps a usable token under every request, and sends a request again whose token was refused.
+/// Keeps a usable token under every request, and sends a request again if its token was refused.
 ///
 /// Requests whose route needs no access token pass untouched. For the others:
 ///
 /// 1. **Before the call** it waits until there is a usable token, but not beyond the request's
-///    [`SendBy`](steadfast_spec::ext::SendBy) or [`Deadline`](steadfast_spec::ext::Deadline). Everybody who waits
-///    shares one login, its success and its failure.
-/// 2. **After a 401** (not executed, whatever the request was) it finds the generation *g* that the request was sent
-///    with in the response's extensions and compares it with the current one, *c*:
+///    [`SendBy`](steadfast_spec::ext::SendBy) or [`Deadline`](steadfast_spec::ext::Deadline). All waiting requests
+///    share one login, its success and its failure.
+/// 2. **After a 401** (not executed, whatever the request was) it reads from the response's extensions the generation
+///    *g* that the request was sent with, and compares it with the current one, *c*:
 ///    * *c* is newer: send again with *c*;
-///    * *c* is *g* and its life is over: join the one login, then send again;
-///    * *c* is *g*, younger, and has worked: *suspect*. One login in 15 minutes, then send again;
-///    * *c* is *g* and has never worked: send again once after 2 s, because it may not be known everywhere yet.
-///      Refused then too, a breaker opens: no login, requests fail at once with
-///      [`Rejected`](crate::AuthErrorKind::Rejected) and ranked causes, and one request in 30 s looks whether
-///      anything has changed.
-/// 3. A request whose refusal nothing could refute ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)) is
-///    not sent again: its 401 goes to the caller, and what 2 says of the token is done for the others.
-/// 4. A second 401 of the same request starts no login. If its token is new, the service may not know it everywhere yet: the
-///    request is sent again two seconds after that token was refused first, within its deadline, and at most four times in
-///    all. This holds for a token that another process has stored within 30 seconds, too. Any other 401 goes to the caller, with [`Unrenewed`](crate::Unrenewed) and
-///    [`DoNotRetry`](steadfast_spec::ext::DoNotRetry) in its extensions.
-/// 5. 403 is never a reason to log in.
+///    * *c* is *g* and has expired: join the one login, then send again;
+///    * *c* is *g*, young, and has worked: *suspect*. One login in 15 minutes, then send again;
+///    * *c* is *g* and has never worked: send again once after 2 s, because it may not be known everywhere yet. If it
+///      is refused again, a breaker opens: no login, requests fail at once with
+///      [`Rejected`](crate::AuthErrorKind::Rejected) and ranked causes, and one request in 30 s tests whether anything
+///      has changed.
+/// 3. A request whose refusal cannot be checked in a list
+///    ([`Route::is_unverifiable`](steadfast_spec::Route::is_unverifiable)) is not sent again. Its 401 is returned, and
+///    the token is treated as in 2, for other requests.
+/// 4. A second 401 of the same request starts no login. If its token is new, the service may not know it everywhere
+///    yet: the request is sent again two seconds after that token was first refused, within its deadline, and at most
+///    four times in all. This also holds for a token that another process has stored within 30 seconds. Any other 401
+///    is returned, with [`Unrenewed`](crate::Unrenewed) and [`DoNotRetry`](steadfast_spec::ext::DoNotRetry) in its
+///    extensions.
+/// 5. A 403 never causes a login.
 ///
 /// # Example
 ///
@@ -51,24 +53,24 @@ use crate::{Refresh, TokenSource};
 ///
 /// # Order
 ///
-/// Outside the rate limiter, because a resend takes permits of its own, and outside
+/// Outside the rate limiter, because a resend takes its own permits. Outside
 /// [`AuthHeaderLayer`](crate::AuthHeaderLayer) of the same source, so that a resend carries the new token. Inside
 /// retry. The login's own requests never pass through it. A debug build panics at a wrong
 /// [order](steadfast_spec::ext::Place).
 ///
 /// # Clone
 ///
-/// Clones share the source. The layer is always ready: what it waits for depends on the request, and the service below
-/// is polled ready after the wait.
+/// Clones share the source. The layer is always ready: its wait depends on the request, and the service below is polled
+/// ready after the wait.
 ///
 /// # Cost
 ///
-/// About 960 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+/// About 960 instructions and no allocation for a successful call (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///
-/// Dropped while it waits, the request leaves nothing behind, and the login goes on for others. Dropped later, the
-/// call below is dropped.
+/// If dropped while it waits, the request leaves nothing behind, and the login goes on for others. If dropped later,
+/// the call below is dropped.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RefreshLayer {

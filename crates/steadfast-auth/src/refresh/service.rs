@@ -34,7 +34,7 @@ where
     type Error = BoxError;
     type Future = ResponseFuture<S, B, ResBody>;
 
-    // Readiness is asked of a clone after the wait: a slot reserved here would be held while a login runs.
+    // Always ready; a clone is polled after the wait. A slot reserved here would be held while a login runs.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
@@ -51,7 +51,7 @@ where
     }
 }
 
-/// Until when a request may wait.
+/// Returns until when a request may wait.
 fn limit(extensions: Stamped<'_>) -> Option<Instant> {
     let send_by = extensions.stamp::<SendBy>().map(|by| by.0);
     let deadline = extensions.stamp::<Deadline>().map(|by| by.0);

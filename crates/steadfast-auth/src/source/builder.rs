@@ -41,36 +41,36 @@ impl TokenSourceBuilder {
         Self { clock, ..self }
     }
 
-    /// Reads how old tokens become from `clock`, which is never set and runs on in a suspended machine; where it tells
-    /// nothing, from the wall clock.
+    /// Ages tokens by `clock`, which is never set and runs on in a suspended machine. If it has no reading, the wall
+    /// clock is used.
     pub fn boot_clock(self, clock: BootClock) -> Self {
         Self { boot: clock, ..self }
     }
 
-    /// When tokens are renewed.
+    /// Sets when tokens are renewed.
     pub fn renewal(self, renewal: Renewal) -> Self {
         Self { renewal, ..self }
     }
 
-    /// Asked before each renewal that could wait; false while an order is in doubt, because a new session may not see
-    /// the orders of the old one.
+    /// Sets a hook that is asked before each renewal that can wait. It returns false while an order is in doubt,
+    /// because a new session may not see the orders of the old one.
     pub fn may_renew(self, may_renew: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { may_renew: Box::new(may_renew), ..self }
     }
 
-    /// Told that only a person can renew the token: once an hour ahead of its end, if
-    /// [`keep_fresh`](TokenSource::keep_fresh) runs, and once when a token that worked is refused.
+    /// Sets a hook for when only a person can renew the token. It is called once about an hour before the token ends,
+    /// if [`keep_fresh`](TokenSource::keep_fresh) runs, and once when a token that worked is refused.
     pub fn on_human_needed(self, notify: impl Fn(HumanNeeded) + Send + Sync + 'static) -> Self {
         Self { on_human_needed: Box::new(notify), ..self }
     }
 
-    /// Keeps the token and the failure budget in `store`, which other processes and sources may share; without it they
+    /// Keeps the token and the failure budget in `store`, which other processes and sources may share. Without it they
     /// end with the source. A given token ([`Static`](crate::Static)) is never stored.
     pub fn store(self, store: impl TokenStore) -> Self {
         Self { store: Some(Arc::new(store)), ..self }
     }
 
-    /// Builds the source. Nothing is fetched before a request needs it.
+    /// Builds the source. No token is fetched before a request needs it.
     #[must_use]
     pub fn build(mut self) -> TokenSource {
         if Planted::AgeByMonotonicClock.is_on() {

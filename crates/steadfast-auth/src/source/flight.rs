@@ -27,7 +27,7 @@ impl Shared {
         }
     }
 
-    /// Ends with `Ok` where the waiters have been told already.
+    /// Logs in. Returns `Ok` if the waiting requests have been told already.
     async fn log_in(&self) -> Ended {
         let Some(login) = self.login.clone() else {
             return Err(AuthError::new(AuthErrorKind::NotConfigured));
@@ -36,7 +36,7 @@ impl Shared {
             return Ok(());
         }
         let docket = Arc::new(self.books.open(self.damaged()).await.map_err(unusable)?);
-        // Whoever held the lease before may have logged in, or used up the budget.
+        // Another process that held the lease before may have logged in, or used up the budget.
         if self.begin(&docket).await? {
             return Ok(());
         }
@@ -58,7 +58,7 @@ impl Shared {
                 }
                 Ok(grant) => match self.keep(&docket, self.redated(grant, began), before).await {
                     Ok(()) => return Ok(()),
-                    // The same login would bring the like of it again.
+                    // The same login would yield the same kind of token again.
                     Err(invalid) => LoginFailure::Misconfigured(invalid.into()),
                 },
                 Err(failure) => failure,
@@ -78,8 +78,8 @@ impl Shared {
         }
     }
 
-    /// The grant, by the wall clock as it is now: one that was set during the attempt would make the token older, or younger,
-    /// by as much. Of the two ages that are possible the smaller is the true one, as long as it is one.
+    /// Redates the grant by the current wall clock: a clock that was set during the attempt would make the token older
+    /// or younger by as much. Of the two possible ages the smaller is the true one, unless it is negative.
     fn redated(&self, grant: Grant, (wall, aging): (SystemTime, Option<i64>)) -> Grant {
         let (Some(then), Some(now)) = (aging, self.aging()) else { return grant };
         let (sent, wall_now) = (unix_ms(grant.sent), unix_ms(self.clock.now()));
@@ -91,19 +91,20 @@ impl Shared {
         Grant { sent: time_at(sent + set).unwrap_or(grant.sent), ..grant }
     }
 
-    /// What is added to this machine's clock to make codes, in milliseconds.
+    /// Returns what is added to this machine's clock to make codes, in milliseconds.
     fn correction(&self, corrected: bool) -> i64 {
         if corrected { self.skew.lock().offset().unwrap_or_default() } else { 0 }
     }
 
-    /// Whether the next code is made by the corrected clock, after one that was off by `by` has been refused. Its
-    /// answer may have told the time for the first time, or that one of the clocks has been set.
+    /// Decides whether the next code is made by the corrected clock, after a code made with correction `by` was
+    /// refused. The refusal may have brought the first sample of the service's time, or shown that a clock has been
+    /// set.
     fn other_clock(&self, corrected: bool, by: i64) -> bool {
         let was_set = (self.correction(true) - by).abs() > CLOCK_SET_MS;
         was_set || !corrected
     }
 
-    /// What follows the failure, and which budgets it has spent.
+    /// Returns what follows the failure, and which budgets it has spent.
     fn judge(&self, failure: &LoginFailure, login: &dyn AnyLogin) -> (Next, Charge) {
         self.with_life(|life, now| {
             if let LoginFailure::Unknown(_) = failure {
@@ -117,5 +118,5 @@ impl Shared {
     }
 }
 
-/// Estimates of the same offset differ by less, and so do two clocks over the time of a login.
+/// Two estimates of the same offset differ by less, as do two clocks over the time of a login.
 const CLOCK_SET_MS: i64 = 2_000;

@@ -3,7 +3,7 @@ use std::{future::Future, sync::Arc, thread};
 use super::single_flight::{Ended, SingleFlight};
 use crate::{AuthError, AuthErrorKind, life::Now};
 
-/// Tells the waiters how the login ended, even when its task panics or the runtime goes away.
+/// Tells waiting requests how the login ended, even if its task panics or the runtime goes away.
 pub(super) struct Landing<N: Fn() -> Now> {
     flight: Arc<SingleFlight>,
     now: N,
@@ -11,17 +11,17 @@ pub(super) struct Landing<N: Fn() -> Now> {
 }
 
 impl<N: Fn() -> Now> Landing<N> {
-    /// For the login that the caller has just been told to launch.
+    /// Creates the landing of a login that the caller was told to launch.
     pub(super) fn new(flight: Arc<SingleFlight>, now: N) -> Self {
         Self { flight, now, ended: None }
     }
 
-    /// Runs `login`, which ends with `Ok` where the waiters have been told already.
+    /// Runs `login`. It ends with `Ok` if the waiting requests have been told already.
     pub(super) async fn fly(mut self, login: impl Future<Output = Ended>) {
         self.ended = Some(login.await);
     }
 
-    /// The login cannot even be tried.
+    /// Ends a login that cannot even be tried.
     pub(super) fn cancel(mut self, error: AuthError) {
         self.ended = Some(Err(error));
     }
@@ -30,10 +30,10 @@ impl<N: Fn() -> Now> Landing<N> {
 impl<N: Fn() -> Now> Drop for Landing<N> {
     fn drop(&mut self) {
         match self.ended.take() {
-            // A success has been told already, with its token.
+            // The waiting requests have got the token already.
             Some(Ok(())) => {}
             Some(Err(error)) => self.flight.land(error),
-            // A login that panics would do so again.
+            // A login that panicked would do so again, so it is not tried again soon.
             None if thread::panicking() => {
                 self.flight.lock().life.policy.unanswered((self.now)().elapsed);
                 self.flight.land(interrupted());

@@ -28,24 +28,24 @@ use crate::{
     skew::{SkewEstimator, date_ms, unix_ms},
 };
 
-/// What all clones of a source share.
+/// State shared by all clones of a source.
 pub(crate) struct Shared {
     pub(super) api_key: ApiKey,
     pub(super) login: Option<Arc<dyn AnyLogin>>,
     pub(super) renewal: Renewal,
     pub(super) books: Books,
-    /// Others use the store too.
+    /// True if other processes use the store too.
     pub(super) shares: bool,
     pub(super) clock: WallClock,
     pub(super) skew: Arc<Mutex<SkewEstimator>>,
     pub(super) flight: Arc<SingleFlight>,
-    // From then on, by this machine's clock, an answer is asked for the service's time.
+    // When the next sample of the service's time is due, by this machine's clock.
     sample_at: AtomicI64,
     may_renew: MayRenew,
     on_human_needed: OnHumanNeeded,
     start: Instant,
     clocks: Clocks,
-    // Where a boot clock says how long ago the start was; else tokens age by the wall clock.
+    // The start of the source, if there is a boot clock; otherwise tokens age by the wall clock.
     began: Option<Moment>,
 }
 
@@ -54,7 +54,7 @@ impl Shared {
         let renewal = builder.renewal.seeded();
         let mode = builder.login.as_ref().map(|login| login.mode());
         let skew = Arc::<Mutex<SkewEstimator>>::default();
-        // A given token is somebody else's to keep.
+        // A given token is never stored; its owner keeps it.
         let store = builder.store.filter(|_| mode != Some(LoginMode::Once));
         let identity = builder.login.as_ref().and_then(|login| login.identity());
         let books = Books {
@@ -88,7 +88,7 @@ impl Shared {
         if self.flight.is_carefree(self.aging().unwrap_or_else(|| unix_ms(self.clock.now()))) {
             return Admitted::Go;
         }
-        // Asked without the lock, so that the hook may look at the source.
+        // Called without the lock, so that the hook may use the source.
         let may_renew = (self.may_renew)();
         let (launch, admitted) = match self.flight.admit(self.now(), may_renew) {
             Step::Go { launch } => (launch, Admitted::Go),
@@ -111,13 +111,13 @@ impl Shared {
         self.flight.lock().life.is_usable(now)
     }
 
-    /// True while the next login is waited for, because the last one was interrupted.
+    /// True while the next login is due after an interrupted one.
     pub(super) fn resumes(&self) -> bool {
         let now = self.now();
         self.flight.lock().life.resumes_at(now).is_some()
     }
 
-    /// Starts a login because somebody asks for it.
+    /// Starts a login on request.
     pub(super) fn ask(self: &Arc<Self>) -> Result<oneshot::Receiver<Ended>, AuthError> {
         let (ended, launch) = self.flight.ask(self.now()).map_err(|refusal| self.why_not(refusal))?;
         if launch {
@@ -149,7 +149,7 @@ impl Shared {
         }
     }
 
-    /// Why a 401 is handed to the caller; a person who has to know is told.
+    /// Returns why a 401 goes to the caller, and notifies a person if one is needed.
     fn surfaces(&self, generation: TokenGeneration) -> AuthError {
         let mut state = self.flight.lock();
         let error = self.why_refused(&state);
@@ -199,19 +199,19 @@ impl Shared {
         }
     }
 
-    /// The time, if an answer to a request that leaves now should be asked for the service's.
+    /// Returns the time of sending if the answer to a request that leaves now should be sampled for the service's time.
     pub(super) fn time_to_sample(&self) -> Option<SystemTime> {
         let sent = self.clock.now();
         let (now, due) = (unix_ms(sent), self.sample_at.load(Ordering::Relaxed));
-        // A clock that was set back by more than the pause is a reason to look at once.
+        // A clock that was set back by more than the pause makes a sample due at once.
         let is_due = now >= due || now < due.saturating_sub(BETWEEN_SAMPLES_MS);
         is_due.then(|| self.sample_at.store(now + BETWEEN_SAMPLES_MS, Ordering::Relaxed))?;
         Some(sent)
     }
 
-    /// Holds the token of an own login, the account's login number `serial`, and tells everybody who waits for it.
+    /// Holds the token of our own login, the account's login number `serial`, and tells all waiting requests.
     pub(super) fn granted(&self, grant: Grant, serial: u64) -> Result<(), InvalidSecret> {
-        // What cannot stand in a header must not become the current token.
+        // A token that cannot stand in a header must not become the current one.
         let header = self.api_key.header_with(&grant.token)?;
         let issued = unix_ms(grant.sent) + self.skew.lock().offset().unwrap_or_default();
         if steadfast_spec::Planted::TokenLogged.is_on() {
@@ -237,7 +237,7 @@ impl Shared {
         Now { elapsed: BEFORE + self.start.elapsed(), wall, aging: self.aging().unwrap_or(wall) }
     }
 
-    /// How long this source has lived, a suspended machine's time included, in milliseconds; `None` where no clock tells.
+    /// Returns the age of this source in milliseconds, time in suspension included; `None` without a boot clock.
     pub(super) fn aging(&self) -> Option<i64> {
         let lived = self.began?.elapsed_at_most(&self.clocks.at(Instant::now().into_std()));
         Some(i64::try_from(lived.as_millis()).unwrap_or(i64::MAX))
@@ -251,7 +251,7 @@ impl Shared {
         AuthError::new(refusal.kind).with_ready_at(refusal.ready.map(|at| self.instant(at)))
     }
 
-    /// The error for a login that ended with `failure`.
+    /// Returns the error for a login that ended with `failure`.
     pub(super) fn failed(&self, refusal: Refusal, failure: LoginFailure) -> AuthError {
         let error = self.error(refusal);
         match self.unknown_ends(refusal, &self.flight.lock()) {
@@ -260,7 +260,7 @@ impl Shared {
         }
     }
 
-    /// The logins that the next is waited for, because nobody knows how they ended; `None` if it is not.
+    /// Returns the logins with an unknown end if the next login waits because of them; `None` otherwise.
     fn unknown_ends(&self, refusal: Refusal, state: &State) -> Option<UnknownEnds> {
         let ready = refusal.ready.filter(|at| state.life.policy.doubted_until() <= Some(*at))?;
         let count = state.life.policy.unknown().count();
@@ -273,17 +273,17 @@ impl Shared {
         })
     }
 
-    /// The error for a request that gets neither a token nor a login.
+    /// Returns the error for a request that gets neither a token nor a login.
     fn why_not(&self, refusal: Refusal) -> AuthError {
         self.explain(refusal, &self.flight.lock())
     }
 
-    /// The error for a request that gets neither a token nor a login: that of the last login, if it is the reason.
+    /// As [`why_not`](Self::why_not), under the lock: the error of the last login, if that is the reason.
     pub(super) fn explain(&self, refusal: Refusal, state: &State) -> AuthError {
         let error = self.error(refusal);
         match &state.last {
             Some(last) if last.kind() == refusal.kind => last.clone(),
-            // Held back by a denial, it is still the denial.
+            // Still held back by the denial, so the denial is the reason.
             Some(last) if last.kind() == AuthErrorKind::Rejected && last.ready_at() == error.ready_at() => {
                 last.clone()
             }
@@ -316,11 +316,11 @@ impl Shared {
     }
 }
 
-/// The monotonic time of a source begins here, so that what a store remembers of the last days lies after zero.
+/// A source's monotonic time begins here, so that the events of the last days in a store lie after zero.
 const BEFORE: Duration = Duration::from_secs(2 * 86_400);
-/// Clocks drift by milliseconds in this time.
+/// The pause between samples. Clocks drift by milliseconds in this time.
 const BETWEEN_SAMPLES_MS: i64 = 60_000;
-/// From here on the log warns.
+/// From this number of sessions on, a warning is logged.
 const MANY_SESSIONS: usize = 7;
 
 pub(super) fn time_at(ms: i64) -> Option<SystemTime> {

@@ -19,20 +19,20 @@ use crate::{
     sync::{ArcSwapOption, AtomicI64, Guard, Mutex, MutexGuard, Sender, channel},
 };
 
-/// How a login ended; the same for everybody who waited for it.
+/// How a login ended; the same for all requests that waited for it.
 pub(crate) type Ended = Result<(), AuthError>;
 
-/// The life of the tokens behind its one lock, the token as everybody reads it, and those who wait for a login.
+/// The life of the tokens behind its one lock, the token for lock-free reads, and the requests that wait for a login.
 ///
-/// Whoever is told to launch a login is the only one who is told so until it has landed. It has no clock, no timer and
-/// no task: they come in with each call, which is what lets a model checker run it through every order of threads.
+/// A caller that is told to launch a login is the only one until that login has landed. The type has no clock, timer or
+/// task: they come in with each call, so that a model checker can run it through every order of threads.
 pub(crate) struct SingleFlight {
     state: Mutex<State>,
-    // The hot read.
+    // The token, for reads without the lock.
     token: ArcSwapOption<Token>,
-    // Until then, by the clock that tokens age by, requests pass without asking for the lock.
+    // Until then, by the aging clock, requests pass without taking the lock.
     carefree_until: AtomicI64,
-    // That clock is this machine's wall clock, from which the service's differs.
+    // True if the aging clock is this machine's wall clock, which differs from the service's.
     by_wall: bool,
     skew: Arc<parking_lot::Mutex<SkewEstimator>>,
     most_waiting: usize,
@@ -41,14 +41,14 @@ pub(crate) struct SingleFlight {
 pub(super) struct State {
     pub(super) life: Life,
     waiting: Vec<Sender<Ended>>,
-    // The last login's end, for those who come while the next may not start yet.
+    // The end of the last login, for requests that come before the next one may start.
     pub(super) last: Option<AuthError>,
-    // Which of the account's logins the held token is of.
+    // The serial of the account's login that brought the held token.
     pub(super) serial: u64,
-    // How often somebody has reset the failures, and of how many of these the store knows.
+    // How many resets there were, and of how many of them the store knows.
     pub(super) resets: u64,
     pub(super) resets_told: u64,
-    // The store does not know of the last failure.
+    // True if the store does not know of the last failure.
     pub(super) unsaved: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) enum Step {
         ended: Result<Receiver<Ended>, AuthError>,
         launch: bool,
     },
-    /// Ask again then, or when a login has ended meanwhile.
+    /// Ask again at that time, or when a login has ended before.
     Rest {
         ended: Result<Receiver<Ended>, AuthError>,
         at: Duration,
@@ -70,21 +70,21 @@ pub(super) enum Step {
     Refuse(Refusal),
 }
 
-/// A token as a login brought it.
+/// A token from a login.
 pub(super) struct Fetched {
     pub(super) secret: SecretString,
     pub(super) header: HeaderValue,
     /// By the service's clock.
     pub(super) issued: i64,
     pub(super) life: Option<Duration>,
-    /// Which of the account's logins it is of.
+    /// The serial of the account's login that brought it.
     pub(super) serial: u64,
 }
 
-/// What has become of a token that a login brought.
+/// What became of a token from a login.
 pub(super) struct Holding {
     pub(super) generation: TokenGeneration,
-    /// The service has handed out the held token again.
+    /// The service has returned the held token again.
     pub(super) same: bool,
     pub(super) sessions: usize,
 }
@@ -123,7 +123,7 @@ impl SingleFlight {
         self.token.load_full()
     }
 
-    /// True while requests need not ask: nothing is wrong and no renewal is due at `ms` of the clock that tokens age by.
+    /// True while requests need not ask at `ms` of the aging clock: the token is good and no renewal is due.
     pub(super) fn is_carefree(&self, ms: i64) -> bool {
         ms < self.carefree_until.load(Ordering::Acquire)
     }
@@ -132,7 +132,7 @@ impl SingleFlight {
         self.state.lock()
     }
 
-    /// A request asks for a usable token.
+    /// Decides about a request that needs a token.
     pub(super) fn admit(&self, now: Now, may_renew: bool) -> Step {
         let mut state = self.lock();
         match state.life.admit(now, may_renew) {
@@ -153,7 +153,7 @@ impl SingleFlight {
         }
     }
 
-    /// Somebody asks for a login: what he waits for, and whether he launches it.
+    /// Handles an explicit request for a login. Returns the receiver of its end, and whether the caller launches it.
     pub(super) fn ask(&self, now: Now) -> Result<(Receiver<Ended>, bool), Refusal> {
         let mut state = self.lock();
         let launch = state.life.ask(now)?;
@@ -162,8 +162,8 @@ impl SingleFlight {
         Ok((ended, launch))
     }
 
-    /// The service answered 401 to a request that was sent with token `generation`; what is waited for stands beside
-    /// [`AfterRefusal::Join`] alone.
+    /// Handles a 401 to a request that was sent with token `generation`. There is a receiver only with
+    /// [`AfterRefusal::Join`].
     pub(super) fn refused(
         &self,
         generation: TokenGeneration,
@@ -178,7 +178,7 @@ impl SingleFlight {
         (decision, ended)
     }
 
-    /// The service accepted the token. Returns which of the account's logins it is of.
+    /// Notes that the service accepted the token. Returns the serial of the account's login that brought it.
     pub(super) fn accepted(&self, generation: TokenGeneration) -> u64 {
         let mut state = self.lock();
         state.life.accepted(generation.0);
@@ -202,7 +202,7 @@ impl SingleFlight {
         self.publish(state);
     }
 
-    /// Holds the token of an own login and tells everybody who waits for it.
+    /// Holds the token of our own login and tells all waiting requests.
     pub(super) fn granted(&self, fetched: Fetched, now: Now) -> Holding {
         let mut state = self.lock();
         let same = self.holds(&fetched.secret, &state);
@@ -216,33 +216,33 @@ impl SingleFlight {
         Holding { generation, same, sessions }
     }
 
-    /// True if that is the token that is held.
+    /// Returns true if `secret` is the held token.
     pub(super) fn holds(&self, secret: &SecretString, state: &State) -> bool {
         self.token.load().as_ref().is_some_and(|held| held.is(secret)) && state.life.holds()
     }
 
-    /// Shows a new token to everybody. Under the lock, so that no older one comes after it.
+    /// Publishes a new token. Called under the lock, so that no older token follows it.
     pub(super) fn hold(&self, token: Token) {
         if !(Planted::RollOverMissed.is_on() && token.generation().0 > 1) {
             self.token.store(Some(Arc::new(token)));
         }
     }
 
-    /// Tells everybody who waits that there is a token.
+    /// Tells all waiting requests that there is a token.
     pub(super) fn landed(&self, mut state: MutexGuard<'_, State>) {
         state.last = None;
-        // Under the same lock: whoever comes now finds the token, and belongs to no earlier login.
+        // Under the same lock: later requests find the token and belong to no earlier login.
         let waiting = state.disembark();
         self.publish(state);
         tell(waiting, &Ok(()));
     }
 
-    /// Ends a failed login for everybody who waits for it.
+    /// Ends a failed login for all requests that wait for it.
     pub(super) fn land(&self, error: AuthError) {
         self.end(error, Life::failed);
     }
 
-    /// Ends a login whose task was dropped. Those who waited for it are told, and may wait for the next.
+    /// Ends a login whose task was dropped. The waiting requests are told, and may wait for the next login.
     pub(super) fn interrupt(&self, error: AuthError, now: Now) {
         self.end(error, |life| life.interrupted(now));
     }
@@ -256,7 +256,7 @@ impl SingleFlight {
         tell(waiting, &Err(error));
     }
 
-    /// Shows what has changed to those who read without the lock.
+    /// Publishes changes for readers without the lock.
     pub(super) fn publish(&self, state: MutexGuard<'_, State>) {
         let life = &state.life;
         let offset = self.skew.lock().offset().filter(|_| self.by_wall).unwrap_or_default();
@@ -271,10 +271,10 @@ impl SingleFlight {
 }
 
 impl State {
-    /// Joins those who wait, unless there are too many.
+    /// Joins the waiting requests, unless there are too many.
     fn join(&mut self, most: usize) -> Result<Receiver<Ended>, AuthError> {
         if self.waiting.len() >= most {
-            // Those who were dropped make room.
+            // Dropped waiters make room.
             self.waiting.retain(|waiter| !waiter.is_closed());
             if self.waiting.len() >= most {
                 return Err(AuthError::new(AuthErrorKind::Overloaded));
@@ -289,12 +289,12 @@ impl State {
         ended
     }
 
-    /// Those who wait for the flight that ends under this lock.
+    /// Removes and returns the waiting requests of the flight that ends under this lock.
     pub(super) fn disembark(&mut self) -> Vec<Sender<Ended>> {
         mem::take(&mut self.waiting)
     }
 
-    /// True if whoever waited for the login has gone.
+    /// True if all requests that waited for the login were dropped.
     pub(super) fn is_deserted(&self) -> bool {
         self.waiting.iter().all(Sender::is_closed)
     }
@@ -302,7 +302,7 @@ impl State {
 
 pub(super) fn tell(waiting: Vec<Sender<Ended>>, ended: &Ended) {
     for waiter in waiting {
-        // Whoever has gone need not be told.
+        // A dropped request need not be told.
         let _ = waiter.send(ended.clone());
     }
 }

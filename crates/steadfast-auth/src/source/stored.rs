@@ -15,7 +15,7 @@ use crate::{
     store::{Damaged, Spent, StoredToken},
 };
 
-/// What the service says of a token.
+/// The service's verdict on a token.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
     Accepted,
@@ -29,11 +29,11 @@ pub(super) struct Charge {
     pub(super) account: bool,
 }
 
-/// What a source shares with others through its store.
+/// State that a source shares with others through its store.
 impl Shared {
-    /// Takes over what the store knows: a newer token, failures, sessions. True if there was a newer token.
+    /// Takes over a newer token, failures and sessions from the store. True if there was a newer token.
     pub(super) async fn look(&self) -> Result<bool, StoreError> {
-        // A login under way reads and writes the record itself.
+        // A running login reads and writes the record itself.
         if !self.shares || self.flight.lock().life.is_logging_in() {
             return Ok(false);
         }
@@ -44,7 +44,7 @@ impl Shared {
         Ok(self.take_over(&record))
     }
 
-    /// True if a look has found a token, or has ended a flight that was no more than a look.
+    /// Returns true if a look found a token, or ended a flight that was only a look.
     pub(super) async fn found_or_told(&self) -> Result<bool, AuthError> {
         if !self.shares {
             return Ok(false);
@@ -56,7 +56,7 @@ impl Shared {
         let now = self.now();
         let mut state = self.flight.lock();
         let Err(refusal) = state.life.looked(now) else { return Ok(false) };
-        // Under the same lock: whoever comes now belongs to the next flight.
+        // Under the same lock: later requests belong to the next flight.
         let error = self.explain(refusal, &state);
         let waiting = state.disembark();
         self.flight.publish(state);
@@ -64,12 +64,12 @@ impl Shared {
         Ok(true)
     }
 
-    /// What becomes of a record that cannot be read when a login begins.
+    /// Says how an unreadable record is treated when a login begins.
     pub(super) fn damaged(&self) -> Damaged {
         if self.flight.lock().is_forgiven() { Damaged::BegunAnew } else { Damaged::Refused }
     }
 
-    /// Begins a login under the lease; true if the record has made it needless.
+    /// Begins a login under the lease. Returns true if the record has made it unnecessary.
     pub(super) async fn begin(&self, docket: &Docket) -> Result<bool, AuthError> {
         self.forgive(docket).await.map_err(unusable)?;
         if self.take_over(&docket.record()) {
@@ -83,10 +83,10 @@ impl Shared {
         }
     }
 
-    /// Stores the token of an own login, then holds it. `before` is the serial that the login began with: if
-    /// somebody else has logged in since, because the lease ran out, his token is the account's.
+    /// Stores the token of our own login, then holds it. `before` is the serial that the login began with. If another
+    /// process has logged in since, because the lease ran out, its token is the account's.
     pub(super) async fn keep(&self, docket: &Docket, grant: Grant, before: u64) -> Result<(), InvalidSecret> {
-        // What cannot stand in a header must not become the account's token.
+        // A token that cannot stand in a header must not become the account's token.
         self.api_key.header_with(&grant.token)?;
         docket.settle();
         let now = self.now();
@@ -121,7 +121,7 @@ impl Shared {
             Ok(_) => self.granted(grant, docket.record().serial()),
             Err(error) => {
                 tracing::warn!(error = %error, "token cannot be stored: it ends with this process");
-                // Nor does the store know that the attempt it has counted went well.
+                // The store does not know either that the attempt it has counted was successful.
                 self.flight.lock().resets += 1;
                 self.granted(grant, before + 1)
             }
@@ -151,7 +151,7 @@ impl Shared {
             settle(&mut failures.account, charge.account);
             settle(&mut failures.last.spent, charge.own);
             if forgiven {
-                // A reset while the attempt was under way: this failure counts, and those before it do not.
+                // There was a reset during the attempt: this failure counts, those before it do not.
                 failures.begin_anew(own);
             } else if unsaved {
                 failures.account = failures.account.max(own.account);
@@ -176,13 +176,13 @@ impl Shared {
         }
     }
 
-    /// The service has accepted the account's token number `serial`: whoever takes it over should know.
+    /// Stores that the service has accepted the account's token number `serial`, for processes that take it over.
     pub(super) fn tell_accepted(self: &Arc<Self>, serial: u64) {
         let shared = Arc::clone(self);
         self.in_background(async move { shared.note_verdict(serial, Verdict::Accepted).await });
     }
 
-    /// Writes down what the service says of the account's token number `serial`, unless there is a later one.
+    /// Writes down the service's verdict on the account's token number `serial`, unless there is a later token.
     pub(super) async fn note_verdict(&self, serial: u64, verdict: Verdict) -> Result<(), StoreError> {
         let docket = self.books.open_own().await?;
         let note = |token: &mut StoredToken| match verdict {
@@ -205,7 +205,7 @@ impl Shared {
         docket.amend(change).await
     }
 
-    /// As [`note_verdict`](Shared::note_verdict), of the held token.
+    /// As [`note_verdict`](Shared::note_verdict), for the held token.
     pub(super) async fn note(&self, verdict: Verdict) -> Result<(), StoreError> {
         let held = {
             let state = self.flight.lock();
@@ -217,7 +217,7 @@ impl Shared {
         }
     }
 
-    /// Somebody has allowed logins again.
+    /// Stores a reset, in the background.
     pub(super) fn tell_reset(self: &Arc<Self>) {
         let shared = Arc::clone(self);
         self.in_background(async move {
@@ -226,7 +226,7 @@ impl Shared {
         });
     }
 
-    /// Tells the store of a reset that it does not know of yet. A login that was under way may have told it already.
+    /// Stores a reset that the store does not know of yet. A login that was under way may have done so already.
     async fn forgive(&self, docket: &Docket) -> Result<(), StoreError> {
         let (resets, forgiven) = {
             let state = self.flight.lock();
@@ -239,9 +239,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells the store of something that nobody waits for.
+    /// Writes to the store in the background.
     fn in_background(&self, telling: impl Future<Output = Result<(), StoreError>> + Send + 'static) {
-        // A store of this source's own learns of it with the next login, and needs no task.
+        // A store that is not shared learns it with the next login and needs no task.
         let Some(runtime) = Handle::try_current().ok().filter(|_| self.shares) else { return };
         drop(runtime.spawn(async move {
             if let Err(error) = telling.await {
@@ -250,20 +250,20 @@ impl Shared {
         }));
     }
 
-    /// Takes over what a record says. True if its token is newer than the held one.
+    /// Takes over the content of a record. True if its token is newer than the held one.
     fn take_over(&self, record: &Record) -> bool {
         let now = self.now();
         let mut state = self.flight.lock();
         state.restore(record, self.books.spent(record), now);
         let newer = record.token.as_ref().filter(|token| state.is_newer(token));
-        // Whoever has asked the service knows better than the token's age.
+        // A token that was refused on the record is not taken over, even if its age is fine.
         let newer = newer.filter(|token| !token.refused || Planted::RefusedTokenTaken.is_on());
         let newer = newer.filter(|token| state.life.is_worth(token.issued, token.expires(), now)).cloned();
         self.flight.publish(state);
         newer.is_some_and(|token| self.adopt(&token))
     }
 
-    /// Holds a token that another process has fetched; false if it cannot be used.
+    /// Holds a token that another process has fetched. Returns false if it cannot be used.
     fn adopt(&self, token: &StoredToken) -> bool {
         let Ok(header) = self.api_key.header_with(&token.secret) else { return false };
         let now = self.now();
@@ -292,24 +292,25 @@ const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
 impl State {
-    /// Takes over what a record says of failures and sessions.
+    /// Takes over the failures and sessions of a record.
     fn restore(&mut self, record: &Record, mut spent: Spent, now: Now) {
-        // A stamp that lies far ahead was made before a clock was set back, and would count until that time comes again.
+        // A time far in the future was written before a clock was set back, and would count until that time comes
+        // again.
         let is_past = |&ms: &i64| ms <= now.wall.saturating_add(HOUR_MS);
         let suspected = record.suspected.filter(is_past).map(|ms| now.elapsed_at(ms));
         self.life.restore(&record.sessions, suspected, now);
-        // The store does not know yet that everything is forgiven.
+        // The store does not know of the reset yet.
         if self.is_forgiven() {
             return;
         }
-        // It counts as before, and is not waited for.
+        // A future time still counts as one unknown end, but adds no wait.
         let elapsed = |&ms: &i64| if is_past(&ms) { now.elapsed_at(ms) } else { Duration::ZERO };
         let mut unknown: VecDeque<_> = record.unknown.iter().map(elapsed).collect();
         unknown.make_contiguous().sort_unstable();
         let mut why = record.unknown_why.clone();
         let policy = &mut self.life.policy;
         let was_latched = policy.is_latched();
-        // What it could not be told counts beside what it knows.
+        // Failures that could not be written count in addition to those in the store.
         if self.unsaved {
             let known = policy.spent();
             spent.own = spent.own.max(known.own);
@@ -328,19 +329,19 @@ impl State {
         }
     }
 
-    /// True as long as the store does not know of a reset.
+    /// True while the store does not know of a reset.
     fn is_forgiven(&self) -> bool {
         self.resets != self.resets_told
     }
 
-    /// The store knows of all failures, and of that many resets.
+    /// Notes that the store knows of all failures and of that many resets.
     fn told(&mut self, resets: u64) {
         self.resets_told = resets;
         self.unsaved = false;
     }
 
-    /// Whether a stored token is of a later login than the held one. A store that was removed counts its logins from
-    /// the beginning again: then the time tells.
+    /// Returns true if a stored token is of a later login than the held one. A store that was removed restarts its
+    /// serials; then the time of issue decides.
     fn is_newer(&self, token: &StoredToken) -> bool {
         let later = self.life.issued().is_some_and(|issued| token.issued > issued);
         token.serial > self.serial || (token.serial < self.serial && later)
@@ -356,7 +357,7 @@ mod tests {
     use super::*;
     use crate::{LoginMode, Renewal, life::Life, source::single_flight::SingleFlight};
 
-    /// Each may have cost one of the account's sessions, so fewer of them would let more logins out.
+    /// Each may have cost one of the account's sessions, so the shorter list would allow more logins.
     #[test]
     fn of_two_lists_of_logins_in_doubt_the_longer_counts_while_a_failure_is_not_written_down() {
         let now = Now { elapsed: Duration::from_secs(10_000), wall: 10_000_000, aging: 0 };

@@ -2,17 +2,17 @@ use std::{error::Error, fmt, io};
 
 use steadfast_spec::{BoxError, file::NotOwn};
 
-/// What a [`TokenStore`](crate::TokenStore) refuses, or cannot do. `place` is the store's path or address.
+/// An error of a [`TokenStore`](crate::TokenStore). `place` is the store's path or address.
 #[non_exhaustive]
 pub enum StoreError {
-    /// The file system refuses.
+    /// The file system returned an error.
     Io {
         /// The file or directory.
         place: String,
-        /// What it says.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// Others than the owner may read the file, or put another in its place.
+    /// Users other than the owner may read or replace the file.
     OpenToOthers {
         /// The file or directory.
         place: String,
@@ -26,13 +26,13 @@ pub enum StoreError {
         /// The owner's user id.
         owner: u32,
     },
-    /// The path is a symbolic link, or no regular file: it may lead where others read.
+    /// The path is a symbolic link or no regular file, so other users may be able to read it.
     NotAFile {
         /// The path.
         place: String,
     },
-    /// The record cannot be read: torn, or edited. Nobody knows which wrong logins it has counted, so none is sent until
-    /// somebody [allows](crate::TokenStore::reset) it.
+    /// The record cannot be read: it is torn, or was edited. Its count of wrong logins is lost, so no login is sent
+    /// until a person [allows](crate::TokenStore::reset) it.
     Garbled {
         /// The store.
         place: String,
@@ -49,12 +49,12 @@ pub enum StoreError {
         /// The store.
         place: String,
     },
-    /// Somebody else has written since the record was read.
+    /// Another process has written since the record was read.
     Superseded {
         /// The store.
         place: String,
     },
-    /// Somebody else has been logging in for too long.
+    /// Another process has held the lease for too long.
     Busy {
         /// The store.
         place: String,

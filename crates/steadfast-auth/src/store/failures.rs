@@ -5,47 +5,47 @@ use steadfast_spec::Planted;
 
 use super::identity::{Fingerprint, Identity};
 
-/// The failure budgets as far as they are spent: the account's, and that of each set of credentials.
+/// How much of the failure budgets is spent: the account's, and that of each set of credentials.
 ///
-/// A service locks the account and not a password, so what one program's credentials have spent is missing to all
-/// others. A login is counted before it leaves.
+/// A service locks the account, not a password. So wrong logins of one program's credentials reduce what is left for
+/// all others. A login is counted before it leaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Failures {
-    /// Logins of all credentials since the last success that were refused, or of whose end nobody knows.
+    /// Logins with any credentials since the last success that were refused, or have an unknown end.
     pub(crate) account: u32,
     /// The credentials that were used last.
     pub(crate) last: Tried,
-    /// Others that have failed, the latest last. A success of the last ones says nothing of them.
+    /// Other credentials that have failed, latest last. A success of the last ones does not clear them.
     others: Vec<Tried>,
 }
 
-/// How one set of credentials has fared.
+/// The failures of one set of credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tried {
-    /// `None` stands for whoever comes next.
+    /// `None`: not known yet; the next credentials take it.
     credentials: Option<Fingerprint>,
-    /// Its failed logins since its last success.
+    /// Their failed logins since their last success.
     pub(crate) spent: u32,
     pub(crate) latched: bool,
-    /// Those of whose end nobody knows, and which spent nothing. Not in versions 1 and 2.
+    /// Their logins with an unknown end that spent no budget. Not in versions 1 and 2.
     #[serde(default)]
     pub(crate) unknown: u32,
 }
 
-/// What is spent, as somebody with one set of credentials sees it.
+/// What is spent, from the view of one set of credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) own: u32,
     pub(crate) account: u32,
-    /// These credentials have stopped, whatever is left of the budgets.
+    /// These credentials are latched, whatever is left of the budgets.
     pub(crate) latched: bool,
-    /// Logins of these credentials of whose end nobody knows.
+    /// Logins of these credentials with an unknown end.
     pub(crate) unknown: u32,
 }
 
-/// The account's budget admits three sets of credentials between two successes; more have been kept for years.
+/// The account's budget admits three sets of credentials between two successes. More than this only collect over years.
 const MOST_OTHERS: usize = 16;
 
 impl Failures {
@@ -63,7 +63,7 @@ impl Failures {
         }
     }
 
-    /// Makes the credentials of `identity` the last ones; what is counted for others stays.
+    /// Makes the credentials of `identity` the last ones; the counts of others stay.
     pub(crate) fn turn_to(&mut self, identity: &Identity) {
         if self.last.is_of(identity) {
             identity.bind_credentials(&mut self.last.credentials);
@@ -83,7 +83,7 @@ impl Failures {
         }
     }
 
-    /// The last credentials are right. What others have spent of their own budgets they do not get back.
+    /// Notes a success of the last credentials. Other credentials do not get their own budgets back.
     pub(crate) fn succeeded(&mut self) {
         self.account = 0;
         (self.last.spent, self.last.latched, self.last.unknown) = (0, false, 0);
@@ -93,7 +93,7 @@ impl Failures {
         });
     }
 
-    /// A person has reset them while an attempt was under way, which has come to `spent`.
+    /// Notes a reset by a person during an attempt, which by itself has spent `spent`.
     pub(crate) fn begin_anew(&mut self, spent: Spent) {
         self.account = spent.account;
         (self.last.spent, self.last.latched, self.last.unknown) = (spent.own, false, spent.unknown);
@@ -111,7 +111,7 @@ impl Tried {
     }
 }
 
-/// A record of version 1 held only what the last credentials had spent.
+/// A record of version 1 held only the failures of the last credentials.
 impl From<Tried> for Failures {
     fn from(last: Tried) -> Self {
         Self { account: last.spent, last, others: Vec::new() }

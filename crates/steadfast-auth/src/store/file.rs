@@ -12,23 +12,23 @@ use secrecy::{ExposeSecret, SecretSlice};
 
 use super::{Record, StoreError, StoreLease, TokenStore};
 
-/// Keeps the record in a file that its owner alone may read, shared by all processes of the machine.
+/// Keeps the record in a file that only its owner may read, shared by all processes of the machine.
 ///
-/// Beside `PATH` there is `PATH.lock`, which whoever logs in holds locked *during the login*.
+/// Beside `PATH` there is `PATH.lock`, which the process that logs in holds locked *during the login*.
 ///
-/// 1. Files are made with mode 0600, written beside and renamed into place; the directory is synced too. A reader
-///    sees the old record or the new one.
-/// 2. A file that others may read or that is another user's, a symbolic link, and a directory in which others may write
-///    are refused by name: the record, its lock and `otp.place` alike. What is opened is what is looked at. Elsewhere than
-///    on Unix owners and permissions are not looked at.
-/// 3. The lock ends with its process, however that ends; the file of the lock stays.
-/// 4. All stores of a directory share `otp.place`, by which logins of several accounts keep their distance in the OTP
-///    zone, which counts by address (§8).
-/// 5. All stores of a directory share one `user-….json` for each user, which holds what his logins with several API keys
-///    have in common: the failures of his account, and the one-time codes that were submitted.
+/// 1. Files have mode 0600, are written beside the old one and renamed into place; the directory is synced too. A
+///    reader sees the old record or the new one.
+/// 2. A file that others may read or that another user owns, a symbolic link, and a directory that others may write to
+///    are refused by name: for the record, its lock and `otp.place`. The checks are made on the opened file. Except on
+///    Unix, owners and permissions are not checked.
+/// 3. The lock ends with its process, however that ends; the lock file stays.
+/// 4. All stores of a directory share `otp.place`. It spaces the logins of several accounts in the OTP zone, which
+///    counts by address (§8).
+/// 5. All stores of a directory share one `user-….json` for each user. It holds what the user's logins with several API
+///    keys have in common: the failures of the account, and the submitted one-time codes.
 ///
-/// 6. A record that cannot be read is refused by name, and no login is sent: what it has counted is lost. This program leaves
-///    none; [`reset`](TokenStore::reset) begins it anew.
+/// 6. A record that cannot be read is refused by name, and no login is sent, because its counts are lost. This program
+///    never leaves such a file. [`reset`](TokenStore::reset) replaces it.
 ///
 /// It must lie on a local file system whose locks work.
 ///
@@ -58,7 +58,7 @@ struct Paths {
     record: PathBuf,
     lock: PathBuf,
     new_record: PathBuf,
-    // Of all accounts of the directory.
+    // Shared by all accounts of the directory.
     otp_place: PathBuf,
 }
 
@@ -66,19 +66,19 @@ struct Paths {
 #[derive(Debug)]
 pub struct FileLease {
     paths: Arc<Paths>,
-    // A write that goes on after its future was dropped holds the lock too.
+    // Shared with a running write, which holds the lock even after its future was dropped.
     lock: Arc<File>,
 }
 
-/// How often a lock that somebody else holds is tried.
+/// How often a lock that another process holds is tried.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 impl FileStore {
-    /// The store at `path`; its directory is made if it is missing, for its owner only.
+    /// Opens the store at `path`. Makes its directory if it is missing, for its owner only.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] naming the file or directory that others may use, or that cannot be used.
+    /// [`StoreError`], which names the file or directory that others may use, or that cannot be used.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let paths = Paths::of(path.into());
         disk::prepare_directory(&paths.record)?;
@@ -86,7 +86,7 @@ impl FileStore {
         Ok(Self { paths: Arc::new(paths) })
     }
 
-    /// The record's path.
+    /// Returns the path of the record.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.paths.record
@@ -129,7 +129,7 @@ impl TokenStore for FileStore {
     async fn lease(&self) -> Result<FileLease, StoreError> {
         let paths = Arc::clone(&self.paths);
         let lock = blocking(move || disk::open_lock(&paths.lock)).await?;
-        // Tried again and again instead of waited for: a blocked thread could not be told that its caller has gone.
+        // Polled, not waited for: a blocked thread could not be told that its caller was dropped.
         loop {
             match lock.try_lock() {
                 Ok(()) => break,
@@ -163,7 +163,7 @@ impl StoreLease for FileLease {
     }
 
     async fn otp_place(&mut self, now: i64) -> Result<Duration, StoreError> {
-        // A place is taken in microseconds; whoever was stopped while he took his is not waited for.
+        // Taking a place needs microseconds. Do not wait long for a process that was stopped while taking one.
         for tried in 0..50 {
             let paths = Arc::clone(&self.paths);
             let now = now + tried * 10;
@@ -182,7 +182,7 @@ fn read(path: &Path) -> Result<Option<Record>, StoreError> {
     Record::decode(bytes.expose_secret(), &path.display().to_string()).map(Some)
 }
 
-/// Runs file work where it stops no other task.
+/// Runs file work on a thread where it blocks no other task.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {

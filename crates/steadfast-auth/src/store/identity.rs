@@ -10,21 +10,21 @@ use steadfast_spec::Planted;
 use super::spelling;
 use crate::ApiKey;
 
-/// Whose logins these are, and by which credentials: a store is bound to the first, the failure budget to both.
+/// The account and credentials of a login. A store is bound to the account, the failure budget to both.
 ///
-/// Only salted hashes of it are ever kept, and each covers the API key, which is long and random: a password cannot
-/// be guessed from them without the key. Beside them stands the [label of the user](Identity::user_label), a hash of service
+/// Only salted hashes of it are stored. Each covers the API key, which is long and random, so a password cannot be
+/// guessed from them without the key. Beside them is the [label of the user](Identity::user_label), a hash of service
 /// and user alone, by which wrong logins with several API keys are counted together.
 ///
-/// Other spellings of an account are the same one, because the service counts wrong logins however they are written:
-/// address and user are compared without case in scheme, host and user, without the scheme's own port, a dot behind the
-/// host, slashes that separate nothing and space around them, and `localhost`, `127.0.0.1` and `[::1]` are one host.
+/// All spellings of an account are one identity, because the service counts wrong logins in any spelling. The
+/// comparison ignores case in scheme, host and user, the scheme's default port, a dot after the host, redundant slashes
+/// and surrounding space; `localhost`, `127.0.0.1` and `[::1]` are one host.
 #[derive(Clone)]
 pub struct Identity {
     own: Names,
-    /// Service and user, whatever the API key; `None` where the login does not know the user.
+    /// Service and user, whatever the API key; `None` if the login does not know the user.
     user: Option<String>,
-    /// As they were given, by which version 0.1 knew them; `None` if that is no other spelling.
+    /// The names as given, which version 0.1 used; `None` if they are not spelled differently.
     as_given: Option<Names>,
 }
 
@@ -54,7 +54,7 @@ impl Names {
 }
 
 impl Identity {
-    /// The account of `user` at `base`; `user` is empty where the login does not know it.
+    /// Names the account of `user` at `base`; `user` is empty if the login does not know it.
     #[must_use]
     pub fn new(base: &str, api_key: &ApiKey, user: &str) -> Self {
         let given = [base, api_key.expose(), user];
@@ -72,8 +72,8 @@ impl Identity {
         }
     }
 
-    /// Adds what the service may refuse the login for: a password, a secret, the form's field names. When it
-    /// changes, the failure budget is whole again.
+    /// Adds a part for which the service may refuse the login: a password, a secret, the form's field names. A changed
+    /// part restores the failure budget.
     #[must_use]
     pub fn with(self, part: impl AsRef<[u8]>) -> Self {
         let part = part.as_ref();
@@ -100,7 +100,7 @@ impl Identity {
         self.names().any(|names| credentials.matches(&names.credentials))
     }
 
-    /// In place of what an older version wrote for one spelling: what all of them find.
+    /// Replaces the mark that an older version wrote for one spelling by the one for all spellings.
     pub(crate) fn bind_account(&self, account: &mut Option<Fingerprint>) {
         if account.as_ref().is_none_or(|account| !account.matches(&self.own.account)) {
             *account = Some(self.account());
@@ -118,27 +118,28 @@ impl Identity {
         std::iter::once(&self.own).chain(&self.as_given)
     }
 
-    /// The first half of a hash without salt, in hex: tells one account's files from another's.
+    /// Returns the first half of an unsalted hash, in hex, to name the account's files.
     #[must_use]
     pub fn label(&self) -> String {
         self.own.label()
     }
 
-    /// As [`label`](Self::label), of the user at the service with whatever API key: a service locks the user. `None` where
-    /// the login does not know who logs in.
+    /// As [`label`](Self::label), for the user at the service with any API key, because a service locks the user.
+    /// `None` if the login does not know the user.
     #[must_use]
     pub fn user_label(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// By what version 0.1 told them apart, if that is something else: whoever finds files with it takes them over.
+    /// Returns the label by which version 0.1 named the files, if it differs. Files with that name should be taken
+    /// over.
     #[must_use]
     pub fn older_label(&self) -> Option<String> {
         self.as_given.as_ref().map(Names::label)
     }
 }
 
-/// Parts cannot run into each other.
+/// Appends `part` with its length, so that parts cannot run into each other.
 fn append(to: &mut Vec<u8>, part: &[u8]) {
     to.extend_from_slice(&(part.len() as u64).to_be_bytes());
     to.extend_from_slice(part);
@@ -163,7 +164,7 @@ pub(crate) struct Fingerprint {
 impl Fingerprint {
     fn of(secret: &SecretSlice<u8>) -> Self {
         let mut salt = [0; SALT];
-        // Without randomness the hash is still a hash, and binds as well; only its salt is known.
+        // Without randomness the hash still binds; only its salt is known.
         if getrandom::fill(&mut salt).is_err() {
             tracing::warn!("no randomness for a salt");
         }

@@ -5,7 +5,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::{Record, StoreError, StoreLease, TokenStore};
 
-/// Keeps the record as long as the process lives; what a source has unless it is given another store.
+/// Keeps the record while the process lives. The default store of a source.
 ///
 /// # Clone
 ///
@@ -24,7 +24,7 @@ pub struct MemoryLease {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{doubt, renewal::BUDGET};
 
-/// What outlives a process, of one account: the token, and every reason to be careful with the next login.
+/// What outlives a process, for one account: the token, and everything that limits the next login.
 ///
 /// Opaque to stores: they keep [`encode`](Record::encode)d bytes and compare [`revision`](Record::revision)s. Times are
 /// milliseconds since the Unix epoch by the service's clock.
@@ -25,16 +25,16 @@ pub struct Record {
     pub(crate) failures: Failures,
     /// Attempts of the account since the last success whose end is unknown.
     pub(crate) unknown: Vec<i64>,
-    /// What came of the last of them.
+    /// The reason of the last of them.
     pub(crate) unknown_why: Option<String>,
     /// The last time steps whose codes have been submitted.
     pub(crate) steps: Vec<u64>,
-    /// The label of the user whose wrong logins with all API keys are counted together, beside this record: what is counted
-    /// here for the account is only a copy from then on.
+    /// The label of the user, whose wrong logins with all API keys are counted together in another record. If set, the
+    /// account's count in this record is only a copy of that one.
     pub(crate) user: Option<String>,
     /// Sessions opened within a day.
     pub(crate) sessions: Vec<i64>,
-    /// The last login because a young token was refused.
+    /// When a refused young token last caused a login.
     pub(crate) suspected: Option<i64>,
 }
 
@@ -46,13 +46,13 @@ pub(crate) struct StoredToken {
     pub(crate) secret: SecretString,
     pub(crate) issued: i64,
     pub(crate) life: Option<Duration>,
-    /// The service has accepted it.
+    /// True if the service has accepted it.
     pub(crate) worked: bool,
-    /// The service has refused it, as a program that asked found.
+    /// True if a program found that the service refuses it.
     pub(crate) refused: bool,
 }
 
-/// A record without its secrets, for people.
+/// A record without its secrets, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -62,35 +62,35 @@ pub struct Summary {
     pub expires_at: Option<SystemTime>,
     /// True once the service has accepted the token.
     pub has_worked: bool,
-    /// True if the service has refused the token since, as far as a program has [noted](crate::TokenSource::note_refused)
-    /// it: nobody takes it over.
+    /// True if the service has refused the token since, as far as a program has
+    /// [noted](crate::TokenSource::note_refused) it. No process takes it over then.
     pub is_refused: bool,
-    /// Wrong logins of the account, and logins of which nobody knows the end, since the last success: three stop all.
+    /// Logins of the account since the last success that were wrong, or have an unknown end: three latch the account.
     pub failures: u32,
-    /// Those of the credentials that were used last: two stop these.
+    /// The same for the credentials that were used last: two latch them.
     pub failures_of_credentials: u32,
-    /// True if logins with the credentials that were used last have stopped, by the budgets that sources have unless set.
+    /// True if logins with the credentials that were used last are latched, by the default budgets.
     pub latched: bool,
-    /// True if logins with any credentials have stopped: changed ones need a [`reset`](super::TokenStore::reset), too.
+    /// True if logins with any credentials are latched: even changed ones need a [`reset`](super::TokenStore::reset).
     pub needs_reset: bool,
-    /// Logins of the account since the last success whose end is unknown: each may have been wrong.
+    /// Logins of the account since the last success with an unknown end: each may have been wrong.
     pub unknown: u32,
-    /// What came of the last of these.
+    /// The reason of the last of these.
     pub unknown_why: Option<String>,
-    /// When the next login with the credentials that were used last may leave after them, by the service's clock; `None` if
-    /// there are none.
+    /// When the next login with the last used credentials may leave after them, by the service's clock; `None` if there
+    /// are none.
     pub next_login_at: Option<SystemTime>,
-    /// When sessions were opened; those of a day count (§5).
+    /// When sessions were opened. Those of the last day count (§5).
     pub sessions: Vec<SystemTime>,
 }
 
 /// The format that this program writes.
 const VERSION: u64 = 3;
-/// It counted the account's failures for each API key alone.
+/// The version that counted the account's failures for each API key alone.
 const VERSION_OF_KEYS: u64 = 2;
-/// It held only the failures of the credentials that were used last.
+/// The version that held only the failures of the credentials that were used last.
 const VERSION_OF_ONE: u64 = 1;
-/// Two clocks that disagree by a quarter of an hour still find each other's steps among the last.
+/// How many time steps are kept. Two clocks that differ by a quarter of an hour still see each other's steps.
 const STEPS: usize = 64;
 
 #[derive(Serialize, Deserialize)]
@@ -131,13 +131,13 @@ struct Version {
 }
 
 impl Record {
-    /// Counts the writes; a record replaces only the one it was made from.
+    /// Returns the number of writes; a record replaces only the one it was made from.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The record as bytes, its token among them: for the owner's eyes only.
+    /// Returns the record as bytes, including its token: keep them secret.
     #[must_use]
     pub fn encode(&self) -> SecretSlice<u8> {
         let token = self.token.as_ref().map(|token| WireToken {
@@ -161,15 +161,15 @@ impl Record {
             user: self.user.clone(),
             unknown_why: self.unknown_why.clone(),
         };
-        // Numbers and texts: nothing in it can fail to be written.
+        // It holds only numbers and texts, so serialization cannot fail.
         serde_json::to_vec(&wire).unwrap_or_default().into()
     }
 
-    /// Reads what [`encode`](Record::encode) made; `place` is what errors call the store.
+    /// Reads the bytes of [`encode`](Record::encode); `place` names the store in errors.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Garbled`] or [`StoreError::UnknownVersion`]; they do not echo the bytes.
+    /// [`StoreError::Garbled`] or [`StoreError::UnknownVersion`]; they do not show the bytes.
     pub fn decode(bytes: &[u8], place: &str) -> Result<Self, StoreError> {
         let garbled = |_| StoreError::Garbled { place: place.to_owned() };
         let Version { version } = serde_json::from_slice(bytes).map_err(garbled)?;
@@ -200,7 +200,7 @@ impl Record {
         })
     }
 
-    /// This record follows the one with revision `over`.
+    /// Makes this record the successor of the one with revision `over`.
     pub(crate) fn advance(&mut self, over: u64) {
         self.revision = over.saturating_add(1);
     }
@@ -215,8 +215,8 @@ impl Record {
         self.steps.drain(..surplus);
     }
 
-    /// Takes over what the record of the user says: what logins with all API keys have in common. What was counted here
-    /// before there was such a record counts beside it.
+    /// Takes over the user's record: what logins with all API keys have in common. Failures that were counted here
+    /// before that record existed are added.
     pub(crate) fn take_over(&mut self, user: &Self, label: &str) {
         let is_copy = self.user.as_deref() == Some(label);
         self.failures.account = match self.failures.account {
@@ -239,7 +239,7 @@ impl Record {
         }
     }
 
-    /// The record of a user after `record` of one of the API keys; true if that is news.
+    /// Updates a user's record from `record` of one of the API keys. True if anything changed.
     pub(crate) fn follow(&mut self, record: &Self) -> bool {
         let is_news = self.failures.account != record.failures.account
             || self.steps != record.steps
@@ -258,14 +258,14 @@ impl Record {
         self.suspected = None;
     }
 
-    /// No login is left whose end is unknown.
+    /// Clears the logins with an unknown end.
     pub(crate) fn know(&mut self) {
         self.unknown.clear();
         self.unknown_why = None;
     }
 
     pub(super) fn forget_token(&mut self) {
-        // The serial goes on: a process that holds the token must not take an older one for newer.
+        // The serial is kept: a process that holds the token must not take an older one for newer.
         if let Some(token) = &mut self.token {
             token.secret = SecretString::default();
             token.life = Some(Duration::ZERO);
@@ -316,7 +316,7 @@ impl From<Wire<Tried>> for Wire<Failures> {
 }
 
 impl StoredToken {
-    /// When it ends, by the service's clock.
+    /// Returns when it ends, by the service's clock.
     pub(crate) fn expires(&self) -> Option<i64> {
         let life = i64::try_from(self.life?.as_millis()).unwrap_or(i64::MAX);
         Some(self.issued.saturating_add(life))
@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// What version 0.1 wrote.
+    /// A record as version 0.1 wrote it.
     #[test]
     fn the_failures_of_an_older_record_count_for_the_account() {
         let older = br#"{"version":1,"revision":7,"account":null,"token":{"serial":3,"access_token":"t","issued_ms":5,
@@ -383,7 +383,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a disk does to the bytes, they are never half believed.
+        /// A cut record is never decoded in part.
         #[test]
         fn a_torn_record_is_never_read(cut in 0_usize..200) {
             let bytes = record().encode();

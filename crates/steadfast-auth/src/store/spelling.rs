@@ -1,11 +1,11 @@
-//! One spelling for all that name the same account: a service locks the account, however its address is written.
+//! One spelling for all names of the same account. A service locks the account, however its address is written.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::Uri;
 
-/// A base address with scheme and host in lower case, without the scheme's own port, a dot behind the host, and slashes
-/// that separate nothing; `localhost` for the two addresses that go by that name.
+/// Returns a base address with scheme and host in lower case, without the scheme's default port, a dot after the host,
+/// and redundant slashes; `localhost` stands for both loopback addresses.
 pub(super) fn of_base(base: &str) -> String {
     let base = base.trim();
     let Ok(uri) = base.parse::<Uri>() else { return base.to_owned() };
@@ -30,12 +30,12 @@ fn of_host(host: &str) -> String {
     }
 }
 
-/// A user without the space around it, in lower case.
+/// Returns a user without surrounding space, in lower case.
 pub(super) fn of_user(user: &str) -> String {
     user.trim().to_lowercase()
 }
 
-/// A user without any blanks.
+/// Returns a user without any blanks.
 pub(super) fn without_blanks(user: &str) -> String {
     user.split_whitespace().collect()
 }

@@ -3,29 +3,29 @@ use steadfast_spec::{Form, Planted};
 use super::LoginRefused;
 use crate::OneTimeCode;
 
-/// What a redirect, or somebody who pretends to be one, brings.
+/// The meaning of a redirect, genuine or forged.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// The login's code.
+    /// The code of this login.
     Code(OneTimeCode),
-    /// The login's refusal.
+    /// The refusal of this login.
     Refused(LoginRefused),
-    /// Nothing that belongs to the login, and why.
+    /// It does not belong to this login; says why.
     Foreign(&'static str),
 }
 
-/// A reason is a short word (RFC 6749, 4.1.2.1); nothing else of it is repeated.
+/// A reason is a short word (RFC 6749, 4.1.2.1). Longer ones are not repeated.
 const LONGEST_REASON: usize = 40;
 
 impl Answer {
     /// Reads the query of a redirect.
     pub(super) fn of_query(query: &str, state: &str) -> Self {
-        // Others may be there, of whatever kind (RFC 6749, 4.1.2): what cannot be read of them is not ours to judge.
+        // Other parameters of any kind may be present (RFC 6749, 4.1.2). Unreadable ones are ignored.
         if Planted::OtherParametersJudged.is_on() && Form::parse(query.as_bytes()).is_err() {
             return Self::Foreign("not a form");
         }
         let find = |name| query.split('&').find_map(|part| value_of(part, name));
-        // Before anything else is believed: only the page that was asked for knows the state.
+        // Check the state before believing the rest: only the page that was asked for knows it.
         let ours = find("state").is_some_and(|given| is_same(&given, state));
         if !ours && !Planted::ForgedCallbackBelieved.is_on() {
             return Self::Foreign("another login's state");
@@ -41,7 +41,7 @@ impl Answer {
         }
     }
 
-    /// Reads what a person has pasted: the whole address, or its code.
+    /// Reads a text that a person has pasted: the whole address, or only its code.
     pub(super) fn of_pasted(text: &str, state: &str) -> Self {
         let text = text.trim();
         match text.split_once('?') {
@@ -52,12 +52,12 @@ impl Answer {
     }
 }
 
-/// The value of `name`, if that is what this part of a query holds.
+/// Returns the value of `name` if this part of a query holds it.
 fn value_of(part: &str, name: &str) -> Option<String> {
     Form::parse(part.as_bytes()).ok()?.get(name).map(ToOwned::to_owned)
 }
 
-/// Takes as long for a state that differs in its first character as for one that differs in its last.
+/// Compares in constant time: a difference in the first character takes as long as one in the last.
 fn is_same(given: &str, state: &str) -> bool {
     given.len() == state.len() && given.bytes().zip(state.bytes()).fold(0, |d, (a, b)| d | (a ^ b)) == 0
 }
@@ -89,7 +89,7 @@ mod tests {
             ("error=access_denied&state=S", "refused"),
             ("error=access_denied", "foreign"),
             ("error=access_denied&code=c1&state=S", "refused"),
-            // Other parameters, also such as are no form.
+            // Other parameters, including some that are not valid form data.
             ("x=%zz&code=c1&y=%&state=S&%ff=%ff", "code"),
             ("&&code=c1&=&state=S&z", "code"),
             ("code=%zz&state=S", "foreign"),

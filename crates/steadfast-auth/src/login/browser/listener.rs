@@ -18,28 +18,28 @@ use crate::OneTimeCode;
 
 /// A redirect's head is a few hundred bytes, and a browser adds its cookies for this host.
 const LARGEST_HEAD: usize = 16 * 1024;
-/// Whoever connects and says nothing keeps nobody waiting longer than this.
+/// How long a connection may stay silent before it is closed.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// A browser opens a few connections; more that say nothing are not its own, and the oldest makes room.
+/// A browser opens only a few connections. With more silent ones than this, the oldest is dropped.
 const MOST_SILENT: usize = 32;
-/// After a connection could not be accepted, the next one is waited for this long.
+/// The pause after a connection could not be accepted.
 const AFTER_FAILURE: Duration = Duration::from_millis(20);
-/// The exchange of the code is still to come, and may fail: the page does not say how it ends.
+/// The exchange of the code comes later and may fail, so the page does not promise success.
 const RECEIVED: &str =
     "The code was received. How the login ends is shown where it was started; this page can be closed.\n";
 
 /// Listens for one redirect on this machine.
 ///
-/// It speaks as much of HTTP/1 as a redirect needs: it reads one request line and answers with a page and the end of
-/// the connection.
+/// It speaks only as much HTTP/1 as a redirect needs: it reads one request line, answers with a page and closes the
+/// connection.
 #[derive(Debug)]
 pub(super) struct Listener {
     sockets: Vec<TcpListener>,
 }
 
 impl Listener {
-    /// Listens on exactly the registered host and port. `localhost` is both of its addresses, since the browser
-    /// chooses, and a stranger on the other one would get the code.
+    /// Listens on exactly the registered host and port. For `localhost` that is both loopback addresses: the browser
+    /// chooses one, and a foreign listener on the other would get the code.
     pub(super) async fn bind(host: &str, port: u16) -> Result<Self, BoxError> {
         let addresses = match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
             Ok(ip) => vec![ip],
@@ -51,7 +51,7 @@ impl Listener {
             let address = SocketAddr::new(ip, port);
             match TcpListener::bind(address).await {
                 Ok(socket) => sockets.push(socket),
-                // A machine without one of the two protocols has no stranger on it either.
+                // A machine without one of the two protocols cannot have a foreign listener on it either.
                 Err(error) if !only && error.kind() == io::ErrorKind::AddrNotAvailable => {}
                 Err(source) => return Err(CannotListen { address, source }.into()),
             }
@@ -59,10 +59,10 @@ impl Listener {
         Ok(Self { sockets })
     }
 
-    /// Turns everybody away until the login's own redirect comes.
+    /// Turns all requests away until the login's own redirect comes.
     pub(super) async fn answer(self, path: &str, state: &str) -> Result<OneTimeCode, LoginRefused> {
         let (mut heard, mut answers) = (JoinSet::new(), JoinSet::new());
-        // Those who have not said anything yet, the oldest first.
+        // The connections without a request so far, oldest first.
         let mut silent: VecDeque<AbortHandle> = VecDeque::new();
         loop {
             silent.retain(|connection| !connection.is_finished());
@@ -71,14 +71,14 @@ impl Listener {
                 accepted = self.accept(), if !(is_crowded && Planted::SilentHoldTheDoor.is_on()) => {
                     match accepted {
                         Ok(stream) => {
-                            // Whoever connects and says nothing must not keep the redirect out.
+                            // Silent connections must not keep the redirect out.
                             if is_crowded {
                                 drop_oldest(&mut silent);
                             }
                             silent.push_back(heard.spawn(hear(stream)));
                         }
-                        // Descriptors have run out, most likely: who is silent gives his back, and the socket, which is still
-                        // ready, is not asked again at once.
+                        // Most likely file descriptors have run out. Drop the oldest silent connection, and pause
+                        // before asking the socket again, because it is still ready.
                         Err(error) => {
                             tracing::debug!(error = %error, "a connection cannot be accepted");
                             drop_oldest(&mut silent);
@@ -89,7 +89,7 @@ impl Listener {
                     }
                 }
                 Some(request) = heard.join_next() => {
-                    // One that was dropped, or gone before it said anything, is nobody's answer.
+                    // The connection was dropped or closed before it sent a request: ignore it.
                     let Ok((stream, line)) = request else { continue };
                     let (status, page, answer) = match &line {
                         Some(line) => judge(line, path, state),
@@ -135,13 +135,13 @@ fn drop_oldest(silent: &mut VecDeque<AbortHandle>) {
     }
 }
 
-/// Waits for what a connection asks for; `None` if that is no request.
+/// Waits for a connection's request line; `None` if there is no valid one.
 async fn hear(mut stream: TcpStream) -> (TcpStream, Option<String>) {
     let line = tokio::time::timeout(HEAD_WITHIN, request_line(&mut stream)).await;
     (stream, line.ok().and_then(Result::ok))
 }
 
-/// Answers a connection. Whether the page arrives does not matter.
+/// Answers a connection. Failure to deliver the page is ignored.
 async fn tell(mut stream: TcpStream, status: &'static str, page: &'static str) {
     let response = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
@@ -158,7 +158,7 @@ async fn tell(mut stream: TcpStream, status: &'static str, page: &'static str) {
 
 const NOT_A_REQUEST: &str = "Not a request.\n";
 
-/// What a request line asks for.
+/// Judges a request line: status, page and meaning.
 fn judge(line: &str, path: &str, state: &str) -> (&'static str, &'static str, Answer) {
     let mut words = line.split(' ');
     let (Some(method), Some(target), Some(version), None) =
@@ -173,7 +173,7 @@ fn judge(line: &str, path: &str, state: &str) -> (&'static str, &'static str, An
     if asked != path {
         return ("404 Not Found", "Nothing is here.\n", Answer::Foreign("another path"));
     }
-    // A prefetch by HEAD must not use the code up, and a form is not a redirect.
+    // A prefetch by HEAD must not use up the code, and a posted form is not a redirect.
     if method != "GET" {
         return (
             "405 Method Not Allowed",
@@ -190,7 +190,7 @@ fn judge(line: &str, path: &str, state: &str) -> (&'static str, &'static str, An
     }
 }
 
-/// Reads a head to its end, which a browser wants before its answer, and returns its first line.
+/// Reads the whole head, because a browser expects that before the answer, and returns its first line.
 async fn request_line(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut chunk = [0; 1024];
@@ -206,7 +206,7 @@ async fn request_line(stream: &mut TcpStream) -> io::Result<String> {
     String::from_utf8(head).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The redirect's port is taken, or not for us.
+/// The redirect's port is taken, or this process may not use it.
 #[derive(Debug)]
 struct CannotListen {
     address: SocketAddr,

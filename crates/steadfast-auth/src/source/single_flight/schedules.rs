@@ -1,8 +1,8 @@
-//! The single flight under every order of threads that a model checker comes up with.
+//! Runs the single flight under many orders of threads, chosen by a model checker.
 //!
 //! Each schedule runs a few threads that ask for a token, send with it, are refused, wait and give up, while logins
-//! fly, fail or are dropped. Somebody who waits for a login that nobody flies leaves its thread blocked for good, which
-//! the checker reports as a deadlock.
+//! run, fail or are dropped. A thread that waits for a login that was never launched blocks for good, which the checker
+//! reports as a deadlock.
 
 mod world;
 
@@ -21,7 +21,7 @@ use crate::AuthErrorKind;
 const SCHEDULES: usize = 25_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// Half of the schedules at random, half of them with a few well-placed changes of thread.
+/// Half of the schedules are random, half have a few well-placed changes of thread.
 fn explore(schedule: impl Fn() + Send + Sync + Clone + 'static) {
     let times = if std::env::var_os("STEADFAST_DEEP").is_some() { 10 * SCHEDULES } else { SCHEDULES };
     shuttle::check_random(schedule.clone(), times / 2);
@@ -29,7 +29,7 @@ fn explore(schedule: impl Fn() + Send + Sync + Clone + 'static) {
     println!("figures: schedules={times} models=1");
 }
 
-/// Looks for a mistake in the same schedules each time: what they have found once, they find always.
+/// Looks for a mistake in the same schedules each time, so that the result is reproducible.
 fn look_for(schedule: impl Fn() + Send + Sync + 'static) {
     shuttle::check_random_with_seed(schedule, 1, 20_000);
 }
@@ -70,7 +70,7 @@ fn late_refusal(mistake: Mistake) {
 }
 
 fn failed_renewal(mistake: Mistake) {
-    // An hour before its end, when nobody waits for the renewal, and in its last minute, when everybody does.
+    // An hour before the end no request waits for the renewal; in the last minute all do.
     let age = if thread_rng().gen_bool(0.5) { 23 * HOUR_MS } else { 24 * HOUR_MS - 30_000 };
     let world = World::working(Login::Fails, mistake, age);
     let ends = world.storm(3, 2);

@@ -9,18 +9,18 @@ use steadfast_spec::file::open_own;
 
 use super::StoreError;
 
-/// A record is a few kilobytes.
+/// The largest file that is read; a record is a few kilobytes.
 const LARGEST: u64 = 1024 * 1024;
-/// The OTP zone admits three a second (§8).
+/// The pause between two places. The OTP zone admits three a second (§8).
 const BETWEEN_PLACES_MS: i64 = 400;
-/// A queue is never this long; a place that lies further ahead was taken before the clock was set back.
+/// No queue is this long. A place further ahead was taken before the clock was set back.
 const FARTHEST_PLACE_MS: i64 = 10_000;
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     move |error| StoreError::io(path.display(), error)
 }
 
-/// Makes the directory of `path` if it is missing, and refuses one in which others could put files.
+/// Makes the directory of `path` if it is missing. Refuses one in which others could put files.
 pub(super) fn prepare_directory(path: &Path) -> Result<(), StoreError> {
     let directory = directory_of(path);
     let mut builder = fs::DirBuilder::new();
@@ -35,7 +35,7 @@ pub(super) fn prepare_directory(path: &Path) -> Result<(), StoreError> {
     {
         use std::os::unix::fs::MetadataExt;
         let mode = fs::metadata(directory).map_err(failed(directory))?.mode();
-        // In a sticky directory nobody can replace the files of others.
+        // In a sticky directory users cannot replace each other's files.
         if mode & 0o022 != 0 && mode & 0o1000 == 0 {
             let place = directory.display().to_string();
             return Err(StoreError::OpenToOthers { place, mode: mode & 0o7777 });
@@ -44,7 +44,7 @@ pub(super) fn prepare_directory(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens a file of one's own for reading; `None` if there is none.
+/// Opens a file of this user for reading; `None` if there is none.
 pub(super) fn open(path: &Path) -> Result<Option<File>, StoreError> {
     match open_own(path, File::options().read(true)) {
         Ok(file) => Ok(Some(file)),
@@ -53,7 +53,7 @@ pub(super) fn open(path: &Path) -> Result<Option<File>, StoreError> {
     }
 }
 
-/// The whole file; `None` if there is none.
+/// Reads the whole file; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(file) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -61,13 +61,13 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     Ok(Some(bytes))
 }
 
-/// Opens the file whose lock is taken, and makes it if it is missing.
+/// Opens the lock file, and makes it if it is missing.
 pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
     open_own(path, File::options().write(true).create(true).truncate(false)).map_err(failed(path))
 }
 
-/// Takes the next place of those that the file at `path` hands out, `now` at the earliest; returns how far it is, or
-/// `None` while somebody else takes his.
+/// Takes the next place from the file at `path`, at `now` or later. Returns how long to wait, or `None` while another
+/// process takes a place.
 pub(super) fn take_place(path: &Path, now: i64) -> Result<Option<Duration>, StoreError> {
     let options = File::options().read(true).write(true).create(true).truncate(false).clone();
     let mut file = open_own(path, &options).map_err(failed(path))?;
@@ -81,21 +81,21 @@ pub(super) fn take_place(path: &Path, now: i64) -> Result<Option<Duration>, Stor
     let last: Option<i64> = String::from_utf8_lossy(&text).trim().parse().ok();
     let next = last.map_or(now, |last| last.saturating_add(BETWEEN_PLACES_MS).max(now));
     let place = if next > now.saturating_add(FARTHEST_PLACE_MS) { now } else { next };
-    // Torn it is no number, and the next one waits for nobody.
+    // A torn file holds no number; then the next process does not wait.
     let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{place}"));
     written.map_err(failed(path))?;
     Ok(Some(Duration::from_millis((place - now).unsigned_abs())))
 }
 
-/// Writes the file `fresh` beside `path`, to the disk, and renames it into place.
+/// Writes the file `fresh` beside `path`, syncs it, and renames it into place.
 pub(super) fn replace(path: &Path, fresh: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    // Checked before each write as well: a link or an open file at the path is not silently replaced.
+    // Checked before each write too: a link, or a file open to others, must not be replaced silently.
     drop(open(path)?);
-    // A process that was killed while it wrote has left it.
+    // A process that was killed during a write has left this file.
     let _ = fs::remove_file(fresh);
     let written = write(fresh, bytes).and_then(|()| fs::rename(fresh, path));
     if let Err(error) = written {
-        // The error that counts is the first one.
+        // The first error is the one to report.
         let _ = fs::remove_file(fresh);
         return Err(failed(path)(error));
     }

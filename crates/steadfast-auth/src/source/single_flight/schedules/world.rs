@@ -1,4 +1,4 @@
-//! What the threads of one schedule share, and what a request, a login and a service do in it.
+//! The state shared by the threads of one schedule, with its requests, logins and service.
 
 use std::{
     future::{Future, poll_fn},
@@ -32,13 +32,13 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Login {
     Succeeds,
-    /// With an error that latches: whoever asks later is told the same.
+    /// With an error that latches: later requests get the same error.
     Fails,
-    /// Its task is dropped at some point, as with a runtime that goes away.
+    /// Its task is dropped at some point, as when a runtime goes away.
     Dropped,
 }
 
-/// What is wrong with a client that the tests have to tell from ours.
+/// The mistakes of clients that the tests must tell from ours.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Mistake {
     None,
@@ -49,26 +49,26 @@ pub(super) enum Mistake {
     FailedRenewalDisplaces,
 }
 
-/// What the threads of one schedule share.
+/// The state shared by the threads of one schedule.
 pub(super) struct World {
     flight: Arc<SingleFlight>,
     now: Now,
     login: Login,
     mistake: Mistake,
     logins: AtomicU64,
-    /// The service accepts tokens from this one on.
+    /// The service accepts tokens from this generation on.
     pub(super) accepts_from: AtomicU64,
     /// The threads that log in.
     flying: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
 impl World {
-    /// A source without a token, at the beginning of time.
+    /// Creates a source without a token, at time zero.
     pub(super) fn cold(login: Login, mistake: Mistake) -> Arc<Self> {
         Self::new(login, mistake, None)
     }
 
-    /// With token 1, accepted, of that age.
+    /// Creates a source with token 1, accepted, of that age.
     pub(super) fn working(login: Login, mistake: Mistake, age_ms: i64) -> Arc<Self> {
         Self::new(login, mistake, Some(age_ms))
     }
@@ -88,11 +88,11 @@ impl World {
         Arc::new(Self { flight, now, login, mistake, logins, accepts_from, flying })
     }
 
-    /// One request, as the layers put it through: which token was accepted, or why none was.
+    /// Runs one request as the layers do. Returns the accepted token, or why there was none.
     fn call(self: &Arc<Self>) -> Result<u64, AuthErrorKind> {
         for _ in 0..4 {
             self.await_token()?;
-            // Between the admission and the header the token may be withdrawn: then nothing is sent.
+            // The token may be withdrawn between the admission and the header. Then nothing is sent.
             if let Some(sent) = self.attach() {
                 thread::yield_now();
                 if self.accepts(sent) {
@@ -212,12 +212,12 @@ impl World {
         }
     }
 
-    /// Runs `threads` threads of `rounds` requests each and returns what became of them.
+    /// Runs `threads` threads of `rounds` requests each and returns their results.
     pub(super) fn storm(self: &Arc<Self>, threads: usize, rounds: usize) -> Vec<Result<u64, AuthErrorKind>> {
         let run = |world: Arc<Self>| move || (0..rounds).map(|_| world.call()).collect::<Vec<_>>();
         let running: Vec<_> = (0..threads).map(|_| thread::spawn(run(Arc::clone(self)))).collect();
         let ends = running.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
-        // A renewal that nobody waits for may still be on its way.
+        // A renewal in the background may still be running.
         let flying = mem::take(&mut *self.flying.lock());
         flying.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(self.flight.lock().is_deserted(), "nobody is left waiting");
@@ -229,7 +229,7 @@ impl World {
     }
 }
 
-/// Drops `future` after that many polls.
+/// Drops `future` after at most that many polls.
 async fn polled(future: impl Future<Output = ()>, most: u32) {
     let (mut future, mut polls) = (Box::pin(future), 0);
     poll_fn(|cx| {
