@@ -140,8 +140,8 @@ fn is_spelled_in(secret: &[u8], text: &str) -> bool {
 /// Returns `Bearer ` and the parts, marked sensitive so that it is never printed.
 fn bearer(parts: &[&str]) -> Option<HeaderValue> {
     let text: Bytes = ["Bearer ", &parts.concat()].concat().into();
-    // The first clone of bytes made from a vector allocates their shared count: it happens here and not when the
-    // first request goes out.
+    // The first clone of bytes made from a vector allocates their shared count. Do it here, not when the first request
+    // goes out.
     let mut value = HeaderValue::from_maybe_shared(text.clone()).ok()?;
     value.set_sensitive(true);
     Some(value)

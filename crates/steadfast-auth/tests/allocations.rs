@@ -1,4 +1,4 @@
-//! What a request costs for its token, counted by an allocator of this binary's own.
+//! The cost of a request's token, counted by this binary's own allocator.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,7 +25,7 @@ use tower::{Layer, Service, ServiceExt};
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Answers at once, with a stamp as every answer of a stack has.
+/// A leaf that answers at once, with a stamp as every answer of a stack has.
 #[derive(Clone, Copy, Debug)]
 struct Leaf;
 
@@ -41,7 +41,7 @@ impl<B> Service<Request<B>> for Leaf {
     fn call(&mut self, request: Request<B>) -> Self::Future {
         black_box(&request);
         let mut response = Response::new(());
-        // As in a stack, where Classify has stamped its verdict; it is the leaf's own allocation.
+        // As in a stack, where Classify has stamped its outcome. This allocation is the leaf's own.
         Outcome::Accepted { order_id: None }.put(response.extensions_mut());
         ready(Ok(response))
     }
@@ -50,12 +50,12 @@ impl<B> Service<Request<B>> for Leaf {
 fn request() -> Request<Full<Bytes>> {
     let mut request = Request::get("https://api.example/v2/api/oms/orders").body(Full::default()).unwrap();
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
-    // As in a stack, where the route stands outside.
+    // As in a stack, where Route is further out.
     ext::Route::new(Route::new(Endpoint::Orders)).put(request.extensions_mut());
     request
 }
 
-/// Allocations and bytes of one call, after a first one that warms up.
+/// Returns allocations and bytes of one call, after a first one that warms up.
 fn cost<S>(service: S) -> (usize, usize)
 where
     S: Service<Request<Full<Bytes>>> + Clone,
@@ -74,7 +74,7 @@ where
     last
 }
 
-// One test: the allocator counts what every thread does.
+// A single test, because the allocator counts all threads.
 #[tokio::test]
 async fn reading_a_token_allocates_nothing_and_a_given_one_is_attached_without_a_copy_of_the_request() {
     let source = TokenSource::fixed(ApiKey::new("key").unwrap(), "token").unwrap();
@@ -98,8 +98,8 @@ async fn reading_a_token_allocates_nothing_and_a_given_one_is_attached_without_a
     let refresh = RefreshLayer::new(source.clone());
     let both = cost(refresh.layer(AuthHeaderLayer::new(source).layer(Leaf)));
     println!("allocations, bytes: bare {bare:?}, with header {header:?}, with header and refresh {both:?}");
-    // The header is formatted once for each token, and cloned by a count. The generation goes to the other stamps of the
-    // request and of its answer.
+    // The header is formatted once for each token, and a clone only counts references. The generation joins the other
+    // stamps of the request and of its answer.
     assert_eq!(header.0, bare.0, "{header:?}");
     assert_eq!(both.0, header.0, "refresh copies nothing of a request with a given token");
 }

@@ -1,4 +1,4 @@
-//! A login in a browser, whose redirect comes to this machine over real sockets.
+//! Logins in a browser, whose redirect reaches this machine over real sockets.
 
 #[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,12 +17,12 @@ use tokio::{
 
 use crate::support::{Answer, Clock, Script, api_key, base, secs};
 
-/// A port that is free now.
+/// Returns a port that is free now.
 fn free_port() -> u16 {
     Bound::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A browser login that listens on `port`, and the addresses that it shows.
+/// Returns a browser login that listens on `port`, and the addresses that it shows.
 fn login(port: u16) -> (BrowserLogin, mpsc::UnboundedReceiver<String>) {
     let (shown, addresses) = mpsc::unbounded_channel();
     let redirect = format!("http://127.0.0.1:{port}/callback");
@@ -49,7 +49,7 @@ async fn get(port: u16, target: &str) -> String {
     send(port, &format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n")).await
 }
 
-/// Against listeners that end with whatever comes first: a forged callback ends the login, or logs in a stranger.
+/// Unlike listeners that end with the first request: there, a forged callback ends the login or logs in a stranger.
 #[tokio::test]
 async fn t19_forged_and_stray_hits_do_not_end_the_login() {
     let port = free_port();
@@ -84,14 +84,14 @@ async fn t19_forged_and_stray_hits_do_not_end_the_login() {
         (format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(20_000)), "400"),
     ] {
         let got = send(port, &head).await;
-        // A head that is too long is answered while it is still being sent, and may be reset.
+        // A head that is too long is answered while it is still being sent, so the connection may be reset.
         assert!(
             got == status || (head.len() > 16_384 && got.is_empty()),
             "{}: {got}",
             &head[..20.min(head.len())]
         );
     }
-    // Connections that say nothing do not hold the door.
+    // Silent connections do not block the redirect.
     let silent: Vec<_> = vec![
         TcpStream::connect(("127.0.0.1", port)).await.unwrap(),
         TcpStream::connect(("127.0.0.1", port)).await.unwrap(),
@@ -113,8 +113,8 @@ async fn page(port: u16, target: &str) -> String {
     answer
 }
 
-/// The page said "Logged in" before the code was exchanged, also with a wrong client secret, which the error then called a
-/// one-time code.
+/// The page used to say "Logged in" before the code was exchanged, even with a wrong client secret, and the error then
+/// spoke of a one-time code.
 #[tokio::test]
 async fn t24_the_page_promises_no_login_and_a_wrong_secret_is_named() {
     let port = free_port();
@@ -134,7 +134,7 @@ async fn t24_the_page_promises_no_login_and_a_wrong_secret_is_named() {
     assert_eq!(logins.count(), 1);
 }
 
-/// A provider adds parameters of its own, and one that could not be read ended the login's redirect in a silent 400.
+/// Providers add parameters of their own. An unreadable one used to end the login's redirect in a silent 400.
 #[tokio::test]
 async fn t24_other_parameters_of_the_redirect_are_ignored() {
     let port = free_port();
@@ -146,7 +146,7 @@ async fn t24_other_parameters_of_the_redirect_are_ignored() {
     assert_eq!(submitted(code.await.unwrap().unwrap()).await, "right");
 }
 
-/// They were given five seconds each, 32 at a time, before the redirect was listened to.
+/// Silent connections used to get five seconds each, 32 at a time, before the redirect was read.
 #[tokio::test]
 async fn t24_silent_connections_do_not_keep_the_redirect_out() {
     let port = free_port();
@@ -163,7 +163,7 @@ async fn t24_silent_connections_do_not_keep_the_redirect_out() {
     assert_eq!(submitted(code.await.unwrap().unwrap()).await, "right");
 }
 
-/// Port 99999 was listened to as port 80, and port 0 as any.
+/// Port 99999 used to be taken for port 80, and port 0 for any port.
 #[test]
 fn t24_a_port_that_is_none_is_refused_by_name() {
     let redirect = |host: &str| {
@@ -185,16 +185,16 @@ fn t24_a_port_that_is_none_is_refused_by_name() {
     }
 }
 
-/// Says to a test that it is the process whose descriptors run out.
+/// Marks the child process in which descriptors run out.
 #[cfg(target_os = "linux")]
 const FEW: &str = "STEADFAST_TEST_FEW_DESCRIPTORS";
 
-/// A connection that could not be accepted, because descriptors had run out, was asked for again at once and for ever.
+/// After descriptors had run out, a failed accept used to be repeated at once, for ever.
 #[cfg(target_os = "linux")]
 #[test]
 fn t24_accept_errors_do_not_spin_and_silent_ones_make_room() {
     if std::env::var_os(FEW).is_none() {
-        // In a process of its own: others need descriptors too.
+        // In a child process, because other tests need descriptors too.
         let name = "browser::t24_accept_errors_do_not_spin_and_silent_ones_make_room";
         let mut this = std::process::Command::new(std::env::current_exe().unwrap());
         let output = this.args(["--exact", name]).env(FEW, "1").output().unwrap();
@@ -223,7 +223,7 @@ fn t24_accept_errors_do_not_spin_and_silent_ones_make_room() {
     });
 }
 
-/// A login to which the redirect has come, behind as many connections that say nothing, when no descriptor was left.
+/// Runs a login whose redirect arrives behind `silent` silent connections, when no descriptor is left.
 #[cfg(target_os = "linux")]
 async fn redirected_without_descriptors(
     silent: usize,
@@ -236,7 +236,7 @@ async fn redirected_without_descriptors(
     let address = addresses.recv().await.unwrap();
     let connect = || std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
     let mut streams: Vec<_> = (0..silent).map(|_| connect()).collect();
-    // One runtime and one thread: what is ready is done before a sleep ends.
+    // With one runtime and one thread, all ready work is done before a sleep ends.
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     streams.push(connect());
     let state = state_of(&address);
@@ -248,7 +248,7 @@ async fn redirected_without_descriptors(
     (streams, held, code)
 }
 
-/// Counts what the log says of connections that cannot be accepted.
+/// Counts log entries about connections that cannot be accepted.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Default)]
 struct Failures(Arc<AtomicUsize>);
@@ -266,7 +266,7 @@ impl std::io::Write for Failures {
     }
 }
 
-/// The code as the exchange submits it: nothing else shows it.
+/// Returns the code as the exchange submits it; it is visible nowhere else.
 async fn submitted(code: OneTimeCode) -> String {
     let clock = Clock::new();
     let logins = Script::new(&clock, [Answer::Token("one")]);
@@ -347,7 +347,7 @@ async fn a_redirect_to_another_machine_needs_somebody_who_pastes() {
     assert_eq!(submitted(login.code().await.unwrap()).await, "c");
 }
 
-/// Whoever has the port for one of the two protocols would get the redirect of half of all browsers.
+/// A stranger with the port on one of the two protocols would get the redirect of half of all browsers.
 #[tokio::test]
 async fn a_port_that_somebody_else_has_for_one_protocol_is_none_to_listen_on() {
     let taken = Bound::bind("127.0.0.1:0").unwrap();

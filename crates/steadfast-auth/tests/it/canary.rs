@@ -1,4 +1,4 @@
-//! Every secret is a unique string, and none of its pieces may be seen anywhere but at the services.
+//! Every secret is a unique string. No piece of it may be seen anywhere but at the services.
 
 use std::{
     collections::HashSet,
@@ -26,7 +26,7 @@ const TOKENS: [&str; 3] = ["Ta5Qe9Wr2Ty7Ui3Op", "Tb1As6Df8Gh4Jk0Lz", "Tc3Zx7Cv5B
 const CODE: &str = "Cd4Rf8Vg2Bh6Nj0M";
 const SECRET: &str = "Se9Dr3Ft7Gy1Hu5J";
 
-/// A place where text collects.
+/// Collects text.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -68,7 +68,7 @@ impl Sink {
     }
 }
 
-/// Every form in which `secret` might show: as it is, reversed, encoded, and each eight characters of these.
+/// Returns all forms in which `secret` might show: as it is, reversed, encoded, and each eight characters of these.
 fn pieces(secret: &str) -> Vec<String> {
     let mut percent = String::new();
     for byte in secret.bytes() {
@@ -97,7 +97,7 @@ fn form_text(secret: &str) -> String {
 fn find_canary(text: &str) -> Option<String> {
     let secrets = [KEY, CLIENT, PASSWORD, TOTP, CODE, SECRET].into_iter().chain(TOKENS);
     let steps = (0..4_000).map(|n| crate::support::START_S / 30 + n);
-    // A code is only six digits; in quotes it is no number that happens to be like it.
+    // A code has only six digits; the quotes keep it apart from other numbers.
     let codes = steps.map(|step| format!("\"{}\"", totp_of_canary(step)));
     let canaries: HashSet<Vec<u8>> = secrets.flat_map(pieces).chain(codes).map(String::into_bytes).collect();
     assert!(canaries.iter().all(|piece| piece.len() == 8));
@@ -105,7 +105,7 @@ fn find_canary(text: &str) -> Option<String> {
     leak.map(|window| String::from_utf8_lossy(window).into_owned())
 }
 
-/// What the authenticator app would show.
+/// Returns the code that the authenticator app would show.
 fn totp_of_canary(step: u64) -> String {
     use hmac::{Hmac, KeyInit, Mac};
     let key = data_encoding::BASE32_NOPAD.decode(TOTP.as_bytes()).unwrap();
@@ -117,7 +117,7 @@ fn totp_of_canary(step: u64) -> String {
     format!("{:06}", word % 1_000_000)
 }
 
-/// Drives a source through everything that can happen to it and shows everything that can be shown.
+/// Takes a source through every event and shows everything that can be shown.
 async fn scenario(sink: Sink, script: Vec<Answer>, api_script: Vec<Answer>) {
     let clock = Clock::new();
     let key = || ApiKey::new(KEY).unwrap();
@@ -146,7 +146,7 @@ async fn scenario(sink: Sink, script: Vec<Answer>, api_script: Vec<Answer>) {
     ];
     for builder in sources {
         sink.add(&builder);
-        // A store that everybody may look at is only shown, and never read out.
+        // The store can only be shown; its content is never read.
         let store = MemoryStore::new();
         let source = builder.clock(clock.wall()).store(store.clone()).build();
         if let Err(error) = source.login().await {

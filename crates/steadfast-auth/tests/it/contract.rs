@@ -36,7 +36,7 @@ async fn the_header_alone_forwards_readiness() {
     }
 }
 
-/// A refused send, its renewal and the second send: dropped after each poll, the source works on.
+/// A refused send, its renewal and the second send, dropped after each poll: the source keeps working.
 #[tokio::test(start_paused = true)]
 async fn a_request_dropped_at_any_poll_leaves_a_source_that_works() {
     const TOKENS: [&str; 8] = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"];
@@ -49,7 +49,7 @@ async fn a_request_dropped_at_any_poll_leaves_a_source_that_works() {
     let current = || bench.source.token().expect("a token").generation().0 as usize;
     let (response, polls) = drop_at_every_poll(
         || {
-            // The token that the next login brings is the one that the service accepts.
+            // The service accepts the token of the next login.
             bench.api.accept([TOKENS[current()]]);
             stack.clone().oneshot(orders())
         },
@@ -57,7 +57,7 @@ async fn a_request_dropped_at_any_poll_leaves_a_source_that_works() {
             let (uses, bench) = (uses.clone(), &bench);
             async move {
                 assert_eq!(uses.running(), 0, "dropped after {polls} polls");
-                // A login that had begun goes on; a quarter of an hour later the next suspicion may cause one.
+                // A login that had begun goes on. After a quarter of an hour the next suspicion may cause one.
                 tokio::time::sleep(secs(901)).await;
                 bench.api.accept([TOKENS[current() - 1]]);
                 assert_eq!(bench.get().await.unwrap().status(), 200, "dropped after {polls} polls");

@@ -1,7 +1,7 @@
-//! The defects of other clients, each planted against by its number.
+//! Tests against the defects of other clients, by number.
 //!
-//! That each test fails where its defect is, in this crate and by the same assertion, is what `cargo xtask planted`
-//! shows: the defects are rows of [`steadfast_spec::Planted`].
+//! `cargo xtask planted` shows that each test fails for its own defect, in this crate and by the same assertion. The
+//! defects are rows of [`steadfast_spec::Planted`].
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use tower::ServiceExt;
 
 use crate::support::{Answer, Bench, api_key, hours, kind, orders, place_order, secs, totp_login};
 
-/// Against clients that drop the token they have when its renewal fails.
+/// Against clients that drop a valid token when its renewal fails.
 #[tokio::test(start_paused = true)]
 async fn t01_a_failed_renewal_never_displaces_a_token_that_is_still_valid() {
     let bench = Bench::with_working_token("one", [Answer::Status(400)]).await;
@@ -30,7 +30,7 @@ async fn t01_a_failed_renewal_never_displaces_a_token_that_is_still_valid() {
     assert_eq!(bench.logins.count(), 2, "the renewal was tried once and latched");
     assert!(bench.source.status().latched);
 
-    // In its last minute requests would wait for a renewal; there is none to be had, and the token still works.
+    // In the last minute requests would wait for a renewal. None is possible, and the token still works.
     tokio::time::advance(secs(3_600 - 160)).await;
     assert_eq!(bench.source.status().state, TokenState::Mandatory);
     assert_eq!(bench.get().await.unwrap().status(), 200);
@@ -57,7 +57,7 @@ async fn t02_a_failure_that_passes_is_forgotten_when_its_time_is_over() {
 async fn t03_a_late_401_for_an_old_token_leaves_the_new_one_alone() {
     let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
     bench.api.accept(["two"]);
-    // The slow request is refused at once, but learns of it only when the renewal is over.
+    // The slow request is refused at once but gets the answer only after the renewal.
     let slow = crate::support::Script::new(&bench.clock, [Answer::ByToken]).taking(secs(60));
     slow.accept(["two"]);
     let late = {
@@ -85,7 +85,7 @@ async fn t04_a_thousand_waiters_make_one_login() {
     while let Some(response) = calls.join_next().await {
         assert_eq!(response.unwrap().unwrap().status(), 200);
     }
-    // Codes are half a minute apart, and so would be the logins of the others.
+    // Codes are half a minute apart, so logins of the other waiters would be too.
     tokio::time::sleep(secs(600)).await;
     assert_eq!(bench.logins.count(), 1);
 }
@@ -104,7 +104,7 @@ async fn t05_a_failed_login_fails_for_everybody_who_waited_and_is_not_repeated()
     assert_eq!(bench.api.count(), 0);
 }
 
-/// Against clients in which the caller that drives the login takes it along when it is dropped.
+/// Against clients in which a dropped caller takes the login that it drives with it.
 #[tokio::test(start_paused = true)]
 async fn t06_a_dropped_caller_neither_stops_the_login_nor_wastes_its_code() {
     let bench = Bench::new([Answer::Token("one")]);
@@ -149,13 +149,13 @@ async fn t27_a_wall_clock_that_is_set_ends_no_token_and_keeps_none_alive() {
     }
 }
 
-/// What the service says counts more than any clock.
+/// The service's answer counts more than any clock.
 #[tokio::test(start_paused = true)]
 async fn t27_refused_and_dead_by_the_wall_clock_is_renewed_at_once() {
     let bench = Bench::with_working_token("one", [Answer::Token("two"), Answer::Token("three")]).await;
     for token in ["two", "three"] {
         tokio::time::advance(secs(60)).await;
-        // A machine that was stopped altogether, which no clock of its own has noticed.
+        // The machine was stopped altogether, which none of its clocks has noticed.
         bench.clock.set_off(bench.logins.count() as i64 * 86_400_000);
         bench.api.accept([token]);
         assert_eq!(bench.get().await.unwrap().status(), 200, "{token}");
@@ -194,7 +194,7 @@ async fn t27_a_clock_set_during_a_login_ages_no_token() {
     }
 }
 
-/// Where no clock tells how long a machine was suspended, the wall clock does.
+/// Without a boot clock, the wall clock shows how long a machine was suspended.
 #[tokio::test(start_paused = true)]
 async fn t27_without_a_boot_clock_tokens_age_by_the_wall_clock() {
     let mut bench = Bench::new([Answer::Token("one"), Answer::Token("two")]);
@@ -272,7 +272,7 @@ impl Login for Absent {
     }
 }
 
-/// Against clients that say "unauthorized" whatever is wrong.
+/// Against clients that report "unauthorized" for every cause.
 #[tokio::test(start_paused = true)]
 async fn t12_five_reasons_for_having_no_token_are_five_errors() {
     let mut bench = Bench::new([Answer::Status(401)]);
@@ -300,7 +300,7 @@ async fn t12_five_reasons_for_having_no_token_are_five_errors() {
     assert_eq!(kind(&bench.get().await.unwrap_err()), AuthErrorKind::Rejected);
 }
 
-/// Against clients that send one code twice, which services answer with 401, and count.
+/// Against clients that send one code twice, which services answer with a counted 401.
 #[tokio::test(start_paused = true)]
 async fn t16_no_time_step_is_submitted_twice() {
     let script = [Answer::Status(429), Answer::Lost, Answer::Status(401), Answer::Token("one")];
@@ -317,7 +317,7 @@ async fn t16_no_time_step_is_submitted_twice() {
     assert_eq!(codes.len(), 4, "each code once");
 }
 
-/// Against clients whose codes are wrong when the clock is: from the second exchange on none may be.
+/// Against clients whose codes are wrong while the clock is. From the second exchange on none may be.
 #[tokio::test(start_paused = true)]
 async fn t17_a_clock_that_is_off_costs_no_login_after_the_first() {
     for off_ms in (-8_000..=8_000).step_by(500).chain([-45_000, 95_000]) {

@@ -22,7 +22,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A store in which a login has left its record.
+/// Returns a store with the record of a login.
 async fn kept() -> (TempDir, FileStore, Clock) {
     let directory = tempdir().unwrap();
     let store = FileStore::open(directory.path().join("state/auth.json")).unwrap();
@@ -47,7 +47,7 @@ fn user() -> Identity {
     Identity::new(&base().to_string(), &api_key(), "U1")
 }
 
-/// What the user's logins with several API keys have in common.
+/// Returns the file for what the user's logins with several API keys have in common.
 fn user_file(store: &FileStore) -> PathBuf {
     store.of_user(user().user_label().unwrap()).unwrap().path().to_owned()
 }
@@ -78,7 +78,7 @@ async fn what_others_may_read_and_what_leads_elsewhere_is_refused_by_name() {
         set_mode(path, open);
         let Err(StoreError::OpenToOthers { place, mode }) = FileStore::open(path) else { panic!("{open:o}") };
         assert_eq!((place.as_str(), mode), (path.to_str().unwrap(), open));
-        // A store that was opened before notices too, and nothing is sent.
+        // A store that was opened before sees it too, and nothing is sent.
         let logins = Script::new(&clock, [Answer::Token("two")]);
         let error = source(&clock, &logins, &store).login().await.unwrap_err();
         assert_eq!(error.kind(), AuthErrorKind::Unavailable);
@@ -101,10 +101,10 @@ async fn what_others_may_read_and_what_leads_elsewhere_is_refused_by_name() {
     FileStore::open(path).unwrap();
 }
 
-/// Whoever put a file, a lock or a link there beforehand could read the token, or keep logins waiting.
+/// Another user could put a file, a lock or a link there beforehand, and read the token or block logins.
 #[tokio::test(start_paused = true)]
 async fn x03_what_belongs_to_another_user_is_refused_by_name() {
-    // Only root can give a file away; everybody else finds one of root's.
+    // Only root can give a file away; other users test with a file of root's.
     if !rustix::process::geteuid().is_root() {
         assert!(matches!(FileStore::open("/etc/passwd"), Err(StoreError::OfAnother { owner: 0, .. })));
         return;
@@ -118,7 +118,7 @@ async fn x03_what_belongs_to_another_user_is_refused_by_name() {
         let logins = Script::new(&clock, [Answer::Token("two")]);
         let ended = source(&clock, &logins, &store).login().await;
         if name == "otp.place" {
-            // Only a courtesy to other accounts: the service answers 429 at worst.
+            // The places are only a courtesy to other accounts: without them the service answers 429 at worst.
             ended.unwrap();
         } else {
             let said = chain(&ended.unwrap_err());
@@ -148,7 +148,7 @@ async fn x03_no_file_of_the_store_is_opened_through_a_link() {
     }
 }
 
-/// It left one more login each time, and the token went without a word.
+/// Each damaged record used to allow one more login, and the token was lost silently.
 #[tokio::test(start_paused = true)]
 async fn t01_a_damaged_record_stops_logins_until_somebody_allows_them() {
     for damaged in ["", "{\"version\":1,\"rev", "null", "\u{0}\u{0}", "{}\n{}"] {
@@ -178,7 +178,7 @@ async fn t01_a_damaged_record_stops_logins_until_somebody_allows_them() {
     }
 }
 
-/// A program may allow its own logins, too.
+/// A program may allow its own logins too.
 #[tokio::test(start_paused = true)]
 async fn t01_a_reset_of_the_source_begins_damaged_records_anew() {
     let (_directory, store, clock) = kept().await;
@@ -216,7 +216,7 @@ async fn a_record_of_another_version_or_account_is_refused_and_left_as_it_is() {
     assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
 }
 
-/// The OTP zone counts by address, and all accounts of a machine share one (§8).
+/// The OTP zone counts by address, and all accounts of a machine share it (§8).
 #[tokio::test(start_paused = true)]
 async fn logins_of_eight_accounts_at_once_keep_their_distance_in_the_otp_zone() {
     let (directory, clock) = (tempdir().unwrap(), Clock::new());

@@ -58,7 +58,7 @@ async fn the_generation_goes_with_the_request_and_comes_back_with_the_response()
     assert_eq!(TokenGeneration::of(response.extensions()), Some(&TokenGeneration(1)));
 }
 
-/// A list of a session that is over is asked for with that session's token.
+/// The list of an ended session is requested with that session's token.
 #[tokio::test(start_paused = true)]
 async fn a_request_with_an_authorization_of_its_own_keeps_it() {
     let mut request = orders();
@@ -116,7 +116,7 @@ async fn credentials_leave_neither_in_clear_text_nor_to_a_foreign_host() {
     assert_eq!(script.count(), 0);
 }
 
-/// Against layers that keep a slot reserved by `poll_ready` for a call that never comes.
+/// Against layers that reserve a slot in `poll_ready` for a call that never comes.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_gives_back_the_slot_that_was_reserved_for_the_call() {
     let script = Script::new(&Clock::new(), [Answer::Body("{}")]);

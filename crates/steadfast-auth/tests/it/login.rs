@@ -75,7 +75,7 @@ async fn what_the_gateway_denies_latches_nothing_and_is_asked_again_after_a_quar
         assert_eq!(bench.logins.count(), 1, "left alone");
         bench.logins.answer_with([Answer::Status(401), Answer::Token("one")]);
         tokio::time::sleep(secs(1)).await;
-        // It may have been wrong, too, so a wrong one now is the second.
+        // The unknown end may have been wrong too, so a wrong login now counts as the second.
         let error = bench.source.login().await.unwrap_err();
         assert_eq!((error.kind(), bench.logins.count()), (AuthErrorKind::Unavailable, 2));
         tokio::time::sleep(secs(3_600)).await;
@@ -107,7 +107,8 @@ async fn a_429_pauses_and_spends_nothing() {
     script.extend([Answer::Status(429), Answer::Status(429), Answer::Status(401), Answer::Token("one")]);
     let bench = Bench::new(script);
     bench.source.login().await.unwrap();
-    // Each next attempt also waits for an unused step: half minutes here, and the first one 45 s for the service.
+    // Each further attempt also waits for an unused step: half minutes here. The service asked for 45 s before the
+    // first.
     assert_eq!(pauses(&bench.logins), [45, 15, 30, 30]);
 }
 
@@ -120,7 +121,8 @@ async fn an_attempt_that_never_left_is_repeated_after_1_2_4_8_seconds_with_its_s
     assert!(codes.iter().all(|code| *code == codes[0]), "the code has not been submitted yet");
 }
 
-/// A token with a colon was taken: the header had three parts, every request was answered 401, and no login followed.
+/// A token with a colon used to be accepted: the header had three parts, every request got a 401, and no login
+/// followed.
 #[tokio::test(start_paused = true)]
 async fn t22_a_token_with_a_colon_is_no_token_and_the_login_is_repeated() {
     let bench = Bench::new([Answer::Token("K3y:one"), Answer::Token("two")]);
@@ -162,7 +164,7 @@ async fn t21_logins_in_doubt_are_two_at_once_and_half_a_minute_apart() {
     }
 }
 
-/// The second of two wrong logins is by the other clock, so that a wrong clock does not latch.
+/// The second attempt after a wrong login uses the other clock, so that a wrong clock does not latch.
 #[tokio::test(start_paused = true)]
 async fn the_second_try_is_by_the_services_clock() {
     let bench = Bench::new([Answer::ByCode("one")]);
@@ -173,7 +175,7 @@ async fn the_second_try_is_by_the_services_clock() {
     assert!((offset - 600_000).abs() <= 1_000, "{offset}");
 }
 
-/// A gate that makes logins wait, and writes down what it sees.
+/// A gate that delays logins and records what it sees.
 #[derive(Clone)]
 struct SlowGate {
     takes: Duration,
@@ -244,7 +246,7 @@ async fn a_gate_that_never_answers_does_not_hold_logins_up_for_ever() {
     assert_eq!(script.count(), 0);
 }
 
-/// Against logins that keep others out of their zone while they wait for the next code.
+/// Against logins that hold a permit, and so block their zone, while they wait for the next code.
 #[tokio::test(start_paused = true)]
 async fn no_permit_is_held_while_the_next_step_is_waited_for() {
     let clock = Clock::new();
@@ -258,7 +260,7 @@ async fn no_permit_is_held_while_the_next_step_is_waited_for() {
     assert!(sent[1].at - sent[0].at >= secs(29));
 }
 
-/// A gate that admits at once and notes when it was asked.
+/// A gate that admits at once and records when it was asked.
 struct NotedGate(Arc<Mutex<Vec<Instant>>>);
 
 impl Gate for NotedGate {
@@ -353,7 +355,7 @@ async fn an_authorization_code_survives_what_does_not_use_it_up() {
     source.login().await.unwrap();
     assert_eq!(*asked.lock(), 1);
     assert_eq!(pauses(&script), [1, 2]);
-    // A lost answer may have used it up.
+    // The lost request may have used the code up.
     script.answer_with([Answer::Lost]);
     source.login().await.unwrap_err();
     tokio::time::sleep(secs(30)).await;
@@ -375,7 +377,7 @@ async fn a_login_does_not_leave_in_clear_text() {
     assert_eq!(script.count(), 0);
 }
 
-/// Two users of one app and one store are two accounts: neither takes the other's token.
+/// Two users of one app and one store are two accounts. Neither takes the other's token.
 #[tokio::test(start_paused = true)]
 async fn an_exchange_that_knows_its_user_is_another_account_than_anothers() {
     let script = Script::new(&Clock::new(), [Answer::Token("one")]);

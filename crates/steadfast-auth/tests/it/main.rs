@@ -1,4 +1,4 @@
-//! The layers, the source and the logins together, over services that answer from memory and on paused time.
+//! The layers, the source and the logins together, with services that answer from memory, on paused time.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what these tests set up must not fail")]
 

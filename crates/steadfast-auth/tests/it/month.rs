@@ -1,4 +1,4 @@
-//! A month in virtual time at the sandbox: a program that starts once and trades for weeks.
+//! A month in virtual time at the sandbox: one program that starts once and trades for weeks.
 
 use std::{
     sync::{
@@ -31,8 +31,8 @@ struct Month {
     failed: u64,
     /// Logins that brought a token.
     most_logins_a_day: u64,
-    /// With those that were answered with a 500 after they were executed. Nothing tells that such a session exists, and
-    /// without a token no call succeeds, so the login is made again: on such a day there is one more than tokens.
+    /// Includes logins that were executed and then answered with a 500. The client cannot know of such a session and
+    /// needs a token, so it logs in again. On such a day there is one session more than tokens.
     most_sessions_a_day: u64,
     sessions: u64,
     refused: u64,
@@ -42,8 +42,8 @@ struct Month {
 ///
 /// * Every other night at 02:15 all sessions end at the service.
 /// * Every fifth night the machine is suspended for seven hours: its monotonic clock stands still.
-/// * Its wall clock is off by up to 8 s, and set anew every noon.
-/// * The OTP zone is full at every third login, and one login in seven is answered with a 500 after it was executed.
+/// * Its wall clock is off by up to 8 s, and is set again every noon.
+/// * The OTP zone is full at every third login, and every seventh login is executed and then answered with a 500.
 async fn month(renewal: Renewal, runs_in_background: bool) -> Month {
     let (start, slept, off) = (Instant::now(), Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
     let true_time = {
@@ -133,11 +133,11 @@ async fn a_month_of_trading_fails_no_call_and_logs_in_at_most_twice_a_day() {
     assert_eq!(month.failed, 0);
     assert!(month.most_logins_a_day <= 2, "{month:?}");
     assert!(month.most_sessions_a_day <= 3, "{month:?}");
-    // At most the very first code can be wrong, when nothing is known of the service's clock.
+    // Only the first code can be wrong, while the service's clock is unknown.
     assert!(month.refused <= 1, "{month:?}");
 }
 
-/// What the defaults are for: without the daily time and the background, more codes are needed and calls wait.
+/// Shows what the defaults are for: without the daily time and the background, more codes are needed and calls wait.
 #[tokio::test(start_paused = true)]
 async fn a_month_without_renewal_ahead_still_fails_no_call() {
     let month = month(Renewal::new().daily(None), false).await;

@@ -1,4 +1,4 @@
-//! Clocks that jump, stores that vanish or cannot be written, and a reset in the middle of a login.
+//! Clocks that jump, stores that vanish or cannot be written, and resets during a login.
 
 use std::sync::{
     Arc,
@@ -29,7 +29,7 @@ async fn get(source: &TokenSource, api: &Script) -> StatusCode {
     RefreshLayer::new(source.clone()).layer(header).oneshot(orders()).await.unwrap().status()
 }
 
-/// A date set wrong by a day or a month makes every code wrong until the service's `Date` is believed.
+/// A date that is wrong by a day or a month makes every code wrong until the service's `Date` is used.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_days_off_costs_one_refused_login() {
     for days in [-30, -1, 1, 30] {
@@ -59,7 +59,7 @@ async fn a_clock_that_is_set_by_a_day_in_operation_costs_no_call_and_locks_nothi
     }
 }
 
-/// What was written down before the clock was set back lies ahead, and must not hold logins up until it comes again.
+/// Times written before a clock was set back lie in the future. They must not block logins until then.
 #[tokio::test(start_paused = true)]
 async fn stamps_that_lie_a_day_ahead_hold_no_login_up() {
     let (clock, store) = (Clock::new(), MemoryStore::new());
@@ -84,7 +84,7 @@ async fn stamps_that_lie_a_day_ahead_hold_no_login_up() {
     process(&clock, &logins, store).login().await.unwrap();
 }
 
-/// Against sources that compare the numbers of logins alone: each of them would log in again.
+/// Against sources that compare only the serials of logins: each would log in again.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_was_removed_and_began_anew_is_followed() {
     let (clock, directory) = (Clock::new(), tempfile::tempdir().unwrap());
@@ -106,7 +106,7 @@ async fn a_store_that_was_removed_and_began_anew_is_followed() {
     assert_eq!(logins.count(), 3);
 }
 
-/// A reset allows two more wrong logins, and not two more after those.
+/// A reset allows two more wrong logins, not another two after those.
 #[tokio::test(start_paused = true)]
 async fn a_reset_during_a_wrong_login_gives_the_budget_back_once() {
     let (clock, store) = (Clock::new(), MemoryStore::new());
@@ -130,7 +130,7 @@ async fn a_reset_during_a_wrong_login_gives_the_budget_back_once() {
     assert_eq!(logins.count(), 2);
 }
 
-/// What was spent before a reset is not carried over it by a login that was under way.
+/// A login that was under way must not carry the failures before a reset over it.
 #[tokio::test(start_paused = true)]
 async fn a_reset_during_a_login_that_ends_without_a_verdict_makes_the_budget_whole() {
     let (clock, store) = (Clock::new(), MemoryStore::new());
@@ -149,7 +149,7 @@ async fn a_reset_during_a_login_that_ends_without_a_verdict_makes_the_budget_who
     assert_eq!(store.summary().await.unwrap().unwrap().failures, 0);
 }
 
-/// A store in memory of which one write fails.
+/// A store in memory that fails one write.
 #[derive(Clone)]
 struct Failing {
     store: MemoryStore,
@@ -190,11 +190,11 @@ impl StoreLease for FailingLease {
     }
 }
 
-/// Against sources that trust only themselves for ever once a write has failed: a third wrong login would leave.
+/// Against sources that after one failed write ignore the store for ever: a third wrong login would leave.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_failed_once_blinds_nobody_to_the_latch_of_others() {
     let (clock, store) = (Clock::new(), Failing::at_write(2));
-    // The first attempt never leaves, and that cannot be written down; the second one brings a token.
+    // The first attempt never leaves, and that cannot be written down. The second one brings a token.
     let logins = Script::new(&clock, [Answer::NotSent, Answer::Token("one"), Answer::Status(401)]);
     let source = process(&clock, &logins, store.clone());
     source.login().await.unwrap();
@@ -215,13 +215,13 @@ async fn a_latch_of_others_counts_while_an_own_failure_is_not_written_down() {
     let other = process(&clock, &logins, store.clone());
     assert_eq!(other.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
     let sent = logins.count();
-    // A denial is looked at again after a quarter of an hour.
+    // After a denial the next login may leave a quarter of an hour later.
     tokio::time::sleep(secs(16 * 60)).await;
     assert_eq!(source.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
     assert_eq!(logins.count(), sent);
 }
 
-/// What a counted attempt brought cannot be written down: the count must not latch the source that succeeded.
+/// The success of a counted attempt cannot be written down. Its count must not latch the source.
 #[tokio::test(start_paused = true)]
 async fn a_success_that_cannot_be_stored_is_a_success() {
     let (clock, store) = (Clock::new(), Failing::at_write(4));
@@ -236,14 +236,14 @@ async fn a_success_that_cannot_be_stored_is_a_success() {
     assert_eq!(store.summary().await.unwrap().unwrap().failures, 0);
 }
 
-/// The user's record still knows which codes were submitted.
+/// The user's record still holds the submitted codes.
 #[tokio::test(start_paused = true)]
 async fn a_damaged_record_that_is_begun_anew_does_not_submit_a_code_again() {
     let (clock, directory) = (Clock::new(), tempfile::tempdir().unwrap());
     let path = directory.path().join("auth.json");
     let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
     process(&clock, &logins, FileStore::open(&path).unwrap()).login().await.unwrap();
-    // Its mode stays.
+    // Overwriting keeps the file's mode.
     std::fs::write(&path, "{").unwrap();
     let store = FileStore::open(&path).unwrap();
     store.reset().await.unwrap();
@@ -252,7 +252,7 @@ async fn a_damaged_record_that_is_begun_anew_does_not_submit_a_code_again() {
     assert_ne!(seen[0].form().get("twoFa"), seen[1].form().get("twoFa"));
 }
 
-/// Requests wait no longer than they may for a lock whose holder was stopped, and the token goes on working.
+/// If the holder of the lock is stopped, requests wait no longer than their limit, and a valid token stays usable.
 #[tokio::test(start_paused = true)]
 async fn a_stopped_holder_of_the_lease_stops_neither_a_valid_token_nor_the_end_of_a_wait() {
     let (clock, store) = (Clock::new(), MemoryStore::new());
@@ -278,7 +278,7 @@ async fn a_stopped_holder_of_the_lease_stops_neither_a_valid_token_nor_the_end_o
     assert_eq!(logins.count(), 2);
 }
 
-/// A service may count what it answers with 504: after one wrong login that would be the next.
+/// A service may count logins that it answers with 504. After a wrong login that would be the next one.
 #[tokio::test(start_paused = true)]
 async fn a_login_in_doubt_after_a_wrong_one_spends_the_rest_of_the_budget_for_all_processes() {
     for doubt in [Answer::Status(504), Answer::Lost, Answer::Body("{")] {
@@ -291,13 +291,13 @@ async fn a_login_in_doubt_after_a_wrong_one_spends_the_rest_of_the_budget_for_al
         }
         assert_eq!(logins.count(), 2);
         assert_eq!(store.summary().await.unwrap().unwrap().failures, 2);
-        // Whoever has looked after it allows the next.
+        // A person who has checked it allows the next login.
         store.reset().await.unwrap();
         process(&clock, &logins, store).login().await.unwrap();
     }
 }
 
-/// It may have been wrong, too, which makes two; but nobody knows, so it latches nothing.
+/// The login in doubt may have been wrong, which would make two. That is not certain, so it latches nothing.
 #[tokio::test(start_paused = true)]
 async fn a_login_in_doubt_before_a_wrong_one_makes_the_next_wait() {
     let (clock, store) = (Clock::new(), MemoryStore::new());
@@ -310,7 +310,7 @@ async fn a_login_in_doubt_before_a_wrong_one_makes_the_next_wait() {
     assert_eq!(store.summary().await.unwrap().unwrap().unknown, 0, "a success takes all of it back");
 }
 
-/// A store that others write to all the time stops no login, unless it never lets this one write.
+/// Frequent writes by others stop a login only if its own write never succeeds.
 #[tokio::test(start_paused = true)]
 async fn a_record_that_others_replace_is_written_within_six_tries_or_no_login_leaves() {
     for (superseded, leaves) in [(5, 1), (6, 0)] {
@@ -322,7 +322,7 @@ async fn a_record_that_others_replace_is_written_within_six_tries_or_no_login_le
     }
 }
 
-/// A store in memory of which so many writes come too late.
+/// A store in memory that rejects a number of writes as superseded.
 #[derive(Clone)]
 struct Contended {
     store: MemoryStore,

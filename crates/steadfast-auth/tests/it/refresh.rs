@@ -74,7 +74,8 @@ async fn fifty_requests_refused_in_mid_burst_make_one_login_and_all_succeed() {
     assert_eq!(api.count(), 1 + 50 + 50);
 }
 
-/// Nothing shows whether it was executed all the same; its token is renewed for whoever comes next.
+/// It may have been executed in spite of the 401, and no list would show it. The token is still renewed, for later
+/// requests.
 #[tokio::test(start_paused = true)]
 async fn o05_a_401_to_an_unknown_post_is_returned() {
     let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
@@ -90,7 +91,7 @@ async fn o05_a_401_to_an_unknown_post_is_returned() {
     assert_eq!((bench.api.count(), bench.logins.count()), (sent + 2, 2));
 }
 
-/// While the renewal of a refused token is under way, nobody sends with it.
+/// While a refused token is being renewed, no request is sent with it.
 #[tokio::test(start_paused = true)]
 async fn a_refused_token_is_withdrawn_until_its_renewal_is_there() {
     let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
@@ -107,7 +108,7 @@ async fn a_refused_token_is_withdrawn_until_its_renewal_is_there() {
     assert_eq!(bench.api.tokens(), ["one", "one", "two", "two"]);
 }
 
-/// A request that waits for its permit while the token is withdrawn comes back for the next one.
+/// A request whose token is withdrawn while it waits for its permit gets the next token.
 #[tokio::test(start_paused = true)]
 async fn a_token_withdrawn_behind_a_waiting_request_costs_it_nothing() {
     let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
@@ -131,17 +132,17 @@ async fn a_token_withdrawn_behind_a_waiting_request_costs_it_nothing() {
     assert_eq!(bench.api.tokens(), ["one", "one", "two", "two"], "no second 401");
 }
 
-/// A repeat whose token is withdrawn before it leaves waits for the next one, and still has its request then.
+/// A repeat whose token is withdrawn before it leaves waits for the next one and still has its request.
 #[tokio::test(start_paused = true)]
 async fn t26_a_token_withdrawn_before_a_repeat_costs_it_nothing() {
     let bench = Bench::new([Answer::Token("one"), Answer::Token("two")]);
-    // Not known everywhere yet, so it is tried once more in two seconds.
+    // The token may not be known everywhere yet, so it is tried again in two seconds.
     bench.api.accept([]);
     let repeated = tokio::spawn(bench.stack().oneshot(place_order("qty=1")));
     tokio::time::sleep(secs(1)).await;
     bench.api.accept(["one"]);
     assert_eq!(bench.get().await.unwrap().status(), 200);
-    // It works by then, and is ended before that.
+    // It works by then, but is ended before the repeat.
     bench.api.accept(["two"]);
     let _slow = bench.logins.clone().taking(secs(10));
     assert_eq!(bench.get().await.unwrap().status(), 200);
@@ -151,7 +152,7 @@ async fn t26_a_token_withdrawn_before_a_repeat_costs_it_nothing() {
     assert_eq!(bodies.collect::<Vec<_>>(), ["qty=1", "qty=1"], "the order, and its repeat");
 }
 
-/// Two sources in one stack are a mistake that must not spin.
+/// Two sources in one stack are a mistake, which must not cause an endless loop.
 #[tokio::test(start_paused = true)]
 async fn a_header_that_never_finds_a_token_ends_in_an_error() {
     let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
@@ -258,14 +259,15 @@ async fn a_token_that_was_never_accepted_opens_the_breaker() {
     assert_eq!(causes.first(), Some(&Cause::IpNotWhitelisted));
     assert_eq!(bench.source.status().state, TokenState::Suspect);
 
-    // Open: nothing is sent, nobody logs in.
+    // Breaker open: nothing is sent, and no login starts.
     for _ in 0..20 {
         assert_eq!(kind(&bench.get().await.unwrap_err()), AuthErrorKind::Rejected);
         tokio::time::sleep(secs(1)).await;
     }
     assert_eq!((bench.api.count(), bench.logins.count()), (2, 1));
 
-    // Half open: one request in 30 seconds looks, and closes it once the address is on the whitelist.
+    // Half open: one request in 30 seconds tests the service, and closes the breaker once the address is on the
+    // whitelist.
     tokio::time::sleep(secs(10)).await;
     assert_eq!(bench.get().await.unwrap().status(), 401);
     assert_eq!(kind(&bench.get().await.unwrap_err()), AuthErrorKind::Rejected);
@@ -400,7 +402,7 @@ async fn an_error_names_the_failure_of_the_login_that_is_its_reason_and_no_older
     let error = bench.get().await.unwrap_err();
     assert!(chain(&*error).ends_with("login refused with 401"), "{}", chain(&*error));
 
-    // A failure that a success has followed is no reason any more.
+    // A failure followed by a success is no longer a reason.
     let bench = Bench::new([Answer::NotSent]);
     bench.api.accept(["one"]);
     let error = bench.get().await.unwrap_err();
@@ -414,7 +416,7 @@ async fn an_error_names_the_failure_of_the_login_that_is_its_reason_and_no_older
     assert!(!chain(&*error).contains("login not sent"), "{}", chain(&*error));
 }
 
-/// A shared flag for hooks.
+/// Returns a flag and a hook that reads it.
 pub(crate) fn flag(value: bool) -> (Arc<AtomicBool>, impl Fn() -> bool + Send + Sync + 'static) {
     let flag = Arc::new(AtomicBool::new(value));
     let read = Arc::clone(&flag);
@@ -431,7 +433,7 @@ async fn an_answer_without_a_generation_is_handed_on_as_it_is() {
     assert_eq!((bare.count(), bench.logins.count()), (1, 1), "nobody knows which token was refused");
 }
 
-/// A 401 to another session's token says nothing of the current one, and renews nothing.
+/// A 401 to another session's token proves nothing about the current one, and renews nothing.
 #[tokio::test(start_paused = true)]
 async fn a_401_to_an_authorization_of_its_own_goes_back_as_it_is() {
     let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
@@ -446,7 +448,7 @@ async fn a_401_to_an_authorization_of_its_own_goes_back_as_it_is() {
     assert_eq!(bench.get().await.unwrap().status(), 200, "the current one is as good as before");
 }
 
-/// A second send is for a request that was refused or never left, and a lost answer says neither.
+/// Only a request that was refused or never left is sent again; a lost answer proves neither.
 #[tokio::test(start_paused = true)]
 async fn an_order_whose_answer_is_lost_is_not_sent_again() {
     let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;

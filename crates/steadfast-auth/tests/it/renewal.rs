@@ -79,7 +79,7 @@ async fn in_the_last_minute_requests_wait_even_while_an_order_is_in_doubt() {
     assert_eq!(bench.api.tokens(), ["one", "two"]);
 }
 
-/// Expiry counts from the instant before the login was sent: a slow answer makes no token younger.
+/// A token ages from the instant before the login was sent, so a slow answer makes no token younger.
 #[tokio::test(start_paused = true)]
 async fn a_slow_login_makes_no_token_younger() {
     let bench = Bench::new([Answer::ShortToken("one", 3_600)]);
@@ -192,7 +192,7 @@ async fn a_person_who_never_answers_does_not_stop_the_next_login() {
     assert_eq!(script.count(), 1);
 }
 
-/// The end is kept in the service's time, so that a clock that is set right later does not move it.
+/// The end is kept in the service's time, so correcting the clock later does not move it.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_off_or_set_right_later_does_not_move_the_end() {
     for off_ms in [-18_000_000, 18_000_000] {
@@ -227,7 +227,7 @@ async fn the_services_time_is_learned_from_business_answers_once_a_minute() {
     let bench = Bench::with_working_token("one", [Answer::Token("two")]).await;
     let offset = || bench.source.status().clock_offset_ms.unwrap();
     assert!(offset().abs() <= 1_000, "{}", offset());
-    // Somebody sets this machine's clock back.
+    // This machine's clock is set back.
     bench.clock.set_off(-20_000);
     tokio::time::sleep(secs(90)).await;
     assert_eq!(bench.get().await.unwrap().status(), 200);

@@ -1,4 +1,4 @@
-//! One source that is used from two runtimes, one of which goes away with the login that it drives.
+//! One source used from two runtimes, one of which ends together with the login that it drives.
 
 use std::thread;
 
@@ -12,12 +12,12 @@ use tower::ServiceExt;
 
 use crate::support::{Answer, Bench, kind, orders, secs};
 
-/// The runtime that goes away. Its time is real.
+/// Creates the runtime that ends. Its time is real.
 fn other() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-/// The runtime that stays. Its time passes as soon as nobody is busy.
+/// Creates the runtime that stays. Its time is paused and advances when all its tasks are idle.
 fn lasting() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 }
@@ -29,12 +29,12 @@ fn arrived(bench: &Bench, count: usize) {
     }
 }
 
-/// Ends a runtime from outside of any, as its owner does.
+/// Ends a runtime from outside of any runtime, as its owner does.
 fn end(runtime: Runtime) {
     thread::spawn(move || drop(runtime)).join().unwrap();
 }
 
-/// Everybody else was told at once that there is no token, and so was everybody who came within the next half minute.
+/// All other requests used to be told at once that there is no token, as were those of the next half minute.
 #[test]
 fn t25_requests_outlive_the_runtime_that_drives_their_login() {
     let (lasting, other) = (lasting(), other());
@@ -77,7 +77,7 @@ fn t25_who_cannot_wait_for_the_next_login_is_told_when_it_is() {
         let ready = crate::support::auth_error(&error).ready_at().unwrap() - start;
         assert!(ready > secs(25), "{ready:?}");
 
-        // A login that somebody asks for is awaited too, and a token that it brings ends the wait.
+        // A login on request is waited for too, and its token ends the wait.
         let waiting = bench.spawn_get();
         tokio::task::yield_now().await;
         tokio::time::sleep(secs(31)).await;
@@ -85,14 +85,14 @@ fn t25_who_cannot_wait_for_the_next_login_is_told_when_it_is() {
     });
 }
 
-/// A request whose token was refused waited for the renewal, and got its 401 when the renewal's runtime went away.
+/// A request with a refused token waited for the renewal, and used to get its 401 when the renewal's runtime ended.
 #[test]
 fn t25_a_401_outlives_the_runtime_that_drives_the_renewal() {
     let (lasting, other) = (lasting(), other());
     lasting.block_on(async {
         let bench = Bench::with_working_token("one", [Answer::Hang, Answer::Token("two")]).await;
         bench.api.accept(["two"]);
-        // The next code is there at once, also in the runtime whose time is real.
+        // The next code is available at once, also in the runtime with real time.
         bench.clock.suspend(secs(60));
         drop(other.spawn(bench.stack().oneshot(orders())));
         arrived(&bench, 2);

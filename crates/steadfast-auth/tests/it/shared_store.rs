@@ -1,4 +1,4 @@
-//! What sources share through a store, and what outlives them.
+//! State that sources share through a store, and that outlives them.
 
 use std::{
     future::Future,
@@ -24,7 +24,7 @@ use crate::support::{
     Answer, Clock, Script, TOTP_SECRET, api_key, base, hours, place_order, secs, totp_login,
 };
 
-/// A source as a process would have it, on a store that others have too.
+/// Returns a source as in a process of its own, on a shared store.
 fn process(clock: &Clock, logins: &Script, store: impl TokenStore) -> TokenSource {
     TokenSource::builder(api_key(), totp_login(logins.clone()))
         .clock(clock.wall())
@@ -34,7 +34,7 @@ fn process(clock: &Clock, logins: &Script, store: impl TokenStore) -> TokenSourc
 }
 
 fn header(source: &TokenSource) -> String {
-    // The token is not shown; what it quotes tells which one it is.
+    // The token is not shown, so find it by what the source quotes.
     ["one", "two", "three"].into_iter().find(|token| source.is_quoted_in(token)).unwrap_or("none").to_owned()
 }
 
@@ -79,7 +79,7 @@ async fn the_budget_and_the_latch_outlive_the_process() {
     }
     assert_eq!(logins.count(), 2);
 
-    // Other credentials begin anew.
+    // Other credentials start with a fresh budget.
     let corrected = {
         let secret = TotpSecret::new(TOTP_SECRET).unwrap();
         let credentials = Credentials::new("U1", "corrected");
@@ -97,7 +97,7 @@ fn a_process_that_dies_during_its_exchange_or_after_a_refusal_has_spent_budget()
         let store = MemoryStore::new();
         let mut left = 0;
         for run in 0..20 {
-            // A runtime of its own, which ends as a process does: with everything in it.
+            // A runtime of its own, which ends like a process, with all its tasks.
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
             runtime.unwrap().block_on(async {
@@ -118,7 +118,7 @@ fn a_process_that_dies_during_its_exchange_or_after_a_refusal_has_spent_budget()
     }
 }
 
-/// As [`process`], with that password.
+/// As [`process`], with another password.
 fn with_password(clock: &Clock, logins: &Script, store: impl TokenStore, password: &str) -> TokenSource {
     let secret = TotpSecret::new(TOTP_SECRET).unwrap();
     let credentials = Credentials::new("U1", password);
@@ -126,8 +126,8 @@ fn with_password(clock: &Clock, logins: &Script, store: impl TokenStore, passwor
     TokenSource::builder(api_key(), login).clock(clock.wall()).store(store).build()
 }
 
-/// The count was kept for the credentials that were used last: two programs with different wrong passwords each began
-/// anew with every start of the other, and made 40 wrong logins.
+/// Failures used to be counted only for the credentials used last. Two programs with different wrong passwords reset
+/// each other's count with every start, and made 40 wrong logins.
 #[test]
 fn t21_two_wrong_passwords_and_twenty_restarts_each_make_three_logins() {
     // Refused, and killed during the exchange.
@@ -156,13 +156,13 @@ fn t21_two_wrong_passwords_and_twenty_restarts_each_make_three_logins() {
     }
 }
 
-/// Every spelling of an account had a file of its own, and two wrong logins: five of them locked the account.
+/// Every spelling of an account used to have a file of its own and two wrong logins. Five spellings locked the account.
 #[tokio::test(start_paused = true)]
 async fn t21_all_spellings_of_an_account_have_one_budget() {
     let directory = tempfile::tempdir().unwrap();
     let clock = Clock::new();
     let logins = Script::new(&clock, [Answer::Status(401)]);
-    // As the command line keeps them: one file for each account.
+    // As the command line does: one file for each account.
     let source = |base: &str, user: &str, password: &str| {
         let (base, secret) = (BaseUrl::new(base).unwrap(), TotpSecret::new(TOTP_SECRET).unwrap());
         let credentials = Credentials::new(user, password);
@@ -183,7 +183,7 @@ async fn t21_all_spellings_of_an_account_have_one_budget() {
         assert_eq!(error.kind(), AuthErrorKind::Latched, "{base} {user:?}");
     }
     assert_eq!(logins.count(), 2);
-    // What is right in one spelling is right in all.
+    // A success with one spelling restores all.
     logins.answer_with([Answer::Token("one")]);
     for (base, user) in spellings {
         let source = source(base, user, "right");
@@ -197,7 +197,7 @@ async fn t21_all_spellings_of_an_account_have_one_budget() {
     assert_eq!(header(&other), "two", "another user is another account");
 }
 
-/// A source as the command line makes it: a file for each API key, in one directory.
+/// Returns a source as the command line makes it: one file for each API key, in one directory.
 fn with_key(directory: &Path, clock: &Clock, logins: &Script, key: &str, password: &str) -> TokenSource {
     let (key, secret) = (ApiKey::new(key).unwrap(), TotpSecret::new(TOTP_SECRET).unwrap());
     let credentials = Credentials::new("U1", password);
@@ -207,7 +207,7 @@ fn with_key(directory: &Path, clock: &Clock, logins: &Script, key: &str, passwor
     TokenSource::builder(key, login).clock(clock.wall()).store(store).build()
 }
 
-/// Each API key of a user had a file of its own, and two wrong logins: three of them locked the user.
+/// Each API key of a user used to have a file of its own and two wrong logins. Three keys locked the user.
 #[tokio::test(start_paused = true)]
 async fn t21_several_api_keys_of_a_user_have_one_budget() {
     let directory = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ async fn t21_several_api_keys_of_a_user_have_one_budget() {
         assert_eq!(error.kind(), AuthErrorKind::Latched, "{key}");
     }
     assert_eq!(logins.count(), 3, "the user's three");
-    // A reset with one of them is one for the user, and a success gives all of them the account's budget back.
+    // A reset with one of them applies to the user, and a success restores the account's budget for all.
     let running = source("key-b", "right");
     assert_eq!(running.login().await.unwrap_err().kind(), AuthErrorKind::Latched);
     source("key-a", "wrong").reset();
@@ -234,7 +234,7 @@ async fn t21_several_api_keys_of_a_user_have_one_budget() {
     assert_eq!(logins.count(), 4 + 3);
 }
 
-/// At the same instant, too: logins of one user follow each other, and no code is submitted twice.
+/// Also at the same instant: logins of one user run one after the other, and no code is submitted twice.
 #[tokio::test(start_paused = true)]
 async fn t21_several_api_keys_at_once_make_three_logins() {
     let directory = tempfile::tempdir().unwrap();
@@ -254,7 +254,7 @@ async fn t21_several_api_keys_at_once_make_three_logins() {
     assert_eq!((logins.count(), codes.len()), (3, 3));
 }
 
-/// What an older version has counted for an API key counts for the user, once.
+/// Failures that an older version has counted for an API key count for the user, once.
 #[tokio::test(start_paused = true)]
 async fn t21_the_failures_of_an_older_store_count_for_the_user() {
     let directory = tempfile::tempdir().unwrap();
@@ -263,7 +263,7 @@ async fn t21_the_failures_of_an_older_store_count_for_the_user() {
     let source = |key: &str, password: &str| with_key(directory.path(), &clock, &logins, key, password);
     source("key-a", "wrong").login().await.unwrap_err();
     assert_eq!(logins.count(), 2);
-    // As version 2 had it: nothing of the user.
+    // As in version 2: without the user.
     for file in std::fs::read_dir(directory.path()).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -287,7 +287,8 @@ async fn t21_the_failures_of_an_older_store_count_for_the_user() {
     assert_eq!(logins.count(), 3, "nor counted twice");
 }
 
-/// Three left at once, and three more each hour, for ever: twelve of them in fifty hours, all of which may have been wrong.
+/// Three used to leave at once, and three more each hour, for ever: twelve in fifty hours, any of which may have been
+/// wrong.
 #[tokio::test(start_paused = true)]
 async fn t21_unknown_ends_wait_longer_and_longer_over_all_processes() {
     for end in
@@ -297,7 +298,7 @@ async fn t21_unknown_ends_wait_longer_and_longer_over_all_processes() {
         let clock = Clock::new();
         let logins = Script::new(&clock, [end.clone()]);
         let source = |key: &str, password: &str| with_key(directory.path(), &clock, &logins, key, password);
-        // A supervisor restarts it for ever.
+        // A supervisor restarts the program for ever.
         for quarter in 0..200 {
             let error = source("key-a", "p").login().await.unwrap_err();
             let bound = [2, 3, 4, 5, 6][[1, 5, 13, 37].iter().filter(|hour| quarter / 4 >= **hour).count()];
@@ -322,7 +323,7 @@ async fn t21_unknown_ends_wait_longer_and_longer_over_all_processes() {
         ] {
             assert!(said.contains(part), "{said}");
         }
-        // The user's other key has no more, and other credentials of the same one none either.
+        // The user's other key has no login left, and neither have other credentials with the same key.
         source("key-b", "p").login().await.unwrap_err();
         source("key-a", "q").login().await.unwrap_err();
         assert_eq!(logins.count(), 6, "{end:?}");
@@ -332,7 +333,7 @@ async fn t21_unknown_ends_wait_longer_and_longer_over_all_processes() {
         assert_eq!((summary.unknown, summary.failures, summary.latched), (6, 0, false));
         assert!(summary.next_login_at.is_some() && summary.unknown_why.is_some());
 
-        // The service is back: nobody has to help.
+        // The service is back: no person is needed.
         logins.answer_with([Answer::Token("one")]);
         tokio::time::sleep(hours(24)).await;
         source("key-a", "p").login().await.unwrap();
@@ -340,7 +341,7 @@ async fn t21_unknown_ends_wait_longer_and_longer_over_all_processes() {
     }
 }
 
-/// A running program follows a reset that somebody has made elsewhere, however long it would have waited.
+/// A running program follows a reset made elsewhere, however long it would have waited.
 #[tokio::test(start_paused = true)]
 async fn t21_a_reset_elsewhere_ends_the_wait_after_unknown_ends() {
     let (clock, store) = (Clock::new(), MemoryStore::new());
@@ -358,7 +359,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// The account's budget is whole after a success, and what is wrong stays wrong.
+/// A success restores the account's budget, but not that of wrong credentials.
 #[tokio::test(start_paused = true)]
 async fn t21_a_success_of_one_gives_the_other_nothing_back() {
     let (clock, store) = (Clock::new(), MemoryStore::new());
@@ -376,7 +377,7 @@ async fn t21_a_success_of_one_gives_the_other_nothing_back() {
     assert_eq!(wrong().await.kind(), AuthErrorKind::Latched);
     assert_eq!(logins.count(), 3, "its two are spent");
 
-    // Another wrong one has the account's whole budget before it, but its own is two.
+    // Other wrong credentials could use the account's whole budget, but have only two of their own.
     with_password(&clock, &logins, store.clone(), "other").login().await.unwrap_err();
     assert_eq!(logins.count(), 5);
     store.reset().await.unwrap();
@@ -394,7 +395,7 @@ async fn a_request_that_was_refused_as_wrong_is_not_repeated_after_a_restart() {
     }
     assert_eq!(logins.count(), 1);
 
-    // The form's fields are part of what was refused.
+    // The field names are part of what was refused.
     logins.answer_with([Answer::Token("one")]);
     let login = totp_login(logins.clone()).fields(steadfast_auth::LoginFields::without_client_id());
     let source = TokenSource::builder(api_key(), login).clock(clock.wall()).store(store).build();
@@ -497,7 +498,7 @@ async fn a_stored_token_that_has_died_is_renewed_once_and_a_new_one_that_is_refu
     }
 }
 
-/// A token that was revoked was taken over by every program that started, and a login was answered with it.
+/// A revoked token used to be taken over by every program that started, and even returned by a login.
 #[tokio::test(start_paused = true)]
 async fn t23_a_token_that_is_known_to_be_refused_is_taken_over_by_nobody() {
     let (clock, store) = (Clock::new(), MemoryStore::new());
@@ -516,7 +517,7 @@ async fn t23_a_token_that_is_known_to_be_refused_is_taken_over_by_nobody() {
     restarted.login().await.unwrap();
     assert_eq!((header(&restarted), logins.count()), ("two".to_owned(), 2));
     assert!(!summary().await.is_refused);
-    // What is said of the older token does not touch the newer one.
+    // A verdict on the older token does not affect the newer one.
     first.note_refused().await.unwrap();
     assert!(!summary().await.is_refused);
 }
@@ -533,7 +534,7 @@ async fn t16_no_time_step_is_submitted_twice_by_two_processes() {
     assert_eq!(codes.len(), 2);
     assert_ne!(codes[0], codes[1]);
 
-    // The planted defect: a process that knows nothing of the other's steps.
+    // The planted defect: a process that does not know the other's steps.
     let logins = Script::new(&clock, [Answer::Token("one"), Answer::Token("two")]);
     process(&clock, &logins, MemoryStore::new()).login().await.unwrap();
     process(&clock, &logins, MemoryStore::new()).login().await.unwrap();
@@ -560,7 +561,7 @@ async fn sessions_are_counted_over_restarts() {
     assert_eq!(source.status().sessions, 1, "a day later they are over");
 }
 
-/// A store of several machines: its lease runs out, and its writes compare revisions, unless that is broken.
+/// A store for several machines. Its lease expires, and its writes compare revisions unless `compares` is false.
 #[derive(Clone)]
 struct Leased {
     record: Arc<Mutex<Option<Record>>>,
@@ -622,8 +623,8 @@ impl Drop for LeasedLease {
     }
 }
 
-/// A slow login loses its lease, and another process logs in meanwhile. Returns the token that a third one then finds,
-/// and the slow one's own.
+/// A slow login loses its lease, and another process logs in meanwhile. Returns the token that a third process then
+/// finds, and the slow one's own.
 async fn zombie(compares: bool) -> (String, String) {
     let (clock, store) = (Clock::new(), Leased::new(secs(20), compares));
     let slow = Script::new(&clock, [Answer::Token("one")]).taking(secs(60));
@@ -642,11 +643,11 @@ async fn zombie(compares: bool) -> (String, String) {
     (header(&third), header(&zombie))
 }
 
-/// Against stores whose lease is shorter than the login: the zombie's older record replaces the newer one.
+/// Against stores whose lease is shorter than the login: the older record of the slow login replaces the newer one.
 #[tokio::test(start_paused = true)]
 async fn t15_a_login_that_outlives_its_lease_replaces_nothing_newer() {
     assert_eq!(zombie(true).await, ("two".to_owned(), "two".to_owned()));
-    // The planted defect: a store that does not compare.
+    // The planted defect: a store that does not compare revisions.
     assert_eq!(zombie(false).await.0, "one", "the test sees what it is made for");
 }
 
@@ -682,8 +683,8 @@ async fn a_latch_that_could_not_be_stored_holds_in_this_process() {
     assert!(source.status().latched, "the store's older word does not open it");
 }
 
-/// Two processes on one store, of which `b` has used the first token; then `a` has logged in anew, and the gateway that
-/// answers `b` does not know the new token yet.
+/// Two processes on one store. `b` has used the first token. Then `a` has logged in again, and the gateway that answers
+/// `b` does not know the new token yet.
 async fn lagging(clock: &Clock, logins: &Script) -> (TokenSource, Script) {
     let store = MemoryStore::new();
     let (a, b) = (process(clock, logins, store.clone()), process(clock, logins, store));

@@ -42,9 +42,9 @@ pub(crate) fn hours(h: u64) -> Duration {
 #[derive(Clone)]
 pub(crate) struct Clock {
     start: Instant,
-    // How far this machine's clock is off, in milliseconds.
+    // The error of this machine's clock, in milliseconds.
     off: Arc<AtomicI64>,
-    // What passed while the machine slept, and the monotonic clock did not see.
+    // Time in suspension, which the monotonic clock did not count.
     slept: Arc<AtomicI64>,
 }
 
@@ -61,7 +61,7 @@ impl Clock {
         self.slept.fetch_add(slept.as_millis() as i64, Ordering::Relaxed);
     }
 
-    /// Milliseconds since the epoch by the service's clock.
+    /// Returns milliseconds since the epoch by the service's clock.
     pub(crate) fn true_ms(&self) -> i64 {
         (secs(START_S) + self.start.elapsed()).as_millis() as i64 + self.slept.load(Ordering::Relaxed)
     }
@@ -74,7 +74,7 @@ impl Clock {
         })
     }
 
-    /// The clock that is never set, and runs on while the machine sleeps.
+    /// Returns the clock that is never set and runs on in suspension.
     pub(crate) fn boot(&self) -> BootClock {
         let clock = self.clone();
         BootClock::new(move || Some(Duration::from_millis(clock.true_ms() as u64)))
@@ -91,7 +91,7 @@ impl Clock {
 pub(crate) enum Answer {
     /// 200 with a token record.
     Token(&'static str),
-    /// 200 with a token record of that life in seconds.
+    /// 200 with a token record with that life in seconds.
     ShortToken(&'static str, u64),
     /// That status with an error envelope.
     Status(u16),
@@ -103,17 +103,17 @@ pub(crate) enum Answer {
     NotSent,
     /// The transport fails after the request has left.
     Lost,
-    /// No answer ever.
+    /// No answer at all.
     Hang,
     /// The service panics.
     Panic,
-    /// What the service of the business calls decides by the token.
+    /// The business service decides by the token.
     ByToken,
-    /// 200 with a token record if the one-time code is that of the service's clock, else 401.
+    /// 200 with a token record if the one-time code is right by the service's clock, else 401.
     ByCode(&'static str),
 }
 
-/// What a service saw.
+/// A request as a service saw it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) at: Instant,
@@ -129,13 +129,13 @@ impl Seen {
     }
 }
 
-/// A service that answers from a script; when the script ends, with its last line for ever.
+/// A service that answers from a script, and repeats the last answer when the script ends.
 #[derive(Clone)]
 pub(crate) struct Script(Arc<Mutex<Inner>>);
 
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A service sees every secret; what layers show of it is not of interest here.
+        // A service sees every secret, and only the output of the layers is tested.
         f.write_str("Script")
     }
 }
@@ -159,7 +159,7 @@ impl Script {
         })))
     }
 
-    /// Each answer takes that long.
+    /// Makes each answer take that long.
     pub(crate) fn taking(self, takes: Duration) -> Self {
         self.0.lock().takes = takes;
         self
@@ -169,7 +169,7 @@ impl Script {
         self.0.lock().script = script.into_iter().collect();
     }
 
-    /// Only these tokens are accepted from now on.
+    /// Sets the only accepted tokens from now on.
     pub(crate) fn accept(&self, tokens: impl IntoIterator<Item = &'static str>) {
         self.0.lock().accepted = tokens.into_iter().collect();
     }
@@ -182,7 +182,7 @@ impl Script {
         self.0.lock().seen.len()
     }
 
-    /// The tokens of the requests, in order.
+    /// Returns the tokens of the requests, in order.
     pub(crate) fn tokens(&self) -> Vec<String> {
         let token = |seen: Seen| seen.authorization.unwrap().split_once(':').unwrap().1.to_owned();
         self.seen().into_iter().map(token).collect()
@@ -207,7 +207,7 @@ impl Service<Request<Full<Bytes>>> for Script {
                 at: Instant::now(),
                 authorization: head.headers.get("authorization").map(|h| h.to_str().unwrap().to_owned()),
                 body: if Planted::BodyLostOnResend.is_on() && head_of_lane {
-                    // Refresh cannot lose what it does not know: it is generic over the body.
+                    // Refresh is generic over the body, so it cannot lose part of it.
                     String::new()
                 } else {
                     String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
@@ -215,7 +215,7 @@ impl Service<Request<Full<Bytes>>> for Script {
                 head_of_lane,
                 uri: head.uri.to_string(),
             };
-            // The verdict falls when the request arrives, as it does at a gateway.
+            // The answer is decided when the request arrives, as at a gateway.
             let (takes, answer, date) = {
                 let mut inner = script.0.lock();
                 inner.seen.push(seen.clone());
@@ -265,7 +265,7 @@ impl Inner {
     }
 }
 
-/// The code of a step, computed here and not by the crate under test.
+/// Returns the code of a step, computed independently of the crate under test.
 pub(crate) fn totp(step: u64) -> String {
     use hmac::{Hmac, KeyInit, Mac};
     let mut mac = Hmac::<sha1::Sha1>::new_from_slice(b"12345678901234567890").unwrap();
@@ -301,7 +301,7 @@ pub(crate) fn totp_login(leaf: Script) -> IndividualLogin<Script, Totp> {
     IndividualLogin::totp(leaf, &base(), api_key(), Credentials::new("U1", "hunter2"), secret).unwrap()
 }
 
-/// A source with a TOTP login, and everything around it.
+/// A source with a TOTP login, and all its surroundings.
 pub(crate) struct Bench {
     pub(crate) clock: Clock,
     pub(crate) logins: Script,
@@ -312,7 +312,7 @@ pub(crate) struct Bench {
 pub(crate) type Stack = Refresh<steadfast_auth::AuthHeader<Script>>;
 
 impl Bench {
-    /// Logins answer from `script`; the business calls by the token, of which none is accepted yet.
+    /// Creates a bench whose logins answer from `script`. The business service accepts no token yet.
     pub(crate) fn new(script: impl IntoIterator<Item = Answer>) -> Self {
         let clock = Clock::new();
         let logins = Script::new(&clock, script);
@@ -326,7 +326,7 @@ impl Bench {
         Self { clock, logins, api, source }
     }
 
-    /// With that first token, accepted and used once.
+    /// Creates a bench with that first token, accepted and used once.
     pub(crate) async fn with_working_token(
         token: &'static str,
         script: impl IntoIterator<Item = Answer>,
@@ -360,12 +360,12 @@ pub(crate) fn place_order(body: &'static str) -> Request<Full<Bytes>> {
     Request::post("https://api.example/tradeapi/v2/api/oms/place-order").body(Full::from(body)).unwrap()
 }
 
-/// The kind of the refusal that `error` is.
+/// Returns the kind of the refusal in `error`.
 pub(crate) fn kind(error: &BoxError) -> AuthErrorKind {
     auth_error(error).kind()
 }
 
-/// The refusal that `error` is.
+/// Returns the refusal in `error`.
 pub(crate) fn auth_error(error: &BoxError) -> &AuthError {
     let failure = Failure::find(&**error).expect("a failure");
     assert!(failure.is_refusal(), "{failure:?}");

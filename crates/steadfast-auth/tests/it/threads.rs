@@ -1,4 +1,4 @@
-//! The same promises on real threads, where the order of events is nobody's choice.
+//! The same promises on real threads, with an arbitrary order of events.
 
 use std::{
     convert::Infallible,
@@ -78,7 +78,7 @@ async fn eight_tasks_over_a_roll_over_make_one_login_and_lose_nothing() {
     }
 }
 
-/// A thousand requests meet a dead token at once: one login serves them all. Prints what it costs.
+/// A thousand requests meet an ended token at once, and one login serves them all. Prints the cost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_callers_on_a_401_make_one_login() {
     let service = Service::default();
