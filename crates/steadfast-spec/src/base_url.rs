@@ -9,16 +9,16 @@ use http::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl {
     uri: Uri,
-    // Without a slash at its end, so that an endpoint's path can follow.
+    // Without a trailing slash, so that an endpoint's path can follow.
     prefix: String,
 }
 
 impl BaseUrl {
-    /// Reads a base address that ends in `/v2`; a slash behind it is ignored.
+    /// Reads a base address that ends in `/v2`; a trailing slash is ignored.
     ///
     /// # Errors
     ///
-    /// [`InvalidBaseUrl`] naming what is wrong. It does not echo the address, which may hold credentials.
+    /// [`InvalidBaseUrl`], which names the mistake. It does not show the address, which may hold credentials.
     pub fn new(text: &str) -> Result<Self, InvalidBaseUrl> {
         let base = Self::any_version(text)?;
         if base.prefix.rsplit('/').next() == Some("v2") { Ok(base) } else { Err(InvalidBaseUrl::Version) }
@@ -28,7 +28,7 @@ impl BaseUrl {
     ///
     /// # Errors
     ///
-    /// [`InvalidBaseUrl`] naming what is wrong.
+    /// [`InvalidBaseUrl`], which names the mistake.
     pub fn any_version(text: &str) -> Result<Self, InvalidBaseUrl> {
         let uri: Uri = text.parse().map_err(|_| InvalidBaseUrl::Syntax)?;
         match uri.scheme() {
@@ -55,7 +55,7 @@ impl BaseUrl {
         Ok(Self { uri, prefix })
     }
 
-    /// The address of an endpoint: `path_and_query` begins with a slash.
+    /// Returns the address of an endpoint: `path_and_query` begins with a slash.
     ///
     /// # Errors
     ///
@@ -67,13 +67,13 @@ impl BaseUrl {
         Uri::from_parts(parts).map_err(|_| InvalidBaseUrl::Syntax)
     }
 
-    /// The path of `uri` below the base address; `None` if it lies elsewhere: another scheme, host, port or path.
+    /// Returns the path of `uri` below the base address; `None` for another scheme, host, port or path.
     ///
-    /// Hosts are compared without case, and the scheme's own port is the same as none.
+    /// Hosts are compared without case, and the scheme's default port is the same as none.
     #[must_use]
     pub fn strip<'a>(&self, uri: &'a Uri) -> Option<&'a str> {
         let (given, own) = (uri.authority()?.as_str(), self.uri.authority()?.as_str());
-        // Nearly always it is written as the base is.
+        // The usual case: written as the base is.
         let here = given == own || server(uri)?.eq_ignore_ascii_case(server(&self.uri)?);
         if uri.scheme() != self.uri.scheme() || !here {
             return None;
@@ -81,7 +81,7 @@ impl BaseUrl {
         uri.path().strip_prefix(self.prefix.as_str()).filter(|rest| rest.starts_with('/'))
     }
 
-    /// The address as a URI.
+    /// Returns the address as a URI.
     #[must_use]
     pub fn uri(&self) -> &Uri {
         &self.uri
@@ -102,7 +102,7 @@ impl BaseUrl {
     }
 }
 
-/// True if the port, if there is one, can be connected to.
+/// True if there is no port, or one that can be connected to.
 fn has_good_port(authority: &Authority) -> bool {
     let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
     let can_be_connected_to = |port: &str| {
@@ -111,9 +111,9 @@ fn has_good_port(authority: &Authority) -> bool {
     port.is_empty() || port.strip_prefix(':').is_some_and(can_be_connected_to)
 }
 
-/// True if whoever resolves the path may end elsewhere.
+/// True if a server that resolves dots could read the path as another one.
 pub(crate) fn has_dots(path: &str) -> bool {
-    // One or two dots, spelled out or escaped; a segment of more is a name.
+    // One or two dots, plain or escaped. A segment of more dots is a name.
     path.split('/')
         .any(|segment| after_dot(segment).is_some_and(|rest| rest.is_empty() || after_dot(rest) == Some("")))
 }
@@ -126,7 +126,7 @@ fn after_dot(text: &str) -> Option<&str> {
     text.strip_prefix('.').or_else(escaped)
 }
 
-/// The authority of `uri` without the port that its scheme implies; what stands before an `@` stays.
+/// Returns the authority of `uri` without the port that its scheme implies. A user part before an `@` stays.
 fn server(uri: &Uri) -> Option<&str> {
     let authority = uri.authority()?.as_str();
     let port = if uri.scheme() == Some(&Scheme::HTTP) { ":80" } else { ":443" };
@@ -148,13 +148,13 @@ impl fmt::Display for BaseUrl {
     }
 }
 
-/// A base address that cannot be used. `Debug` reads like `Display`, because `main` shows an error by it.
+/// A base address that cannot be used. `Debug` prints the `Display` text, because `main` shows an error through it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidBaseUrl {
     /// Not an absolute address.
     Syntax,
-    /// Its port is none that can be connected to: 1 to 65535.
+    /// Its port cannot be connected to; 1 to 65535 can.
     Port,
     /// Neither `http` nor `https`.
     Scheme,

@@ -2,21 +2,21 @@ use http::StatusCode;
 
 use crate::{Class, Endpoint, Envelope, Outcome, PlacedOrder, Resend, is_documented, msg};
 
-/// What is known of a response's body when its outcome is decided.
+/// How much of a response's body is known when its outcome is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peek<'a> {
     /// The whole body, and the transport reported its regular end.
     Whole(&'a [u8]),
     /// The body was cut, failed, or exceeds what may be held in memory.
     Unreadable,
-    /// Nobody looked at the body.
+    /// The body was not read.
     NotRead,
 }
 
 const AFTER_ABSENCE: Outcome = Outcome::Unknown { resend: Resend::AfterAbsence };
 const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 
-/// What a response proves about the request that it answers.
+/// Returns what a response proves about its request.
 ///
 /// The table, first match wins:
 ///
@@ -33,12 +33,12 @@ const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 /// | 200 | others: `ok` or `no-data`; a token record for the token endpoints | accepted |
 /// | anything else | | unknown, never resend |
 ///
-/// 401 and 403 and the like count by status alone because their text is often that of a proxy on the way. A 5xx counts
-/// as the gateway's own word only if it is documented: a balancer that gives up at once says nothing of how long the
-/// gateway behind it may still work on an order.
-/// An `orderId` that is empty, zero, `null`, `undefined`, `none`, `nil` or `NaN` in any case, has blanks around it or a
-/// control character in it is none: the service took the order, and which it is must be looked for.
-/// `endpoint` is `None` for a path that is not in the table; its 200 is judged like that of a read.
+/// 401, 403 and the like count by status alone, because their text is often that of a proxy on the way. A 5xx counts as
+/// the gateway's own only if it is documented: a balancer that gives up at once does not say how long the gateway
+/// behind it may still work on an order. An `orderId` does not count if it is empty, zero, or `null`, `undefined`,
+/// `none`, `nil` or `NaN` in any case, or has surrounding blanks or a control character: the service took the order,
+/// and its id must be searched for. `endpoint` is `None` for a path that is not in the table; its 200 is judged like
+/// that of a read.
 #[must_use]
 pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>) -> Outcome {
     match status.as_u16() {
@@ -60,15 +60,15 @@ pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>
     }
 }
 
-/// What a status proves to a layer that does not read bodies.
+/// Returns what a status proves to a layer that does not read bodies.
 ///
-/// It errs to the side of doubt: every 400 is unknown, and for a class that must be verified every 200 and every 5xx is,
-/// for good.
+/// It errs on the side of doubt: every 400 is unknown. For a class that must be verified, every 200 and every 5xx is
+/// unknown and never resent.
 #[must_use]
 pub fn outcome_of_status(class: Class, status: StatusCode) -> Outcome {
     match (status, class) {
         (StatusCode::OK, Class::VerifyFirst) => NEVER,
-        // Whose word it is, the gateway's or that of something in front of it, stands in its body.
+        // The body shows whether the answer is the gateway's, and the body is not read here.
         (status, Class::VerifyFirst) if status.is_server_error() => {
             outcome_of(Some(Endpoint::PlaceOrder), status, Peek::NotRead)
         }
@@ -98,12 +98,12 @@ fn success(endpoint: Option<Endpoint>, body: Peek<'_>) -> Outcome {
                 None => NEVER,
             }
         }
-        // Their success is not an envelope: a login page, and a token record that the login itself reads.
+        // Their success is not an envelope but a login page, or a token record that the login reads itself.
         Some(Endpoint::Authorize | Endpoint::Token | Endpoint::IndividualToken) => match body {
             Peek::Unreadable => NEVER,
             Peek::Whole(_) | Peek::NotRead => accepted,
         },
-        // Lists and downloads may be far larger than what is peeked at; who reads them judges them.
+        // Lists and downloads may be far larger than the part that is read here. Their readers judge them.
         _ => match body {
             Peek::NotRead => accepted,
             Peek::Unreadable => NEVER,

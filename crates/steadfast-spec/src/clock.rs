@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// The wall clock, injectable.
+/// An injectable wall clock.
 ///
-/// Token expiry and the trading day follow the wall clock; every other duration in steadfast is monotonic.
+/// Token expiry and the trading day follow the wall clock. All other durations in steadfast are monotonic.
 ///
 /// # Clone
 ///
@@ -20,7 +20,7 @@ use std::{
 pub struct WallClock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl WallClock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
@@ -30,12 +30,12 @@ impl WallClock {
         Self(Arc::new(SystemTime::now))
     }
 
-    /// A clock that asks `source`.
+    /// Returns a clock that reads `source`.
     pub fn new(source: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(source))
     }
 
-    /// The current wall-clock time.
+    /// Returns the current wall-clock time.
     #[must_use]
     pub fn now(&self) -> SystemTime {
         (self.0)()
@@ -54,9 +54,9 @@ impl fmt::Debug for WallClock {
     }
 }
 
-/// The clock that counts from the machine's start and runs on while the machine is suspended, injectable.
+/// An injectable clock that counts from the machine's start, suspension included.
 ///
-/// Monotonic clocks such as tokio's stand still in a suspended machine on Linux. So a time that must have passed *at
+/// On Linux, monotonic clocks such as tokio's stand still in a suspended machine. So a time that must have passed *at
 /// least* is measured with tokio's clock, and one that may have passed *at most* with this one.
 ///
 /// # Clone
@@ -66,18 +66,18 @@ impl fmt::Debug for WallClock {
 pub struct BootClock(Arc<dyn Fn() -> Option<Duration> + Send + Sync>);
 
 impl BootClock {
-    /// The machine's clock: `CLOCK_BOOTTIME` on Linux and Android, none elsewhere.
+    /// Returns the machine's clock: `CLOCK_BOOTTIME` on Linux and Android, none elsewhere.
     #[must_use]
     pub fn system() -> Self {
         Self(Arc::new(since_boot))
     }
 
-    /// A clock that asks `source`; `None` where there is no such clock.
+    /// Returns a clock that reads `source`; `None` where there is no such clock.
     pub fn new(source: impl Fn() -> Option<Duration> + Send + Sync + 'static) -> Self {
         Self(Arc::new(source))
     }
 
-    /// The time since the machine started, suspended time included; `None` where no clock tells it.
+    /// Returns the time since the machine started, suspension included; `None` if it is unknown.
     #[must_use]
     pub fn now(&self) -> Option<Duration> {
         (self.0)()
@@ -96,11 +96,11 @@ impl fmt::Debug for BootClock {
     }
 }
 
-/// The clocks that outlive a suspended machine, read together with the monotonic one.
+/// The clocks that count suspension, read together with the monotonic one.
 ///
-/// What must have lasted *at least* so long (a lateness bound, a pause) is measured with the monotonic clock, which may
-/// stand still; what may have lasted *at most* so long (the age of an order that is sent again, a deadline) with
-/// whichever clock says that more time has passed.
+/// A time that must have lasted *at least* so long (a lateness bound, a pause) is measured with the monotonic clock,
+/// which may stand still. A time that may have lasted *at most* so long (the age of an order that is sent again, a
+/// deadline) is measured with the clock that shows more.
 ///
 /// # Clone
 ///
@@ -126,40 +126,40 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// These two.
+    /// Combines these two.
     #[must_use]
     pub fn new(boot: BootClock, wall: WallClock) -> Self {
         Self { boot, wall }
     }
 
-    /// The same with another wall clock.
+    /// Replaces the wall clock.
     #[must_use]
     pub fn with_wall(mut self, wall: WallClock) -> Self {
         self.wall = wall;
         self
     }
 
-    /// The same with another boot clock.
+    /// Replaces the boot clock.
     #[must_use]
     pub fn with_boot(mut self, boot: BootClock) -> Self {
         self.boot = boot;
         self
     }
 
-    /// The wall clock.
+    /// Returns the wall clock.
     #[must_use]
     pub fn wall(&self) -> &WallClock {
         &self.wall
     }
 
-    /// What all clocks say now, where the monotonic one says `now`.
+    /// Reads all clocks; `now` is the monotonic reading.
     #[must_use]
     pub fn at(&self, now: Instant) -> Moment {
         Moment { monotonic: now, boot: self.boot.now(), wall: self.wall.now() }
     }
 }
 
-/// What all clocks said at one time.
+/// The readings of all clocks at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     monotonic: Instant,
@@ -168,28 +168,28 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The monotonic clock's reading.
+    /// Returns the monotonic clock's reading.
     #[must_use]
     pub fn monotonic(&self) -> Instant {
         self.monotonic
     }
 
-    /// The wall clock's reading.
+    /// Returns the wall clock's reading.
     #[must_use]
     pub fn wall(&self) -> SystemTime {
         self.wall
     }
 
-    /// How long it was at least from this moment to `now`: a suspended machine's time does not count.
+    /// Returns the least time from this moment to `now`: suspension does not count.
     #[must_use]
     pub fn elapsed_at_least(&self, now: &Self) -> Duration {
         now.monotonic.saturating_duration_since(self.monotonic)
     }
 
-    /// How long it was at most from this moment to `now`: a suspended machine's time counts, as far as a boot clock
-    /// tells it.
+    /// Returns the most time from this moment to `now`: suspension counts, as far as there is a boot clock.
     ///
-    /// Never less than [`elapsed_at_least`](Self::elapsed_at_least), and never by the wall clock, which may be set.
+    /// It is never less than [`elapsed_at_least`](Self::elapsed_at_least), and never uses the wall clock, which may be
+    /// set.
     #[must_use]
     pub fn elapsed_at_most(&self, now: &Self) -> Duration {
         let least = self.elapsed_at_least(now);
@@ -197,19 +197,19 @@ impl Moment {
         by_boot.map_or(least, |elapsed| least.max(elapsed))
     }
 
-    /// The same, by the wall clock where no boot clock tells it: for the age of an order, which a clock set forward
-    /// makes older and never younger.
+    /// The same, with the wall clock in place of a missing boot clock. For the age of an order: a clock set forward
+    /// makes it older, never younger.
     #[must_use]
     pub fn aged_at_most(&self, now: &Self) -> Duration {
         let most = self.elapsed_at_most(now);
         match self.elapsed_by_boot(now) {
             Some(_) => most,
-            // A clock that was set back says nothing.
+            // A clock that was set back is ignored.
             None => most.max(now.wall.duration_since(self.wall).unwrap_or_default()),
         }
     }
 
-    /// How long it was from this moment to `now` by the boot clock; `None` where there is none.
+    /// Returns the time from this moment to `now` by the boot clock; `None` without one.
     #[must_use]
     pub fn elapsed_by_boot(&self, now: &Self) -> Option<Duration> {
         Some(now.boot?.saturating_sub(self.boot?))
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(BootClock::new(|| None).now(), None);
     }
 
-    /// Clocks that say this of the boot clock and of the wall clock, in seconds, and the instant they start from.
+    /// Returns two moments with these readings in seconds; `monotonic` is the time between them.
     fn moments(boot: [Option<u64>; 2], wall: [u64; 2], monotonic: u64) -> [Moment; 2] {
         let start = Instant::now();
         [0, 1].map(|n| {

@@ -8,7 +8,7 @@ pub struct UnknownCode {
 }
 
 impl UnknownCode {
-    /// The field's name in forms and records.
+    /// Returns the field's name in forms and records.
     #[must_use]
     pub fn field(&self) -> &'static str {
         self.field
@@ -38,7 +38,7 @@ macro_rules! codes {
             /// Every value, in the order of §2.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The code on the wire.
+            /// Returns the code on the wire.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {

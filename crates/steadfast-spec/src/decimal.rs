@@ -2,7 +2,7 @@ use std::{error::Error, fmt};
 
 use rust_decimal::Decimal;
 
-/// A text that is not a decimal number, or one with more digits than a price or quantity can have exactly.
+/// A text that is not a decimal number, or one with too many digits to be held exactly.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct InvalidDecimal;
 
@@ -27,7 +27,7 @@ impl Error for InvalidDecimal {}
 /// [`InvalidDecimal`] for anything else: spaces, `NaN`, digit separators, or a number that would have to be
 /// rounded (more than 28 decimals, or beyond about 7.9e28).
 pub fn parse_decimal(text: &str) -> Result<Decimal, InvalidDecimal> {
-    // `Decimal` accepts `1_000`; no form or record of the service writes that.
+    // `Decimal` accepts `1_000`, but no form or record of the service uses that.
     if text.is_empty() || text.bytes().any(|b| !matches!(b, b'0'..=b'9' | b'.' | b'+' | b'-' | b'e' | b'E')) {
         return Err(InvalidDecimal);
     }
@@ -40,11 +40,11 @@ pub fn parse_decimal(text: &str) -> Result<Decimal, InvalidDecimal> {
         return Err(InvalidDecimal);
     }
     let value = Decimal::from_str_exact(mantissa).map_err(|_| InvalidDecimal)?;
-    // Without an exponent the number keeps the decimals that it was written with.
+    // Without an exponent the number keeps its decimals as written.
     if exponent == 0 { Ok(value) } else { scale(value, exponent).ok_or(InvalidDecimal) }
 }
 
-/// `value` times ten to the `exponent`, or `None` if that is not exact.
+/// Returns `value` times ten to the `exponent`, or `None` if that is not exact.
 fn scale(value: Decimal, exponent: i32) -> Option<Decimal> {
     if value.is_zero() {
         return Some(Decimal::ZERO);

@@ -4,7 +4,7 @@ use crate::{Lane, Zone};
 
 /// An endpoint of the service (§4.1).
 ///
-/// Endpoints whose paths are "not shown" have none until [`Paths`](crate::Paths) gives them one.
+/// Endpoints with a path that is "not shown" have none until [`Paths`](crate::Paths) supplies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Endpoint {
@@ -42,35 +42,35 @@ pub enum Endpoint {
     Funds,
 }
 
-/// What a request's `Authorization` header must hold (§5).
+/// The required content of a request's `Authorization` header (§5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AuthKind {
     /// `Bearer <api_key>:<access_token>`.
     Full,
     /// `Bearer <api_key>`.
     ApiKey,
-    /// Nothing.
+    /// No header.
     None,
 }
 
-/// What may be repeated when it is not known whether a request was executed.
+/// What may be repeated if it is unknown whether a request was executed.
 ///
-/// The class comes from the request's route, never from its method alone and never from an answer.
+/// The class follows from the request's route, never from its method alone or from an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Executing it twice is as good as once: it may be repeated after any transient failure.
+    /// Executing it twice has the effect of once. It may be repeated after any transient failure.
     Safe,
-    /// Executing it twice costs money: in doubt it is resolved by reading the order list, never blindly repeated.
+    /// Executing it twice costs money. In doubt it is looked for in the order list, never blindly repeated.
     VerifyFirst,
-    /// It may be repeated with a body made anew, because the old one holds a code that is used up.
+    /// It may be repeated with a new body, because the old one holds a used code.
     Regenerate,
-    /// It may be repeated only when it was certainly not executed; where nothing can tell whether a refusal is true, only
-    /// when it was not sent ([`Route::is_unverifiable`](crate::Route::is_unverifiable)).
+    /// It may be repeated only if it was certainly not executed. If a refusal cannot be checked, only if it was not
+    /// sent ([`Route::is_unverifiable`](crate::Route::is_unverifiable)).
     OnlyIfNotExecuted,
 }
 
 impl Endpoint {
-    /// Every endpoint, in the order of §4.1; those that only §4.5 names last.
+    /// Every endpoint, in the order of §4.1; those named only by §4.5 come last.
     pub const ALL: [Self; 16] = [
         Self::Authorize,
         Self::Token,
@@ -90,7 +90,7 @@ impl Endpoint {
         Self::Funds,
     ];
 
-    /// The endpoint's method (§4.1).
+    /// Returns the endpoint's method (§4.1).
     #[must_use]
     pub const fn method(self) -> Method {
         match self {
@@ -113,7 +113,7 @@ impl Endpoint {
         }
     }
 
-    /// What its `Authorization` header must hold (§4.1, §5).
+    /// Returns the required content of its `Authorization` header (§4.1, §5).
     #[must_use]
     pub const fn auth(self) -> AuthKind {
         match self {
@@ -123,7 +123,7 @@ impl Endpoint {
         }
     }
 
-    /// What may be repeated in doubt.
+    /// Returns what may be repeated in doubt.
     #[must_use]
     pub const fn class(self) -> Class {
         match self {
@@ -135,7 +135,7 @@ impl Endpoint {
         }
     }
 
-    /// The zones that it falls under (§8); a request must satisfy all of them.
+    /// Returns the zones that it falls under (§8); a request must satisfy all of them.
     #[must_use]
     pub const fn zones(self) -> &'static [Zone] {
         match self {
@@ -157,7 +157,7 @@ impl Endpoint {
         }
     }
 
-    /// The lane that it waits in unless the caller says otherwise.
+    /// Returns its default lane.
     #[must_use]
     pub const fn lane(self) -> Lane {
         match self {
@@ -168,7 +168,7 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint's name in logs, metrics and reports.
+    /// Returns the endpoint's name for logs, metrics and reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -29,7 +29,7 @@ pub enum Envelope<T> {
 struct Wire<'a> {
     #[serde(borrow, default)]
     s: Option<&'a RawValue>,
-    // A `d` of `null` is a value that was sent, unlike a missing one.
+    // A `d` of `null` was sent; it is not the same as a missing `d`.
     #[serde(borrow, default)]
     d: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -37,14 +37,14 @@ struct Wire<'a> {
 }
 
 impl<'a> Envelope<&'a RawValue> {
-    /// Reads an envelope and leaves its payload as it is, so that numbers in it lose no digit.
+    /// Reads an envelope and leaves its payload as it is, so that its numbers lose no digit.
     ///
-    /// Unknown fields are ignored, and so is a `d` beside an error. A `d` that holds something beside `no-data` says the
-    /// contrary of it: whoever took that for the empty list would miss what is there.
+    /// Unknown fields are ignored, and so is a `d` beside an error. A non-empty `d` beside `no-data` contradicts it:
+    /// reading that as the empty list would miss its content.
     ///
     /// # Errors
     ///
-    /// [`EnvelopeError`] if the body is not such an envelope: a body that was cut, HTML, an unknown `s`.
+    /// [`EnvelopeError`] if the body is no such envelope: a body that was cut, HTML, an unknown `s`.
     pub fn parse(body: &'a [u8]) -> Result<Self, EnvelopeError> {
         let text = std::str::from_utf8(body).map_err(|_| EnvelopeError::NotJson)?;
         let wire: Wire<'a> = read_object(text).ok_or(EnvelopeError::NotJson)?;
@@ -55,7 +55,7 @@ impl<'a> Envelope<&'a RawValue> {
         match &*s {
             "ok" => wire.d.map(|d| Self::Ok { d }).ok_or(EnvelopeError::OkWithoutPayload),
             "no-data" if wire.d.is_some_and(holds_something) => Err(EnvelopeError::NoDataWithPayload),
-            // `s` decides; its text is only for people, and some gateways leave it out.
+            // `s` decides. The text is only for people, and some gateways omit it.
             "no-data" => Ok(Self::NoData { msg: text(wire.msg).unwrap_or_else(|| msg::NO_DATA.to_owned()) }),
             "error" => text(wire.msg).map(|msg| Self::Error { msg }).ok_or(EnvelopeError::ErrorWithoutText),
             _ => Err(EnvelopeError::UnknownS),
@@ -68,7 +68,7 @@ impl<T> Envelope<T> {
     ///
     /// # Errors
     ///
-    /// What `read` returns.
+    /// The error of `read`.
     pub fn try_map<U, E>(self, read: impl FnOnce(T) -> Result<U, E>) -> Result<Envelope<U>, E> {
         Ok(match self {
             Self::Ok { d } => Envelope::Ok { d: read(d)? },
@@ -94,7 +94,7 @@ pub enum EnvelopeError {
     NoDataWithPayload,
     /// `s` is `error` and there is no `msg`.
     ErrorWithoutText,
-    /// `s` is `ok` and `d` is not what the endpoint answers.
+    /// `s` is `ok` and `d` is not the endpoint's payload.
     UnexpectedPayload,
 }
 
@@ -118,10 +118,10 @@ impl Error for EnvelopeError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlacedOrder {
-    /// The order's identifier as the service wrote it; never empty. Whether it is one at all is for the
-    /// [`Outcome`](crate::Outcome) to say: `0`, `null` and the like are none.
+    /// The order's identifier as the service wrote it; never empty. The [`Outcome`](crate::Outcome) says whether it is
+    /// an identifier at all: `0`, `null` and the like are not.
     pub order_id: String,
-    /// The text beside it; empty if there was none.
+    /// The text of the answer; empty if there was none.
     pub msg: String,
 }
 
@@ -139,7 +139,7 @@ impl PlacedOrder {
         Ok(Self { order_id, msg })
     }
 
-    /// The identifier alone, of the same answers; `None` also for a text that stands for none.
+    /// Reads only the identifier of such an answer; `None` also for a text like `null`.
     pub(crate) fn id_of(body: &[u8]) -> Option<Arc<str>> {
         let id = order_id(PlacedWire::read(body).ok()?.order_id)?;
         is_identifier(&id).then(|| id.into())
@@ -161,18 +161,18 @@ impl<'a> PlacedWire<'a> {
     }
 }
 
-/// True unless a payload is a spelling of nothing.
+/// True unless a payload is some form of empty.
 fn holds_something(d: &RawValue) -> bool {
     let bare: Vec<u8> = d.get().bytes().filter(|byte| !byte.is_ascii_whitespace()).take(5).collect();
     !matches!(bare.as_slice(), b"null" | b"[]" | b"{}" | b"\"\"")
 }
 
-/// Reads a JSON object; serde alone would also take an array for a structure.
+/// Reads a JSON object. Plain serde would also accept an array for a structure.
 pub(crate) fn read_object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     text.trim_ascii_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
 }
 
-/// An order identifier, written as a string or as an integer; `None` if it is anything else, or empty.
+/// Returns an order identifier, written as a string or an integer; `None` if it is anything else, or empty.
 pub(crate) fn order_id(raw: &RawValue) -> Option<Cow<'_, str>> {
     if let Some(id) = string(raw) {
         return (!id.trim().is_empty()).then_some(id);
@@ -181,8 +181,8 @@ pub(crate) fn order_id(raw: &RawValue) -> Option<Cow<'_, str>> {
     text.bytes().all(|b| b.is_ascii_digit()).then_some(Cow::Borrowed(text))
 }
 
-/// False for what programs write where they have no identifier, and for what was put together wrongly: blanks around it,
-/// or a control character in it. An order that goes by such a text cannot be found by it.
+/// False for the texts that programs write for a missing identifier, and for malformed ones with surrounding blanks or
+/// a control character. An order cannot be found by such a text.
 fn is_identifier(id: &str) -> bool {
     let is_nothing = || {
         let nothing = ["null", "undefined", "none", "nil", "nan"];
@@ -192,9 +192,9 @@ fn is_identifier(id: &str) -> bool {
         || !(id.trim() != id || id.chars().any(char::is_control) || is_nothing())
 }
 
-/// What a JSON string says.
+/// Returns the content of a JSON string.
 fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    // Only one with something escaped in it has to be copied to be read.
+    // It is copied only if it contains an escape.
     let plain = serde_json::from_str::<&str>(raw.get()).map(Cow::Borrowed);
     plain.or_else(|_| serde_json::from_str::<String>(raw.get()).map(Cow::Owned)).ok()
 }

@@ -9,7 +9,7 @@ pub mod msg {
     /// 400 raised by the application: a field is missing or wrong.
     pub const INPUT_VALIDATION: &str =
         "Input validation failed. Kindly check your input contains required fields for the request";
-    /// 400 raised by the application that may be repeated, and says nothing of what was executed.
+    /// 400 raised by the application. It may be repeated, and does not say what was executed.
     pub const INTERNAL_ERROR: &str = "Internal Error occurred. Kindly try again.";
     /// 401.
     pub const UNAUTHORIZED: &str = "Unauthorized";
@@ -33,7 +33,7 @@ pub mod msg {
     pub const NO_DATA: &str = "no-data";
 }
 
-/// Which part of the service raises an error (§7, column "Origin").
+/// The part of the service that raises an error (§7, column "Origin").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The gateway in front of the application.
@@ -49,12 +49,12 @@ pub enum Origin {
 pub struct ErrorRow {
     /// The HTTP status.
     pub status: StatusCode,
-    /// The exact text; `None` where the table does not show it (415).
+    /// The exact text; `None` if the table does not show it (415).
     pub msg: Option<&'static str>,
-    /// Who raises it.
+    /// The part that raises it.
     pub origin: Origin,
-    /// Whether the table says that the request may be repeated. It says nothing of what was executed: for that,
-    /// see [`outcome_of`](crate::outcome_of).
+    /// Whether the table says that the request may be repeated. It does not say what was executed; for that, see
+    /// [`outcome_of`](crate::outcome_of).
     pub retry: bool,
 }
 
@@ -79,10 +79,9 @@ pub const ERRORS: [ErrorRow; 13] = [
     row(StatusCode::GATEWAY_TIMEOUT, Some(msg::GATEWAY_TIMED_OUT), Origin::Gateway, true),
 ];
 
-/// True if an answer is an error that the service documents: its status and its whole `msg` are exactly one row of §7.
+/// True if an answer is a documented error: its status and its whole `msg` are exactly one row of §7.
 ///
-/// Only such an answer is certainly the service's own. Anything else with the same status may come from whatever stands
-/// in front of it.
+/// Only such an answer is certainly the service's own. Another text with the same status may come from a proxy.
 #[must_use]
 pub fn is_documented(status: StatusCode, body: Peek<'_>) -> bool {
     let Peek::Whole(bytes) = body else { return false };

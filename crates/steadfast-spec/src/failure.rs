@@ -2,20 +2,20 @@ use std::{error::Error, fmt};
 
 use crate::{Fate, Outcome, Resend};
 
-/// A boxed error, as tower has it.
+/// A boxed error, as in tower.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A call that ended without a response, with what is known of the request.
 ///
-/// The leaf that owns the connection and every layer that refuses a request itself return one, so that layers
-/// further out can read the outcome without knowing who failed.
+/// The leaf and every layer that refuses a request return one, so that layers further out can read the outcome without
+/// knowing the failed layer.
 pub struct Failure {
     fate: Fate,
     cause: Cause,
     source: BoxError,
 }
 
-/// Who ended the call.
+/// Which side ended the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     Transport,
@@ -24,24 +24,24 @@ enum Cause {
 }
 
 impl Failure {
-    /// The transport failed after the request got as far as `fate` says.
+    /// Creates the failure of a transport after the request got as far as `fate`.
     pub fn new(fate: Fate, source: impl Into<BoxError>) -> Self {
         Self { fate, cause: Cause::Transport, source: source.into() }
     }
 
-    /// A layer on this side stopped waiting after the request got as far as `fate` says. The service may still be at
-    /// work on it, for as long as it ever works.
+    /// Creates the failure of a layer on this side that stopped waiting after the request got as far as `fate`. The
+    /// service may still be working on the request.
     pub fn timed_out(fate: Fate, source: impl Into<BoxError>) -> Self {
         Self { fate, cause: Cause::Patience, source: source.into() }
     }
 
-    /// A layer on this side refused the request before anything was sent: a full queue, a deadline that cannot be
-    /// met, a request that breaks a rule. Refusals are returned and never retried.
+    /// Creates the failure of a layer on this side that refused the request before anything was sent: a full queue, a
+    /// deadline that cannot be met, a broken rule. Refusals are returned and never retried.
     pub fn refused(source: impl Into<BoxError>) -> Self {
         Self { fate: Fate::NeverLeft, cause: Cause::Refusal, source: source.into() }
     }
 
-    /// How far the request got.
+    /// Returns how far the request got.
     #[must_use]
     pub fn fate(&self) -> Fate {
         self.fate
@@ -59,7 +59,7 @@ impl Failure {
         self.cause == Cause::Patience
     }
 
-    /// What is proved about the request.
+    /// Returns what is proved about the request.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self.fate {
@@ -69,26 +69,26 @@ impl Failure {
         }
     }
 
-    /// The failure in an error's chain of sources, the outermost one first.
+    /// Finds the outermost failure in an error's chain of sources.
     #[must_use]
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         find_cause(error)
     }
 
-    /// What an error proves about the request: anything that no [`Failure`] vouches for is unknown.
+    /// Returns what an error proves about the request; without a [`Failure`] that is unknown.
     #[must_use]
     pub fn outcome_of(error: &(dyn Error + 'static)) -> Outcome {
         Self::find(error).map_or(Outcome::Unknown { resend: Resend::AfterAbsence }, Self::outcome)
     }
 }
 
-/// An error and its sources, the outermost one first.
+/// Returns an error and its sources, outermost first.
 pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Errors in one line: each one's text behind that of the one before, control characters spelled out. What says no more
-/// than the line does so far is left out.
+/// Joins the texts of errors in one line, with control characters escaped. A text that adds nothing to the line is left
+/// out.
 pub fn one_line<'a>(causes: impl IntoIterator<Item = &'a (dyn Error + 'static)>) -> String {
     let mut line = String::new();
     for cause in causes {
@@ -104,7 +104,7 @@ pub fn one_line<'a>(causes: impl IntoIterator<Item = &'a (dyn Error + 'static)>)
     line
 }
 
-/// A text whose control characters are spelled out: none of it moves a terminal's cursor or begins a line in a log.
+/// Escapes a text's control characters, so that it cannot move a terminal's cursor or begin a new line in a log.
 #[must_use]
 pub fn on_one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -114,8 +114,8 @@ pub fn on_one_line(text: &str) -> String {
     line
 }
 
-/// Lets `Debug` of errors read like `Display`, with all causes behind it in [one line](crate::one_line): `main` shows an error
-/// by its `Debug`.
+/// Makes `Debug` of errors print the `Display` text and all causes in [one line](crate::one_line), because `main` shows
+/// an error through `Debug`.
 #[macro_export]
 macro_rules! debug_in_one_line {
     ($($error:ty),+ $(,)?) => {
@@ -127,7 +127,7 @@ macro_rules! debug_in_one_line {
     };
 }
 
-/// The first error of type `E` in an error's chain of sources.
+/// Finds the first error of type `E` in an error's chain of sources.
 #[must_use]
 pub fn find_cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     causes(error).find_map(<dyn Error>::downcast_ref)
@@ -171,7 +171,7 @@ mod tests {
     fn c06_debug_reads_like_display_with_all_causes_in_one_line() {
         let failure = Failure::refused("queue\n\x1b[31m full");
         assert_eq!(format!("{failure:?}"), r"request refused before it was sent: queue\n\u{1b}[31m full");
-        // What is said already is not said again.
+        // A repeated text is not printed again.
         let outer = Failure::new(Fate::NeverLeft, Failure::new(Fate::NeverLeft, "refused"));
         assert_eq!(format!("{outer:?}"), "request not sent: refused");
     }

@@ -1,7 +1,7 @@
-//! Files of state that nobody else may have made, changed or put in the place of one's own.
+//! State files that no other user can have made, changed or replaced.
 //!
-//! Stores, journals and their locks are opened with [`open_own`]. Files that others hand out (a secret that a service
-//! manager mounts may be root's, or a link) are not: they are opened as usual.
+//! Stores, journals and their locks are opened with [`open_own`]. Files that other programs provide are opened as
+//! usual: a secret mounted by a service manager may belong to root, or be a link.
 
 use std::{
     error::Error,
@@ -11,29 +11,30 @@ use std::{
     path::Path,
 };
 
-/// Opens a file of this user's own; one that `options` create is for this user alone (mode 0600).
+/// Opens a file of this user. A file that `options` create has mode 0600.
 ///
-/// On Unix, what was opened is looked at, and not what had the name before:
+/// On Unix, the checks are made on the opened file, not on the name before:
 ///
 /// 1. A symbolic link as the last part of `path` is not followed; links in its directories are.
-/// 2. It is a regular file. A pipe is refused, and not waited for.
+/// 2. It is a regular file. A pipe is refused without a wait.
 /// 3. Its owner is the user that this process acts for (the effective user id).
 /// 4. Its group and others have no access to it.
 ///
-/// Elsewhere only a link, or what is no regular file, is refused, and by a look at the name before it is opened: owners
-/// and permissions are the file system's own matter there.
+/// On other systems, only a link or a file that is not regular is refused, by a look at the name before it is opened.
+/// Owners and permissions are not checked there.
 ///
-/// `options` must not truncate: the file would be emptied before it is looked at. Flags that were set by
-/// `custom_flags` are replaced.
+/// `options` must not truncate, because the file would be emptied before the checks. Flags set by `custom_flags` are
+/// replaced.
 ///
 /// # Errors
 ///
-/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) with [`NotOwn`] in it, which [`NotOwn::of`] finds; what the
-/// file system says otherwise.
+/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) with [`NotOwn`] inside, which [`NotOwn::of`] finds; otherwise
+/// the error of the file system.
 pub fn open_own(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let file = match open(path, options.clone()) {
         Ok(file) => file,
-        // Only for the words: a link, a directory or a pipe fails to open with an error that differs by system.
+        // Only to give one error text: opening a link, a directory or a pipe fails with different errors on different
+        // systems.
         Err(error) => {
             let named = fs::symlink_metadata(path);
             let is_plain = named.map_or(true, |named| named.is_file());
@@ -84,7 +85,7 @@ fn check(opened: &fs::Metadata) -> Result<(), NotOwn> {
     Ok(())
 }
 
-/// Why a file is not used: somebody else may have made it, or may read or change it.
+/// Why a file is not used: another user may have made it, or may read or change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotOwn {
@@ -103,7 +104,7 @@ pub enum NotOwn {
 }
 
 impl NotOwn {
-    /// The reason in an error of [`open_own`], if that is what it says.
+    /// Returns the reason inside an error of [`open_own`], if there is one.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
@@ -182,7 +183,7 @@ mod tests {
         }
     }
 
-    /// A file of somebody else's was taken for one's own if only its mode was tight.
+    /// A foreign file used to be accepted if its mode was tight.
     #[test]
     fn x03_a_file_of_another_owner_is_refused() {
         let (_directory, mut path) = place();
@@ -190,14 +191,14 @@ mod tests {
             open_own(&path, &writing()).unwrap();
             chown(&path, Some(65_534), None).unwrap();
         } else {
-            // Root's, which everybody may read: the owner is what is looked at first.
+            // Root's file, which everyone may read: the owner is checked first.
             path = "/etc/passwd".into();
         }
         let owner = fs::metadata(&path).unwrap().uid();
         assert_eq!(refusal(&path, &reading()), Some(NotOwn::OfAnother { owner }));
     }
 
-    /// The name was looked at first and then opened: a link could be put there in between.
+    /// The name used to be checked before the file was opened, so a link could be put there in between.
     #[test]
     fn x03_a_link_is_not_followed_whoever_made_it() {
         let (directory, path) = place();

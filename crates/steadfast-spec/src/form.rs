@@ -12,7 +12,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// A form without fields.
+    /// Creates a form without fields.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -25,19 +25,19 @@ impl Form {
         self
     }
 
-    /// The value of the first field named `key`.
+    /// Returns the value of the first field named `key`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.iter().find_map(|(k, v)| (k == key).then_some(v))
     }
 
-    /// True if a field is named `key`.
+    /// True if there is a field named `key`.
     #[must_use]
     pub fn contains(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
-    /// The fields, in order.
+    /// Returns the fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(k, v)| (k.as_ref(), v.as_str()))
     }
@@ -48,10 +48,10 @@ impl Form {
         self.pairs.is_empty()
     }
 
-    /// What a form is sent as (§1).
+    /// The content type of a form (§1).
     pub const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
-    /// The fields as `application/x-www-form-urlencoded` text.
+    /// Returns the fields as `application/x-www-form-urlencoded` text.
     #[must_use]
     pub fn encode(&self) -> String {
         form_urlencoded::Serializer::new(String::new()).extend_pairs(self.iter()).finish()
@@ -61,8 +61,8 @@ impl Form {
     ///
     /// # Errors
     ///
-    /// [`MalformedForm`] where a browser would guess: a `%` without two hex digits, text that is not UTF-8, a
-    /// control character, or a field without a name.
+    /// [`MalformedForm`] where a browser would guess: a `%` without two hex digits, text that is not UTF-8, a control
+    /// character, or a field without a name.
     pub fn parse(text: &[u8]) -> Result<Self, MalformedForm> {
         for (position, &byte) in text.iter().enumerate() {
             let hex = |offset: usize| text.get(position + offset).is_some_and(u8::is_ascii_hexdigit);
@@ -106,7 +106,7 @@ pub struct MalformedForm {
 }
 
 impl MalformedForm {
-    /// The byte at which, or the field at whose start, reading failed.
+    /// Returns the position of the byte, or of the start of the field, at which reading failed.
     #[must_use]
     pub fn position(&self) -> usize {
         self.position

@@ -1,9 +1,9 @@
 //! The trading REST service as data.
 //!
 //! Everything that the service's specification states, and nothing else: [`Endpoint`]s with their zones,
-//! [`OrderRequest`]s and the field codes they are made of, the response [`Envelope`], the error [`table`](ERRORS),
-//! and [`Outcome`], the one vocabulary for what an answer proves. The typed extensions that several layers read
-//! from a request or a response are in [`ext`].
+//! [`OrderRequest`]s and their field codes, the response [`Envelope`], the error [`table`](ERRORS), and [`Outcome`],
+//! the one vocabulary for what an answer proves. The typed extensions that several layers read from a request or a
+//! response are in [`ext`].
 //!
 //! The crate is pure: no runtime, no sockets, no clock of its own. Section numbers (`§4.4`) in these pages refer
 //! to the service's specification.

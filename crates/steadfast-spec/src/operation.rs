@@ -5,10 +5,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{Endpoint, Form, OrderChange, OrderRequest, Paths, route::is_path};
 
-/// Everything but unreserved characters is escaped in a path parameter.
+/// In a path parameter all but unreserved characters are escaped.
 const PATH_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// One call of the service, as data: which endpoint, with which path parameter, query and form.
+/// One call of the service, as data: endpoint, path parameter, query and form.
 ///
 /// An operation knows no base address and no credentials; [`Operation::target`] gives the path and query below the
 /// base address once the [`Paths`] are known.
@@ -21,7 +21,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// A call of `endpoint` without parameters.
+    /// Creates a call of `endpoint` without parameters.
     #[must_use]
     pub fn new(endpoint: Endpoint) -> Self {
         Self { endpoint, parameter: None, query: Form::new(), form: None }
@@ -71,26 +71,26 @@ impl Operation {
         self
     }
 
-    /// The endpoint.
+    /// Returns the endpoint.
     #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         self.endpoint
     }
 
-    /// The method.
+    /// Returns the method.
     #[must_use]
     pub fn method(&self) -> Method {
         self.endpoint.method()
     }
 
-    /// The form as the request's body; `None` for a request without a body. A POST or PUT always has one (§1).
+    /// Returns the form as the request's body; `None` for a request without a body. A POST or PUT always has one (§1).
     #[must_use]
     pub fn body(&self) -> Option<String> {
         let writes = matches!(self.method(), Method::POST | Method::PUT);
         writes.then(|| self.form.as_ref().map(Form::encode).unwrap_or_default())
     }
 
-    /// The path and query below the base address.
+    /// Returns the path and query below the base address.
     ///
     /// # Errors
     ///
@@ -112,7 +112,8 @@ impl Operation {
         };
         if !self.query.is_empty() {
             target.push('?');
-            // §1: special characters are percent-encoded. A form's plus sign is a blank; a real one is escaped already.
+            // §1: special characters are percent-encoded. In a form, a plus sign stands for a blank; a real plus is
+            // escaped already.
             target.push_str(&self.query.encode().replace('+', "%20"));
         }
         Ok(target)
@@ -125,7 +126,7 @@ impl Operation {
 pub enum InvalidOperation {
     /// The specification does not show the endpoint's path, and the settings give none.
     NoPath(Endpoint),
-    /// The path that the settings give is not one that can stand behind a base address.
+    /// The path in the settings cannot stand behind a base address.
     BadPath(Endpoint),
     /// The endpoint's path parameter is missing.
     NoParameter(Endpoint),

@@ -4,13 +4,13 @@ use rust_decimal::Decimal;
 
 use crate::{Form, OrderType, Product, Side, SymId, Validity, parse_decimal};
 
-/// The fields of §4.4, in the order in which they are sent.
+/// The fields of §4.4, in their order on the wire.
 const FIELDS: [&str; 8] = ["symId", "qty", "side", "type", "product", "validity", "limitPrice", "trigPrice"];
 
 /// An order that satisfies every rule of §4.4.
 ///
-/// There is no way to hold one that does not: [`OrderRequestBuilder::build`] and [`OrderRequest::from_fields`]
-/// are the only sources, and both name the field that is wrong.
+/// An invalid one cannot exist: [`OrderRequestBuilder::build`] and [`OrderRequest::from_fields`] are the only sources,
+/// and both name the wrong field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderRequest {
     sym_id: SymId,
@@ -36,7 +36,7 @@ impl OrderRequest {
     ///
     /// # Errors
     ///
-    /// [`InvalidOrder`] naming the first field that is missing or wrong.
+    /// [`InvalidOrder`], which names the first field that is missing or wrong.
     pub fn from_fields<'a>(
         fields: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, InvalidOrder> {
@@ -75,63 +75,63 @@ impl OrderRequest {
         builder.build()
     }
 
-    /// The instrument.
+    /// Returns the instrument.
     #[must_use]
     pub fn sym_id(&self) -> &SymId {
         &self.sym_id
     }
 
-    /// The quantity, in units; above zero.
+    /// Returns the quantity, in units; above zero.
     #[must_use]
     pub fn qty(&self) -> Decimal {
         self.qty
     }
 
-    /// The direction.
+    /// Returns the direction.
     #[must_use]
     pub fn side(&self) -> Side {
         self.side
     }
 
-    /// The price type.
+    /// Returns the price type.
     #[must_use]
     pub fn order_type(&self) -> OrderType {
         self.order_type
     }
 
-    /// The product.
+    /// Returns the product.
     #[must_use]
     pub fn product(&self) -> Product {
         self.product
     }
 
-    /// The validity.
+    /// Returns the validity.
     #[must_use]
     pub fn validity(&self) -> Validity {
         self.validity
     }
 
-    /// The limit price; always there for `limit` and `stoplimit`.
+    /// Returns the limit price; always present for `limit` and `stoplimit`.
     #[must_use]
     pub fn limit_price(&self) -> Option<Decimal> {
         self.limit_price
     }
 
-    /// The trigger price; always there for `stoplimit` and `stopmarket`.
+    /// Returns the trigger price; always present for `stoplimit` and `stopmarket`.
     #[must_use]
     pub fn trig_price(&self) -> Option<Decimal> {
         self.trig_price
     }
 
-    /// True for `eos` on an exchange other than BSE: §2 restricts that validity to BSE, and the service may refuse
-    /// the order. An identifier of unknown shape is not judged.
+    /// True for `eos` on an exchange other than BSE: §2 restricts that validity to BSE, so the service may refuse the
+    /// order. False for an identifier of unknown shape.
     #[must_use]
     pub fn is_eos_outside_bse(&self) -> bool {
         self.validity == Validity::Eos
             && self.sym_id.exchange().is_some_and(|exchange| !exchange.starts_with("BSE"))
     }
 
-    /// The order as the form of `POST /api/oms/place-order`.
+    /// Returns the order as the form of `POST /api/oms/place-order`.
     #[must_use]
     pub fn form(&self) -> Form {
         let mut form = Form::new()
@@ -180,49 +180,49 @@ pub struct OrderRequestBuilder {
 }
 
 impl OrderRequestBuilder {
-    /// The instrument; required.
+    /// Sets the instrument; required.
     pub fn sym_id(mut self, sym_id: SymId) -> Self {
         self.sym_id = Some(sym_id);
         self
     }
 
-    /// The quantity, in units; required, above zero.
+    /// Sets the quantity, in units; required, above zero.
     pub fn qty(mut self, qty: impl Into<Decimal>) -> Self {
         self.qty = Some(qty.into());
         self
     }
 
-    /// The direction; required.
+    /// Sets the direction; required.
     pub fn side(mut self, side: Side) -> Self {
         self.side = Some(side);
         self
     }
 
-    /// The price type; required.
+    /// Sets the price type; required.
     pub fn order_type(mut self, order_type: OrderType) -> Self {
         self.order_type = Some(order_type);
         self
     }
 
-    /// The product; required.
+    /// Sets the product; required.
     pub fn product(mut self, product: Product) -> Self {
         self.product = Some(product);
         self
     }
 
-    /// The validity; required.
+    /// Sets the validity; required.
     pub fn validity(mut self, validity: Validity) -> Self {
         self.validity = Some(validity);
         self
     }
 
-    /// The limit price; required for `limit` and `stoplimit`.
+    /// Sets the limit price; required for `limit` and `stoplimit`.
     pub fn limit_price(mut self, price: Decimal) -> Self {
         self.limit_price = Some(price);
         self
     }
 
-    /// The trigger price; required for `stoplimit` and `stopmarket`.
+    /// Sets the trigger price; required for `stoplimit` and `stopmarket`.
     pub fn trig_price(mut self, price: Decimal) -> Self {
         self.trig_price = Some(price);
         self
@@ -234,17 +234,17 @@ impl OrderRequestBuilder {
         self
     }
 
-    /// A field that the specification does not show ("other optional fields").
+    /// Adds a field that the specification does not show ("other optional fields").
     pub fn extra(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
         self.extra.push((name.into(), value.into()));
         self
     }
 
-    /// The order.
+    /// Builds the order.
     ///
     /// # Errors
     ///
-    /// [`InvalidOrder`] naming the first field that breaks a rule of §4.4, or an extra field that would override
+    /// [`InvalidOrder`], which names the first field that breaks a rule of §4.4, or an extra field that would override
     /// one of the order's own.
     pub fn build(self) -> Result<OrderRequest, InvalidOrder> {
         use InvalidOrderReason::{ControlCharacter, Missing, NotPositive, OutsideBse, RequiredByType};
@@ -295,8 +295,8 @@ impl OrderRequestBuilder {
     }
 }
 
-/// Whether fields can stand beside `own` ones. A service that reads names without regard to case would take `Qty` for
-/// `qty`, so they differ by more than that.
+/// Checks that extra fields can stand beside the `own` ones. Names that differ only in case count as equal, because a
+/// service might take `Qty` for `qty`.
 pub(crate) fn check_extra(extra: &[(Cow<'static, str>, String)], own: &[&str]) -> Result<(), InvalidOrder> {
     use InvalidOrderReason::{ControlCharacter, Missing, OwnField, Repeated};
 
@@ -317,14 +317,14 @@ pub(crate) fn check_extra(extra: &[(Cow<'static, str>, String)], own: &[&str]) -
     Ok(())
 }
 
-/// An order that breaks a rule of §4.4, or a change that no order can undergo, found before anything was sent.
+/// An order that breaks a rule of §4.4, or a change that no order allows, found before anything was sent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InvalidOrder {
     field: Cow<'static, str>,
     reason: InvalidOrderReason,
 }
 
-/// What is wrong with the field that an [`InvalidOrder`] names.
+/// The mistake in the field that an [`InvalidOrder`] names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidOrderReason {
@@ -340,7 +340,7 @@ pub enum InvalidOrderReason {
     UnknownCode(crate::UnknownCode),
     /// It is given twice.
     Repeated,
-    /// It is one of the order's own fields, in whatever case, and cannot be given as an extra one.
+    /// It is one of the order's own fields, in any case, so it cannot be an extra one.
     OwnField,
     /// It holds a control character, such as a line feed.
     ControlCharacter,
@@ -353,13 +353,13 @@ impl InvalidOrder {
         Self { field: field.into(), reason }
     }
 
-    /// The field's name, as in forms and CSV headers.
+    /// Returns the field's name, as in forms and CSV headers.
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// What is wrong with it.
+    /// Returns the mistake.
     #[must_use]
     pub fn reason(&self) -> &InvalidOrderReason {
         &self.reason

@@ -4,9 +4,9 @@ use rust_decimal::Decimal;
 
 use crate::{Form, InvalidOrder, InvalidOrderReason, OrderRecord, OrderType, Validity, order::check_extra};
 
-/// What is to be different about an open order.
+/// A change of an open order.
 ///
-/// The service's request for it is "not shown" (§4.5); the fields have the names of §4.4, and only those that are set
+/// The service's request for it is "not shown" (§4.5). The fields have the names of §4.4, and only those that are set
 /// are sent.
 ///
 /// # Example
@@ -30,59 +30,59 @@ pub struct OrderChange {
 }
 
 impl OrderChange {
-    /// No change yet.
+    /// Creates an empty change.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The new quantity, in units.
+    /// Sets the new quantity, in units.
     pub fn qty(mut self, qty: impl Into<Decimal>) -> Self {
         self.qty = Some(qty.into());
         self
     }
 
-    /// The new price type.
+    /// Sets the new price type.
     pub fn order_type(mut self, order_type: OrderType) -> Self {
         self.order_type = Some(order_type);
         self
     }
 
-    /// The new validity.
+    /// Sets the new validity.
     pub fn validity(mut self, validity: Validity) -> Self {
         self.validity = Some(validity);
         self
     }
 
-    /// The new limit price.
+    /// Sets the new limit price.
     pub fn limit_price(mut self, price: Decimal) -> Self {
         self.limit_price = Some(price);
         self
     }
 
-    /// The new trigger price.
+    /// Sets the new trigger price.
     pub fn trig_price(mut self, price: Decimal) -> Self {
         self.trig_price = Some(price);
         self
     }
 
-    /// Another field that the service understands; whether it was changed cannot be seen in a record.
+    /// Sets another field that the service understands. A record cannot show whether it was changed.
     pub fn extra(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
         self.extra.push((name.into(), value.into()));
         self
     }
 
-    /// True if nothing is to be changed.
+    /// True if there is nothing to change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the service can be asked for this change of the order `order_id`: the order is named, the quantity is above
-    /// zero, no price is below zero or is zero for a type that needs it, and an extra field has a name of its own.
+    /// Checks the change of the order `order_id`: the id is given, the quantity is above zero, no price is below zero
+    /// or is zero for a type that needs it, and no extra field has the name of another field.
     ///
     /// # Errors
     ///
-    /// [`InvalidOrder`] naming the first field that is wrong.
+    /// [`InvalidOrder`], which names the first wrong field.
     pub fn check(&self, order_id: &str) -> Result<(), InvalidOrder> {
         use InvalidOrderReason::{Missing, NotPositive};
 
@@ -103,7 +103,7 @@ impl OrderChange {
         check_extra(&self.extra, &["orderId", "qty", "type", "validity", "limitPrice", "trigPrice"])
     }
 
-    /// The form that changes the order.
+    /// Returns the form that changes the order.
     #[must_use]
     pub fn form(&self, order_id: &str) -> Form {
         let fields = [
@@ -118,7 +118,7 @@ impl OrderChange {
         all.fold(Form::new().with("orderId", order_id), |form, (name, value)| form.with(name, value))
     }
 
-    /// Whether a record shows the order as it is to be; `None` if it does not carry every field that is to change.
+    /// Returns whether a record shows the changed order; `None` if it does not carry every changed field.
     #[must_use]
     pub fn is_shown_by(&self, record: &OrderRecord) -> Option<bool> {
         if !self.extra.is_empty() {
@@ -134,7 +134,7 @@ impl OrderChange {
             field(self.order_type, |code| record.order_type.as_ref().map(|shown| shown.is(code))),
             field(self.validity, |code| record.validity.as_ref().map(|shown| shown.is(code))),
         ];
-        // One field that certainly differs is enough to know that the order was not changed.
+        // One field that certainly differs proves that the order was not changed.
         if shown.contains(&Some(false)) {
             Some(false)
         } else if shown.contains(&None) {

@@ -5,11 +5,11 @@
 
 use std::{fmt, sync::Arc, time::Instant};
 
-/// What an answer, or the lack of one, proves about a request.
+/// What an answer, or its absence, proves about a request.
 ///
-/// Written once for every physical send, and everything that is not provably *not executed* is
-/// [`Unknown`](Outcome::Unknown). Of an answer it is read as the [`Stamp`](crate::ext::Stamp) that it is, of an error by
-/// [`Failure::outcome_of`](crate::Failure::outcome_of).
+/// There is one for every physical send. Everything that is not provably *not executed* is
+/// [`Unknown`](Outcome::Unknown). The outcome of an answer is its [`Stamp`](crate::ext::Stamp); that of an error is
+/// read by [`Failure::outcome_of`](crate::Failure::outcome_of).
 ///
 /// # Example
 ///
@@ -36,14 +36,14 @@ pub enum Outcome {
         /// The order's identifier, for `POST /api/oms/place-order` only.
         order_id: Option<Arc<str>>,
     },
-    /// Nobody on this side knows whether the service executed the request.
+    /// It is unknown whether the service executed the request.
     Unknown {
         /// Whether the request may be sent again once its absence has been established.
         resend: Resend,
     },
 }
 
-/// Whether a request in doubt may ever be sent again.
+/// Whether a request in doubt may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resend {
     /// After a verified absence.
@@ -59,7 +59,7 @@ impl Outcome {
         matches!(self, Self::NotSent | Self::NotExecuted | Self::Rejected)
     }
 
-    /// True if nobody knows whether the service executed the request.
+    /// True if it is unknown whether the service executed the request.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown { .. })
@@ -80,22 +80,22 @@ impl fmt::Display for Outcome {
 
 /// How far one physical send got, as the transport saw it.
 ///
-/// The leaf that owns the connection carries it in its error; layers read it and need not know the transport. An answer
-/// counts as answered unless its extensions say otherwise.
+/// The leaf puts it into its error, so that layers need not know the transport. An answer counts as answered unless its
+/// extensions say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// No byte of the request was handed to a connection.
     NeverLeft,
-    /// It may have left, and the service promises by its protocol that it has not processed it: it may be sent again as
-    /// if it had never left, but a gateway in front may have counted it.
+    /// It may have left, but the service promises by its protocol that it was not processed. It may be sent again as if
+    /// it had never left, but a gateway in front may have counted it.
     Unprocessed,
     /// A response head came back.
     Answered,
-    /// Some of the request may have left, and no response head came back.
+    /// Part of the request may have left, and no response head came back.
     Lost {
-        /// The instant at which the connection ended so that nothing more of the request can reach the service: its
-        /// descriptor was closed abortively, and the kernel sends nothing from it any more. `None` where the transport
-        /// cannot promise that; such a request may arrive at any later time.
+        /// The instant at which the connection ended, so that nothing more of the request can reach the service: its
+        /// descriptor was closed abortively, and the kernel sends nothing more. `None` if the transport cannot promise
+        /// that; such a request may still arrive at any time.
         ended: Option<Instant>,
     },
 }

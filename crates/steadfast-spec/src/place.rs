@@ -6,11 +6,11 @@ use crate::ext::Stamp;
 
 /// A layer's place in the stack, outermost first.
 ///
-/// The order is not a matter of taste: what may send a request more than once stands outside of what must hold for
-/// every send. Where layers are put together by hand, each marks the request with its place, and a debug build panics
-/// at the first request that passes two of them in the wrong order. A release build marks and checks nothing.
+/// The order matters: a layer that may send a request more than once stands outside of layers that must act on every
+/// send. Layers that are put together by hand mark the request with their places. A debug build panics at the first
+/// request that passes two of them in the wrong order. A release build marks and checks nothing.
 ///
-/// One layer alone, any selection of them, and the same layer twice are fine. Layers of other people are not looked at.
+/// One layer alone, any selection of them, and the same layer twice are allowed. Other layers are not checked.
 ///
 /// # Example
 ///
@@ -30,25 +30,25 @@ use crate::ext::Stamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Place {
-    /// Sees everything that becomes of a call.
+    /// Sees everything that happens to a call.
     CallSpan,
-    /// Stamps what all waits further in honour.
+    /// Stamps the deadlines that all waits further in observe.
     Deadline,
-    /// Says what the request is to everybody further in.
+    /// Stamps the route for all layers further in.
     Route,
-    /// Resolves orders in doubt: the outermost of those that send again.
+    /// Resolves orders in doubt: the outermost of the layers that send again.
     Dedup,
-    /// Repeats what certainly was not executed, or only reads.
+    /// Repeats requests that were certainly not executed, or that only read.
     Retry,
     /// Waits for a usable token; may send again once.
     Refresh,
     /// Every send takes a permit.
     RateLimit,
-    /// Every send carries the token of its own moment.
+    /// Every send carries the token that is current at that moment.
     AuthHeader,
     /// Decides whether an order leaves.
     SendGuard,
-    /// Says what an answer proves.
+    /// Stamps what an answer proves.
     Classify,
     /// Ends one send that takes too long.
     AttemptTimeout,
@@ -70,7 +70,7 @@ impl Place {
         Self::AttemptTimeout,
     ];
 
-    /// The layer's name.
+    /// Returns the layer's name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ impl Place {
     ///
     /// # Panics
     ///
-    /// In a debug build, if the request has passed a place further in already.
+    /// In a debug build, if the request has already passed a place further in.
     #[inline]
     pub fn pass(self, request: &mut Extensions) {
         if cfg!(debug_assertions) {
@@ -106,7 +106,7 @@ impl Place {
     ///
     /// # Panics
     ///
-    /// In a debug build, if the request has passed a place further in already.
+    /// In a debug build, if the request has already passed a place further in.
     #[inline]
     pub fn check(self, request: &Extensions) {
         if cfg!(debug_assertions) {
@@ -121,7 +121,7 @@ impl Place {
         }
     }
 
-    /// Ends the stack: what the transport hands the request on to may be a stack of its own.
+    /// Ends the stack, because the transport may pass the request on to another stack.
     #[inline]
     pub fn leave(request: &mut Extensions) {
         if cfg!(debug_assertions) {
@@ -140,8 +140,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// The places that a request has passed on its way in. A clone carries what was passed until then, so a repeat knows
-/// only who stands outside of whoever repeats.
+/// The places that a request has passed on its way in. A clone keeps those passed so far, so a repeat knows only the
+/// places outside of the repeating layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed(u16);
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::{Envelope, EnvelopeError, LegType, OrderStatus, OrderType, Product, Side, Validity};
 
-/// A code as a record holds it: one of §2, or a text that this version does not know.
+/// A code in a record: one of §2, or a text that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Code<T> {
     /// A code of §2.
@@ -63,7 +63,7 @@ impl Default for FieldNames {
     }
 }
 
-/// One record of `GET /api/oms/orders`, read leniently: only its identifier must be there.
+/// One record of `GET /api/oms/orders`, read leniently: only its identifier is required.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OrderRecord {
@@ -98,8 +98,8 @@ impl OrderRecord {
     ///
     /// # Errors
     ///
-    /// [`UnreadableRecord`] if it is not an object, has no identifier, or carries a field twice or one whose value
-    /// cannot be read. A list with such a record proves nothing about what is not in it.
+    /// [`UnreadableRecord`] if it is not an object, has no identifier, or has a field twice or one with an unreadable
+    /// value. A list with such a record proves nothing about orders that are not in it.
     pub fn parse(raw: &RawValue, names: &FieldNames) -> Result<Self, UnreadableRecord> {
         read::record(raw, names)
     }
@@ -107,12 +107,12 @@ impl OrderRecord {
 
 /// Reads the answer to `GET /api/oms/orders`: every record, or an error.
 ///
-/// `no-data` is the empty list (§1). A whole answer is never partly read, because "not in the list" is evidence.
+/// `no-data` is the empty list (§1). An answer is never read in part, because "not in the list" is evidence.
 ///
 /// # Errors
 ///
-/// [`UnreadableRecord`] naming what could not be read; an envelope that is an error or no envelope at all counts as
-/// the field `s`, a payload that is not an array as the field `d`.
+/// [`UnreadableRecord`], which names what could not be read. An error envelope or no envelope counts as the field `s`,
+/// a payload that is not an array as the field `d`.
 pub fn parse_order_list(body: &[u8], names: &FieldNames) -> Result<Vec<OrderRecord>, UnreadableRecord> {
     match Envelope::parse(body) {
         Ok(Envelope::NoData { .. }) => Ok(Vec::new()),
@@ -137,7 +137,7 @@ impl UnreadableRecord {
         Self { field: field.into() }
     }
 
-    /// The field that cannot be read.
+    /// Returns the field that cannot be read.
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
@@ -156,7 +156,7 @@ impl Error for UnreadableRecord {}
 mod tests {
     use proptest::prelude::*;
 
-    /// A list as a whole, and in pieces.
+    /// Reads a list as a whole, and in pieces.
     fn both(body: &[u8], most: usize) -> [Result<Vec<OrderRecord>, UnreadableRecord>; 2] {
         let names = FieldNames::default();
         let pieces = || {
@@ -193,7 +193,7 @@ mod tests {
             let body = format!(r#"{{"s":"ok","d":{d}}}"#);
             for most in [1, 2, 3, 10] {
                 let [whole, pieces] = both(body.as_bytes(), most);
-                // Which field is named is for people.
+                // The named field may differ; it is only for people.
                 assert_eq!(whole.ok(), pieces.ok(), "{body}");
             }
         }

@@ -5,16 +5,15 @@ use http::{
     header::{DATE, RETRY_AFTER},
 };
 
-/// The delay that an answer's `Retry-After` header asks for.
+/// The delay of an answer's `Retry-After` header.
 ///
-/// A number of seconds is taken as it is. A date is taken relative to the answer's own `Date`, because the clock
-/// of this machine may be wrong; without a `Date` it says nothing. A date in the past asks for no delay.
+/// A number of seconds is taken as it is. A date is taken relative to the answer's own `Date`, because this machine's
+/// clock may be wrong; without a `Date` it is ignored. A date in the past asks for no delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RetryAfter(pub Duration);
 
 impl RetryAfter {
-    /// Reads the header, of several the one that asks for the longest delay; `None` if there is none that can be
-    /// understood.
+    /// Reads the header; of several, the one with the longest delay. `None` if none is readable.
     #[must_use]
     pub fn parse(headers: &HeaderMap) -> Option<Self> {
         headers.get_all(RETRY_AFTER).iter().filter_map(|value| Self::asked(value, headers)).max()
@@ -23,7 +22,7 @@ impl RetryAfter {
     fn asked(value: &HeaderValue, headers: &HeaderMap) -> Option<Self> {
         let value = value.to_str().ok()?.trim();
         if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
-            // More digits than a number holds still ask for a very long delay.
+            // A number that is too large for the type still asks for a very long delay.
             return Some(Self(Duration::from_secs(value.parse().unwrap_or(u64::MAX))));
         }
         let until = httpdate::parse_http_date(value).ok().filter(|_| !crate::Planted::DateIgnored.is_on())?;

@@ -14,8 +14,8 @@ use crate::{
 
 /// The paths of the endpoints whose paths the specification does not show.
 ///
-/// `None` means that the endpoint cannot be called. [`Paths::public`] holds the paths that public documentation
-/// of a service with the same shown paths gives.
+/// With `None` the endpoint cannot be called. [`Paths::public`] holds paths from the public documentation of a service
+/// with the same shown paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Paths {
@@ -38,7 +38,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The paths of public documentation; not part of the specification.
+    /// Returns the paths of public documentation; not part of the specification.
     #[must_use]
     pub fn public() -> Self {
         let path = |p: &str| Some(p.to_owned());
@@ -54,12 +54,12 @@ impl Paths {
         }
     }
 
-    /// Whether every path that is set can stand behind a base address: `/a/b`, percent-encoded, without a query or a
-    /// parameter.
+    /// Checks that every path that is set can stand behind a base address: `/a/b`, percent-encoded, without a query or
+    /// a parameter.
     ///
     /// # Errors
     ///
-    /// [`InvalidOperation::BadPath`] naming the first endpoint whose path cannot.
+    /// [`InvalidOperation::BadPath`], which names the first endpoint with a bad path.
     pub fn check(&self) -> Result<(), InvalidOperation> {
         let bad = |endpoint: &Endpoint| self.set(*endpoint).is_some_and(|path| !is_path(path));
         Endpoint::ALL
@@ -68,7 +68,7 @@ impl Paths {
             .map_or(Ok(()), |endpoint| Err(InvalidOperation::BadPath(endpoint)))
     }
 
-    /// The path of an endpoint that the specification does not show.
+    /// Returns the configured path of an endpoint that the specification does not show.
     pub(crate) fn set(&self, endpoint: Endpoint) -> Option<&str> {
         match endpoint {
             Endpoint::CancelOrder => self.cancel_order.as_deref(),
@@ -83,7 +83,7 @@ impl Paths {
         }
     }
 
-    /// The path of `endpoint`, below the base address; `{scripGroup}` stands for the path parameter.
+    /// Returns the path of `endpoint`, below the base address; `{scripGroup}` stands for the path parameter.
     #[must_use]
     pub fn of(&self, endpoint: Endpoint) -> Option<&str> {
         match endpoint {
@@ -106,13 +106,13 @@ pub(crate) fn is_path(path: &str) -> bool {
     path.len() > 1 && path.starts_with('/') && !path.starts_with("//") && is_plain && !has_dots(path)
 }
 
-/// What a request's method and path say about it.
+/// What a request's method and path tell about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Route {
     /// The endpoint; `None` for a path that is not in the table.
     pub endpoint: Option<Endpoint>,
-    /// What the `Authorization` header must hold.
+    /// The required content of the `Authorization` header.
     pub auth: AuthKind,
     /// What may be repeated in doubt.
     pub class: Class,
@@ -123,7 +123,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// The route of an endpoint as the specification has it.
+    /// Returns the route of an endpoint according to the specification.
     #[must_use]
     pub fn new(endpoint: Endpoint) -> Self {
         Self {
@@ -135,12 +135,12 @@ impl Route {
         }
     }
 
-    /// True if nothing can tell whether a refusal as not executed (401, 429) is true, so that the request is not sent again
-    /// after one: what it does is not known, and no list shows it.
+    /// True if a refusal as not executed (401, 429) cannot be checked, so that the request is not sent again after one:
+    /// its effect is unknown, and no list shows it.
     ///
-    /// A path that is not in the table may be an order of a kind of its own: a bracket or cover order, a trigger, an exit, a
-    /// conversion. One of §4.1 may be sent again: an order's list is looked at first, a change made twice is the same
-    /// change, and a code that was exchanged is refused.
+    /// A path that is not in the table may be a special kind of order: a bracket or cover order, a trigger, an exit, a
+    /// conversion. Requests of §4.1 may be sent again: for an order the list is checked first, a change made twice is
+    /// the same change, and a code that was exchanged is refused.
     #[must_use]
     pub fn is_unverifiable(&self) -> bool {
         self.endpoint.is_none()
@@ -148,7 +148,7 @@ impl Route {
             && !crate::Planted::UnverifiableRefusalRepeated.is_on()
     }
 
-    /// The route of a path that is not in the table: the strictest zone, and no repeats unless it only reads.
+    /// Returns the route of a path that is not in the table: the strictest zone, and no repeats unless it only reads.
     #[must_use]
     pub fn unknown(method: &Method) -> Self {
         Self {
@@ -165,14 +165,14 @@ impl Route {
     }
 }
 
-/// The table from method and path to [`Route`]; a value that users extend and override.
+/// The table from method and path to [`Route`], which users may extend and override.
 #[derive(Clone, Debug)]
 pub struct Routes {
     entries: Vec<(String, Arc<Route>, Method)>,
 }
 
 impl Routes {
-    /// The table of §4.1, with `paths` for the endpoints whose paths are not shown.
+    /// Creates the table of §4.1, with `paths` for the endpoints whose paths are not shown.
     #[must_use]
     pub fn new(paths: &Paths) -> Self {
         let entries = Endpoint::ALL
@@ -186,11 +186,11 @@ impl Routes {
         Self { entries }
     }
 
-    /// The route of a request, for layers that may stand in a stack without a route layer.
+    /// Returns the route of a request, for layers whose stack may have no route layer.
     ///
-    /// It is the one in the request's extensions, borrowed. Without one, the default table
-    /// is searched for the method and for every tail of the path, because the base address is not known here; a
-    /// request that is not in it has the [unknown](Route::unknown) route.
+    /// It is the one in the request's extensions, borrowed. Without one, the default table is searched for the method
+    /// and for every tail of the path, because the base address is not known here. A request that is not found has the
+    /// [unknown](Route::unknown) route.
     ///
     /// # Example
     ///
@@ -207,7 +207,7 @@ impl Routes {
         Self::or_shown(ext::Route::of(request.extensions()), request.method(), request.uri())
     }
 
-    /// The same for whoever has looked into the extensions already, and has found `known`.
+    /// The same for a caller that has already looked into the extensions and found `known`.
     #[must_use]
     pub fn or_shown<'a>(known: Option<&'a ext::Route>, method: &Method, uri: &Uri) -> Cow<'a, ext::Route> {
         static DEFAULT: LazyLock<Routes> = LazyLock::new(Routes::default);
@@ -229,7 +229,7 @@ impl Routes {
         self
     }
 
-    /// Replaces what `change` changes in the route of `endpoint`; an endpoint without a path is left alone.
+    /// Applies `change` to the route of `endpoint`; an endpoint without a path is left alone.
     #[must_use]
     pub fn override_endpoint(mut self, endpoint: Endpoint, change: impl Fn(&mut Route)) -> Self {
         for (_, route, _) in self.entries.iter_mut().filter(|(_, r, _)| r.endpoint == Some(endpoint)) {
@@ -238,7 +238,7 @@ impl Routes {
         self
     }
 
-    /// The route of a request, by its method and its path below the base address.
+    /// Finds the route of a request by its method and its path below the base address.
     #[must_use]
     pub fn find(&self, method: &Method, path: &str) -> Option<&Arc<Route>> {
         self.entries
@@ -247,8 +247,8 @@ impl Routes {
             .map(|(_, route, _)| route)
     }
 
-    /// True if a path that is not in the table would be in it for a server that tidies paths: one that decodes escapes,
-    /// knows no case, drops slashes and parameters, or resolves dots.
+    /// True if a path is not in the table, but would be for a lenient server: one that decodes escapes, ignores case,
+    /// drops slashes and parameters, or resolves dots.
     #[must_use]
     pub fn is_misspelled(&self, path: &str) -> bool {
         let given = percent_decode_str(path).decode_utf8_lossy();
@@ -259,19 +259,19 @@ impl Routes {
         self.template(path).is_none() && templates.any(|template| is_tidied_to(template, &given))
     }
 
-    /// The template of the path in the table, whatever the method; labels of metrics use it, never the raw path.
+    /// Returns the template of the path in the table, for any method. Use it in labels of metrics, never the raw path.
     #[must_use]
     pub fn template(&self, path: &str) -> Option<&str> {
         self.entries.iter().find(|(t, ..)| template_matches(t, path)).map(|(t, ..)| t.as_str())
     }
 
-    /// How an endpoint is reached: by which method, under which template, and what that says of a request.
+    /// Returns the methods, templates and routes of an endpoint.
     pub fn of_endpoint(&self, endpoint: Endpoint) -> impl Iterator<Item = (&Method, &str, &Route)> {
         let entries = self.entries.iter().filter(move |(_, route, _)| route.endpoint == Some(endpoint));
         entries.map(|(template, route, method)| (method, template.as_str(), &**route))
     }
 
-    /// The methods that the table knows for a path.
+    /// Returns the methods that the table knows for a path.
     pub fn methods<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Method> + 'a {
         self.entries.iter().filter(move |(t, ..)| template_matches(t, path)).map(|(_, _, m)| m)
     }
@@ -288,7 +288,7 @@ fn template_matches(template: &str, path: &str) -> bool {
     if template == path {
         return true;
     }
-    // Most have no parameter, and then nothing else matches.
+    // Most templates have no parameter, and then only an equal path matches.
     if !template.contains('{') {
         return false;
     }

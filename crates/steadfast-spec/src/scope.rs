@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Whom a rate-limit zone counts together (§8, column "Scope").
+/// The requests that a rate-limit zone counts together (§8, column "Scope").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Scope {
@@ -13,7 +13,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The scope's name in configuration, metrics and reports.
+    /// Returns the scope's name for configuration, metrics and reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

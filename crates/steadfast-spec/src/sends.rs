@@ -3,11 +3,11 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-/// What the spans of one call's sends share: the template of its path, and how many sends there were.
+/// Data shared by the spans of one call's sends: the template of its path, and the number of sends.
 ///
-/// Whoever stands outermost puts one into the extensions of each call's request. Every repeat carries it on, whoever
-/// makes it: the policy, a renewed token, or the end of an order's doubt. Without it a span knows the repeats of the
-/// policy only, by its [`ResendCount`](crate::ext::ResendCount), and the templates of the paths that the specification
+/// The outermost layer puts one into the extensions of each call's request. Every repeat carries it on, whether it is
+/// due to the policy, a renewed token, or the end of an order's doubt. Without it a span knows only the repeats of the
+/// policy, by its [`ResendCount`](crate::ext::ResendCount), and the templates of the paths that the specification
 /// shows.
 ///
 /// # Example
@@ -23,7 +23,7 @@ use std::sync::{
 ///
 /// # Clone
 ///
-/// Clones count together.
+/// Clones share one count.
 #[derive(Clone, Debug)]
 pub struct Sends(Arc<Shared>);
 
@@ -34,25 +34,26 @@ struct Shared {
 }
 
 impl Sends {
-    /// No send so far, to a path of this template; it is recorded as it is, so it must hold no value of a parameter.
+    /// Creates a count of zero for a path of this template. The template is recorded as it is, so it must not contain a
+    /// parameter's value.
     #[must_use]
     pub fn new(template: impl Into<Box<str>>) -> Self {
         Self(Arc::new(Shared { template: template.into(), begun: AtomicU32::new(0) }))
     }
 
-    /// The template of the path.
+    /// Returns the template of the path.
     #[must_use]
     pub fn template(&self) -> &str {
         &self.0.template
     }
 
-    /// Counts a send; how many there were before it.
+    /// Counts a send. Returns how many there were before it.
     #[must_use = "the count is what a send is counted for"]
     pub fn begin(&self) -> u32 {
         self.0.begun.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// How many times a request has been sent again by the retry policy; in the extensions of every repeat.
+/// How often the retry policy has sent a request again; in the extensions of every repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResendCount(pub u32);

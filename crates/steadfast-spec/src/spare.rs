@@ -13,12 +13,12 @@ use crate::{
 
 /// The head of a request that may be sent again.
 ///
-/// Nearly every call ends with its first send. A copy of both maps for each layer that might send once more costs more
-/// allocations than all else that such a layer does. What every call has is held by value, and made a map of only when
-/// there is a second send.
+/// Nearly every call ends with its first send, and a copy of both maps costs more allocations than all other work of a
+/// layer that might send again. So the parts that every call has are held by value, and become a map only for a second
+/// send.
 ///
-/// A [`SendStamp`] is left out. It belongs to one send: a blank one that nobody writes would prove that nothing ever
-/// leaves, so who guards the next send makes its own.
+/// A [`SendStamp`] is left out, because it belongs to one send. A blank one that is never written would prove that
+/// nothing ever leaves. The layer that guards the next send makes a new one.
 ///
 /// # Example
 ///
@@ -49,11 +49,11 @@ enum Maps {
     Whole { headers: HeaderMap, extensions: Extensions },
 }
 
-/// Headers by value would make every future that holds them larger, and it is moved by every layer around it.
+/// Boxed, because headers held by value would enlarge every future that contains them, and each layer moves it.
 #[derive(Clone)]
 enum Headers {
     None,
-    /// What the stack's own calls have.
+    /// The headers of the stack's own calls.
     Form,
     Listed(Box<[(HeaderName, HeaderValue)]>),
 }
@@ -84,14 +84,14 @@ struct Light {
 }
 
 impl Spare {
-    /// What a second send of `request` needs.
+    /// Copies what a second send of `request` needs.
     #[must_use]
     pub fn of<B>(request: &Request<B>) -> Self {
         let (headers, extensions) = (request.headers(), request.extensions());
         Self::new(request.method(), request.uri(), request.version(), headers, extensions)
     }
 
-    /// The same of a head without its body.
+    /// The same for a head without its body.
     #[must_use]
     pub fn of_head(head: &request::Parts) -> Self {
         Self::new(&head.method, &head.uri, head.version, &head.headers, &head.extensions)
@@ -116,7 +116,7 @@ impl Spare {
         Self { method: method.clone(), uri: uri.clone(), version, maps }
     }
 
-    /// The route of the request, as [`Routes::of`] finds it.
+    /// Returns the request's route, as [`Routes::of`] finds it.
     #[must_use]
     pub fn route(&self) -> Cow<'_, Route> {
         let known = match &self.maps {
@@ -126,7 +126,7 @@ impl Spare {
         Routes::or_shown(known, &self.method, &self.uri)
     }
 
-    /// The request, with this body.
+    /// Returns the request, with this body.
     #[must_use]
     pub fn with<B>(self, body: B) -> Request<B> {
         let mut request = Request::new(body);
@@ -152,10 +152,10 @@ impl fmt::Debug for Spare {
 }
 
 impl Light {
-    /// `None` if there is anything else.
+    /// Returns `None` if there is any other extension.
     #[inline]
     fn of(headers: &HeaderMap, extensions: &Extensions) -> Option<Self> {
-        /// Takes one out of the map, and counts down what is still to be found there.
+        /// Takes an entry out of the map, and counts down the entries left.
         fn take<T: Clone + Send + Sync + 'static>(extensions: &Extensions, left: &mut usize) -> Option<T> {
             if *left == 0 {
                 return None;
@@ -164,7 +164,7 @@ impl Light {
             *left -= usize::from(one.is_some());
             one
         }
-        // Those that every call has come first.
+        // The entries that every call has come first.
         let stamps = extensions.get::<Stamps>();
         let mut left = extensions.len() - usize::from(stamps.is_some());
         let account = take(extensions, &mut left);
@@ -220,7 +220,7 @@ mod tests {
         ext::{Deadline, SendBy, Sends, Ticket},
     };
 
-    /// A request with all that can be held by value.
+    /// Returns a request with everything that can be held by value.
     fn of_a_call() -> Request<()> {
         let mut request = Request::post("https://api.example/v2/api/oms/orders").body(()).unwrap();
         *request.version_mut() = Version::HTTP_2;
@@ -243,7 +243,7 @@ mod tests {
         request
     }
 
-    /// What is held of the request, if it is held by value.
+    /// Returns the spare of the request, if it is held by value.
     fn light(request: &Request<()>) -> Option<Spare> {
         Some(Spare::of(request)).filter(|spare| matches!(spare.maps, Maps::Light(_)))
     }
@@ -294,7 +294,7 @@ mod tests {
     fn with_anything_else_in_it_a_request_is_copied_whole() {
         let mut named = of_a_call();
         named.extensions_mut().insert("the caller's own");
-        // Read as a stamp, and still an entry of its own for whoever looks for one.
+        // Read as a stamp, it is still an entry of its own for other readers.
         let mut dated = of_a_call();
         dated.extensions_mut().insert(Deadline(Instant::now()));
         for first in [named, dated] {

@@ -1,23 +1,23 @@
-//! Texts that are spelled in other texts: percent-, base64- and hex-encoded. Whoever looks for a secret in what somebody
-//! else has written looks at these as well.
+//! Percent-, base64- and hex-encoded texts within other texts. A search for a secret in foreign text must look at these
+//! too.
 
 use std::ops::Range;
 
-/// Shorter runs spell nothing that gives a secret away.
+/// The shortest run that is decoded; shorter ones reveal no secret.
 const LEAST: usize = 8;
-/// How many spellings may lie in each other: base64 in an address is percent-encoded as well.
+/// How deep encodings may be nested: base64 in an address is percent-encoded as well.
 const DEPTH: usize = 2;
 
-/// What a run of characters spells.
+/// A decoded run of characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spelled {
-    /// The bytes of the text that spell it.
+    /// The range of the run in the text.
     pub place: Range<usize>,
-    /// What they spell, in one of the ways to read them.
+    /// Its content, in one of the possible encodings.
     pub bytes: Vec<u8>,
 }
 
-/// Everything that a text may spell, in each way to read it. Most of it is nothing that anybody meant.
+/// Returns everything in a text that can be decoded, in each possible way. Most of it was never meant as an encoding.
 #[must_use]
 pub fn spelled(text: &str) -> Vec<Spelled> {
     let mut found = Vec::new();
@@ -28,7 +28,7 @@ pub fn spelled(text: &str) -> Vec<Spelled> {
 fn spell(text: &[u8], found: &mut dyn FnMut(Range<usize>, Vec<u8>), depth: usize) {
     let mut take = |place: Range<usize>, bytes: Vec<u8>| {
         if depth > 1 {
-            // What lies further in is spelled by the same run.
+            // The content of the nested encoding belongs to the same run.
             spell(&bytes, &mut |_, inner| found(place.clone(), inner), depth - 1);
         }
         found(place, bytes);
@@ -39,7 +39,7 @@ fn spell(text: &[u8], found: &mut dyn FnMut(Range<usize>, Vec<u8>), depth: usize
         }
     }
     for place in runs(text, |byte| sextet(byte).is_some()) {
-        // A run may begin with what is glued to it: nobody knows where the groups of four begin.
+        // Other characters may precede the encoded ones, so each of the four offsets is tried.
         for skipped in 0..4 {
             take(place.clone(), base64(&text[place.start + skipped..place.end]));
         }
@@ -51,7 +51,7 @@ fn spell(text: &[u8], found: &mut dyn FnMut(Range<usize>, Vec<u8>), depth: usize
     }
 }
 
-/// The longest runs of bytes that are all `of_it`.
+/// Returns the longest runs of bytes that are all `of_it`.
 fn runs(text: &[u8], of_it: impl Fn(u8) -> bool) -> Vec<Range<usize>> {
     let (mut runs, mut start) = (Vec::new(), 0);
     for at in 0..=text.len() {
@@ -66,7 +66,7 @@ fn runs(text: &[u8], of_it: impl Fn(u8) -> bool) -> Vec<Range<usize>> {
     runs
 }
 
-/// `None` if nothing is encoded.
+/// Returns `None` if the run contains no escape.
 fn percent(run: &[u8]) -> Option<Vec<u8>> {
     let (mut bytes, mut at, mut any) = (Vec::new(), 0, false);
     while let Some(&byte) = run.get(at) {
@@ -98,7 +98,7 @@ fn base64(run: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Of either alphabet: `+/` or `-_`.
+/// Decodes a digit of either alphabet: `+/` or `-_`.
 fn sextet(byte: u8) -> Option<u8> {
     match byte {
         b'A'..=b'Z' => Some(byte - b'A'),

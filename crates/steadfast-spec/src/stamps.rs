@@ -6,13 +6,13 @@ use crate::{
     place::Passed,
 };
 
-/// What a layer tells the others about a call, stamped on its request or on its answer.
+/// A value that a layer leaves on a request or an answer for other layers.
 ///
-/// An entry of its own for each costs an allocation each. So all stamps of a request, and all of an answer, are one
+/// A separate entry for each would cost an allocation each. So all stamps of a request, and all of an answer, are one
 /// entry of its extensions, and are read and set here.
 ///
-/// Whoever knows none of this, a caller or a layer of other people, inserts a stamp like any other extension. Such an
-/// entry comes first, and a layer that sets the stamp anew sets it there. It costs more: its request is copied whole by
+/// A caller or a foreign layer that does not know this may insert a stamp like any other extension. Such an entry takes
+/// precedence, and a layer that sets the stamp again sets it there. It costs more: the request is then copied whole by
 /// every layer that may send it again.
 ///
 /// # Example
@@ -31,15 +31,15 @@ use crate::{
 /// assert_eq!(TokenGeneration::of(&answer), Some(&TokenGeneration(3)));
 /// ```
 pub trait Stamp: Field {
-    /// The stamp of a request or an answer with these extensions.
+    /// Returns the stamp of a request or an answer with these extensions.
     #[must_use]
     fn of(extensions: &Extensions) -> Option<&Self> {
         Stamped::of(extensions).stamp()
     }
 
-    /// Sets it; there is at most one.
+    /// Sets the stamp, in place of an earlier one.
     fn put(self, extensions: &mut Extensions) {
-        // Nearly always there is nothing beside them.
+        // The usual case: there is no other extension.
         if extensions.len() == 1
             && let Some(stamps) = extensions.get_mut::<Stamps>()
         {
@@ -52,7 +52,7 @@ pub trait Stamp: Field {
         }
     }
 
-    /// Takes it away.
+    /// Removes the stamp.
     fn remove(extensions: &mut Extensions) {
         extensions.remove::<Self>();
         if let Some(stamps) = extensions.get_mut::<Stamps>() {
@@ -63,7 +63,7 @@ pub trait Stamp: Field {
 
 impl<T: Field> Stamp for T {}
 
-/// What extensions hold, found by one look, for whoever reads more than one of them.
+/// The content of extensions, found by one look, for readers of several values.
 ///
 /// # Example
 ///
@@ -88,7 +88,7 @@ pub struct Stamped<'a> {
 }
 
 impl<'a> Stamped<'a> {
-    /// What `extensions` hold.
+    /// Looks into `extensions`.
     #[must_use]
     pub fn of(extensions: &'a Extensions) -> Self {
         let stamps = extensions.get::<Stamps>();
@@ -96,20 +96,20 @@ impl<'a> Stamped<'a> {
         Self { stamps, beside }
     }
 
-    /// A stamp, as [`Stamp::of`] reads it.
+    /// Returns a stamp, as [`Stamp::of`] reads it.
     #[must_use]
     pub fn stamp<T: Stamp>(&self) -> Option<&'a T> {
         self.beside().or_else(|| self.stamps?.get())
     }
 
-    /// Any other extension.
+    /// Returns any other extension.
     #[must_use]
     pub fn beside<T: Send + Sync + 'static>(&self) -> Option<&'a T> {
         self.beside?.get()
     }
 }
 
-/// The stamps of a request or of an answer.
+/// All stamps of a request or of an answer.
 #[derive(Clone, Debug, Default)]
 pub struct Stamps {
     route: Option<Route>,
@@ -125,7 +125,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// Of a request that may be sent again: that it was sent is no longer true of the next send.
+    /// Returns the stamps for another send of the request: without the send stamp, which belongs to one send.
     pub(crate) fn of_next_send(&self) -> Self {
         Self { send: None, ..self.clone() }
     }
@@ -135,7 +135,7 @@ impl Stamps {
     }
 }
 
-/// Where a stamp stands among the others; nobody else can add one.
+/// Returns the place of a stamp among the others. Other crates cannot add stamps.
 pub trait Field: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     fn field(stamps: &Stamps) -> &Option<Self>;

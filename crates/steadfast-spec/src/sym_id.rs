@@ -6,9 +6,9 @@ use crate::parse_decimal;
 
 /// An instrument identifier (§2).
 ///
-/// Three shapes are understood; any other text is kept as it is, because the scrip master and not this crate says
-/// what is valid. Space around it is none of it: an order must be found again however it is listed. Two
-/// identifiers are equal only if their texts are.
+/// Three shapes are understood. Any other text is kept as it is, because the scrip master decides what is valid.
+/// Surrounding space is dropped, so that an order is found however it is listed. Two identifiers are equal only if
+/// their texts are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SymId(Arc<str>);
 
@@ -70,17 +70,17 @@ pub enum SymIdShape<'a> {
 }
 
 impl SymId {
-    /// The identifier's text.
+    /// Returns the identifier's text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// One text for all spellings of an instrument: capitals throughout, a day without its zero, a year of two digits, a
-    /// strike without zeros at its end.
+    /// Returns one text for all spellings of an instrument: capitals, a day without its zero, a year of two digits, a
+    /// strike without trailing zeros.
     ///
-    /// Two that are equal here may be one instrument, so what decides about an order that is missing compares these. Whether
-    /// two that differ are two, only the service knows.
+    /// Two identifiers that are equal here may be one instrument, so the search for a missing order compares these.
+    /// Only the service knows whether two that differ are different instruments.
     #[must_use]
     pub fn folded(&self) -> Self {
         let is_upper = !self.0.contains(char::is_lowercase);
@@ -98,11 +98,11 @@ impl SymId {
         Self(folded.into())
     }
 
-    /// The identifier's parts, if it has one of the three shapes of §2.
+    /// Returns the identifier's parts, if it has one of the three shapes of §2.
     #[must_use]
     pub fn shape(&self) -> Option<SymIdShape<'_>> {
         let (class, rest) = self.0.split_once('_')?;
-        // Symbols may hold underscores of their own, so fixed parts are taken from the right.
+        // Symbols may contain underscores, so fixed parts are taken from the right.
         match class {
             "EQT" => {
                 let (rest, exchange) = part(rest)?;
@@ -133,7 +133,7 @@ impl SymId {
         }
     }
 
-    /// The asset class, if the identifier has one of the three shapes.
+    /// Returns the asset class, if the identifier has one of the three shapes.
     #[must_use]
     pub fn asset_class(&self) -> Option<AssetClass> {
         self.shape().map(|shape| match shape {
@@ -143,7 +143,7 @@ impl SymId {
         })
     }
 
-    /// The exchange, if the identifier has one of the three shapes.
+    /// Returns the exchange, if the identifier has one of the three shapes.
     #[must_use]
     pub fn exchange(&self) -> Option<&str> {
         self.shape().map(|shape| match shape {
@@ -182,7 +182,8 @@ fn is_expiry(text: &str) -> bool {
     day_is_possible && year_is_possible && MONTHS.iter().any(|m| month.eq_ignore_ascii_case(m))
 }
 
-/// An expiry as one word; §2 says the order of its parts, and not what stands between them. One hyphen only is a slip.
+/// Returns an expiry without hyphens. §2 gives the order of its parts, not what stands between them. A single hyphen is
+/// a typing error.
 fn without_hyphens(text: &str) -> Cow<'_, str> {
     let mut parts = text.split('-');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
@@ -197,7 +198,7 @@ fn without_hyphens(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `05DEC2026` as `5DEC26`.
+/// Shortens `05DEC2026` to `5DEC26`.
 fn short_expiry(expiry: &str) -> String {
     let expiry = &*without_hyphens(expiry);
     let expiry = expiry.trim_start_matches('0');
@@ -206,7 +207,7 @@ fn short_expiry(expiry: &str) -> String {
     format!("{day_and_month}{}", &year[year.len().saturating_sub(2)..])
 }
 
-/// An identifier without text.
+/// The error for an empty identifier.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EmptySymId;
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::envelope::read_object;
 
-/// The access token record (§2), the answer of a token endpoint.
+/// The access token record (§2): the answer of a token endpoint.
 ///
 /// Its `Debug` does not show the token.
 #[derive(Clone, Debug)]
@@ -14,28 +14,28 @@ use crate::envelope::read_object;
 pub struct TokenRecord {
     /// The token.
     pub access_token: SecretString,
-    /// `bearer`, if the record says so; other kinds are kept as they are.
+    /// `bearer`, if given; other kinds are kept as they are.
     pub token_type: Option<String>,
     /// How long the token is valid from its issue.
     pub expires_in: Duration,
-    /// `general`, if the record says so.
+    /// `general`, if given.
     pub scope: Option<String>,
 }
 
-/// A token's life where its record does not say (§2, §5): 24 hours.
+/// A token's life if its record does not give one (§2, §5): 24 hours.
 const LIFE: Duration = Duration::from_secs(86_400);
 
 impl TokenRecord {
     /// Reads a token record, bare (§4.2) or inside the `d` of an envelope that is `ok`: the answer of the individual
     /// endpoint is not shown (§4.3).
     ///
-    /// `expires_in` may be a number or a text. A record without it, with one that cannot be read, with less than a second
-    /// or with more than 24 hours is taken to say 24 hours, which is what §5 promises; a shorter life is believed.
-    /// `token_type` and `scope` are left out if they are no texts.
+    /// `expires_in` may be a number or a text. If it is missing, unreadable, less than a second or more than 24 hours,
+    /// it counts as 24 hours, which §5 promises; a shorter life is accepted. `token_type` and `scope` are left out if
+    /// they are not texts.
     ///
     /// # Errors
     ///
-    /// [`InvalidTokenRecord`] if there is no token in it. The error does not echo the body.
+    /// [`InvalidTokenRecord`] if it holds no token. The error does not show the body.
     pub fn parse(body: &[u8]) -> Result<Self, InvalidTokenRecord> {
         #[derive(Deserialize)]
         struct Wire<'a> {
@@ -61,14 +61,14 @@ impl TokenRecord {
         }
         let token = wire.access_token.filter(|token| is_header_safe(token)).ok_or(InvalidTokenRecord)?;
         let expires_in = wire.expires_in.and_then(life).unwrap_or(LIFE).min(LIFE);
-        // What no caller needs does not cost him the token: each login may be the one that locks the account.
+        // An unreadable optional field must not cost the token: each login may be the one that locks the account.
         let text = |raw: Option<&RawValue>| serde_json::from_str(raw?.get()).ok();
         let (token_type, scope) = (text(wire.token_type), text(wire.scope));
         Ok(Self { access_token: token.into(), token_type, expires_in, scope })
     }
 }
 
-/// Whole seconds, of a number or a text that holds one; `None` if there is none or it is below one.
+/// Returns whole seconds from a number, or a text that holds one; `None` if there is none or it is below one.
 fn life(raw: &RawValue) -> Option<Duration> {
     let seconds: f64 = raw.get().trim_matches('"').trim().parse().ok()?;
     if seconds < 1.0 {
@@ -77,14 +77,14 @@ fn life(raw: &RawValue) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.floor().min(LIFE.as_secs_f64())).ok()
 }
 
-/// A token must be able to stand in a header without being changed, and the header has two parts separated by a colon (§5):
-/// with another one in it, every request would be refused as malformed.
+/// Returns true if a token can stand in a header unchanged. The header has two parts separated by a colon (§5). With a
+/// colon in the token, every request would be refused as malformed.
 fn is_header_safe(token: &str) -> bool {
     let parts_the_header = token.contains(':') && !crate::Planted::ColonTokenTaken.is_on();
     !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()) && !parts_the_header
 }
 
-/// An answer of a token endpoint that holds no usable token.
+/// A token endpoint's answer without a usable token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidTokenRecord;
 

@@ -23,13 +23,13 @@ impl Zone {
     /// The five zones of §8, in the order of its table.
     pub const ALL: [Self; 5] = [Self::OTP, Self::API_KEY, Self::DATA, Self::PLACE_ORDER, Self::GENERAL];
 
-    /// A zone with a name of its own.
+    /// Creates a zone with another name.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self(name)
     }
 
-    /// The zone's name in configuration, metrics and reports.
+    /// Returns the zone's name for configuration, metrics and reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         self.0
@@ -74,13 +74,13 @@ impl Window {
         Self::new(limit, Duration::from_secs(60))
     }
 
-    /// The number of requests.
+    /// Returns the number of requests.
     #[must_use]
     pub const fn limit(self) -> NonZeroU32 {
         self.limit
     }
 
-    /// The stretch of time.
+    /// Returns the stretch of time.
     #[must_use]
     pub const fn period(self) -> Duration {
         self.period
@@ -92,21 +92,21 @@ impl Window {
 pub struct ZoneSpec {
     /// The zone's name.
     pub zone: Zone,
-    /// Whom it counts together.
+    /// The requests that it counts together.
     pub scope: Scope,
     /// Its windows; a request must satisfy all of them.
     pub windows: Vec<Window>,
 }
 
 impl ZoneSpec {
-    /// A zone with the given scope and windows.
+    /// Creates a zone with the given scope and windows.
     #[must_use]
     pub fn new(zone: Zone, scope: Scope, windows: impl Into<Vec<Window>>) -> Self {
         Self { zone, scope, windows: windows.into() }
     }
 }
 
-/// The zone table of §8.
+/// Returns the zone table of §8.
 #[must_use]
 pub fn zones() -> [ZoneSpec; 5] {
     const N3: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
@@ -134,7 +134,7 @@ pub enum Lane {
     Verification,
     /// Placing and modifying orders.
     Trading,
-    /// Everything else that somebody waits for.
+    /// All other requests that a caller waits for.
     Normal,
     /// Polls and large downloads.
     Bulk,
@@ -144,7 +144,7 @@ impl Lane {
     /// All lanes, highest priority first.
     pub const ALL: [Self; 5] = [Self::Critical, Self::Verification, Self::Trading, Self::Normal, Self::Bulk];
 
-    /// The lane's name in configuration, metrics and reports.
+    /// Returns the lane's name for configuration, metrics and reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -2,24 +2,25 @@ use serde_json::value::RawValue;
 
 use super::{FieldNames, OrderRecord, UnreadableRecord, parse_order_list};
 
-/// The answer to `GET /api/oms/orders`, read a few records at a time by whoever shares a thread with others.
+/// Reads the answer to `GET /api/oms/orders` a few records at a time, for callers that must not block their thread for
+/// long.
 ///
-/// As with [`parse_order_list`], which it agrees with, what was read counts only once all of it was: [`read`](Self::read)
-/// may find out at the end that it is no list.
+/// It agrees with [`parse_order_list`]. The records count only once all have been read: [`read`](Self::read) may find
+/// at the end that the body is not a list.
 #[derive(Debug)]
 pub struct OrderListReader<'a> {
     body: &'a [u8],
-    /// What was not looked at yet.
+    /// The part that was not read yet.
     rest: &'a str,
     names: &'a FieldNames,
     state: State,
-    /// `s` was there, and was `ok`.
+    /// `s` has been read, and is `ok`.
     ok: bool,
-    /// `d` was there, and was an array.
+    /// `d` has been read, and is an array.
     d: bool,
-    /// `msg` was there.
+    /// `msg` has been read.
     msg: bool,
-    /// Records were read.
+    /// Records have been returned.
     some: bool,
 }
 
@@ -31,29 +32,29 @@ enum State {
     Fields,
     /// In the array of records.
     Records,
-    /// Behind the envelope.
+    /// After the envelope.
     End,
 }
 
-/// Something that is not the answer of every day; `parse_order_list` knows what to make of it.
+/// An unusual answer, which is left to `parse_order_list`.
 struct Unusual;
 
 impl<'a> OrderListReader<'a> {
-    /// Reads nothing yet.
+    /// Creates a reader; nothing is read yet.
     ///
     /// # Errors
     ///
-    /// [`UnreadableRecord`] if the body is no text.
+    /// [`UnreadableRecord`] if the body is not UTF-8.
     pub fn new(body: &'a [u8], names: &'a FieldNames) -> Result<Self, UnreadableRecord> {
         let rest = std::str::from_utf8(body).map_err(|_| UnreadableRecord::new("s"))?;
         Ok(Self { body, rest, names, state: State::Start, ok: false, d: false, msg: false, some: false })
     }
 
-    /// The next records, at most so many; fewer only at the end.
+    /// Returns the next records, at most `most`; fewer only at the end.
     ///
     /// # Errors
     ///
-    /// [`UnreadableRecord`] naming what cannot be read.
+    /// [`UnreadableRecord`], which names what cannot be read.
     pub fn read(&mut self, most: usize) -> Result<Vec<OrderRecord>, UnreadableRecord> {
         let mut records = Vec::new();
         while self.state != State::End && records.len() < most {
@@ -63,7 +64,8 @@ impl<'a> OrderListReader<'a> {
                     records.push(OrderRecord::parse(raw, self.names)?);
                 }
                 Ok(None) => {}
-                // Nothing was given out, so all of it is: an error of the service, an empty list, or nothing that is read.
+                // No record was returned yet, so read the whole answer at once: it is an error of the service, an empty
+                // list, or unreadable.
                 Err(Unusual) if !self.some => {
                     self.state = State::End;
                     return parse_order_list(self.body, self.names);
@@ -74,7 +76,7 @@ impl<'a> OrderListReader<'a> {
         Ok(records)
     }
 
-    /// Goes on by one field or record.
+    /// Advances by one field or record.
     fn step(&mut self) -> Result<Option<&'a RawValue>, Unusual> {
         let ends = match self.state {
             State::Fields => self.is_next('}'),
@@ -131,14 +133,14 @@ impl<'a> OrderListReader<'a> {
                 self.msg = true;
                 self.value()?;
             }
-            // Twice, or of another kind.
+            // The field is repeated, or of another kind.
             "d" | "s" | "msg" => return Err(Unusual),
             _ => drop(self.value()?),
         }
         self.separate('}')
     }
 
-    /// Whatever stands next.
+    /// Reads the next value.
     fn value(&mut self) -> Result<&'a RawValue, Unusual> {
         let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<&RawValue>();
         let Some(Ok(raw)) = values.next() else { return Err(Unusual) };
@@ -146,7 +148,7 @@ impl<'a> OrderListReader<'a> {
         Ok(raw)
     }
 
-    /// A comma with something behind it, or the end.
+    /// Reads a comma with another element after it, or the end.
     fn separate(&mut self, end: char) -> Result<(), Unusual> {
         if self.is_next(',') {
             self.skip(',')?;

@@ -1,6 +1,6 @@
-//! How a record is read: in one pass, with no text copied that is not kept.
+//! Reads records in one pass, copying only the texts that are kept.
 //!
-//! A poll of a busy day lists thousands of orders, so what is done for each field is what a list costs.
+//! On a busy day a poll lists thousands of orders, so the work for each field is the cost of a list.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -52,7 +52,7 @@ pub(super) fn record(raw: &RawValue, names: &FieldNames) -> Result<OrderRecord, 
     Record { names: &names, values }.read()
 }
 
-/// Reads all records of an array, or names what cannot be read in the first that cannot.
+/// Reads all records of an array. On failure, names the field of the first unreadable record.
 pub(super) fn records(array: &RawValue, names: &FieldNames) -> Result<Vec<OrderRecord>, UnreadableRecord> {
     if !array.get().starts_with('[') {
         return Err(UnreadableRecord::new("d"));
@@ -90,8 +90,8 @@ impl<'de> Visitor<'de> for Records<'_> {
     }
 }
 
-/// Finds the values of the fields that have one of these names. A record that gives one of them twice says two things,
-/// and neither is evidence.
+/// Finds the values of the fields with these names. A record that has one of them twice contradicts itself and is no
+/// evidence.
 #[derive(Clone, Copy)]
 struct Fields<'n>(&'n [&'n str; FIELDS]);
 
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
     }
 }
 
-/// Which of the names a key is: a bit for each, because a setting may give two fields the same name.
+/// Finds which names a key matches: one bit each, because settings may give two fields the same name.
 struct Name<'n>(&'n [&'n str; FIELDS]);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
@@ -152,7 +152,7 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// A record's values, by the order of [`FieldNames::all`].
+/// A record's values, in the order of [`FieldNames::all`].
 struct Record<'n, 'a> {
     names: &'n [&'n str; FIELDS],
     values: [Option<&'a RawValue>; FIELDS],
@@ -165,7 +165,7 @@ impl<'a> Record<'_, 'a> {
                 .and_then(order_id)
                 .map(Cow::into_owned)
                 .ok_or_else(|| self.unreadable(0))?,
-            // Space around it is none of it, as in `SymId`.
+            // Surrounding space is dropped, as in `SymId`.
             sym_id: self.text(1)?.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
             side: self.code(2)?,
             qty: self.number(3)?,
@@ -183,7 +183,7 @@ impl<'a> Record<'_, 'a> {
         UnreadableRecord::new(self.names[at])
     }
 
-    /// What the field holds, unless it is absent or `null`.
+    /// Returns the field's value, unless it is absent or `null`.
     fn value(&self, at: usize) -> Option<&'a str> {
         self.values[at].map(RawValue::get).filter(|raw| *raw != "null")
     }
@@ -201,7 +201,7 @@ impl<'a> Record<'_, 'a> {
         Ok(self.text(at)?.map(known))
     }
 
-    /// A number, written as a number or as a text, without going through floating point.
+    /// Reads a number, written as a number or a text, without floating point.
     fn number(&self, at: usize) -> Result<Option<Decimal>, UnreadableRecord> {
         let Some(raw) = self.value(at) else { return Ok(None) };
         let written = unquoted(raw).unwrap_or(Cow::Borrowed(raw));
@@ -212,13 +212,13 @@ impl<'a> Record<'_, 'a> {
     }
 }
 
-/// The text that a JSON value is; `None` if it is no text.
+/// Returns the content of a JSON text; `None` for other values.
 fn unquoted(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
         return serde_json::from_str(raw).ok().map(Cow::Owned);
     }
-    // Only an escape makes a text differ from what is written: its end is the next quotation mark.
+    // Without an escape the text is exactly what stands between the quotation marks.
     Some(Cow::Borrowed(inner))
 }
 
@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// The same, in as many steps as there are rules.
+    /// The same, in one separate step for each rule.
     fn slowly(array: &str, names: &FieldNames) -> Result<Vec<OrderRecord>, String> {
         let raws: Vec<&RawValue> = serde_json::from_str(array).map_err(|_| "d")?;
         raws.into_iter().map(|raw| one(raw, names)).collect()
