@@ -33,7 +33,7 @@ static COUNTED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const FORM: &str =
     "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=limit&product=delivery&validity=day&limitPrice=100";
 
-/// Polls the body, as a transport does, and acknowledges.
+/// A gateway that polls the body, as a transport does, and acknowledges.
 #[derive(Clone, Default)]
 struct Gateway {
     placed: u64,

@@ -48,7 +48,7 @@ async fn a_leg_does_not_hide_the_order_whose_id_it_shares() {
     let lists = [
         vec![vec![&stop, &target, &main]],
         vec![vec![&main, &stop, &target]],
-        // The leg is listed a while before the order itself.
+        // The leg is listed some time before the order itself.
         vec![vec![&stop], vec![&stop, &main]],
     ];
     for lists in lists {

@@ -25,7 +25,7 @@ use crate::{
 async fn k3_a_storm_of_clones_is_one_account() {
     let rig = Rig::new();
     rig.gateway.will((0..50).map(|_| gw504().placed()));
-    // Clones of clones, most of which are dropped without a call.
+    // Clones of clones, most of them dropped without a call.
     let mut services = vec![rig.service.clone()];
     for _ in 0..9 {
         services.extend(services.clone());

@@ -134,7 +134,7 @@ async fn s76_drop_then_identical() {
     let start = tokio::time::Instant::now();
     assert_eq!(rig.place("b", ORDER).await, Told::NotSent("the same order is in doubt already".into()));
     assert_eq!(start.elapsed(), s(5));
-    // An order that only resembles it, or that has a name, is not held.
+    // An order that is only similar, or that has a name, is not held.
     let start = tokio::time::Instant::now();
     assert!(matches!(rig.place("c", &order(11)).await, Told::Placed(_)));
     assert!(matches!(rig.send(with_id(&rig, "d", ORDER, "x")).await, Told::Placed(_)));

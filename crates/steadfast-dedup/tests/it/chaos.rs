@@ -70,7 +70,7 @@ impl Asked {
         };
         let place = Place { apply: None, ..place }.answered_after(answered);
         match (self.answer, self.late) {
-            // An acknowledged order is there when it is acknowledged, and a refused one never.
+            // An acknowledged order is there at its acknowledgement; a refused one never appears.
             (0 | 1, _) => place.placed(),
             (3 | 4 | 8, _) | (_, None) => place,
             (_, Some(late)) => place.placed_after(answered + Duration::from_millis(late)),
@@ -133,7 +133,7 @@ async fn session(orders: Vec<Asked>, reads: Vec<Read>, bound: Bound) {
     }
 }
 
-/// Three hundred, or as many as `PROPTEST_CASES` asks for.
+/// Returns three hundred, or more if `PROPTEST_CASES` asks for it.
 fn cases() -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig { cases: default.cases.max(300), ..default }

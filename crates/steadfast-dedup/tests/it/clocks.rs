@@ -242,7 +242,7 @@ async fn o04_nothing_is_sent_again_after_three_hours_of_sleep() {
         for asleep_at in [s(2), s(16)] {
             let clocks = Clockwork::at(s(1_000_000));
             let rig = Rig::with(clocks.settings());
-            // Asleep before the verdict, and between it and the wire.
+            // Suspended before the verdict, and between the verdict and the send.
             rig.between.queue(Duration::ZERO, s(2));
             rig.gateway.will([gw504()]);
             let call = rig.start("a", &form);

@@ -57,7 +57,7 @@ async fn a_machine_that_sleeps_while_an_order_is_looked_for_sends_nothing_when_i
     }
 }
 
-/// A list that was asked for before an order, and came after one that showed it, contradicts nothing.
+/// A list that was requested before an order, and came after one that showed it, contradicts nothing.
 #[tokio::test(start_paused = true)]
 async fn a_callers_list_that_another_one_has_overtaken_takes_no_resend_away() {
     let rig = Rig::new();

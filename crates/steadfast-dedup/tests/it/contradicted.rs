@@ -78,7 +78,7 @@ async fn o06_an_id_for_two_orders_puts_both_in_doubt() {
 #[tokio::test(start_paused = true)]
 async fn o06_of_two_orders_with_one_id_the_list_says_whose_it_is() {
     let rig = Rig::new();
-    // The first one got the answer of the second, and was not placed.
+    // The first order got the answer of the second, and was not placed.
     rig.gateway.will([stray_and_not_placed("o1").answered_after(s(1)), ack().answered_after(s(2))]);
     let (a, b) = (rig.start("a", ORDER), rig.start("b", &order(3)));
     assert_eq!(a.await.unwrap(), Told::Placed("o1".into()), "nothing contradicts it yet");

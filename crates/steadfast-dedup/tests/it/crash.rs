@@ -50,10 +50,10 @@ struct Inline<D: Disk>(Arc<Mutex<Written<D>>>);
 
 #[derive(Debug)]
 struct Written<D: Disk> {
-    /// Gone with its process.
+    /// `None` once its process has ended.
     log: Option<Log<D>>,
     salt: [u8; 16],
-    /// How long the disk takes.
+    /// How long a write takes.
     pause: Duration,
     /// How long it takes for earlier entries.
     flush_takes: Duration,
@@ -330,7 +330,7 @@ async fn a_crash_in_the_middle_of_a_recovery_is_one_more_doubt_and_no_send() {
     assert_eq!(world.gateway.posts(), 3, "a name that is in doubt is not sent again");
     recovery.abort();
     second.kill();
-    // The third one knows of all three, and waits for each the whole time.
+    // The third process knows all three, and waits the whole time for each.
     let (third, start) = (world.start(), Instant::now());
     assert_eq!(third.ledger.in_doubt(), 3);
     is(&third.recover().await, &[("a", "o1"), ("b", "not_observed"), ("c", "o3")]);
@@ -429,7 +429,7 @@ async fn o05_each_of_two_listed_orders_may_be_the_one_that_is_asked_for_again() 
     }
     process.kill();
     let process = world.start();
-    // Its list is read before this one leaves.
+    // Its list is read before this order leaves.
     assert_eq!(process.place_as("z", &order(3)).await, Told::Placed("o3".into()));
     for name in ["b", "a"] {
         let told = process.place_as(name, ORDER).await;
@@ -438,7 +438,7 @@ async fn o05_each_of_two_listed_orders_may_be_the_one_that_is_asked_for_again() 
     assert_eq!(world.gateway.posts(), 3);
 }
 
-/// The process died before any list had shown it; the first list of the next one does.
+/// The process died before any list had shown the order; the first list of the next process does.
 #[tokio::test(start_paused = true)]
 async fn o05_a_name_refused_for_good_is_not_sent_again_beside_its_listed_order() {
     for (mode, statuses) in [(AccountMode::Exclusive, [403, 404, 405, 415]), (AccountMode::Shared, [403; 4])]
@@ -666,7 +666,7 @@ async fn s82_restart_next_day() {
     assert_eq!(process.place_as("b", ORDER).await, Told::Placed("o2".into()));
     process.kill();
 
-    // Forwards or backwards: it is another day's list.
+    // Later or earlier: it is another day's list.
     for now in [UNIX_EPOCH + s(86_400), UNIX_EPOCH + s(3 * 86_400)] {
         *day.lock() = now;
         let process = world.start();
@@ -776,7 +776,7 @@ async fn another_sessions_list_finds_and_never_proves_an_absence() {
         process.start_placing("a", ORDER);
         sleep(s(2)).await;
         process.kill();
-        // The token did not survive.
+        // The token was lost.
         let world = World { token: "Bearer key:two", ..world };
         is(&world.start().recover().await, &[("a", end)]);
         assert_eq!(world.gateway.posts(), 1);

@@ -158,7 +158,7 @@ async fn o06_a_changed_quantity_takes_no_identifier_away() {
     for (n, qty) in [(1, 3), (2, 7), (3, 9)] {
         assert_eq!(rig.place(&format!("i{n}"), &order(qty)).await, Told::Placed(format!("o{n}")));
     }
-    // Of nine, seven are left.
+    // Seven of nine are left.
     rig.gateway.set("o3", "qty", json!(7));
     rig.gateway.set("o1", "qty", json!(4));
     sleep(s(200)).await;
@@ -172,7 +172,7 @@ async fn o06_a_changed_quantity_takes_no_identifier_away() {
 #[tokio::test(start_paused = true)]
 async fn o06_quantities_exchanged_by_changes_of_ours_take_nothing_away() {
     let mut rig = Rig::new();
-    // A change is sent to the gateway, too, and is no order.
+    // A change reaches the gateway too, but is no order.
     rig.unchecked = true;
     assert_eq!(rig.place("a", &order(3)).await, Told::Placed("o1".into()));
     assert_eq!(rig.place("b", &order(7)).await, Told::Placed("o2".into()));
@@ -205,7 +205,7 @@ async fn o06_another_spelling_takes_nothing_away_until_the_lists_own_is_known() 
     assert_eq!(rig.gateway.posts(), 2);
 }
 
-/// A bracket order's legs share an identifier, and are of the other side.
+/// The legs of a bracket order share its identifier and are of the other side.
 #[tokio::test(start_paused = true)]
 async fn o06_a_leg_of_the_other_side_takes_nothing_away() {
     for legs in [["buy", "sell"], ["sell", "buy"]] {

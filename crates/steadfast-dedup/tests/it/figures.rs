@@ -111,7 +111,7 @@ async fn a_504_is_recovered_in_half_a_second_with_one_read() {
         rig.gateway.will([gw504().placed()]);
         let (before, gets) = (Instant::now(), rig.gateway.gets());
         assert!(matches!(rig.place(&format!("i{n}"), ORDER).await, Told::Recovered(_)));
-        // The gateway's answer took 50 ms of it.
+        // Without the 50 ms that the gateway's answer took.
         took.push(before.elapsed() - ms(50));
         assert_eq!(rig.gateway.gets(), gets + 1, "one read");
     }

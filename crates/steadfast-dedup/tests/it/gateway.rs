@@ -46,7 +46,7 @@ pub(crate) enum Reply {
     Cut,
     /// No answer; the transport reports how far the request got.
     Lost(Fate),
-    /// No answer; the connection has ended, so that nothing more of the request can arrive.
+    /// No answer; the connection has ended, so nothing more of the request can arrive.
     Ended,
     /// Refused before the body is polled.
     NotPolled,
@@ -153,7 +153,7 @@ pub(crate) struct Book {
     wires: Vec<Arc<Wire>>,
     /// The cache directives of every read.
     pub(crate) cache_controls: Vec<String>,
-    /// When the service's trading day turns: from then on no older order is listed.
+    /// When the service's trading day changes: from then on no older order is listed.
     pub(crate) midnight: Option<Instant>,
     /// The service's clock for the `Date` of answers.
     pub(crate) date: Option<WallClock>,

@@ -127,7 +127,7 @@ fn routed(method: Method, endpoint: Endpoint) -> Request<Full<Bytes>> {
 async fn while_halted_a_change_is_refused_and_a_cancel_leaves() {
     let ledger = Ledger::default();
     let gateway = service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
-        // The connection takes a while.
+        // The connection takes some time.
         sleep(s(1)).await;
         let body = request.into_body().collect().await?.to_bytes();
         Ok::<_, BoxError>(Response::new(Full::from(body)))

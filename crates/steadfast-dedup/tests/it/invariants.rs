@@ -194,7 +194,7 @@ async fn i06_an_order_seen_for_the_first_time_twice_is_found() {
 
 #[tokio::test(start_paused = true)]
 async fn i07_a_wrong_claim_is_found() {
-    // Of another quantity.
+    // With another quantity.
     finds("I7", |run| {
         let at = found(run);
         let Event::ReadEnded { list: Ok(records), .. } = &mut steps(run)[at].event else { unreachable!() };

@@ -1,4 +1,4 @@
-//! The rows of the scenario matrix, over the two layers and a scripted gateway, in paused time.
+//! The rows of the scenario matrix: the two layers over a scripted gateway, in paused time.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its rig too")]
 

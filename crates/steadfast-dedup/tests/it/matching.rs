@@ -108,7 +108,7 @@ async fn s53_user_modified() {
     assert_eq!(rig.flagged(), Vec::<String>::new());
 }
 
-/// Two twins cannot be told apart and are given up in the same moment; the end of the first one ends the second.
+/// Two indistinguishable twins are given up at the same moment; the end of the first one ends the second.
 #[tokio::test(start_paused = true)]
 async fn twins_that_are_given_up_in_one_moment_are_reported_once_each() {
     let rig = Rig::new();
@@ -210,7 +210,7 @@ async fn s59_id_reused_next_day() {
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
     rig.gateway.0.lock().orders.clear();
     rig.gateway.0.lock().renumber(0);
-    // Past midnight, by every clock.
+    // After midnight, by every clock.
     sleep(s(3_600 + 601)).await;
     rig.gateway.will([gw504().placed()]);
     assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o1".into()), "yesterday's o1 hides nothing");

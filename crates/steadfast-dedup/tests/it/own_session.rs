@@ -212,7 +212,7 @@ async fn a_renewal_does_not_strand_an_order_that_is_listed_in_its_own_session() 
     rig.audit();
 }
 
-/// With orders of two sessions in doubt both lists are read in turn, no more than one a second.
+/// With orders of two sessions in doubt, both lists are read in turn, at most one a second.
 #[tokio::test(start_paused = true)]
 async fn orders_of_two_sessions_in_doubt_are_read_for_in_turn() {
     let rig = rig();
@@ -224,7 +224,7 @@ async fn orders_of_two_sessions_in_doubt_are_read_for_in_turn() {
     assert_eq!(b.await.unwrap(), Told::Recovered("o1".into()));
     assert_eq!(a.await.unwrap(), unresolved("not_observed"));
     let gets = rig.gateway.0.lock().gets.clone();
-    // A session's list is read at once before an order leaves in it; the others keep their distance.
+    // A session's list is read at once before an order leaves in it; the other reads keep their distance.
     let close = gets.windows(2).filter(|pair| pair[1] - pair[0] < s(1)).count();
     assert!(close <= 2, "{gets:?}");
     rig.audit();

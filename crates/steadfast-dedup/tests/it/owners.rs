@@ -140,7 +140,7 @@ async fn whoever_an_older_order_may_belong_to_leaves_the_later_one_to_its_twin()
     rig.audit();
 }
 
-/// The same, where an answer tells them apart after all.
+/// The same, but an answer settles the owners.
 #[tokio::test(start_paused = true)]
 async fn an_answer_tells_apart_what_a_record_does_not() {
     let dear = ORDER.replace("limitPrice=100", "limitPrice=101");
@@ -160,7 +160,7 @@ async fn an_answer_tells_apart_what_a_record_does_not() {
 async fn an_order_of_the_new_session_is_not_an_old_ones() {
     let rig = Rig::new();
     rig.place("first", &order(3)).await;
-    // The old session's order was applied, and no list of the new session shows it.
+    // The old session's order was applied, but no list of the new session shows it.
     rig.gateway.will([http(500, "Internal server error").placed_after(s(1_000_000))]);
     let old = rig.start("old", ORDER);
     sleep(s(1)).await;
@@ -175,7 +175,7 @@ async fn an_order_of_the_new_session_is_not_an_old_ones() {
     rig.audit();
 }
 
-/// Where the list is the account's, sessions do not matter.
+/// If the list is the account's, sessions do not matter.
 #[tokio::test(start_paused = true)]
 async fn in_a_list_of_the_account_the_oldest_order_is_the_oldest_intents() {
     let rig = Rig::with(Settings::default().orders_scope(OrdersScope::Account));

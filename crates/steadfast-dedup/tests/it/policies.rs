@@ -190,7 +190,7 @@ async fn a_fresh_baseline_that_cannot_be_had_degrades_claims() {
 
 #[tokio::test(start_paused = true)]
 async fn what_ended_without_certainty_is_looked_for_before_the_day_ends() {
-    // The watch of an order given up at 16 s reads at 31, 76, 136, 316 and 916 s, and then after half an hour.
+    // The watch of an order given up at 16 s reads at 31, 76, 136, 316 and 916 s, then every half hour.
     let rig = Rig::with(day_with(s(2_000)).resend(ResendPolicy::Never));
     rig.gateway.will([gw504().placed_after(s(1_500))]);
     assert_eq!(rig.place("a", ORDER).await, unresolved("not_observed", &[]));
@@ -222,7 +222,7 @@ async fn a_wall_clock_that_is_set_forward_brings_the_last_look_forward() {
     assert_eq!(rig.flagged(), ["o1"], "a minute before the list starts anew");
 }
 
-/// A list that was asked for yesterday holds yesterday's orders, whenever it arrives.
+/// A list that was requested yesterday holds yesterday's orders, whenever it arrives.
 #[tokio::test(start_paused = true)]
 async fn a_read_across_midnight_is_no_evidence() {
     let rig = Rig::with(day_with(s(100)));

@@ -186,7 +186,7 @@ async fn s30_a_younger_acknowledgement_may_be_missing() {
 #[tokio::test(start_paused = true)]
 async fn s31_straddling_read_contains() {
     let rig = Rig::new();
-    // A slow baseline: evaluated and answered only after the order was sent. It holds the order.
+    // A slow baseline, evaluated and answered only after the order was sent. It holds the order.
     rig.gateway.reads([Read { before: s(2), after: s(1), reply: ReadReply::List }]);
     rig.gateway.will([gw504().placed()]);
     let told = rig.place("a", ORDER).await;

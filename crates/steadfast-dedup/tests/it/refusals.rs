@@ -169,7 +169,7 @@ async fn o05_a_deadline_before_the_look_leaves_a_401_in_doubt() {
     assert_eq!(rig.gateway.posts(), 1);
 }
 
-/// The last look waits until the refused order could not be late any more.
+/// The last read waits until the refused order can no longer be late.
 #[tokio::test(start_paused = true)]
 async fn o05_a_shutdown_right_after_a_refusal_still_reports_its_order() {
     let rig = Rig::new();

@@ -16,7 +16,7 @@ const fn s(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A rig whose first order ended without certainty, with its number.
+/// Returns a rig whose first order ended without certainty, and that order's number.
 async fn tainted() -> (Rig, IntentNo) {
     let rig = Rig::with(day_with(s(7_200)));
     rig.gateway.reads([read(ReadReply::Http(500))]);

@@ -68,7 +68,7 @@ async fn o09_what_was_listed_before_or_is_ours_vetoes_nothing() {
     rig.audit();
 }
 
-/// In a shared account others place orders, of any instrument.
+/// In a shared account others place orders of any instrument.
 #[tokio::test(start_paused = true)]
 async fn o09_in_a_shared_account_strange_orders_are_other_peoples() {
     let rig = Rig::with(Settings::default().account_mode(AccountMode::Shared));

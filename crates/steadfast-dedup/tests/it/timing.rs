@@ -345,7 +345,7 @@ async fn bounds_without_end_are_waited_for_without_end() {
         rig.gateway.always(read(ReadReply::Without(vec!["o1"])));
         rig.gateway.will([gw504().reply(Reply::Ended).placed_after(s(10))]);
         assert_eq!(rig.place("b", ORDER).await, Told::Recovered("o2".into()));
-        // Answered, and in doubt for as long as the caller likes.
+        // Answered, and in doubt for as long as the caller allows.
         rig.gateway.will([gw504()]);
         let mut request = rig.request("c", ORDER);
         request.extensions_mut().insert(ext::Deadline((Instant::now() + s(10)).into_std()));

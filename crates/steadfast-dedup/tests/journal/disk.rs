@@ -41,23 +41,23 @@ struct State {
 #[derive(Clone, Debug, Default)]
 struct Inode {
     durable: Vec<u8>,
-    /// Written and not synced, in order.
+    /// The unsynced writes, in order.
     writes: Vec<Vec<u8>>,
 }
 
 /// A failure of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// At the operation of this number, counted from zero.
+    /// The number of the operation at which it occurs, counted from zero.
     pub(crate) at: u64,
     pub(crate) how: How,
-    /// And at all later ones.
+    /// Whether it also affects all later ones.
     pub(crate) lasts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// The process ends just before it; everything fails from then on.
+    /// The process ends just before the operation; everything fails from then on.
     Crash,
     /// A write is half done and then the disk is full; nothing else can grow either.
     Full,

@@ -57,7 +57,7 @@ fn a_log_that_still_matters_is_rewritten_when_it_has_doubled_and_no_sooner() {
         let before = disk.operations();
         log.append([&begun(appended)]).unwrap();
         appended += 1;
-        // One that only appends is one write.
+        // Appending alone is one write.
         disk.operations() - before > 1
     };
     let mut rewrites = 0;
@@ -80,7 +80,7 @@ fn of_an_order_that_was_not_placed_nothing_is_kept() {
     let mut log = Log::open(SimDisk::default(), PATH).unwrap();
     log.append([&begun(0), &closed(0, Outcome::NotSent)]).unwrap();
     assert_eq!(log.entries().count(), 0);
-    // A list may refute any refusal.
+    // A list may still refute any refusal.
     for outcome in [Outcome::NotExecuted, Outcome::Rejected] {
         log.append([&begun(0), &closed(0, outcome)]).unwrap();
         assert_eq!(log.entries().count(), 2);
