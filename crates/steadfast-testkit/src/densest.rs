@@ -3,9 +3,9 @@ use std::time::Duration;
 use steadfast_sandbox::State;
 use steadfast_spec::Zone;
 
-/// The instants, in nanoseconds, at which a gateway counted the requests of one zone and one owner that it admitted.
+/// Returns the instants, in nanoseconds, at which a gateway counted the admitted requests of one zone and owner.
 ///
-/// Requests that were refused by the zone are left out; a gateway that counts those too is stricter than its limits.
+/// Requests that the zone refused are left out. A gateway that counts those too is stricter than its limits.
 #[must_use]
 pub fn accountings(state: &State, zone: Zone, owner: &str) -> Vec<u64> {
     let mut instants: Vec<u64> = state
@@ -19,11 +19,11 @@ pub fn accountings(state: &State, zone: Zone, owner: &str) -> Vec<u64> {
     instants
 }
 
-/// The most instants that any half-open stretch of `period` holds, by looking at every one of them.
+/// Returns the largest number of instants in any half-open stretch of `period`, by brute force.
 #[must_use]
 pub fn densest_window(instants: &[u64], period: Duration) -> usize {
     let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
-    // The densest stretch can be moved until it begins at an instant.
+    // The densest stretch can be moved to begin at an instant.
     let held = |from: u64| instants.iter().filter(|&&at| at >= from && at - from < period).count();
     instants.iter().map(|&from| held(from)).max().unwrap_or_default()
 }

@@ -4,10 +4,10 @@ use std::{
     task::Poll,
 };
 
-/// Ends a future after its first poll, after its second, and so on, until one runs to its end.
+/// Drops a future after its first poll, a new one after its second, and so on, until one completes.
 ///
-/// `start` makes the future anew each time; `check` is told after how many polls it was dropped, and asserts that
-/// nothing is left behind. Returns the output of the one that ended and the number of polls that it took.
+/// `start` makes a new future each time. `check` gets the number of polls before the drop, and asserts that nothing is
+/// left behind. Returns the output of the completed future and its number of polls.
 ///
 /// Run it with paused time, so that the same poll is the same point each time.
 ///
@@ -31,7 +31,7 @@ where
     panic!("future has not ended after a thousand polls");
 }
 
-/// The future's output, or `None` if it takes more than `most` polls.
+/// Returns the future's output, or `None` if it takes more than `most` polls.
 async fn at_most<F: Future>(most: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut polls = 0;

@@ -1,8 +1,8 @@
-//! The invariants, each as a checker over what a run left behind, and each with a planted violation that it finds.
+//! The invariants, each as a checker of finished runs, and each tested with a planted violation.
 //!
-//! The checkers know the rules from the design, not from the code: they read the history of the registry, what the
-//! callers were told and what the gateway did, and match records by a plain comparison of their own. They run after
-//! every scenario and every random session of the layer's own tests, and after simulated ones.
+//! The checkers follow the design, not the code: they read the registry's history, the callers' results and the
+//! gateway's actions, and match records by a plain comparison of their own. They run after every scenario and random
+//! session of the layer's own tests, and after simulated sessions.
 
 mod evidence;
 mod history;
@@ -14,10 +14,10 @@ mod unlisted;
 
 pub use self::run::{Answer, Order, Run};
 
-/// What an invariant says of a run: nothing, or what broke it.
+/// Checks one invariant in a run; the error describes the violation.
 pub type Checker = fn(&Run) -> Result<(), String>;
 
-/// All of them, by their numbers.
+/// All invariants, by number.
 pub const ALL: [(&str, Checker); 23] = [
     ("I1", sends::i01_nothing_leaves_unrecorded),
     ("I2", ownership::i02_one_owner_per_order),
@@ -44,7 +44,7 @@ pub const ALL: [(&str, Checker); 23] = [
     ("I23", unlisted::i23_an_unlisted_order_is_told_in_time),
 ];
 
-/// Every violation of a run.
+/// Returns all violations of a run.
 #[must_use]
 pub fn violations(run: &Run) -> Vec<String> {
     let broken = ALL.iter().filter_map(|(name, check)| Some((name, check(run).err()?)));

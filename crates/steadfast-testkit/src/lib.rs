@@ -1,9 +1,8 @@
 //! Layer probes and brute-force checkers for steadfast's own tests.
 //!
-//! [`Strict`] is a service that insists on tower's readiness contract, [`drop_at_every_poll`] ends a call at each
-//! point at which it can be ended, and [`densest_window`] recounts what a gateway saw without trusting anybody's
-//! arithmetic. Every layer passes the first two, and so does the whole stack of them. [`invariants`] checks what a run
-//! with orders in doubt has left behind.
+//! [`Strict`] is a service that insists on tower's readiness contract, [`drop_at_every_poll`] drops a call at each
+//! possible point, and [`densest_window`] independently recounts the requests that a gateway saw. Every layer passes
+//! the first two, and so does the whole stack. [`invariants`] checks finished runs with orders in doubt.
 
 mod densest;
 mod dropping;

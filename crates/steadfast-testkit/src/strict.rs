@@ -11,10 +11,10 @@ use std::{
 
 use tower_service::Service;
 
-/// A service that insists on tower's contract: a call only after this very value was polled ready.
+/// A service that enforces tower's contract: a call is allowed only after this very value was polled ready.
 ///
-/// The first poll after each call, and the first poll of each clone, is pending, so that a layer that takes
-/// readiness for granted is found out.
+/// The first poll after each call, and the first poll of each clone, is pending. This exposes layers that take
+/// readiness for granted.
 pub struct Strict<S> {
     inner: S,
     readiness: Readiness,
@@ -50,12 +50,12 @@ impl Uses {
 }
 
 impl<S> Strict<S> {
-    /// Wraps a service that is ready whenever it is asked.
+    /// Wraps a service that is always ready.
     pub fn new(inner: S) -> Self {
         Self { inner, readiness: Readiness::Unpolled, uses: Arc::default() }
     }
 
-    /// How this service and its clones were used.
+    /// Returns how this service and its clones were used.
     pub fn uses(&self) -> Arc<Uses> {
         self.uses.clone()
     }
@@ -63,7 +63,7 @@ impl<S> Strict<S> {
 
 impl<S: Clone> Clone for Strict<S> {
     fn clone(&self) -> Self {
-        // Readiness is never cloned: that is the trap.
+        // Readiness is never cloned: this catches layers that assume it is.
         Self { inner: self.inner.clone(), readiness: Readiness::Unpolled, uses: self.uses.clone() }
     }
 }

@@ -1,4 +1,4 @@
-//! What proves what.
+//! Invariants about evidence.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use super::{
     run::Run,
 };
 
-/// I5: an absence cites two reads that could have shown the order, the last of them sent after everything of its
-/// kind had settled, and nothing like the order was listed.
+/// I5: an absence cites two reads that could have shown the order. The last was sent after all orders of the kind had
+/// settled, and no similar order was listed.
 pub(crate) fn i05_absence_cites_two_valid_reads(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         for (at, event) in history.reports.iter().copied() {
@@ -42,7 +42,7 @@ pub(crate) fn i05_absence_cites_two_valid_reads(run: &Run) -> Result<(), String>
                     continue;
                 };
                 let closed = history.steps[closed].now;
-                // The gateway's own word is a success, a denial, or an error that it documents; such an error alone leaves the
+                // The gateway's own word is a success, a denial, or a documented error. Only such an error leaves the
                 // order open to a resend.
                 let own_word = match answer {
                     Answer::Denied | Answer::Status(200..=299) => true,
@@ -63,7 +63,7 @@ pub(crate) fn i05_absence_cites_two_valid_reads(run: &Run) -> Result<(), String>
     Ok(())
 }
 
-/// A listed order that could be the intent's and belongs to nobody else.
+/// Returns a listed order that could be the intent's and has no other owner.
 fn candidate(history: &History<'_>, intent: steadfast_dedup::IntentNo, at: usize) -> Option<String> {
     let (order, sent) = (history.order(intent)?, history.first_sent(intent, at)?);
     let listed = history.known().filter_map(|order_id| Some((order_id, history.first_seen(order_id, at)?)));
@@ -73,7 +73,7 @@ fn candidate(history: &History<'_>, intent: steadfast_dedup::IntentNo, at: usize
             is_like(record, order) && *seen > sent && history.owners(order_id, at).is_empty()
         })
         .find(|(_, _, record)| {
-            // What strictly is another one's that is still looked for is that one's.
+            // A strict match of another intent that is still searched for belongs to that one.
             is_same(record, order)
                 || !history.cohort(intent).any(|attempt| {
                     attempt.no.intent != intent
@@ -84,7 +84,7 @@ fn candidate(history: &History<'_>, intent: steadfast_dedup::IntentNo, at: usize
         .map(|(order_id, ..)| order_id.clone())
 }
 
-/// I6: an order is new once, when a list that holds it is complete.
+/// I6: an order becomes known once, when a list that holds it is complete.
 pub(crate) fn i06_first_seen_is_written_once_at_completion(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         let mut seen = BTreeSet::new();
@@ -112,7 +112,7 @@ pub(crate) fn i06_first_seen_is_written_once_at_completion(run: &Run) -> Result<
     Ok(())
 }
 
-/// I9: a read that failed, or that was not one of our own from its start, proves no absence.
+/// I9: a failed read, or one that was not our own from its start, proves no absence.
 pub(crate) fn i09_failed_reads_prove_nothing(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         for (at, event) in history.reports.iter().copied() {
@@ -126,7 +126,7 @@ pub(crate) fn i09_failed_reads_prove_nothing(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// I16: the clock of the registry is monotonic.
+/// I16: the registry's clock is monotonic.
 pub(crate) fn i16_time_never_runs_backwards(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         if let Some(pair) = history.steps.windows(2).find(|pair| pair[1].now < pair[0].now) {

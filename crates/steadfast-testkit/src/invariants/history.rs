@@ -1,4 +1,4 @@
-//! What can be read off a history.
+//! Facts derived from a history.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,7 +8,7 @@ use std::{
 use steadfast_dedup::{AttemptNo, Effect, Event, IntentNo, OrderEvent, ReadNo, Session, Step};
 use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Outcome, Resend, Side, ext};
 
-/// One attempt, by the places of its steps in the history.
+/// One attempt, by the positions of its steps in the history.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     pub(crate) no: AttemptNo,
@@ -19,7 +19,7 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// True if it was closed by then as one that placed nothing.
+    /// True if it placed nothing, as closed by that position.
     pub(crate) fn is_void(&self, by: usize) -> bool {
         self.sent.is_none_or(|at| at > by)
             || self.closed.as_ref().is_some_and(|(at, outcome, _)| {
@@ -27,7 +27,7 @@ impl Attempt {
             })
     }
 
-    /// When it was lost, if it was.
+    /// Returns the position and answer of its loss, if it was lost.
     pub(crate) fn lost(&self) -> Option<(usize, steadfast_dedup::Answer)> {
         let (at, outcome, answer) = self.closed.as_ref()?;
         let known = matches!(
@@ -42,14 +42,14 @@ impl Attempt {
 }
 
 impl Attempt {
-    /// True if what became of it does not bar a resend.
+    /// True if its outcome does not bar a resend.
     pub(crate) fn is_lost_until_absent(&self) -> bool {
         let until_absent = Outcome::Unknown { resend: Resend::AfterAbsence };
         self.closed.as_ref().is_some_and(|(_, outcome, _)| *outcome == until_absent)
     }
 }
 
-/// One read, by the places of its steps in the history.
+/// One read, by the positions of its steps in the history.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub(crate) started: Option<(usize, Session)>,
@@ -57,20 +57,20 @@ pub(crate) struct Read {
     pub(crate) list: Option<Vec<OrderRecord>>,
 }
 
-/// One account's history, with what can be read off it.
+/// One account's history, with the facts derived from it.
 pub(crate) struct History<'a> {
     pub(crate) steps: &'a [Step],
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) reads: Vec<Read>,
-    /// Every report, with the place of its step.
+    /// All reports, with the positions of their steps.
     pub(crate) reports: Vec<(usize, &'a OrderEvent)>,
     orders: HashMap<IntentNo, Arc<OrderRequest>>,
     by_intent: HashMap<IntentNo, Vec<usize>>,
     by_key: HashMap<(String, Side), Vec<usize>>,
-    /// Where each order was known for the first time on each day, with the record if a list showed it.
+    /// The positions at which each order was first known on each day, with the record if a list showed it.
     seen: BTreeMap<String, Vec<(usize, Option<OrderRecord>)>>,
     owners: HashMap<String, Vec<(usize, IntentNo)>>,
-    /// Where the day of each step began.
+    /// The start of the day of each step.
     days: Vec<usize>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> History<'a> {
                 Event::Closed { attempt: no, outcome, answer } => {
                     let found = places.get(no).map(|&at| &mut attempts[at]);
                     if let Some(attempt) = found.filter(|attempt| attempt.closed.is_none()) {
-                        // What was lost without having been seen to leave may have left all the same.
+                        // A lost request may have left even if its send was not seen.
                         if attempt.sent.is_none()
                             && !matches!(outcome, Outcome::NotSent | Outcome::NotExecuted | Outcome::Rejected)
                         {
@@ -107,7 +107,7 @@ impl<'a> History<'a> {
                         attempt.closed = Some((at, outcome.clone(), *answer));
                     }
                 }
-                // Whom the process before waited for, nobody tells of anything any more: it is in doubt.
+                // Attempts that were open at a restart get no answer any more: they are in doubt.
                 Event::Restarted => {
                     let open = attempts.iter_mut().filter(|attempt| attempt.closed.is_none());
                     for attempt in open {
@@ -130,7 +130,7 @@ impl<'a> History<'a> {
                         .find(|(no, ..)| no == read)
                         .map(|(_, at, session)| (*at, *session)),
                     ended: at,
-                    // What was asked for yesterday is yesterday's.
+                    // A list requested yesterday is yesterday's.
                     list: list
                         .as_ref()
                         .ok()
@@ -207,14 +207,14 @@ impl<'a> History<'a> {
         self.by_intent.get(&intent).into_iter().flatten().map(|&at| &self.attempts[at])
     }
 
-    /// Attempts of the same instrument and side.
+    /// Returns the attempts of the same instrument and side.
     pub(crate) fn cohort(&self, intent: IntentNo) -> impl Iterator<Item = &Attempt> {
         let key = self.order(intent).map(|order| (order.sym_id().as_str().to_owned(), order.side()));
         let cohort = key.and_then(|key| self.by_key.get(&key));
         cohort.into_iter().flatten().map(|&at| &self.attempts[at])
     }
 
-    /// The first send by then that may have placed an order.
+    /// Returns the first send, up to a position, that may have placed an order.
     pub(crate) fn first_sent(&self, intent: IntentNo, by: usize) -> Option<usize> {
         self.attempts_of(intent)
             .filter(|attempt| !attempt.is_void(by))
@@ -222,7 +222,7 @@ impl<'a> History<'a> {
             .min()
     }
 
-    /// The first send by then that may have placed an order, were its refusal untrue.
+    /// The same, if refusals were untrue.
     pub(crate) fn first_left(&self, intent: IntentNo, by: usize) -> Option<usize> {
         let refused = |attempt: &&Attempt| {
             let refusals = [Outcome::NotExecuted, Outcome::Rejected];
@@ -232,13 +232,13 @@ impl<'a> History<'a> {
         left.filter_map(|attempt| attempt.sent).filter(|&sent| sent <= by).min()
     }
 
-    /// When an order was first known by then, on that day, and the record that showed it.
+    /// Returns when an order was first known that day, up to a position, and the record that showed it.
     pub(crate) fn first_seen(&self, order_id: &str, by: usize) -> Option<(usize, Option<&OrderRecord>)> {
         let start = self.day_of(by);
         let seen = self.seen.get(order_id)?.iter().filter(|(at, _)| *at >= start && *at <= by);
         let first = seen.clone().map(|(at, _)| *at).min()?;
         let mut records = seen.filter_map(|(_, record)| record.as_ref());
-        // Legs may share an identifier; those that the service made are not what was asked for.
+        // Legs may share an identifier; those made by the service are not the requested order.
         let leg = |record: &&OrderRecord| {
             matches!(record.leg_type, Some(Code::Known(LegType::StopLoss | LegType::Target)))
         };
@@ -246,12 +246,12 @@ impl<'a> History<'a> {
         Some((first, record))
     }
 
-    /// Every order that was ever listed or named.
+    /// Returns every order that was ever listed or named.
     pub(crate) fn known(&self) -> impl Iterator<Item = &String> {
         self.seen.keys()
     }
 
-    /// Who owns an order by then, by an answer or a claim.
+    /// Returns the owners of an order up to a position, by an answer or a claim.
     pub(crate) fn owners(&self, order_id: &str, by: usize) -> Vec<IntentNo> {
         let owners = self.owners.get(order_id).into_iter().flatten().filter(|(at, _)| *at <= by);
         let mut owners: Vec<_> = owners.map(|(_, intent)| *intent).collect();
@@ -260,7 +260,7 @@ impl<'a> History<'a> {
         owners
     }
 
-    /// Where it turned out that an answer, or a claim, that had ended an intent is not to be believed.
+    /// Returns the positions at which an answer or claim that had ended an intent was contradicted.
     pub(crate) fn contradictions(&self, intent: IntentNo) -> impl Iterator<Item = usize> {
         let contradicted = self.reports.iter().filter(move |(_, event)| match event {
             OrderEvent::Conflict { intent: given, other, .. } => *given == intent || *other == Some(intent),
@@ -269,13 +269,13 @@ impl<'a> History<'a> {
             _ => false,
         });
         let reported: Vec<usize> = contradicted.map(|(at, _)| *at).collect();
-        // A replay may report it once more itself.
+        // A replay may report it again by itself.
         let earlier =
             self.contradicted_before(intent).filter(|before| !reported.iter().any(|at| at < before));
         reported.into_iter().chain(earlier)
     }
 
-    /// Where a replay takes back the belief in an answer: an earlier process reported that.
+    /// Returns where a replay takes back an answer whose contradiction an earlier process reported.
     fn contradicted_before(&self, intent: IntentNo) -> Option<usize> {
         let named = |attempt: &&Attempt| {
             matches!(&attempt.closed, Some((_, Outcome::Accepted { order_id: Some(_) }, _)))
@@ -285,12 +285,12 @@ impl<'a> History<'a> {
         self.steps[*told..].iter().position(is_it).map(|after| told + after)
     }
 
-    /// Where the day of a step began.
+    /// Returns the start of a step's day.
     pub(crate) fn day_of(&self, at: usize) -> usize {
         self.days.get(at).or(self.days.last()).copied().unwrap_or(0)
     }
 
-    /// Where the process took over from the one before it, if it did.
+    /// Returns where this process took over from an earlier one, if it did.
     pub(crate) fn restart(&self) -> Option<usize> {
         self.steps.iter().position(|step| matches!(step.event, Event::Restarted))
     }
@@ -314,7 +314,7 @@ fn reports(steps: &[Step]) -> Vec<(usize, &OrderEvent)> {
 fn days(steps: &[Step]) -> Vec<usize> {
     let (mut day, mut began) = (None, 0);
     let days = steps.iter().enumerate().map(|(at, step)| {
-        // It has another name, and goes on.
+        // The day gets another number and continues.
         if let Event::EpochCorrected(epoch) = step.event {
             day = Some(epoch);
         }
@@ -328,8 +328,7 @@ fn days(steps: &[Step]) -> Vec<usize> {
     days.collect()
 }
 
-/// Writes down where an order was known for the first time on a day, and for the first time with the
-/// record of each of its legs.
+/// Records where an order was first known on a day, and first with the record of each of its legs.
 fn note(
     seen: &mut BTreeMap<String, Vec<(usize, Option<OrderRecord>)>>,
     days: &[usize],
@@ -357,7 +356,7 @@ impl Attempt {
     }
 }
 
-/// The exact comparison, written anew from the rule.
+/// The strict comparison, written independently from the rule.
 pub(crate) fn is_same(record: &OrderRecord, order: &OrderRequest) -> bool {
     let carried = |shown: Option<bool>| shown.unwrap_or(true);
     let kind = order.order_type();
@@ -374,7 +373,7 @@ pub(crate) fn is_same(record: &OrderRecord, order: &OrderRequest) -> bool {
             || carried(record.trig_price.map(|price| Some(price) == order.trig_price())))
 }
 
-/// The loose comparison, written anew from the rule.
+/// The loose comparison, written independently from the rule.
 pub(crate) fn is_like(record: &OrderRecord, order: &OrderRequest) -> bool {
     let exit = matches!(record.leg_type, Some(Code::Known(LegType::StopLoss | LegType::Target)));
     let symbol = record.sym_id.as_deref().is_none_or(|symbol| symbol == order.sym_id().as_str());
@@ -382,7 +381,7 @@ pub(crate) fn is_like(record: &OrderRecord, order: &OrderRequest) -> bool {
     !exit && symbol && side
 }
 
-/// Whose name an intent goes by.
+/// Returns an intent's name.
 pub(crate) fn name_of(step: &Step) -> Option<&ext::IntentId> {
     match &step.event {
         Event::Opened { name, .. } => name.as_ref(),

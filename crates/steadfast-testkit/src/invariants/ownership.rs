@@ -1,4 +1,4 @@
-//! Whose order is whose.
+//! Invariants about ownership.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use super::{
     run::Run,
 };
 
-/// I2: an order has one owner, or its second one was reported: as a conflict, or because no list had shown the order to the
-/// first one for so long that its answer was not believed any more. Or as one that was refused and that a list shows exactly,
-/// where the one that an answer gave it to asked for something else: as long as that one's own order shows nowhere, it may
+/// I2: an order has one owner, or its second one was reported: as a conflict, or because no list had shown the order to
+/// the first owner for so long that its answer was no longer believed. A further exception is a refused order that a
+/// list shows exactly, if the owner by an answer asked for another one and that owner's order appears nowhere: it may
 /// have been changed.
 pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
     for history in run.histories().filter(History::is_one_day) {
@@ -35,8 +35,8 @@ pub(crate) fn i02_one_owner_per_order(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// True if an order is listed exactly as one of its owners asked for it, and as none of the others did, while nothing is
-/// listed that one of those asked for and has not.
+/// Returns true if an order is listed exactly as one of its owners asked for it and as no other owner did, while no
+/// order is listed that another owner asked for and lacks.
 fn shows_only(history: &History<'_>, owner: IntentNo, owners: &[IntentNo], order_id: &str) -> bool {
     let shown = |id: &str| history.first_seen(id, usize::MAX).and_then(|(_, record)| record);
     let is_its = |intent: IntentNo, id: &str| {
@@ -49,7 +49,7 @@ fn shows_only(history: &History<'_>, owner: IntentNo, owners: &[IntentNo], order
         && others().all(|other| !history.known().any(|id| is_left_over(id, other)))
 }
 
-/// I3: never more orders than were asked for, but for what was reported as too much.
+/// I3: there are never more orders than were asked for, except those reported as excess.
 pub(crate) fn i03_no_more_orders_than_intents(run: &Run) -> Result<(), String> {
     let ours = run.orders.iter().filter(|order| order.owner != "foreign");
     let mut placed: BTreeMap<&str, usize> = BTreeMap::new();
@@ -59,7 +59,7 @@ pub(crate) fn i03_no_more_orders_than_intents(run: &Run) -> Result<(), String> {
     let asked: BTreeSet<&str> = run.posts.iter().map(String::as_str).collect();
     let flagged: BTreeSet<String> = run.histories().flat_map(|history| flags(&history)).collect();
     let total: usize = placed.values().sum();
-    // Twins are interchangeable, so it is the number that counts; what can be attributed is attributed.
+    // Twins are interchangeable, so the number is checked; orders that can be attributed are.
     let excess = total.saturating_sub(asked.len());
     if excess > flagged.len() {
         let ids: Vec<_> = run.orders.iter().map(|order| &order.id).collect();
@@ -71,13 +71,13 @@ pub(crate) fn i03_no_more_orders_than_intents(run: &Run) -> Result<(), String> {
     }
 }
 
-/// I7: what is claimed looks exactly like the order, appeared after it was sent, is the oldest of its kind, and could
-/// not be named by an answer that is still awaited.
+/// I7: a claimed order matches exactly, appeared after the send, is the oldest of its kind, and cannot be named by an
+/// outstanding answer.
 pub(crate) fn i07_a_claim_is_strict_oldest_and_undisputed(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         for (at, event) in history.reports.iter().copied() {
             let OrderEvent::Recovered { intent, order_id, .. } = event else { continue };
-            // The process before has claimed it, and the list by which it did is lost.
+            // An earlier process has claimed it, and the list of that claim is lost.
             if matches!(history.steps[at].event, Event::Found { .. }) {
                 continue;
             }
@@ -145,7 +145,7 @@ pub(crate) fn i08_a_claim_is_never_revoked(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// I10: in an exclusive account every order of ours that was listed has an owner, was named to a caller or flagged.
+/// I10: in an exclusive account every listed order of ours has an owner, or was named to a caller or flagged.
 pub(crate) fn i10_every_order_is_accounted_for(run: &Run) -> Result<(), String> {
     if !run.exclusive || !run.quiet {
         return Ok(());
@@ -180,7 +180,7 @@ pub(crate) fn i10_every_order_is_accounted_for(run: &Run) -> Result<(), String> 
     Ok(())
 }
 
-/// I11: each order that is too much is told once, and once more after a conflict: that says anew that its owner is not known.
+/// I11: each excess order is reported once, and once more after a conflict, which makes its owner uncertain again.
 pub(crate) fn i11_what_is_too_much_is_told_once(run: &Run) -> Result<(), String> {
     for history in run.histories().filter(History::is_one_day) {
         let mut told = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What a run left behind.
+//! The record of a finished run.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -6,15 +6,15 @@ use steadfast_dedup::{AccountMode, Event, OrdersScope, Settings, Step};
 
 use super::history::History;
 
-/// Everything that the checkers look at.
+/// Everything that the checkers examine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Run {
-    /// What the ledger was told to assume.
+    /// The ledger's settings.
     pub settings: Settings,
-    /// The bound on lateness that its absences are held against.
+    /// The lateness bound for its absences.
     pub lateness: Duration,
-    /// How long the gateway may work on what the client has lost sight of.
+    /// How long the gateway may work on a request that the client has lost.
     pub gateway_timeout: Duration,
     /// The shortest time between two reads.
     pub spacing: Duration,
@@ -22,49 +22,49 @@ pub struct Run {
     pub budget: Duration,
     /// Whether the run ended with nothing in flight or in doubt.
     pub quiet: bool,
-    /// Whether nobody else trades on the account.
+    /// Whether no other program trades on the account.
     pub exclusive: bool,
     /// Whether a list holds its session's orders only.
     pub session_scope: bool,
     /// The history of each account.
     pub accounts: Vec<Vec<Step>>,
-    /// The truth: what was posted, by whose hidden name.
+    /// The ground truth: the orders that were posted, by the hidden names of their callers.
     pub posts: Vec<String>,
     /// The orders that the gateway has in the end.
     pub orders: Vec<Order>,
     /// Every method that reached the gateway.
     pub methods: Vec<String>,
-    /// What callers were told.
+    /// The results of callers with an order in doubt.
     pub answers: Vec<Answer>,
-    /// Other traffic: what the service below gave, and what the caller got.
+    /// Other traffic: what the service below returned, and what the caller got.
     pub passed: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// One order of the gateway's.
+/// An order at the gateway.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// Its identifier.
     pub id: String,
-    /// The hidden name of who wanted it, or `foreign`.
+    /// The hidden name of its caller, or `foreign`.
     pub owner: String,
 }
 
-/// What a caller was told of an order in doubt.
+/// The result of a call with an order in doubt.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// That nobody knows.
+    /// Whether it is unresolved.
     pub unresolved: bool,
-    /// That nobody may send it again.
+    /// Whether it forbids any repeat.
     pub do_not_retry: bool,
-    /// That its outcome is not known.
+    /// Whether its outcome is unknown.
     pub unknown: bool,
-    /// Whether the answer or error that left it in doubt is there.
+    /// Whether it includes the answer or error that left it in doubt.
     pub has_original: bool,
 }
 
 impl Run {
-    /// The histories of a ledger with these settings, of which so many orders are still in doubt. What a gateway knows
-    /// is added by whoever asks one.
+    /// Creates the run of a ledger with these settings and `in_doubt` orders still in doubt. Callers with a gateway add
+    /// its data.
     #[must_use]
     pub fn new(settings: &Settings, accounts: Vec<Vec<Step>>, in_doubt: usize) -> Self {
         Self {
@@ -97,7 +97,7 @@ fn is_quiet(steps: &[Step]) -> bool {
         match &step.event {
             Event::Sent(attempt) => drop(open.insert(*attempt)),
             Event::Closed { attempt, .. } => drop(open.remove(attempt)),
-            // What was under way ended with the process.
+            // Open sends ended with the process.
             Event::Restarted => open.clear(),
             _ => {}
         }

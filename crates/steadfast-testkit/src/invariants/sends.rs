@@ -1,4 +1,4 @@
-//! What leaves, and how it ends.
+//! Invariants about sends and their ends.
 
 use std::time::Duration;
 
@@ -27,11 +27,11 @@ pub(crate) fn i01_nothing_leaves_unrecorded(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// I4: an attempt follows another only if that is void, or absent by a verdict, and the caller waits.
+/// I4: an attempt follows an earlier one only if that is void, or absent by a verdict, and the caller waits.
 pub(crate) fn i04_a_resend_needs_every_earlier_attempt_dead(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         for attempt in history.attempts.iter().filter(|attempt| attempt.no.index > 0) {
-            // By what verdict the process before has sent again stands in its own history.
+            // The verdict for a resend of an earlier process is in that process's history.
             let Some(sent) = attempt.sent.filter(|&sent| history.restart().is_none_or(|at| sent > at)) else {
                 continue;
             };
@@ -59,7 +59,7 @@ pub(crate) fn i04_a_resend_needs_every_earlier_attempt_dead(run: &Run) -> Result
     Ok(())
 }
 
-/// I13: the same name is the same intent, unless the one before left nothing behind.
+/// I13: the same name is the same intent, unless the earlier one left nothing behind.
 pub(crate) fn i13_one_name_one_order(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         for (at, step) in history.steps.iter().enumerate() {
@@ -82,7 +82,7 @@ pub(crate) fn i13_one_name_one_order(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// I14: after the caller left nothing is sent, and what is in doubt still ends.
+/// I14: after the caller has left nothing is sent, and doubt still ends.
 pub(crate) fn i14_a_caller_that_leaves_stops_resends_only(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         for attempt in &history.attempts {
@@ -99,8 +99,8 @@ pub(crate) fn i14_a_caller_that_leaves_stops_resends_only(run: &Run) -> Result<(
     Ok(())
 }
 
-/// I15: nothing that was begun before a restart is sent after it, unless a caller of the new process asks for it once more.
-/// What may then be sent is I4's.
+/// I15: nothing begun before a restart is sent after it, unless a caller of the new process asks for it again. I4
+/// covers what may be sent then.
 pub(crate) fn i15_a_restart_sends_nothing(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         let Some(restart) = history.restart() else { continue };
@@ -120,7 +120,7 @@ pub(crate) fn i15_a_restart_sends_nothing(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// I20: every intent that was sent ends once, within the budget; once more for each time that its end was contradicted.
+/// I20: every intent that was sent ends once, within the budget, and once more for each contradiction of its end.
 pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         let mut intents: Vec<_> = history.attempts.iter().map(|attempt| attempt.no.intent).collect();
@@ -129,7 +129,7 @@ pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), Str
             let standing = history.attempts_of(intent).any(|attempt| !attempt.is_void(usize::MAX));
             let ends = ends(&history, intent);
             let allowed = 1 + history.contradictions(intent).count();
-            // What was contradicted shortly before the run was over may still be looked for.
+            // An end that was contradicted shortly before the run ended may still be searched for.
             let over = history.steps.last().map_or(Duration::ZERO, |step| step.now);
             let pending = |at: usize| over.saturating_sub(history.steps[at].now) <= run.budget;
             let is_open = ends + 1 == allowed && history.contradictions(intent).max().is_some_and(pending);
@@ -144,12 +144,12 @@ pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), Str
             let voided =
                 history.attempts_of(intent).filter_map(|attempt| attempt.closed.as_ref()).map(|(at, ..)| *at);
             let (Some(lost), Some(end)) = (lost, end_of(&history, intent)) else { continue };
-            // What is contradicted is looked for anew, however long ago it was lost.
+            // After a contradiction it is searched for again, however long ago it was lost.
             let anew = history.contradictions(intent).max();
             let from = lost.max(voided.chain(anew).max().unwrap_or(lost)).min(end);
             let took = history.steps[end].now.saturating_sub(history.steps[from].now);
-            // Whoever only waits for others of its key goes on for as long as one of them takes to settle, and a read
-            // on its way, which takes 30 s at most, holds up the end.
+            // An intent that only waits for others of its key may take as long as one of them needs to settle, plus a
+            // read under way, which takes at most 30 s.
             let settles = run.settings.gateway_bound().saturating_add(run.settings.lateness_bound());
             let others = history.cohort(intent).filter(|other| other.no.intent != intent);
             let waits = others.filter_map(|other| other.lost()).any(|(at, _)| at < end);
@@ -162,20 +162,20 @@ pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), Str
     Ok(())
 }
 
-/// True if the caller of an intent has left before a step, and no other one has asked for it since.
+/// True if the caller of an intent has left before a step, and no other has asked for it since.
 fn left(history: &History<'_>, intent: IntentNo, before: usize) -> bool {
     let abandoned = |step: &Step| matches!(&step.event, Event::Abandoned(other) if *other == intent);
     let gone = history.steps[..before].iter().rposition(abandoned);
     gone.is_some_and(|at| !reopened(history, intent, at, before))
 }
 
-/// True if a caller asked for an order once more between two steps, because it had been refused.
+/// True if a caller asked again for a refused order between two steps.
 fn reopened(history: &History<'_>, intent: IntentNo, after: usize, before: usize) -> bool {
     let asked = |step: &Step| matches!(&step.event, Event::Reopened(other) if *other == intent);
     history.steps[after..before].iter().any(asked)
 }
 
-/// How often an intent ended.
+/// Returns how often an intent ended.
 fn ends(history: &History<'_>, intent: IntentNo) -> usize {
     let acked = history
         .attempts_of(intent)

@@ -1,4 +1,4 @@
-//! What others see.
+//! Invariants about what other layers and the service see.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use steadfast_dedup::{Epoch, Event, Purpose, Registry};
 
 use super::run::Run;
 
-/// I12: the layer cancels nothing; taking back a duplicate by itself is later work.
+/// I12: the layer cancels nothing. Cancelling a duplicate by itself is later work.
 pub(crate) fn i12_nothing_is_ever_cancelled(run: &Run) -> Result<(), String> {
     match run.methods.iter().find(|method| *method == "DELETE") {
         Some(_) => Err("an order was cancelled".into()),
@@ -14,14 +14,14 @@ pub(crate) fn i12_nothing_is_ever_cancelled(run: &Run) -> Result<(), String> {
     }
 }
 
-/// I18: reads that look for orders keep their distance, and none goes past the registry.
+/// I18: reads that search for orders keep their distance, and none bypasses the registry.
 pub(crate) fn i18_reads_keep_their_distance(run: &Run) -> Result<(), String> {
     for history in run.histories() {
         let (mut last, mut waiting) = (None::<Duration>, None);
         for step in history.steps {
             match step.event {
                 Event::ReadStarted { .. } => waiting = None,
-                // Nothing has left, so the next one keeps its distance from the one before.
+                // The withdrawn read never left, so the next one keeps its distance from the one before.
                 Event::ReadWithdrawn(_) => last = waiting.take().unwrap_or(last),
                 _ => {}
             }
@@ -39,7 +39,7 @@ pub(crate) fn i18_reads_keep_their_distance(run: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// I19: whatever is not an order passes byte for byte.
+/// I19: everything that is not an order passes byte for byte.
 pub(crate) fn i19_other_traffic_is_untouched(run: &Run) -> Result<(), String> {
     match run.passed.iter().position(|(given, got)| given != got) {
         Some(at) => Err(format!("message {at} was changed on the way")),
@@ -54,7 +54,7 @@ pub(crate) fn i21_doubt_is_told_in_full(run: &Run) -> Result<(), String> {
     bad.map_or(Ok(()), |at| Err(format!("answer {at} lacks a mark")))
 }
 
-/// I22: an account's registry depends on nothing but its own history: a new one stepped through it answers the same.
+/// I22: an account's registry depends only on its own history: a new registry that replays it gives the same effects.
 pub(crate) fn i22_accounts_share_nothing(run: &Run) -> Result<(), String> {
     for (number, steps) in run.accounts.iter().enumerate() {
         let epoch = steps.iter().find_map(|step| match step.event {

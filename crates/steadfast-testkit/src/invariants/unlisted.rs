@@ -7,14 +7,14 @@ use steadfast_spec::{OrderType, Outcome, Validity};
 
 use super::{history::History, run::Run};
 
-/// How long after the lateness bound it is told at the latest.
+/// How long after the lateness bound the report may come.
 const TOLD_AFTER: Duration = Duration::from_secs(5);
-/// A read that takes longer may come too late to tell it in time.
+/// A slower read may be too late for a timely report.
 const QUICK: Duration = Duration::from_millis(500);
-/// So long after a look that brought no list nobody looks.
+/// The pause after a read that brought no list.
 const LOOKED_AGAIN: Duration = Duration::from_secs(30);
 
-/// One read, from when it was wanted.
+/// One read, from when it was requested.
 struct Look {
     opened: Duration,
     session: Option<Session>,
@@ -22,7 +22,8 @@ struct Look {
     ended: Option<(Duration, bool)>,
 }
 
-/// I23: that no list shows an acknowledged order is told within the lateness bound and five seconds, where lists can be read then.
+/// I23: an acknowledged order that no list shows is reported within the lateness bound and five seconds, if lists can
+/// be read then.
 pub(crate) fn i23_an_unlisted_order_is_told_in_time(run: &Run) -> Result<(), String> {
     if run.settings.shows() != ListShows::Everything || run.spacing > Duration::from_secs(1) {
         return Ok(());
@@ -65,7 +66,7 @@ pub(crate) fn i23_an_unlisted_order_is_told_in_time(run: &Run) -> Result<(), Str
     Ok(())
 }
 
-/// False for one in which time does not pass as usual, lists lose orders, or somebody knows better than they do.
+/// Returns false for a history with unusual time, lists that lose orders, or a ruling by a person.
 fn is_ordinary(history: &History<'_>) -> bool {
     let unusual = history.steps.iter().any(|step| {
         matches!(
@@ -101,8 +102,8 @@ fn looks(history: &History<'_>) -> Vec<Look> {
     looks.into_values().collect()
 }
 
-/// True if every look between these times, and as long before as one that fails puts off the next, was quick and brought a list
-/// of this session, if it has to be one of a session.
+/// Returns true if every read between these times, and during the pause before them, was quick and brought a list; if
+/// `session` is set, a list of that session.
 fn can_be_read(looks: &[Look], session: Option<Session>, from: Duration, to: Duration) -> bool {
     let from = from.saturating_sub(LOOKED_AGAIN);
     let near = |look: &&Look| look.opened <= to && look.ended.is_none_or(|(ended, _)| ended >= from);
@@ -113,7 +114,7 @@ fn can_be_read(looks: &[Look], session: Option<Session>, from: Duration, to: Dur
     })
 }
 
-/// True if an event says that the identifier of an order may be another one's.
+/// Returns true if an event reports that an order's identifier may belong to another order.
 fn is_told(event: &OrderEvent, given: IntentNo, id: &str) -> bool {
     match event {
         OrderEvent::Conflict { order_id, .. } => order_id == id,
@@ -123,7 +124,7 @@ fn is_told(event: &OrderEvent, given: IntentNo, id: &str) -> bool {
     }
 }
 
-/// Lists may spell identifiers in a way of their own.
+/// Compares identifiers loosely, because lists may spell them in their own way.
 fn is_same_id(one: &str, other: &str) -> bool {
     let plain = |id: &str| id.trim().trim_start_matches('0').to_ascii_lowercase();
     plain(one) == plain(other)
