@@ -1,4 +1,4 @@
-//! What the world does that the simulations once took for impossible: each was found by people from outside.
+//! Behaviours of the world that the simulations once took for impossible. Outside reviewers found each of them.
 
 use std::{fmt, str::FromStr};
 
@@ -7,23 +7,23 @@ use steadfast_sandbox::Fault;
 /// One kind of behaviour that can be added to a simulation's world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Axis {
-    /// Intermediaries answer in the gateway's place, with a page, a text or nothing, while it goes on (O2).
+    /// Proxies answer in the gateway's place, with a page, a text or nothing, while it goes on (O2).
     Intermediaries,
     /// An order is refused with 401, 403 or 429 after it was placed (O5).
     PlacedRefusals,
     /// An ack names another order, or answers come shifted (O6).
     StrayAnswers,
-    /// What was written to a connection arrives after its client has closed it, up to two minutes later (O1).
+    /// Bytes written to a connection arrive after its client has closed it, up to two minutes later (O1).
     Orphans,
     /// The client's wall clock steps, drifts and stops apart from the monotonic one (O3).
     WallClock,
-    /// The machine is suspended: its monotonic clock stands still, and everybody else's goes on (O4).
+    /// The client's machine is suspended: its monotonic clock stands still, the others go on (O4).
     Suspend,
     /// Limits are lowered, requests are counted after their answers, buckets have no burst (L3, O11).
     Quotas,
     /// Lists hold a hundred thousand bare records (O8).
     LargeLists,
-    /// Lists come out of a cache (O12).
+    /// Lists come from a cache (O12).
     CachedLists,
 }
 
@@ -40,7 +40,7 @@ impl Axis {
         (Self::CachedLists, "cached-lists"),
     ];
 
-    /// The axis that a fault of the sandbox's belongs to, if it belongs to one.
+    /// Returns the axis of a sandbox fault, if it has one.
     pub(crate) fn of(fault: Fault) -> Option<Self> {
         match fault {
             Fault::Placement401Applied | Fault::Placement403Applied | Fault::Placement429Applied => {
@@ -60,25 +60,25 @@ impl Axis {
     }
 }
 
-/// The axes that a simulation's world has beside its own.
+/// The axes that are added to a simulation's world.
 ///
 /// Written as `all`, `none`, or names with commas between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axes(u16);
 
 impl Axes {
-    /// None of them.
+    /// No axes.
     pub const NONE: Self = Self(0);
-    /// All of them.
+    /// All axes.
     pub const ALL: Self = Self((1 << Axis::ALL.len()) - 1);
-    /// Those that every simulation has unless it is told otherwise. This is the one place to switch them on.
+    /// The axes of every simulation by default. This is the one place to switch them on.
     pub const DEFAULT: Self = Self::NONE;
 
     pub(crate) const fn has(self, axis: Axis) -> bool {
         self.0 & (1 << axis as u16) != 0
     }
 
-    /// True if what belongs to `axis`, if to any, is in the world.
+    /// True if `axis` is in the world, or is `None`.
     pub(crate) fn admit(self, axis: Option<Axis>) -> bool {
         axis.is_none_or(|axis| self.has(axis))
     }

@@ -17,13 +17,13 @@ pub use self::{
     tape::{Tape, UnreadableTape},
 };
 
-/// Answers every question that a simulation leaves to chance.
+/// Makes every choice that a simulation leaves to chance.
 ///
-/// A choice is a function of the seed and of the [`Site`] that asks, and of nothing else: what one client asks never
-/// shifts what another one meets, and a tape from which choices are taken out still answers the rest as before.
+/// A choice depends only on the seed and on the [`Site`] that asks. So the choices of one client never shift those of
+/// another, and a tape without some of its choices still answers the rest as before.
 ///
-/// Choice 0 is the plain one everywhere: no fault, no delay, no order. A tape therefore holds the other choices only,
-/// and whatever is not on it is 0.
+/// Choice 0 is the plain one everywhere: no fault, no delay, no order. A tape therefore holds only the other choices,
+/// and everything that is not on it is 0.
 ///
 /// # Example
 ///
@@ -42,12 +42,12 @@ pub struct Chooser {
     without: Vec<String>,
     fixed: Vec<Fixed>,
     record: Option<Mutex<BTreeMap<Site, u32>>>,
-    /// Sites of these names are written down when they are asked, with how many choices they had.
+    /// Sites with these names are recorded when they are asked, with their number of choices.
     heard: &'static [&'static str],
     asked: Mutex<Vec<(Site, u32)>>,
 }
 
-/// A choice that is not left to chance: at every site of this name, or only for this thing.
+/// A fixed choice: at every site of this name, or only for this thing.
 pub type Fixed = (&'static str, Option<u64>, u32);
 
 #[derive(Debug)]
@@ -57,13 +57,13 @@ enum Source {
 }
 
 impl Chooser {
-    /// Draws from `seed`.
+    /// Creates a chooser that draws from `seed`.
     #[must_use]
     pub const fn rng(seed: u64) -> Self {
         Self::from(Source::Rng(seed))
     }
 
-    /// Answers what stands on `tape`, and 0 where nothing does.
+    /// Creates a chooser that reads `tape`, and answers 0 elsewhere.
     #[must_use]
     pub const fn tape(tape: Tape) -> Self {
         Self::from(Source::Tape(tape))
@@ -80,40 +80,40 @@ impl Chooser {
         }
     }
 
-    /// Answers 0 at every site of one of these names.
+    /// Makes it answer 0 at every site with one of these names.
     #[must_use]
     pub fn without(self, names: &[String]) -> Self {
         Self { without: names.to_vec(), ..self }
     }
 
-    /// Answers this where it is asked; of two that fit the first counts.
+    /// Makes it give these answers; of two that fit, the first counts.
     #[must_use]
     pub fn fixing(self, fixed: &[Fixed]) -> Self {
         Self { fixed: fixed.to_vec(), ..self }
     }
 
-    /// Writes down at which sites of these names it is asked.
+    /// Makes it record the asked sites with these names.
     #[must_use]
     pub const fn hearing(mut self, names: &'static [&'static str]) -> Self {
         self.heard = names;
         self
     }
 
-    /// Writes down what it answers from now on.
+    /// Makes it record its answers from now on.
     #[must_use]
     pub fn recording(self) -> Self {
         Self { record: Some(Mutex::default()), ..self }
     }
 
-    /// One of `n` equally likely choices, from 0.
+    /// Returns one of `n` equally likely choices, from 0.
     pub fn choose(&self, site: Site, n: u32) -> u32 {
-        // The high half of the product: evenly spread to within 2^-32 of each other.
+        // The high half of the product: evenly distributed to within 2^-32.
         self.answer(site, n, |bits| u32::try_from(((bits >> 32) * u64::from(n)) >> 32).unwrap_or_default())
     }
 
-    /// One of as many choices as there are weights, each as likely as its weight is heavy.
+    /// Returns one of as many choices as there are weights, each with a probability proportional to its weight.
     ///
-    /// A tape may hold a choice that its seed would never have drawn.
+    /// A tape may hold a choice that no seed would draw.
     pub fn weigh(&self, site: Site, weights: &[u32]) -> u32 {
         let n = u32::try_from(weights.len()).unwrap_or(u32::MAX);
         self.answer(site, n, |bits| {
@@ -143,7 +143,7 @@ impl Chooser {
         choice
     }
 
-    /// Every site that was heard, in the order in which they were first asked, and how many choices it had.
+    /// Returns every recorded site, in the order in which they were first asked, with its number of choices.
     fn asked(&self) -> Vec<(Site, u32)> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -157,7 +157,7 @@ impl Chooser {
         }
     }
 
-    /// The tape that it answers from, if it does.
+    /// Returns the tape that it reads, if any.
     #[must_use]
     pub const fn on_tape(&self) -> Option<&Tape> {
         match &self.source {
@@ -166,7 +166,7 @@ impl Chooser {
         }
     }
 
-    /// What was answered since [`recording`](Self::recording); an empty tape without it.
+    /// Returns the answers since [`recording`](Self::recording); an empty tape without it.
     #[must_use]
     pub fn recorded(&self) -> Tape {
         let Some(record) = &self.record else { return Tape::default() };

@@ -7,8 +7,8 @@
 //! | [`limits`] | how many 429s does each limiter get from each way of counting, behind each network? |
 //! | [`orders`] | how many orders are placed twice, lost or wrongly claimed while answers get lost? |
 //!
-//! [`chooser`] is where all chance of the second comes from.
-//! [`network`] holds the lines that the first of them puts between client and gateway.
+//! [`chooser`] makes all random choices of `orders`. [`network`] holds the lines between client and gateway in
+//! `limits`.
 
 mod axes;
 pub mod chooser;

@@ -1,12 +1,11 @@
 //! The `limits` simulation: how many 429s each limiter gets from each way of counting, behind each network.
 //!
-//! Clients, gateways, lines and demands are played against each other in virtual time, each combination from the same
-//! draws for every client. steadfast's pure core and governor are driven by instants; tower, tower-resilience and
-//! leaky-bucket run on tokio's paused clock. The gateways are the sandbox's enforcers, with phases and clocks drawn
-//! anew for every session.
+//! Clients, gateways, lines and demands are combined in virtual time; in each combination every client meets the same
+//! draws. steadfast's pure core and governor are driven by instants; tower, tower-resilience and leaky-bucket run on
+//! tokio's paused clock. The gateways are the sandbox's enforcers, with new phases and clocks in every session.
 //!
-//! A row that promises no 429 and has one is a failure, and so is one in which some stretch of a window's length held
-//! more than the window's limit at the gateway, recounted by hand.
+//! A row that promises no 429 fails if it has one, or if some stretch of a window's length held more than the window's
+//! limit at the gateway, by an independent count.
 
 mod args;
 mod campaign;
@@ -41,7 +40,7 @@ use tower::BoxError;
 
 pub use self::args::Args;
 
-/// Runs the simulation and prints what it found.
+/// Runs the simulation and prints the result.
 pub fn run(args: &Args) -> ExitCode {
     match report(args) {
         Ok(true) => ExitCode::SUCCESS,
@@ -95,8 +94,8 @@ fn report(args: &Args) -> Result<bool, BoxError> {
     Ok(outcome.broken().next().is_none())
 }
 
-/// Tells the person who waits; nobody who reads the figures sees it.
+/// Prints a line for the waiting person, apart from the figures.
 fn complain(line: std::fmt::Arguments<'_>) {
-    // Nobody is left to be told that standard error is closed.
+    // If standard error is closed, there is no other place to report it.
     let _ = writeln!(io::stderr(), "{line}");
 }

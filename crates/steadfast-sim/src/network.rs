@@ -1,7 +1,7 @@
-//! Lines between a client and the gateway, as laws of chance.
+//! Lines between a client and the gateway, as probability laws.
 //!
-//! A request travels one leg, is counted on arrival, and its answer travels the other. Legs are drawn apart, so a
-//! later request may arrive first. Everything is whole nanoseconds and a pure function of the generator.
+//! A request travels one leg, is counted on arrival, and its answer travels the other. Legs are drawn independently, so
+//! a later request may arrive first. Everything is whole nanoseconds and a pure function of the generator.
 
 pub(crate) mod law;
 
@@ -18,10 +18,10 @@ pub const MS: Nanos = 1_000_000;
 /// One second.
 pub const S: Nanos = 1_000 * MS;
 
-/// How long the client waits for an answer, and the gateway works on one at most.
+/// How long the client waits for an answer, and the most that the gateway works on one.
 pub const PATIENCE: Nanos = 30 * S;
 
-/// After the end of a connection the gateway counts what it had received within this time, or never.
+/// How long after the end of a connection the gateway may still count what it had received.
 const AFTER_RESET: Nanos = S;
 
 /// A line.
@@ -33,14 +33,14 @@ pub enum Network {
     Lan,
     /// Two machines of one data centre: 0.4 to 40 ms each way.
     Cloud,
-    /// 14 to 160 ms each way; one leg in 250 loses a packet and pays for the retransmission.
+    /// 14 to 160 ms each way; one leg in 250 loses a packet and is retransmitted.
     Internet,
-    /// 30 to 900 ms each way; one leg in 50 pays for retransmissions, one connection in 200 is reset, and one answer
-    /// in 1,000 never comes.
+    /// 30 to 900 ms each way; one leg in 50 is retransmitted, one connection in 200 is reset, and one answer in 1,000
+    /// never comes.
     Bad,
 }
 
-/// What becomes of one request.
+/// The course of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Journey {
     /// When it reaches the gateway's counters, if it does.
@@ -66,7 +66,7 @@ impl Network {
     /// Every line, the best first.
     pub const ALL: [Self; 5] = [Self::Const, Self::Lan, Self::Cloud, Self::Internet, Self::Bad];
 
-    /// The name in tables and reports.
+    /// Returns the name for tables and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl Network {
         }
     }
 
-    /// What becomes of a request that leaves at `sent`.
+    /// Draws the course of a request that leaves at `sent`.
     pub fn journey(self, sent: Nanos, rng: &mut impl Rng) -> Journey {
         let law = self.law();
         let arrives = sent + law.leg(rng);
@@ -86,7 +86,8 @@ impl Network {
         match law.loss(rng) {
             End::Answered => Journey { counted: Some(arrives), at: back, end: End::Answered },
             End::Reset => {
-                // The connection ends at any time of the way. What had arrived may wait inside of the gateway.
+                // The connection ends at any time of the journey. A request that had arrived may wait inside the
+                // gateway.
                 let at = sent + below(rng, back - sent + 1);
                 let counted = received(rng).then(|| sent + below(rng, at + AFTER_RESET - sent));
                 Journey { counted, at, end: End::Reset }
@@ -98,7 +99,7 @@ impl Network {
         }
     }
 
-    /// A slow round trip, such as one in a hundred takes, retransmissions apart.
+    /// Returns a slow round trip, such as one in a hundred, without retransmissions.
     #[must_use]
     pub fn slow_round_trip(self) -> Nanos {
         2 * self.law().slow()
@@ -115,7 +116,7 @@ impl Network {
     }
 }
 
-/// Of the requests without an answer, two in three had reached the gateway.
+/// Returns whether a request without an answer had reached the gateway: two in three.
 fn received(rng: &mut impl Rng) -> bool {
     below(rng, 3) > 0
 }

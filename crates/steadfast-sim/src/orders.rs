@@ -1,12 +1,12 @@
 //! The `orders` simulation: trading sessions in which answers get lost, judged by the gateway's books.
 //!
 //! Each seed is a session of 1 to 500 orders, mostly few, at about ten a second from 1 to 50 callers, three in ten of
-//! them identical to the one before. Every seed draws its own subset of all faults, each at its own rate, its own latency
-//! and its own reading of what the specification leaves open; over all seeds, three in ten attempts are in doubt or
-//! more. In some seeds the process dies and another one takes its place, or somebody else trades on the same account.
-//! When the callers have been told, nothing goes wrong any more, and nothing may stay in doubt.
+//! them identical to the one before. Every seed draws its own subset of all faults, a rate for each, a latency, and a
+//! reading of what the specification leaves open. Over all seeds, at least three in ten attempts are in doubt. In some
+//! seeds the process dies and another one takes its place, or another program trades on the same account. Once all
+//! calls have ended, no more faults occur, and no order may stay in doubt.
 //!
-//! What a client is judged by is the gateway's own book, in which every order bears the name of who wanted it.
+//! A client is judged by the gateway's own book, in which every order bears the name of its caller.
 
 mod campaign;
 mod canary;
@@ -182,14 +182,14 @@ impl Floor {
     }
 }
 
-/// The longest that an order may take beyond what the client assumes, where lateness has no bound.
+/// The longest that an order may take beyond the client's assumption, if lateness has no bound.
 const UNBOUNDED: Duration = Duration::from_secs(600);
-/// The longest time between two looks at orders that ended without certainty.
+/// The longest time between two reads for orders that ended without certainty.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1_800);
 const SPARE: Duration = Duration::from_secs(120);
 
-/// The sites at which lists fail or are written in other words, sessions and callers end early, and refusals of others hold back
-/// every look.
+/// The sites at which lists fail or are written differently, sessions and callers end early, and refusals of other
+/// requests hold back every read.
 const OPEN_QUESTIONS: [&str; 11] = [
     "day",
     "orders.interval",
@@ -204,7 +204,7 @@ const OPEN_QUESTIONS: [&str; 11] = [
     "retry-after",
 ];
 
-/// Runs the simulation and prints what it found.
+/// Runs the simulation and prints the result.
 pub fn run(args: &Args) -> ExitCode {
     match simulate(args) {
         Ok(true) => ExitCode::SUCCESS,
@@ -309,24 +309,24 @@ fn campaign(args: &Args) -> Campaign {
         campaign.world.plain = true;
         campaign.without.extend(OPEN_QUESTIONS.map(str::to_owned));
     }
-    // What was found in a seed is seen again in that seed alone, whichever its number is.
+    // A finding in a seed must be reproduced by that seed alone, whatever its number.
     let every = |n: u64| if args.seed.is_some() { n.min(1) } else { n };
     campaign.rivals_every = every(args.rivals_every);
     campaign.trace_every = every(args.trace_every);
     campaign
 }
 
-/// Where the seeds of a state of the code begin; a tree that differs from it has the same.
+/// Returns the first seed for a state of the code; a modified tree has the same one as its commit.
 fn first_seed(commit: &str) -> u64 {
     let commit = commit.trim_end_matches("-dirty");
-    // No more digits than a number in JSON holds, and a million apart, so that two commits share no seed.
+    // Small enough for a number in JSON, and a million apart, so that two commits share no seed.
     u64::from(crc32fast::hash(commit.as_bytes())) * 1_000_000
 }
 
-/// A campaign without an end, in a world that is as late as `settings` say, or without a bound.
+/// Creates an endless campaign in a world as late as `settings` assume, or without a bound.
 fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
     let (lateness, watched) = match expected {
-        // A bound of its own keeps the world as it is where a client assumes too little.
+        // If the client assumes too little, the world keeps the true bound.
         Expected::WithinTheBound => {
             let bound = settings.lateness_bound().max(Settings::new().lateness_bound());
             (bound, bound)
@@ -355,7 +355,7 @@ fn campaign_of(settings: Settings, expected: Expected) -> Campaign {
         trace_every: 1,
         most_failures: MOST_FAILURES,
         without: Vec::new(),
-        // That an order is late is to be noticed without anybody's own look at the list.
+        // A late order must be noticed without any caller's own read of the list.
         fixed: if expected == Expected::Later { vec![("order.looks", None, 0)] } else { Vec::new() },
     }
 }

@@ -1,4 +1,4 @@
-//! What lies between a client and the sandbox gateway: latency, loss, and the faults that are chosen for each request.
+//! The wire between a client and the sandbox gateway: latency, loss, and the faults of each request.
 
 mod acks;
 mod body;
@@ -58,7 +58,7 @@ use crate::{
 
 /// The request header that names a call in the gateway's ground truth.
 pub(crate) const INTENT: &str = "x-test-intent";
-/// What that name begins with for a caller's own look at the list, which has no order.
+/// The beginning of that name for a caller's own read of the list, which has no order.
 pub(crate) const LOOK: &str = "r";
 
 /// A connection to a sandbox, in virtual time and without sockets.
@@ -69,7 +69,7 @@ pub(crate) const LOOK: &str = "r";
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     shared: Arc<Shared>,
-    /// Set once the process at this end is dead: nothing of what it still wants to send leaves.
+    /// Set once the process at this end is dead: nothing that it still wants to send leaves.
     cut: Arc<AtomicBool>,
 }
 
@@ -89,14 +89,14 @@ struct State {
     lists: u64,
     cancels: u64,
     others: u64,
-    /// Orders of which a send met something that does not say what became of it.
+    /// Orders with a send whose end is unknown.
     doubted: BTreeSet<u64>,
     losses: Vec<Loss>,
     /// Orders that were placed and answered by a refusal.
     refused: BTreeSet<u64>,
-    /// Those of them after whose refusal nobody looks (403).
+    /// Those of them after whose refusal no search is made (403).
     refused_for_good: BTreeSet<u64>,
-    /// Orders that may have had the answer of another one.
+    /// Orders that may have got the answer to another one.
     misled: BTreeSet<u64>,
     attempts: u64,
     attempts_in_doubt: u64,
@@ -113,11 +113,11 @@ struct State {
     sent_again: u64,
     trace: u64,
     exchanges: Vec<Exchange>,
-    /// How many requests of each call came out whole at the gateway's end of a pipe.
+    /// How many requests of each call arrived whole at the gateway's end of a pipe.
     arrivals: BTreeMap<Call, u64>,
-    /// Every token, in the order in which they came up.
+    /// Every token, in order of appearance.
     sessions: Vec<String>,
-    /// The tokens with which the living process has read a list that held orders: an empty one is a contradiction then.
+    /// The tokens with which the living process has read a non-empty list: an empty one is then a contradiction.
     listed: BTreeSet<usize>,
 }
 
@@ -129,7 +129,7 @@ struct Numbered {
     nth: u64,
 }
 
-/// A send of an order that met something that does not say what became of it.
+/// A send of an order whose end is unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loss {
     pub(crate) order: u64,
@@ -137,17 +137,17 @@ pub(crate) struct Loss {
     pub(crate) at: Instant,
 }
 
-/// What a wire has seen, when all is over.
+/// The record of a wire at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) doubted: BTreeSet<u64>,
-    /// The sends that did, in the order in which they left.
+    /// The sends with an unknown end, in order of sending.
     pub(crate) losses: Vec<Loss>,
     /// Orders that were placed and answered by a refusal.
     pub(crate) refused: BTreeSet<u64>,
-    /// Those of them after whose refusal nobody looks (403).
+    /// Those of them after whose refusal no search is made (403).
     pub(crate) refused_for_good: BTreeSet<u64>,
-    /// Orders that may have had the answer of another one.
+    /// Orders that may have got the answer to another one.
     pub(crate) misled: BTreeSet<u64>,
     /// Sends of orders that left.
     pub(crate) attempts: u64,
@@ -155,19 +155,19 @@ pub(crate) struct Seen {
     pub(crate) struck: Vec<(&'static str, u64)>,
     /// A hash of every request, its time, its fault and its answer.
     pub(crate) trace: u64,
-    /// Every send, in the order in which they left.
+    /// Every send, in order of sending.
     pub(crate) exchanges: Vec<Exchange>,
-    /// How many requests of each call came out whole at the gateway's end of a pipe.
+    /// How many requests of each call arrived whole at the gateway's end of a pipe.
     pub(crate) arrivals: BTreeMap<Call, u64>,
 }
 
-/// Where a wire is held.
+/// The end of the wire that holds a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// By the client itself.
     Client,
-    /// Behind a pipe, which may lose what comes out of it: no list is incomplete then, because the client may not have
-    /// been told what contradicts it.
+    /// Behind a pipe, which may lose the answer. Lists are never incomplete there, because the client may not have got
+    /// the acknowledgement that contradicts them.
     Gateway,
 }
 
@@ -177,25 +177,26 @@ impl Wire {
         Self { shared: Arc::new(Shared { sandbox, chooser, weather, healed, state }), cut: Arc::default() }
     }
 
-    /// The process at this end dies. Returns the end that the next process uses, and the orders that have left and
-    /// were not refused.
+    /// Ends the process at this end. Returns the end for the next process, and the orders that have left and were not
+    /// refused.
     pub(crate) fn cut(&self) -> (Self, BTreeSet<u64>) {
         self.cut.store(true, Ordering::Relaxed);
         let mut state = self.shared.state();
-        // The next process may have lost what this one was told, and then notices nothing by it.
+        // The next process may have lost the acknowledgements of this one, and then cannot notice a contradiction.
         state.acks = Acks::default();
         state.listed.clear();
         state.inherited = state.standing.iter().map(|&(of, _)| of).collect();
         (Self { shared: self.shared.clone(), cut: Arc::default() }, state.inherited.clone())
     }
 
-    /// How many sends of orders have left, and how many of them were of orders that an earlier process had sent.
+    /// Returns how many sends of orders have left, and how many of them were of orders that an earlier process had
+    /// sent.
     pub(crate) fn sends(&self) -> (u64, u64) {
         let state = self.shared.state();
         (state.attempts, state.sent_again)
     }
 
-    /// From now on no fault is chosen any more.
+    /// Ends all faults from now on.
     pub(crate) fn heal(&self) {
         self.shared.healed.store(true, Ordering::Relaxed);
     }
@@ -208,7 +209,7 @@ impl Wire {
         &self.shared.chooser
     }
 
-    /// Something that no request chose was met.
+    /// Records an event that no request chose.
     fn met(&self, name: &'static str) {
         self.shared.struck(Fault { name, ..Fault::NONE });
     }
@@ -356,7 +357,7 @@ impl Shared {
         if noticeable { fault } else { Fault::NONE }
     }
 
-    /// There and back, as far as the fault lets it get.
+    /// Carries a request and its answer as far as the fault allows.
     async fn travel(
         self: Arc<Self>,
         call: Numbered,
@@ -375,7 +376,7 @@ impl Shared {
                 drop(self.clone().arrive(call, fault, parts, body).await);
                 pending().await
             }
-            // What is under way arrives even if the client stops waiting.
+            // A request under way arrives even if the client stops waiting.
             Way::Slow => {
                 let delay = self.weather.slow_by(&self.chooser, call.of, call.nth);
                 let arrival = tokio::spawn(async move {
@@ -390,7 +391,7 @@ impl Shared {
         self.deliver(call, response).await
     }
 
-    /// A send begins; the number is its own.
+    /// Records a send, and returns its number.
     fn sends(&self, of: Call, token: &str) -> usize {
         let mut state = self.state();
         let known = state.sessions.iter().position(|known| known == token);
@@ -403,14 +404,14 @@ impl Shared {
         state.exchanges.len() - 1
     }
 
-    /// How a send ended, or what more is known of it.
+    /// Records how a send ended, or a later finding about that.
     fn ended(&self, exchange: usize, at: Instant, ended: Ended) {
         if let Some(exchange) = self.state().exchanges.get_mut(exchange) {
             exchange.ended = Some((at, ended));
         }
     }
 
-    /// A request is there as a whole.
+    /// Records that a request has arrived whole.
     fn arrives(&self, of: Call) {
         *self.state().arrivals.entry(of).or_default() += 1;
     }
@@ -420,8 +421,8 @@ impl Shared {
         let mut state = self.state();
         if call.kind == Kind::Place {
             state.attempts += 1;
-            // A list may have given the order of a refused send to an equal one that was truly refused. Then this one is sent
-            // once more, and there are as many orders as were wanted, which is counted elsewhere.
+            // A list may have assigned the order of a refused send to an equal one that was truly refused. Then this
+            // one is sent once more, and the number of orders is still right; that is counted elsewhere.
             let untrue = state.refused.contains(&call.of);
             state.sent_again += u64::from(!untrue && state.inherited.contains(&call.of));
             state.standing.insert((call.of, call.nth));
@@ -449,7 +450,7 @@ impl Shared {
         }
     }
 
-    /// The gateway's side: the fault is put in, and the request is answered.
+    /// The gateway's side: injects the fault and answers the request.
     async fn arrive(
         self: Arc<Self>,
         call: Numbered,
@@ -470,7 +471,7 @@ impl Shared {
             }
             Err(_) => Err(Broken::Reset),
         };
-        // The gateway's own refusal comes first: then nothing is placed, whatever was to go wrong.
+        // If the gateway itself refuses first, nothing is placed, whatever the fault was.
         let placed_all_the_same = fault.axis == Some(Axis::PlacedRefusals) && self.has_struck(call.of);
         let mut state = self.state();
         if placed_all_the_same {
@@ -495,7 +496,7 @@ impl Shared {
         }
     }
 
-    /// True if the send of an order that came last met the fault that was put in for it.
+    /// True if the order's latest send met the fault that was injected for it.
     fn has_struck(&self, order: u64) -> bool {
         let (name, arrivals) = (intent_name(order), self.sandbox.state().arrivals);
         let last = arrivals.iter().rfind(|arrival| arrival.intent.as_deref() == Some(&*name));
@@ -515,7 +516,7 @@ impl Shared {
                 let late = self.weather.late_by(&self.chooser, fault, call.of, call.nth);
                 entry.late_by_ms = Some(late);
             }
-            // Proof: the catalogue's test injects every name in it.
+            // The catalogue's test injects every name in it, so this cannot fail.
             let _ = self.sandbox.inject(entry);
         }
     }
@@ -529,8 +530,8 @@ impl Shared {
         response
     }
 
-    /// The client learns how a send ended. What a dead process hears, nobody knows of, nor what is told to the other
-    /// end of a pipe.
+    /// Tells the client how a send ended. The results of a dead process do not count, nor those at the other end of a
+    /// pipe.
     fn ends(
         &self,
         call: Numbered,
@@ -546,7 +547,7 @@ impl Shared {
         if let Some(session) = reads_in.filter(|session| !state.listed.contains(session))
             && response.status() == StatusCode::OK
             && response.body().whole().is_some_and(lists_orders)
-            // The client passes over what a cache says is its own.
+            // The client ignores a list that a cache marks as its own.
             && !["age", "x-cache"].iter().any(|&name| response.headers().contains_key(name))
         {
             state.listed.insert(session);
@@ -554,7 +555,7 @@ impl Shared {
         let told = response.extensions_mut().remove::<Told>();
         if call.kind == Kind::Place
             && !is_dead
-            // An identifier that was another order's proves nothing.
+            // An identifier of another order proves nothing.
             && !state.misled.contains(&call.of)
             && response.status() == StatusCode::OK
             && let (Some(told), Some(body)) = (told, response.body().whole())
@@ -565,17 +566,17 @@ impl Shared {
     }
 }
 
-/// An order's name in the ground truth.
+/// Returns an order's name in the ground truth.
 pub(crate) fn intent_name(number: u64) -> String {
     format!("i{number}")
 }
 
-/// The number of an order out of its name in the ground truth.
+/// Returns the number of an order from its name in the ground truth.
 pub(crate) fn intent_number(name: &str) -> Option<u64> {
     name.strip_prefix('i')?.parse().ok()
 }
 
-/// True if it is a list that can be read, and holds something.
+/// True for a readable list that is not empty.
 fn lists_orders(body: &[u8]) -> bool {
     contains(body, b"orderId") && serde_json::from_slice::<IgnoredAny>(body).is_ok()
 }

@@ -32,7 +32,7 @@ fn within_the_bound_no_order_is_placed_twice_lost_or_claimed_wrongly() {
     for name in ["duplicated", "lost", "wrongly_claimed", "denied", "undecided", "stuck", "http_429"] {
         assert_eq!(count(&report, name), 0, "{name}");
     }
-    // The same faults are no harmless ones: they make others place orders twice.
+    // The same faults are not harmless: they make other clients place orders twice.
     assert!(count(&report, "naive_duplicated") > count(&report, "checks_once_duplicated"));
     assert!(count(&report, "checks_once_duplicated") > 0);
     assert!(count(&report, "went_in_doubt") * 10 > count(&report, "orders") * 2);
@@ -83,7 +83,7 @@ fn tapes_of_what_once_went_wrong_or_easily_could_keep_every_promise() {
         let output = sim(&words);
         let told = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{}: {told}", path.display());
-        // Faults stand on it by their places in the catalogue: what they are called there must still be the same.
+        // The tape names faults by their index in the catalogue, so their names must still be the same.
         let meant =
             text.lines().filter_map(|line| line.strip_prefix('#').filter(|line| line.starts_with("  ")));
         let told = told.lines().take_while(|line| *line != "what came of it:");
@@ -96,7 +96,7 @@ fn tapes_of_what_once_went_wrong_or_easily_could_keep_every_promise() {
 #[test]
 fn no_tape_holds_a_secret() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tapes");
-    // Those of the sandboxes that tapes are played against, and of any that recorded one.
+    // The secrets of the sandboxes that tapes are played against or were recorded from.
     let secrets: Vec<String> = (0..1_000)
         .flat_map(|seed| {
             let sandbox = Sandbox::builder().seed(seed).build().unwrap();
@@ -118,7 +118,7 @@ fn no_tape_holds_a_secret() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(secrets.iter().all(|secret| !text.contains(secret.as_str())), "{}", path.display());
-        // Nor could it: whatever is no comment is the name of a choice and numbers.
+        // It cannot: every line that is no comment is the name of a choice and numbers.
         let choices = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
         for line in choices {
             let mut words = line.split_whitespace().skip(1).filter(|word| *word != "=");
@@ -148,8 +148,8 @@ fn the_promises_hold_over_a_real_http_client_and_server_whose_connections_break_
     assert!(count(&report, "seeds_traced") > 0, "the invariants are checked over the ledger's history");
 }
 
-/// What a kernel delivers of a closed connection is an order that exists after all: the simulation tells a transport that
-/// ends its connections from one that only says so.
+/// Bytes that a kernel delivers of a closed connection become an order. The simulation distinguishes a transport that
+/// ends its connections from one that only claims to.
 #[test]
 fn o01_orphans_of_a_transport_that_only_says_it_ends_are_found() {
     let words = ["--axes", "orphans", "--wire", "pipe", "--rivals-every", "0", "--seeds", "222..223"];
@@ -249,7 +249,7 @@ fn a_tape_that_tries_nothing_is_refused_by_name() {
     assert!(missing.contains("--tape missing.tape: "), "{missing}");
 }
 
-/// Without the words that it was run with a tape may well keep every promise, and would be kept as one that does.
+/// Without its command line options a tape might keep every promise, and would be stored as one that does.
 #[test]
 fn a_tape_says_what_it_was_run_with() {
     let folder = std::env::temp_dir().join(format!("steadfast-sim-modes-{}", std::process::id()));
@@ -287,7 +287,8 @@ fn a_run_of_nothing_is_refused() {
     }
 }
 
-/// A seed that a broader run traced must be traced alone, too: what the invariants found is to be seen again.
+/// A seed that a broader run traced must also be traced when run alone, so that findings of the invariants can be
+/// repeated.
 #[test]
 fn a_single_seed_is_traced_whatever_its_number_is() {
     let alone = report(&["--json", "--seed", "3", "--rivals-every", "0"]);

@@ -8,11 +8,11 @@ use std::{
 
 use crate::chooser::{Chooser, Tape};
 
-/// Every script of a few faults: all that can go wrong, instead of what a seed draws.
+/// All scripts with a few faults, in place of the draws of a seed.
 ///
-/// A script is a tape. Playing it tells where it could have gone another way; its successors differ from it at one such
-/// site, later than where it differs from its own predecessor. So each script is played once, and sites that only come
-/// up because of an earlier fault are found as well.
+/// A script is a tape. Playing it shows where it could have gone another way. Its successors differ from it at one such
+/// site, later than where it differs from its own predecessor. So each script is played once, and sites that exist only
+/// because of an earlier fault are found as well.
 #[derive(Clone, Debug)]
 pub struct Scripts {
     base: Tape,
@@ -21,31 +21,31 @@ pub struct Scripts {
     faults: usize,
 }
 
-/// A script that is still to be played.
+/// A script still to be played.
 #[derive(Clone, Debug)]
 struct Script {
     tape: Tape,
-    /// How many faults may still be put in.
+    /// How many faults may still be added.
     left: usize,
     /// Only sites from here on are varied, in the order in which they are asked.
     from: usize,
 }
 
 impl Scripts {
-    /// All scripts around `base` with at most so many faults. Of `names`, the first `faults` are those of faults, of
-    /// which each choice is tried; the rest are circumstances that cost nothing, of which the least, the middle and
-    /// the greatest are.
+    /// Creates all scripts around `base` with at most `most` faults. The first `faults` of `names` are sites of faults,
+    /// where every choice is tried. The rest are circumstances, which do not count as faults; of them the least, the
+    /// middle and the greatest choice are tried.
     #[must_use]
     pub const fn new(base: Tape, most: usize, names: &'static [&'static str], faults: usize) -> Self {
         Self { base, most, names, faults }
     }
 
-    /// Plays every script once, on as many threads as there are processors, the shorter ones first; the first error
-    /// ends it. Returns how many scripts there were with 0 changes, with 1, and so on.
+    /// Plays every script once, on as many threads as there are processors, shorter ones first. The first error ends
+    /// it. Returns how many scripts there were with 0 changes, with 1, and so on.
     ///
     /// # Errors
     ///
-    /// What `play` returns.
+    /// The error of `play`.
     pub fn play<E: Send>(&self, play: impl Fn(&Arc<Chooser>) -> Result<(), E> + Sync) -> Result<Vec<u64>, E> {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let mut level = vec![Script { tape: self.base.clone(), left: self.most, from: 0 }];
@@ -70,7 +70,7 @@ impl Scripts {
             let parts = thread::scope(|scope| {
                 let part = &part;
                 let workers: Vec<_> = (0..threads).map(|first| scope.spawn(move || part(first))).collect();
-                // A panic in `play` is its caller's.
+                // A panic in `play` is passed on to the caller.
                 let ends = workers
                     .into_iter()
                     .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
     use crate::chooser::Site;
 
-    /// Two sends; the first can fail in two ways, and if it does, there is a second one. A failure of the second way
-    /// takes a while.
+    /// Makes two sends. The first can fail in two ways; if it does, there is a second one. A failure of the second way
+    /// takes time.
     fn sends(chooser: &Chooser) -> [u32; 3] {
         let first = chooser.choose(Site::new("fault").of(1), 3);
         let second = if first > 0 { chooser.choose(Site::new("fault").of(2), 3) } else { 0 };
@@ -141,7 +141,7 @@ mod tests {
 
         let (two, _) = played(2);
         let distinct: BTreeSet<_> = two.iter().copied().collect();
-        // A first failure of one kind and three fates of the second send; one of the other kind, three times as late.
+        // A first failure of one kind and three fates of the second send; one of the other kind with three delays.
         assert_eq!((distinct.len(), two.len()), (1 + 3 + 9, 1 + 3 + 9));
     }
 

@@ -1,9 +1,9 @@
 use crate::chooser::{Site, Tape};
 
-/// Makes a failing tape as short as it gets while it still fails: choices are taken out by delta debugging, then those
-/// that are left are made smaller.
+/// Shortens a failing tape as far as it still fails: removes choices by delta debugging, then lowers the remaining
+/// ones.
 ///
-/// `fails` is asked at most `most_runs` times; what is the shortest by then is returned.
+/// `fails` is called at most `most_runs` times; the shortest tape so far is then returned.
 pub fn shrink(tape: &Tape, most_runs: usize, mut fails: impl FnMut(&Tape) -> bool) -> Tape {
     let mut left = most_runs;
     let mut try_with = |choices: &[(Site, u32)]| {
@@ -26,7 +26,7 @@ pub fn shrink(tape: &Tape, most_runs: usize, mut fails: impl FnMut(&Tape) -> boo
                 start = end;
             }
         }
-        // With single choices, one that could go may let another one go that could not before.
+        // With single choices, a removal may make another one possible that was not before.
         size = if size == 1 { usize::from(shorter) } else { size / 2 };
     }
     for index in 0..choices.len() {
@@ -35,7 +35,7 @@ pub fn shrink(tape: &Tape, most_runs: usize, mut fails: impl FnMut(&Tape) -> boo
     choices.into_iter().collect()
 }
 
-/// Halves the way down to the least choice that still fails.
+/// Finds the least choice that still fails, by halving.
 fn lower(choices: &mut [(Site, u32)], index: usize, try_with: &mut impl FnMut(&[(Site, u32)]) -> bool) {
     let (mut passing, mut failing) = (0, choices[index].1);
     while passing + 1 < failing {

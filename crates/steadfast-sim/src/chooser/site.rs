@@ -1,16 +1,16 @@
 use std::{collections::BTreeSet, fmt, sync::Mutex};
 
-/// Where a choice is made: what is chosen, for which thing, and for which turn of it.
+/// The place of a choice: what is chosen, for which thing, and for which turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
-    // Ordered by the thing first, so that what belongs to one order stands together on a tape.
+    // Ordered by thing first, so that the choices of one order are together on a tape.
     of: u64,
     nth: u64,
     what: &'static str,
 }
 
 impl Site {
-    /// A choice that is made once.
+    /// Creates a site that is asked once.
     #[must_use]
     pub const fn new(what: &'static str) -> Self {
         Self { of: 0, nth: 0, what }
@@ -28,25 +28,25 @@ impl Site {
         Self { nth, ..self }
     }
 
-    /// What is chosen.
+    /// Returns what is chosen.
     #[must_use]
     pub const fn what(self) -> &'static str {
         self.what
     }
 
-    /// The thing that it is chosen for.
+    /// Returns the thing that it is chosen for.
     #[must_use]
     pub const fn thing(self) -> u64 {
         self.of
     }
 
-    /// The turn.
+    /// Returns the turn.
     #[must_use]
     pub const fn turn(self) -> u64 {
         self.nth
     }
 
-    /// A site read from a tape. Names are few, and kept for as long as the process lives.
+    /// Returns a site read from a tape. Its name is kept for the life of the process; there are few names.
     pub(crate) fn named(what: &str, of: u64, nth: u64) -> Self {
         static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
         let mut names = NAMES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -58,7 +58,7 @@ impl Site {
         Self { of, nth, what }
     }
 
-    /// 64 well-mixed bits out of the seed and the site.
+    /// Returns 64 well-mixed bits from the seed and the site.
     pub(crate) fn mixed(self, seed: u64) -> u64 {
         // FNV-1a over the name, then the finaliser of splitmix64 after each number.
         let name = self.what.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, error::Error, fmt, str::FromStr};
 
 use crate::chooser::Site;
 
-/// The choices of one run that were not the plain ones.
+/// The choices of one run other than the plain ones.
 ///
 /// As text, one choice a line: `<what> <of> <nth> = <choice>`; `#` begins a comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,24 +11,24 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// The choice at `site`; 0 if none is on the tape.
+    /// Returns the choice at `site`; 0 if it is not on the tape.
     #[must_use]
     pub fn get(&self, site: Site) -> u32 {
         self.choices.get(&site).copied().unwrap_or_default()
     }
 
-    /// The same tape with another choice at `site`.
+    /// Returns the tape with another choice at `site`.
     #[must_use]
     pub fn with(&self, site: Site, choice: u32) -> Self {
         self.iter().filter(|(other, _)| *other != site).chain([(site, choice)]).collect()
     }
 
-    /// Every choice, things in order.
+    /// Returns every choice, ordered by thing.
     pub fn iter(&self) -> impl Iterator<Item = (Site, u32)> {
         self.choices.iter().map(|(&site, &choice)| (site, choice))
     }
 
-    /// How many choices are on it.
+    /// Returns the number of choices.
     #[must_use]
     pub fn len(&self) -> usize {
         self.choices.len()
@@ -70,7 +70,7 @@ fn choice(line: &str) -> Option<(Site, u32)> {
     words.next().is_none().then(|| Some((Site::named(what, of, nth), choice.trim().parse().ok()?)))?
 }
 
-/// A line of a tape that is no choice.
+/// A tape line that is not a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadableTape {
     line: usize,

@@ -50,7 +50,7 @@ impl Args {
     const DEFAULT_LIMIT: Duration = Duration::from_secs(180);
     const NO_LIMIT: Duration = Duration::from_secs(86_400);
 
-    /// The campaign that was asked for.
+    /// Returns the requested campaign.
     pub(super) fn campaign(&self) -> Campaign {
         let chosen = |row: &Row| self.only.as_ref().is_none_or(|text| row.to_string().contains(text));
         let cores = || thread::available_parallelism().map_or(1, usize::from);
@@ -70,7 +70,7 @@ impl Args {
             (Some(rounds), ..) => Until::Rounds(rounds.get()),
             (_, Some(sends), limit) => Until::Sends(sends.get(), limit.unwrap_or(Self::NO_LIMIT)),
             (_, None, Some(limit)) => Until::Time(limit),
-            // A filtered matrix would play for long before it has sent ten million.
+            // A filtered matrix would need very long to send ten million.
             (_, None, None) if self.quick || self.only.is_some() => Until::Rounds(1),
             (_, None, None) => Until::Sends(Self::SENDS, Self::DEFAULT_LIMIT),
         }

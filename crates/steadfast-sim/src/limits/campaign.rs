@@ -10,7 +10,7 @@ use tower::BoxError;
 use super::{play::play, row::Row, seeds, tally::Tally};
 use crate::network::{Nanos, S};
 
-/// How much is played, of what, from which seed.
+/// What is played, how long, and from which seed.
 #[derive(Clone, Debug)]
 pub(super) struct Campaign {
     pub(super) rows: Vec<Row>,
@@ -21,17 +21,16 @@ pub(super) struct Campaign {
     pub(super) threads: usize,
 }
 
-/// When a campaign is over. Rounds are played whole, so a campaign of as many rounds gives the same figures
-/// wherever it runs.
+/// When a campaign ends. Rounds are played whole, so the same number of rounds gives the same figures everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
     Rounds(u64),
-    /// So many sends by clients that promise something, but no more time than this.
+    /// After this many sends by clients that promise something, or this much time.
     Sends(u64, Duration),
     Time(Duration),
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) rows: Vec<(Row, Tally)>,
@@ -40,7 +39,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// What came of all rows that are chosen, together.
+    /// Returns the sum over all chosen rows.
     pub(super) fn sum(&self, chosen: impl Fn(&Row) -> bool) -> Tally {
         let mut sum = Tally::default();
         let tallies = self.rows.iter().filter(|(row, _)| chosen(row)).map(|(_, tally)| tally.clone());
@@ -48,28 +47,28 @@ impl Outcome {
         sum
     }
 
-    /// Sends in the rows that promise no 429.
+    /// Returns the sends in the rows that promise no 429.
     pub(super) fn promised_sends(&self) -> u64 {
         self.rows.iter().filter(|(row, _)| row.promises_zero()).map(|(_, tally)| tally.sends).sum()
     }
 
-    /// The rows that promise no 429, and have one or a stretch that is too full.
+    /// Returns the rows that promise no 429 but have one, or an overfull stretch.
     pub(super) fn broken(&self) -> impl Iterator<Item = &(Row, Tally)> {
         self.rows.iter().filter(|(row, tally)| row.promises_zero() && tally.http_429 + tally.overfull > 0)
     }
 }
 
 impl Campaign {
-    /// One session in so many is recounted by hand.
+    /// How often a session is recounted independently: one in this many.
     const RECOUNTED: u64 = 32;
 
-    /// All are, if they are no longer than this: the effort grows with the square.
+    /// Sessions up to this length are all recounted; the effort grows with the square of the length.
     const SHORT: Nanos = 180 * S;
 
-    /// The peers' figures hardly change after the first sessions, so they play one round in so many.
+    /// The peers' figures hardly change after the first sessions, so they play one round in this many.
     const PEERS: u64 = 4;
 
-    /// Plays round after round; `progress` is told of each that is over.
+    /// Plays rounds; `progress` is called after each.
     ///
     /// # Errors
     ///
@@ -128,7 +127,7 @@ impl Campaign {
             }
             Ok::<_, BoxError>(())
         })?;
-        // Whichever thread was faster: sums are taken in the order of the rows.
+        // Sums are taken in the order of the rows, whichever thread was faster.
         done.sort_by_key(|(index, _)| *index);
         for (index, tally) in done {
             outcome.rows[index].1.add(tally);

@@ -4,10 +4,10 @@ use steadfast::limit::Lane;
 
 use crate::network::{End, Nanos};
 
-/// A request of a session, by the place where the session keeps it.
+/// A request of a session, by its index there.
 pub(super) type RequestId = usize;
 
-/// What becomes of a request that has left.
+/// The end of a request that had left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ending {
     pub(super) end: End,
@@ -17,37 +17,37 @@ pub(super) struct Ending {
     pub(super) sent: Nanos,
 }
 
-/// A limiter in a session: it is told what happens and when, and says what may leave.
+/// A limiter in a session. It is told each event with its time, and decides what may leave.
 pub(super) trait Client {
-    /// Somebody wants to send a request.
+    /// A caller wants to send a request.
     fn ask(&mut self, id: RequestId, lane: Lane, now: Nanos);
 
-    /// The next request that may leave now.
+    /// Returns the next request that may leave now.
     fn leave(&mut self, now: Nanos) -> Option<RequestId>;
 
-    /// When to look again if nothing happens until then.
+    /// Returns when to look again if nothing happens until then.
     fn alarm(&self) -> Option<Nanos>;
 
-    /// The alarm's instant has come.
+    /// Called at the alarm's instant.
     fn wake(&mut self, now: Nanos);
 
     /// A request that had left has ended.
     fn ended(&mut self, id: RequestId, ending: Ending, now: Nanos);
 
-    /// The process ends and forgets all requests; what is returned is what it leaves behind.
+    /// The process ends and forgets all requests, except what it stores.
     fn die(&mut self, _now: Nanos) {}
 
-    /// A process starts, with what the former one left behind or with nothing.
+    /// A process starts, with the state that the former one stored or with none.
     fn start(&mut self, _remembers: bool, _now: Nanos) {}
 }
 
-/// A limiter that does not care what a request is nor how it ends.
+/// A limiter that ignores the kind and the end of requests.
 pub(super) trait Gate {
-    /// Spends a slot now, or says when to ask again.
+    /// Spends a slot now, or returns when to ask again.
     fn pass(&mut self, now: Nanos) -> Result<(), Nanos>;
 }
 
-/// Requests in the order in which they came, behind a gate.
+/// Requests behind a gate, first come, first served.
 #[derive(Debug)]
 pub(super) struct Queue<G> {
     gate: G,

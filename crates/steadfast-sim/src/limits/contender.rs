@@ -29,18 +29,18 @@ pub(super) enum Contender {
 /// A profile of steadfast's limiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Profile {
-    /// Safe against every counter that is known.
+    /// Safe against every known counter.
     Universal,
-    /// Not against those that interpolate.
+    /// Not safe against interpolating counters.
     WindowLog,
-    /// Back to back at most so many.
+    /// At most this many back to back.
     Paced(u32),
     /// The log until a 429 that it cannot explain.
     Adaptive,
 }
 
 impl Contender {
-    /// Those of the matrix, the peers last.
+    /// All clients of the matrix, the peers last.
     pub(super) const ALL: [Self; 12] = [
         Self::Steadfast(Profile::Universal),
         Self::Steadfast(Profile::WindowLog),
@@ -56,7 +56,7 @@ impl Contender {
         Self::LogAtSend,
     ];
 
-    /// The program.
+    /// Returns the program.
     #[must_use]
     pub(super) const fn client(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Contender {
         }
     }
 
-    /// How it is set up; empty where there is only one way.
+    /// Returns its setup; empty if there is only one.
     #[must_use]
     pub(super) const fn profile(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Contender {
         matches!(self, Self::Steadfast(_) | Self::Preset | Self::PriorityOnly | Self::OneQueue)
     }
 
-    /// True if it promises to keep within what such a gateway allows.
+    /// True if it promises to stay within the limits of such a gateway.
     pub(super) fn keeps(self, zone: Zone, gateway: Kind) -> bool {
         let profile = match self {
             Self::Steadfast(profile) => profile,

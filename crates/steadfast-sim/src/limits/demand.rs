@@ -5,22 +5,22 @@ use steadfast_spec::Zone;
 use super::load::{BETWEEN_CANCELS, LOWERED_AT, Load, Memory, Storm};
 use crate::network::{MS, Nanos, S, law::below};
 
-/// What happens at an instant of its own, neither an answer nor an alarm.
+/// An event that is neither an answer nor an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Happening {
-    /// So many requests are asked for at once.
+    /// This many requests are asked for at once.
     Asked { lane: Lane, count: u32 },
     /// The process ends.
     Died,
     /// A process starts.
     Started { remembers: bool },
-    /// Another program on the same token sends so many requests.
+    /// Another program with the same token sends this many requests.
     Foreign { count: u32 },
     /// The gateway becomes stricter.
     Lowered,
 }
 
-/// What a session asks for and when, drawn from its seed.
+/// The requests of a session over time, drawn from its seed.
 #[derive(Debug)]
 pub(super) struct Demand {
     load: Load,
@@ -28,7 +28,7 @@ pub(super) struct Demand {
     lane: Lane,
     rng: ChaCha8Rng,
     next: Option<(Nanos, Happening)>,
-    /// When another program comes, beside what happens otherwise.
+    /// When another program sends next, beside the other events.
     foreign: Option<Nanos>,
 }
 
@@ -50,7 +50,7 @@ impl Demand {
         demand
     }
 
-    /// How many requests of each lane wait all the time.
+    /// Returns how many requests of each lane wait all the time.
     pub(super) fn endless(&self) -> Vec<(Lane, u32)> {
         match self.load {
             Load::Bursty | Load::IdleBurst | Load::Thirty => Vec::new(),
@@ -62,13 +62,13 @@ impl Demand {
         }
     }
 
-    /// When the next thing happens.
+    /// Returns when the next event happens.
     pub(super) fn at(&self) -> Nanos {
         let next = self.next.map_or(Nanos::MAX, |(at, _)| at);
         next.min(self.foreign.unwrap_or(Nanos::MAX))
     }
 
-    /// The next thing that happens, which is then over.
+    /// Removes and returns the next event.
     pub(super) fn take(&mut self) -> Option<Happening> {
         if let Some(at) = self.foreign.filter(|at| self.next.is_none_or(|(next, _)| *at < next)) {
             self.foreign = Some(at + self.between((40_000, 80_000)));
@@ -108,7 +108,7 @@ impl Demand {
         }
     }
 
-    /// So many milliseconds at least and at most.
+    /// Draws a time between these, in milliseconds.
     fn between(&mut self, (least, most): (u64, u64)) -> Nanos {
         least * MS + below(&mut self.rng, (most - least) * MS + 1)
     }
@@ -117,8 +117,8 @@ impl Demand {
         below(&mut self.rng, n) as u32
     }
 
-    /// The wait for the next event of a Poisson process, to a thousandth of its mean: a die with 1,000 faces is
-    /// thrown until it shows a one. Logarithms differ in their last bits from machine to machine.
+    /// Draws the wait for the next event of a Poisson process, to a thousandth of its mean, by throwing a die with
+    /// 1,000 faces until it shows a one. Logarithms would differ in their last bits between machines.
     fn exponential(&mut self, mean: Nanos) -> Nanos {
         let mut throws = 1;
         while below(&mut self.rng, 1_000) > 0 {

@@ -11,7 +11,7 @@ use crate::network::{Nanos, S, law::below};
 #[derive(Debug)]
 pub(super) struct Gateway {
     windows: Vec<Enforcer>,
-    /// The windows that it enforces instead, once its limits were lowered.
+    /// The windows that it enforces after its limits were lowered.
     lowered: Option<Vec<Enforcer>>,
     kind: Kind,
     clock: GatewayClock,
@@ -20,7 +20,7 @@ pub(super) struct Gateway {
     admitted: Vec<Nanos>,
 }
 
-/// The windows of one zone, from the service's own table.
+/// Returns the windows of one zone, from the service's own table.
 pub(super) fn windows_of(zone: Zone) -> Vec<(u32, Duration)> {
     let row = zones().into_iter().find(|row| row.zone == zone);
     let windows = row.map(|row| row.windows).unwrap_or_default();
@@ -31,17 +31,17 @@ impl Gateway {
     /// How much faster or slower than true time its clock may run, in parts per million.
     const DRIFT: u64 = 500;
 
-    /// A gateway that counts by `kind`; the seed says from when on, and how fast its clock runs.
+    /// Creates a gateway that counts by `kind`; the seed decides the start of its windows and its clock's speed.
     pub(super) fn new(zone: Zone, kind: Kind, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        // Both ends of the range and the middle matter more than what lies between them.
+        // Both ends of the range and its middle matter more than the rest.
         let clock_ppm = match below(&mut rng, 4) {
             0 => -(Self::DRIFT as i16),
             1 => Self::DRIFT as i16,
             2 => 0,
             _ => below(&mut rng, 2 * Self::DRIFT + 1) as i16 - Self::DRIFT as i16,
         };
-        // The epoch shifts every window: phases of the minute, and so of the second, are spread evenly.
+        // The epoch shifts every window, so phases of the minute and the second are evenly distributed.
         let epoch = Duration::from_nanos(below(&mut rng, 3_600 * S));
         let clock = GatewayClock::new().epoch(epoch).drift_ppm(clock_ppm);
         let windows = windows_of(zone)
@@ -52,7 +52,8 @@ impl Gateway {
         Self { windows, lowered: None, kind, clock, clock_ppm, admitted: Vec::new() }
     }
 
-    /// Whether a request that arrives at `now` is admitted; a refused one is counted by those who count such.
+    /// Returns whether a request that arrives at `now` is admitted. A refused one is counted if the kind of counter
+    /// does so.
     pub(super) fn admits(&mut self, now: Nanos) -> bool {
         let at = Duration::from_nanos(now);
         let windows = self.lowered.as_mut().unwrap_or(&mut self.windows);
@@ -63,7 +64,7 @@ impl Gateway {
         admitted
     }
 
-    /// From now on one request a second is the limit, wherever it counts seconds.
+    /// Lowers the limit of every window of seconds to one request a second.
     pub(super) fn lower(&mut self) {
         let lowered = self.windows.iter().map(Enforcer::window).filter_map(|window| {
             let is_second = window.period() <= Duration::from_secs(1);
@@ -80,7 +81,7 @@ impl Gateway {
         self.admitted.push(now);
     }
 
-    /// The share of the longest window's rate that was used, in whole rounds of its limit after the first; of all
+    /// Returns the used share of the longest window's rate, over whole rounds of its limit after the first, or over all
     /// the time `ran` if there was no second round.
     pub(super) fn used(&self, ran: Nanos) -> f64 {
         let Some((limit, period)) =
@@ -97,8 +98,8 @@ impl Gateway {
         sent as f64 / (took as f64 / S as f64) / due
     }
 
-    /// The first window of which some stretch, on the gateway's clock, holds more than its limit: every stretch is
-    /// recounted by hand.
+    /// Returns the first window of which some stretch, on the gateway's clock, holds more than its limit, by an
+    /// independent count of every stretch.
     pub(super) fn overfull(&self) -> Option<(u32, usize)> {
         let mut instants = self.admitted.clone();
         instants.sort_unstable();

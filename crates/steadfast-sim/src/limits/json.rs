@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{campaign::Outcome, row::Row, tally::Tally};
 use crate::network::MS;
 
-/// One row, as other programs read it.
+/// One row, in JSON.
 #[derive(Debug, Serialize)]
 struct Record {
     id: String,
@@ -25,7 +25,7 @@ struct Record {
 ///
 /// # Errors
 ///
-/// What `out` fails with.
+/// The error of `out`.
 pub(super) fn write(outcome: &Outcome, mut out: impl Write) -> io::Result<()> {
     let records: Vec<Record> = outcome.rows.iter().map(|(row, tally)| record(row, tally)).collect();
     serde_json::to_writer_pretty(&mut out, &records)?;

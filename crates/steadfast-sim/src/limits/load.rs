@@ -2,10 +2,10 @@ use std::fmt;
 
 use crate::network::{MS, Nanos, Network, S};
 
-/// What a client is asked to send, and what happens meanwhile.
+/// The requests of a client, and other events during a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Load {
-    /// Somebody always waits.
+    /// Requests are always waiting.
     Saturated,
     /// Up to 16 at once, every second on average.
     Bursty,
@@ -13,7 +13,7 @@ pub(super) enum Load {
     IdleBurst,
     /// 30 at once, and nothing more.
     Thirty,
-    /// Saturated, and the process starts anew every minute or so.
+    /// Saturated, and the process restarts about every minute.
     Restart(Memory),
     /// Saturated, and the gateway counts requests up to [`LAG`] after they came.
     Late(Settle),
@@ -27,7 +27,7 @@ pub(super) enum Load {
     CancelBursts,
 }
 
-/// What a new process knows of what the former one had sent.
+/// What a new process knows about its predecessor's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Memory {
     /// The stamps.
@@ -39,20 +39,20 @@ pub(super) enum Memory {
 /// Whether the limiter was told that the gateway counts late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Settle {
-    /// By how much at most.
+    /// Yes, with the maximum.
     Set,
-    /// Not at all.
+    /// No.
     Unset,
 }
 
-/// What happens beside polls and cancels.
+/// Events beside polls and cancels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Storm {
     /// Nothing.
     None,
     /// Verifications never pause either.
     Verification,
-    /// And another program spends the quota of a second, once a minute: 429s that nobody can avoid.
+    /// And another program spends the quota of a second once a minute, which causes unavoidable 429s.
     Freeze,
     /// And one answer in 30 is lost to a reset.
     Resets,
@@ -71,7 +71,7 @@ pub(super) const LOWERED_AT: Nanos = 60 * S;
 pub(super) const BETWEEN_CANCELS: Nanos = 5 * S;
 
 impl Load {
-    /// What every client meets at every gateway.
+    /// The loads that every client meets at every gateway.
     pub(super) const PLAIN: [Self; 3] = [Self::Saturated, Self::Bursty, Self::IdleBurst];
 
     /// True if a limiter that keeps the gateway's limits can avoid every 429.
@@ -79,8 +79,8 @@ impl Load {
         match self {
             Self::Saturated | Self::Bursty | Self::IdleBurst | Self::Thirty => true,
             Self::Restart(Memory::Kept) | Self::Late(Settle::Set) => true,
-            // Lost answers hold cancels back for a window only, late ones for three seconds more, and the gateway may still
-            // count the request.
+            // Lost answers hold cancels back for a window only, but late ones for three more seconds, and the gateway
+            // may still count the request.
             Self::Cancels(Storm::None | Storm::Verification) | Self::CancelBursts => network != Network::Bad,
             Self::Restart(Memory::Lost)
             | Self::Late(Settle::Unset)

@@ -16,7 +16,7 @@ use crate::{
 /// The zones of the matrix: one window that orders burst in, and two windows at once.
 pub(super) const ZONES: [Zone; 2] = [Zone::PLACE_ORDER, Zone::GENERAL];
 
-/// Every way of counting. The phases of those that have one are drawn for every session.
+/// Every way of counting. Phases are drawn for every session.
 pub(super) const GATEWAYS: [Kind; 9] = [
     Kind::FixedWindow { phase: Duration::ZERO },
     Kind::FirstHit,
@@ -41,7 +41,7 @@ pub(super) const DISCIPLINES: [Contender; 6] = [
     Contender::Tower,
 ];
 
-/// The rows of a world with these axes.
+/// Returns the rows of a world with these axes.
 pub(super) fn rows_with(axes: Axes) -> Vec<Row> {
     let mut rows = rows();
     if axes.has(Axis::Quotas) {
@@ -55,7 +55,7 @@ pub(super) fn rows_with(axes: Axes) -> Vec<Row> {
     rows
 }
 
-/// Every row, those that are read together next to each other.
+/// Returns every row; rows to be compared are adjacent.
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for zone in ZONES {

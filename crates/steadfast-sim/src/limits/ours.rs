@@ -21,12 +21,12 @@ pub(super) struct Steadfast {
     setup: Setup,
     core: Limiter,
     zone: ZoneId,
-    /// By the request's place.
+    /// Indexed by request.
     grants: Vec<Option<Grant>>,
-    /// By the waiter's place.
+    /// Indexed by waiter.
     waiting: Vec<Option<Waiting>>,
     ready: VecDeque<RequestId>,
-    /// What the former process left behind, and when.
+    /// The stamps of the former process, and when it ended.
     left: Option<(Vec<i64>, Nanos)>,
 }
 
@@ -37,7 +37,7 @@ struct Waiting {
     alarm: Option<Nanos>,
 }
 
-/// How the limiter is made, and made again after a restart.
+/// How the limiter is created, also after a restart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setup {
     pub(super) zone: Zone,
@@ -79,7 +79,7 @@ impl From<Profile> for steadfast::limit::Profile {
 }
 
 impl Steadfast {
-    /// A limiter that has sent nothing.
+    /// Creates a limiter that has sent nothing.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Steadfast {
         })
     }
 
-    /// Takes what the core has decided for one request.
+    /// Records the core's decision on a request.
     fn decided(&mut self, request: RequestId, decision: Decision) {
         match decision {
             Decision::Granted(grant) => {
@@ -114,7 +114,7 @@ impl Steadfast {
                 }
                 self.waiting[waiter.slot()] = Some(Waiting { waiter, request, alarm });
             }
-            // Nobody has a deadline here; a full queue turns a request away, as it does its caller.
+            // There are no deadlines here; a full queue turns a request away.
             Decision::Refused(_) => {}
         }
     }
@@ -184,7 +184,7 @@ impl Client for Steadfast {
         self.left = Some((self.core.export(self.zone, KEY, now), now));
         self.waiting.clear();
         self.ready.clear();
-        // Grants of a limiter that is gone have nowhere to go back to.
+        // Grants of a limiter that no longer exists cannot be given back.
         mem::take(&mut self.grants);
     }
 
@@ -194,7 +194,7 @@ impl Client for Steadfast {
             self.core = core;
         }
         if let Some((stamps, at)) = left {
-            // There is room for one key in a limiter that has none.
+            // An empty limiter has room for one key.
             let imported = self.core.import(self.zone, KEY, &stamps, at, now);
             debug_assert!(imported.is_ok());
         }

@@ -1,4 +1,4 @@
-//! The limiters that the matrix compares with.
+//! The limiters of the comparison.
 
 use std::{
     collections::VecDeque,
@@ -20,17 +20,17 @@ use crate::network::Nanos;
 
 type Limiter = RateLimiter<NotKeyed, InMemoryState, Virtual, NoOpMiddleware<Duration>>;
 
-/// governor, one limiter for each window, asked one after the other as its users do.
+/// governor, one limiter for each window, asked one after the other as in typical use.
 pub(super) struct Governor {
     limits: Vec<Limiter>,
-    /// How many of them the foremost request has passed.
+    /// How many of them the first request has passed.
     passed: usize,
 }
 
-/// How many requests governor lets through back to back.
+/// How many requests governor admits back to back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Burst {
-    /// All that a window allows.
+    /// As many as a window allows.
     Whole,
     /// One.
     One,
@@ -78,7 +78,7 @@ impl Clock for Virtual {
 
 /// An exact log that stamps a request when it is sent, over all windows at once.
 ///
-/// It is what most people write first, and what the property tests of the limiter must be able to catch.
+/// It is the usual first attempt at a limiter, and the property tests must be able to catch its errors.
 #[derive(Debug)]
 pub(super) struct LogAtSend {
     windows: Vec<(usize, Nanos)>,

@@ -18,7 +18,7 @@ use crate::network::Nanos;
 ///
 /// # Errors
 ///
-/// What a limiter cannot be set up with; none of the matrix is.
+/// The error of a limiter's setup; no row of the matrix has one.
 pub(super) fn play(row: Row, seed: u64, number: u64, length: Nanos) -> Result<(Tally, Gateway), BoxError> {
     let session = Session::new(row, seed, number);
     let played = match row.contender {

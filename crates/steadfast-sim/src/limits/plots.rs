@@ -1,4 +1,4 @@
-//! Pictures of the figures, drawn by the run that made them.
+//! Plots of the figures, drawn by the run that produced them.
 
 mod refusals;
 mod svg;
@@ -8,11 +8,11 @@ use std::{fs, io, path::Path};
 
 use super::campaign::Outcome;
 
-/// Writes every plot into `folder`, which is made if it is not there.
+/// Writes every plot into `folder`, which is created if missing.
 ///
 /// # Errors
 ///
-/// What the file system fails with.
+/// The error of the file system.
 pub(super) fn write(outcome: &Outcome, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     fs::write(folder.join("limits-429s.svg"), refusals::draw(outcome).to_string())?;

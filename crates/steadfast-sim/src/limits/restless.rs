@@ -2,7 +2,7 @@ use std::{error::Error, fmt};
 
 use crate::network::Nanos;
 
-/// A client asked to be woken at an instant that had passed, and when it was, asked again.
+/// The error for a client that asked to be woken in the past, again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Restless {
     pub(super) row: String,

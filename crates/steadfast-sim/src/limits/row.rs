@@ -6,14 +6,14 @@ use steadfast_spec::Zone;
 use super::{contender::Contender, load::Load};
 use crate::network::Network;
 
-/// One cell of the matrix: who asks for what, over which line, of a gateway that counts how.
+/// One cell of the matrix: a client, its load, a line, and a gateway's way of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Row {
     /// The zone that is used up.
     pub(super) zone: Zone,
     /// The client.
     pub(super) contender: Contender,
-    /// How the gateway counts; its phase is drawn anew for every session.
+    /// How the gateway counts; its phase is drawn for every session.
     pub(super) gateway: Kind,
     /// The line between them.
     pub(super) network: Network,
@@ -22,23 +22,24 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// True if no 429 may come of it.
+    /// True if no 429 may occur.
     ///
-    /// That is decided by who is asked, before anything is run: a profile promises nothing for gateways that it is
-    /// not made for, nobody promises anything after a restart without the stamps, or against counting that is
-    /// later than was configured, and cancels are let through after lost answers.
+    /// This follows from the row alone, before it is run. A profile promises nothing for gateways that it is not made
+    /// for. No client promises anything after a restart without the stamps, or if the gateway counts later than
+    /// configured. After lost answers, cancels are let through.
     #[must_use]
     pub(super) fn promises_zero(&self) -> bool {
         self.contender.keeps(self.zone, self.gateway) && self.load.can_be_kept(self.network)
     }
 
-    /// What is drawn apart from the client: rows that differ only in the client meet the same gateway and demand.
+    /// Names everything that is drawn except the client: rows that differ only in the client meet the same gateway and
+    /// demand.
     pub(super) fn surroundings(&self) -> String {
         format!("{} {} {} {}", self.zone, self.gateway, self.network.name(), self.load)
     }
 }
 
-/// The name of the row, from which it can be run again.
+/// Prints the row's name, by which it can be run again.
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { zone, contender, gateway, network, load } = self;

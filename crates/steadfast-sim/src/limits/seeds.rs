@@ -1,6 +1,6 @@
-/// The seed of one part of one session: a function of the campaign's seed, the session's number and a name.
+/// Returns the seed of one part of one session, from the campaign's seed, the session's number and a name.
 ///
-/// FNV-1a over the three, then a finisher that spreads neighbours far apart.
+/// FNV-1a over the three, then a finisher that separates neighbours.
 pub(super) fn derive(seed: u64, number: u64, name: &str) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(number.to_le_bytes()).chain(name.bytes());
     let hash = bytes.fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {

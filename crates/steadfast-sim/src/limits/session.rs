@@ -15,7 +15,7 @@ use super::{
 };
 use crate::network::{End, Nanos, law::below};
 
-/// One client, one gateway and the line between them for a while: everything but the client's decisions.
+/// One client, one gateway and the line between them: everything but the client's decisions.
 #[derive(Debug)]
 pub(super) struct Session {
     row: Row,
@@ -27,7 +27,7 @@ pub(super) struct Session {
     requests: Vec<Request>,
     free: Vec<RequestId>,
     waiting: usize,
-    /// Which process the requests belong to; what a former one had sent is still counted.
+    /// The current process; requests of former ones still count.
     process: u32,
     is_up: bool,
     endless: Vec<(Lane, u32)>,
@@ -52,23 +52,23 @@ struct Request {
     sent: Nanos,
     end: End,
     refused: bool,
-    /// When its answer is there; of one that has none, when it left.
+    /// When its answer is there; for a request without one, when it left.
     answered: Nanos,
     process: u32,
-    /// Which of the session's bursts of cancels it belongs to.
+    /// The burst of cancels that it belongs to.
     burst: Option<u32>,
-    /// How many events still name it.
+    /// How many events still refer to it.
     events: u8,
 }
 
 impl Session {
-    /// Most that wait at the same time; whoever comes then goes away.
+    /// The most requests that wait at the same time; further ones are dropped.
     const MOST_WAITING: usize = 600;
 
     /// How often a client may be woken at one instant.
     const MOST_WAKES: u32 = 10_000;
 
-    /// One answer in so many is lost in a storm of resets.
+    /// One answer in this many is lost in a storm of resets.
     const RESETS: u64 = 30;
 
     pub(super) fn new(row: Row, seed: u64, number: u64) -> Self {
@@ -96,7 +96,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Restless`] if the client wants to be woken again and again without anything happening.
+    /// [`Restless`] if the client asks to be woken again and again while nothing happens.
     pub(super) fn run(mut self, client: &mut impl Client, end: Nanos) -> Result<(Tally, Gateway), Restless> {
         let (mut now, mut wakes) = (0, 0);
         self.start(client, now);
@@ -121,17 +121,17 @@ impl Session {
         }
     }
 
-    /// When something happens next.
+    /// Returns when the next event happens.
     pub(super) fn next(&self) -> Nanos {
         self.events.peek().map_or(Nanos::MAX, |Reverse((at, ..))| *at).min(self.demand.at())
     }
 
-    /// When somebody asks next, or a process ends or starts.
+    /// Returns when a request is asked for next, or a process ends or starts.
     pub(super) fn next_demand(&self) -> Nanos {
         self.demand.at()
     }
 
-    /// Lets the next thing happen.
+    /// Processes the next event.
     pub(super) fn step(&mut self, client: &mut impl Client) {
         let demand = self.demand.at();
         let event = self.events.peek().map_or(Nanos::MAX, |Reverse((at, ..))| *at);
@@ -144,7 +144,7 @@ impl Session {
         }
     }
 
-    /// Sends whatever the client lets go.
+    /// Sends everything that the client lets go.
     pub(super) fn send_all(&mut self, client: &mut impl Client, now: Nanos) {
         while let Some(id) = client.leave(now) {
             self.send(id, now);
@@ -155,7 +155,7 @@ impl Session {
         }
     }
 
-    /// Asks for the requests that somebody always waits for.
+    /// Asks for the requests that always wait.
     pub(super) fn start(&mut self, client: &mut impl Client, now: Nanos) {
         for (lane, count) in self.endless.clone() {
             for _ in 0..count {

@@ -1,4 +1,4 @@
-//! The figures as a person reads them.
+//! The figures as tables for people.
 
 use std::{
     fmt::Write as _,
@@ -19,11 +19,11 @@ use super::{
 };
 use crate::network::{Network, S};
 
-/// Writes what came of a campaign: what was refused, how much of the quota was used, who waited how long.
+/// Writes the results of a campaign: what was refused, how much of the quota was used, and how long requests waited.
 ///
 /// # Errors
 ///
-/// What `out` fails with.
+/// The error of `out`.
 pub(super) fn write(campaign: &Campaign, outcome: &Outcome, mut out: impl Write) -> io::Result<()> {
     for zone in ZONES {
         refusals(outcome, zone, &mut out)?;
@@ -54,7 +54,7 @@ fn refusals(outcome: &Outcome, zone: Zone, out: &mut impl Write) -> io::Result<(
     writeln!(out)
 }
 
-/// Saturated, bursty and idle together, over every network.
+/// Returns the sum of saturated, bursty and idle loads over every network.
 pub(super) fn plain(outcome: &Outcome, zone: Zone, contender: Contender, gateway: Kind) -> Tally {
     outcome.sum(|row| {
         (row.zone, row.contender, row.gateway) == (zone, contender, gateway)
@@ -97,7 +97,7 @@ const fn short_line(network: Network) -> &'static str {
     }
 }
 
-/// Restarts, late counting, and what it costs to learn.
+/// Writes the rows with restarts, late counting, and the cost of learning.
 fn hard_times(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     let loads = [
         Load::Restart(Memory::Kept),

@@ -2,15 +2,15 @@ use steadfast::limit::Lane;
 
 use crate::network::{Nanos, S};
 
-/// What came of one session, or of several.
+/// The results of one or several sessions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) sessions: u64,
     /// Requests that left the client.
     pub(super) sends: u64,
-    /// Those that the gateway refused, whether the client learnt of it or not.
+    /// Requests that the gateway refused, whether or not the client learned of it.
     pub(super) http_429: u64,
-    /// Of these, those that came after the first minute of their session.
+    /// Those of them after the first minute of their session.
     pub(super) late_429: u64,
     /// The most of them in one session.
     pub(super) worst_429: u64,
@@ -56,7 +56,7 @@ impl Tally {
         self.late_429 += u64::from(!admitted && now >= 60 * S);
     }
 
-    /// Adds what came of other sessions.
+    /// Adds the results of other sessions.
     pub(super) fn add(&mut self, session: Self) {
         self.sessions += session.sessions;
         self.sends += session.sends;
@@ -73,12 +73,12 @@ impl Tally {
         self.overfull += session.overfull;
     }
 
-    /// The share of the quota that was used, on average over the sessions.
+    /// Returns the used share of the quota, averaged over the sessions.
     pub(super) fn used(&self) -> f64 {
         self.used / self.sessions.max(1) as f64
     }
 
-    /// The shortest wait that a share of the cancels, in thousandths, did not exceed.
+    /// Returns the shortest wait that a share of the cancels, in thousandths, did not exceed.
     pub(super) fn cancel_wait(&self, share: usize) -> Option<Nanos> {
         let mut sorted = self.cancels.clone();
         sorted.sort_unstable();
@@ -86,11 +86,11 @@ impl Tally {
         rank.checked_sub(1).and_then(|index| sorted.get(index)).copied()
     }
 
-    /// Closes the books of one session that ran until `end`.
+    /// Completes the tally of one session that ran until `end`.
     pub(super) fn close(&mut self, used: f64, round_trip: Nanos, end: Nanos) {
         (self.sessions, self.ran, self.used, self.worst_429) = (1, end, used, self.http_429);
         let slow = |burst: &&BurstOfCancels| {
-            // The last ones may still wait when the session ends; those that are late already are late.
+            // The last cancels may still wait when the session ends; those beyond their bound count as slow.
             let last = if burst.left == burst.count { burst.last } else { end };
             last - burst.asked > burst.most(round_trip)
         };
@@ -99,7 +99,7 @@ impl Tally {
 }
 
 impl BurstOfCancels {
-    /// The longest that the last of them may wait: (⌈k ⁄ 10⌉ + 1) seconds and round trips.
+    /// Returns the longest that the last of them may wait: (⌈k ⁄ 10⌉ + 1) seconds and round trips.
     fn most(&self, round_trip: Nanos) -> Nanos {
         (Nanos::from(self.count.div_ceil(10)) + 1) * (S + round_trip)
     }

@@ -1,4 +1,4 @@
-//! The matrix in small, and that it would notice.
+//! The matrix in small, and proof that it would notice a bug.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ fn campaign(rows: Vec<Row>, seed: u64, threads: usize) -> Outcome {
     campaign.run(|_| {}).unwrap()
 }
 
-/// Every `step`th row.
+/// Returns every `step`th row.
 fn sample(step: usize) -> Vec<Row> {
     matrix::rows().into_iter().step_by(step).collect()
 }
@@ -69,7 +69,7 @@ fn promises_are_kept_and_every_stretch_holds_no_more_than_its_window() {
 
 #[test]
 fn limiter_that_stamps_at_the_send_breaks_a_promise_in_the_same_matrix() {
-    // The row says window-log, what is played is the log at send: as if ours had that bug.
+    // The row says window-log, but the log at send is played, as if our limiter had that bug.
     let promising = row(WINDOW_LOG, "sliding-log", Network::Internet, Load::Saturated);
     let run = |planted: bool| {
         let mut outcome = campaign(vec![promising], 11, 1);
@@ -110,7 +110,7 @@ fn clients_of_one_gateway_meet_the_same_demand() {
         let general = row(contender, "sliding-log", Network::Const, Load::Bursty);
         played(Row { zone: Zone::PLACE_ORDER, ..general }, 1, 120 * S).sends
     };
-    // On average it is below the limit: only what waits at the end differs.
+    // On average the load is below the limit, so only the requests waiting at the end differ.
     let (ours, towers) = (sends(WINDOW_LOG), sends(Contender::Tower));
     assert!(ours.abs_diff(towers) <= 40 && ours > 800, "{ours} {towers}");
 }
@@ -165,7 +165,7 @@ fn thirty_orders_take_two_windows_and_the_first_ten_no_time() {
     assert_eq!(tenth, 0);
     assert!((2_040..=2_130).contains(&last), "{last}");
     // Until an adaptive zone knows how the gateway counts, it may hold back a part of the second ten for two round
-    // trips: that is what bounds its 429s at a gateway that interpolates.
+    // trips. That bounds its 429s at a gateway that interpolates.
     let (tenth, last) = thirty(Contender::Preset);
     assert_eq!(tenth, 0);
     assert!((2_040..=2_250).contains(&last), "{last}");

@@ -1,4 +1,4 @@
-//! Peers that read tokio's clock: they run in a paused runtime, and wait there as they do for their users.
+//! Peers that read tokio's clock. They run in a paused runtime, and wait there as in real use.
 
 use std::{collections::VecDeque, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::network::Nanos;
 
-/// Answers when its limits let a request pass.
+/// A service that completes when its limits let a request pass.
 type Permits = BoxService<(), (), BoxError>;
 
 type Passing = Pin<Box<dyn Future<Output = Result<Permits, BoxError>>>>;
@@ -36,7 +36,7 @@ type Passing = Pin<Box<dyn Future<Output = Result<Permits, BoxError>>>>;
 ///
 /// # Errors
 ///
-/// What the peer or its runtime fails with; neither does here.
+/// The error of the peer or its runtime; neither has one here.
 pub(super) fn run(
     session: Session,
     contender: Contender,
@@ -95,7 +95,7 @@ async fn pass(mut permits: Permits) -> Result<Permits, BoxError> {
     Ok(permits)
 }
 
-/// The limiter of a peer, one behind the other where a zone has several windows.
+/// Returns a peer's limiter; for several windows, one inside the other.
 fn permits(contender: Contender, zone: Zone) -> Result<Permits, BoxError> {
     let open = BoxService::new(service_fn(|()| async { Ok::<_, BoxError>(()) }));
     windows_of(zone).into_iter().try_fold(open, |inner, (limit, period)| match contender {
@@ -107,7 +107,7 @@ fn permits(contender: Contender, zone: Zone) -> Result<Permits, BoxError> {
                 .window_type(WindowType::SlidingLog)
                 .timeout_duration(Duration::from_secs(3_600))
                 .build()?;
-            // It clones what it wraps; a permit is taken before that is called.
+            // It clones the wrapped service; a permit is taken before that is called.
             let shared = service_fn(|()| async { Ok::<_, BoxError>(()) });
             let mut limited = layer.layer(shared);
             let mut inner = inner;
@@ -137,7 +137,7 @@ fn permits(contender: Contender, zone: Zone) -> Result<Permits, BoxError> {
     })
 }
 
-/// Requests in the order in which they came; the foremost waits for a permit.
+/// Requests, first come, first served; the first waits for a permit.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<RequestId>,

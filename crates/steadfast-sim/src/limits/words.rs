@@ -1,4 +1,4 @@
-//! Names and numbers as tables and plots show them.
+//! Names and numbers for tables and plots.
 
 use steadfast_sandbox::enforce::Kind;
 use steadfast_spec::Zone;
@@ -6,7 +6,7 @@ use steadfast_spec::Zone;
 use super::{contender::Contender, tally::Tally};
 use crate::network::{Nanos, S};
 
-/// How a gateway is called where there is little room.
+/// Returns a gateway's short name.
 pub(super) fn short(gateway: Kind) -> &'static str {
     match gateway {
         Kind::FixedWindow { .. } => "fixed",
@@ -21,17 +21,17 @@ pub(super) fn short(gateway: Kind) -> &'static str {
     }
 }
 
-/// Client and setup in one name.
+/// Returns client and setup in one name.
 pub(super) fn named(contender: Contender) -> String {
     format!("{} {}", contender.client(), contender.profile()).trim_end().to_owned()
 }
 
-/// What a zone allows.
+/// Returns the limits of a zone.
 pub(super) fn limits(zone: Zone) -> &'static str {
     if zone == Zone::GENERAL { "10 in 1 s and 400 in 1 min" } else { "10 in 1 s" }
 }
 
-/// 429s in a thousand sends; a nought only where there was none.
+/// Returns 429s in a thousand sends; "0" only if there was none.
 pub(super) fn per_thousand(tally: &Tally) -> String {
     let rate = 1_000.0 * tally.http_429 as f64 / tally.sends.max(1) as f64;
     match rate {
@@ -44,13 +44,13 @@ pub(super) fn per_thousand(tally: &Tally) -> String {
     }
 }
 
-/// Seconds with as many digits as matter.
+/// Returns seconds with the digits that matter.
 pub(super) fn seconds(time: Nanos) -> String {
     let seconds = time as f64 / S as f64;
     if seconds >= 10.0 { format!("{seconds:.1}") } else { format!("{seconds:.3}") }
 }
 
-/// A number in groups of three digits.
+/// Returns a number in groups of three digits.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     digits.char_indices().fold(String::new(), |mut text, (index, digit)| {

@@ -2,10 +2,10 @@ use rand_chacha::rand_core::Rng;
 
 use super::{End, MS, Nanos};
 
-/// The time of one leg and what goes wrong, as chances in a million.
+/// The time of one leg and the failures, with probabilities in millionths.
 #[derive(Debug)]
 pub(super) struct Law {
-    /// Which share of the legs takes at most how many microseconds; in between, straight lines.
+    /// The share of the legs that take at most this many microseconds; linear in between.
     legs: &'static [(u64, u64)],
     /// Legs that lose a packet.
     retransmitted: u64,
@@ -15,10 +15,10 @@ pub(super) struct Law {
 
 const MILLION: u64 = 1_000_000;
 
-/// The first retransmission's delay; each further one takes twice as long as the one before.
+/// The first retransmission's delay; each further one takes twice as long.
 const FIRST_RETRANSMISSION: Nanos = 200 * MS;
 
-/// Of the retransmitted packets, one in so many is lost again.
+/// Of the retransmitted packets, one in this many is lost again.
 const LOST_AGAIN: u64 = 8;
 
 const MOST_RETRANSMISSIONS: u32 = 4;
@@ -54,7 +54,7 @@ impl Law {
         Self { legs, retransmitted: 0, reset: 0, unanswered: 0 }
     }
 
-    /// How long one leg takes.
+    /// Draws the time of one leg.
     pub(super) fn leg(&self, rng: &mut impl Rng) -> Nanos {
         let mut time = self.quantile(below(rng, MILLION * MILLION));
         if below(rng, MILLION) < self.retransmitted {
@@ -68,7 +68,7 @@ impl Law {
         time
     }
 
-    /// How the request ends for the client.
+    /// Draws how the request ends for the client.
     pub(super) fn loss(&self, rng: &mut impl Rng) -> End {
         let draw = below(rng, MILLION);
         if draw < self.reset {
@@ -80,12 +80,12 @@ impl Law {
         }
     }
 
-    /// What 99 of 100 legs do not exceed.
+    /// Returns the time that 99 of 100 legs do not exceed.
     pub(super) fn slow(&self) -> Nanos {
         self.quantile(990_000 * MILLION)
     }
 
-    /// The time that a share of the legs, in millionths of a millionth, does not exceed.
+    /// Returns the time that a share of the legs, in millionths of a millionth, does not exceed.
     fn quantile(&self, share: u64) -> Nanos {
         let above = self.legs.iter().position(|(edge, _)| edge * MILLION > share).unwrap_or(0).max(1);
         let ((from, low), (to, high)) = (self.legs[above - 1], self.legs[above]);
@@ -95,7 +95,7 @@ impl Law {
     }
 }
 
-/// A number below `n`, which is not zero; every one as likely as the others but for one part in 2⁶⁴ ⁄ n.
+/// Returns a number below `n`, which is not zero, uniform except for one part in 2⁶⁴ ⁄ n.
 pub(crate) fn below(rng: &mut impl Rng, n: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
 }

@@ -36,23 +36,23 @@ use crate::{
 pub(crate) struct Campaign {
     pub(crate) world: World,
     pub(crate) seeds: Range<u64>,
-    /// No new seed is begun after so many orders.
+    /// No new seed is begun after this many orders.
     pub(crate) orders: u64,
-    /// No new seed is begun after so long, in real time.
+    /// No new seed is begun after this time, in real time.
     pub(crate) time: Option<Duration>,
-    /// One in so many seeds is traded by the rivals, too; 0 for none.
+    /// The rivals also trade one seed in this many; 0 for none.
     pub(crate) rivals_every: u64,
-    /// In one in so many seeds the ledger keeps its history, and the invariants are checked over it; 0 for none.
+    /// In one seed in this many the ledger keeps its history, and the invariants are checked over it; 0 for none.
     pub(crate) trace_every: u64,
-    /// It ends after so many failures.
+    /// It ends after this many failures.
     pub(crate) most_failures: usize,
-    /// What is not left to chance, by the names of its sites.
+    /// The names of sites that are not left to chance.
     pub(crate) without: Vec<String>,
-    /// What it is instead.
+    /// The fixed choices in their place.
     pub(crate) fixed: Vec<Fixed>,
 }
 
-/// What came of it.
+/// The result of a campaign.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Outcome {
@@ -68,15 +68,15 @@ pub(crate) struct Outcome {
     pub(crate) simulated: Duration,
     pub(crate) elapsed: Duration,
     pub(crate) run_twice: u64,
-    /// Seeds whose ledgers' histories the invariants were checked over.
+    /// Seeds in whose histories the invariants were checked.
     pub(crate) traced: u64,
     /// How often each fault struck our client.
     pub(crate) faults: Counts,
-    /// How many records of each kind stood in the journals.
+    /// How many records of each kind the journals held.
     pub(crate) written: Counts,
     /// Why orders of our client stayed unresolved.
     pub(crate) reasons: Counts,
-    /// The seeds that broke a promise, the first of them at the least.
+    /// The seeds that broke a promise; at least the first of them is kept.
     pub(crate) failures: Vec<Failure>,
 }
 
@@ -87,22 +87,22 @@ pub(crate) struct Failure {
     pub(crate) broken: Vec<(String, u64)>,
 }
 
-/// One seed in a hundred is run twice, and its windows are recounted.
+/// One seed in this many is run twice, and its windows are recounted.
 const CHECKED_EVERY: u64 = 100;
-/// Among the first so many seeds one shows each canary, whichever seeds are run.
+/// Each canary must show within this many seeds, whichever seeds are run.
 const CANARY_SEEDS: u64 = 40;
-/// After so many failures a campaign ends: the first is shrunk, the rest are counted.
+/// A campaign ends after this many failures: the first is shrunk, the rest are counted.
 pub(crate) const MOST_FAILURES: usize = 20;
-/// A campaign that is killed loses what it did since it last wrote down how far it is.
+/// How often progress is saved; a killed campaign loses what it did since.
 const KEPT_EVERY: Duration = Duration::from_secs(5);
 
 impl Campaign {
-    /// Goes on with `run` on as many threads as there are processors. `keep` writes down how far it is every few
-    /// seconds, and at the end.
+    /// Continues `run` on as many threads as there are processors. `keep` saves the progress every few seconds and at
+    /// the end.
     ///
     /// # Errors
     ///
-    /// What keeps a simulation from being set up, or its state from being written.
+    /// The error of setting up a simulation, or of writing its state.
     pub(crate) fn run<E>(
         &self,
         run: Run,
@@ -158,18 +158,18 @@ impl Campaign {
         Ok(run)
     }
 
-    /// Makes sure that the harness notices a client that is wrong: each kind of wrong, by the promise that it breaks.
+    /// Checks that the harness notices each kind of wrong client, by the promise that it breaks.
     ///
     /// # Errors
     ///
-    /// A canary that lives.
+    /// An undetected canary.
     pub(crate) fn canaries(&self) -> Result<(), BoxError> {
         for canary in Canary::ALL {
             let mut campaign = self.clone();
             campaign.world.canary = Some(canary);
             campaign.world.crashes = false;
             let expected = match self.world.expected {
-                // Whoever promises to report what is too many does not promise that there is nothing too many.
+                // A client that promises to report excess orders does not promise that there are none.
                 Expected::Later if matches!(canary, Canary::SendsTwice | Canary::Denies) => continue,
                 _ => (0..CANARY_SEEDS).any(|seed| {
                     let replay = campaign.replay(campaign.chooser(seed));
@@ -185,7 +185,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// The choices of a seed.
+    /// Returns the chooser of a seed.
     pub(crate) fn chooser(&self, seed: u64) -> Chooser {
         Chooser::rng(seed).without(&self.without).fixing(&self.fixed)
     }
@@ -260,12 +260,12 @@ impl Campaign {
         broken
     }
 
-    /// One run of our client, without anything beside it, and what it breaks.
+    /// Runs our client alone, and returns what it breaks.
     pub(crate) fn replay(&self, chooser: Chooser) -> Result<Replay, BoxError> {
         self.played(&Arc::new(chooser))
     }
 
-    /// The same, for those who still ask what was chosen.
+    /// The same, for callers that still need the chooser.
     pub(crate) fn played(&self, chooser: &Arc<Chooser>) -> Result<Replay, BoxError> {
         let workload = Workload::of(chooser);
         let session = session::run(chooser, &self.world, &workload, Client::Ours)?;
@@ -275,7 +275,7 @@ impl Campaign {
     }
 }
 
-/// A run that is looked at closely.
+/// A run kept for close inspection.
 #[derive(Clone, Debug)]
 pub(crate) struct Replay {
     pub(crate) workload: Workload,
@@ -311,7 +311,7 @@ impl Outcome {
     }
 }
 
-/// The windows of every zone that hold more than they may, counted without any limiter's arithmetic.
+/// Returns the number of windows over their limit in all zones, counted without any limiter's arithmetic.
 fn overfull_windows(truth: &State) -> u64 {
     let owner = truth.arrivals.iter().find_map(|arrival| arrival.owner.clone()).unwrap_or_default();
     let zones = steadfast_spec::zones();

@@ -1,4 +1,4 @@
-//! Clients that are wrong on purpose: a harness that does not notice them would notice nothing.
+//! Clients that are wrong on purpose. The harness must notice each of them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,7 +35,7 @@ impl Canary {
         Self::Hangs,
     ];
 
-    /// The promise that it breaks.
+    /// Returns the promise that it breaks.
     pub(crate) const fn breaks(self) -> &'static str {
         match self {
             Self::SendsTwice => "duplicated",
@@ -48,7 +48,7 @@ impl Canary {
     }
 }
 
-/// Our client, and what is wrong with it, if anything is.
+/// Our client, with its planted mistake, if any.
 pub(crate) struct Planted {
     ours: Arc<Ours>,
     canary: Option<Canary>,

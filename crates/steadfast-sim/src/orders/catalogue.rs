@@ -1,4 +1,4 @@
-//! The `catalogue` simulation: every fault of the sandbox's, each so often that its absence would show.
+//! The `catalogue` simulation: every fault of the sandbox, often enough that its absence would show.
 
 mod day;
 mod line;
@@ -47,7 +47,7 @@ pub struct Args {
     days: u64,
 }
 
-/// What became of one fault's days.
+/// The results of one fault's days.
 #[derive(Clone, Debug, Serialize)]
 struct Item {
     fault: &'static str,
@@ -63,7 +63,7 @@ struct Item {
 struct Report {
     schema_version: u32,
     items: usize,
-    /// Items that struck as often as they must.
+    /// Items that struck as often as required.
     fired: usize,
     days: u64,
     orders: u64,
@@ -71,7 +71,7 @@ struct Report {
     faults: Vec<Item>,
 }
 
-/// Plays every fault and prints what it found.
+/// Plays every fault and prints the result.
 pub fn run(args: &Args) -> ExitCode {
     match simulate(args) {
         Ok(true) => ExitCode::SUCCESS,
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> ExitCode {
 fn simulate(args: &Args) -> Result<bool, BoxError> {
     let report = play(args)?;
     let mut out = io::stdout().lock();
-    // Whoever closes standard output does not want it.
+    // A closed standard output is no error.
     let _ = if args.json {
         writeln!(out, "{}", serde_json::to_string(&report)?)
     } else {
@@ -143,7 +143,7 @@ fn play(args: &Args) -> Result<Report, BoxError> {
     })
 }
 
-/// Day after day, until the fault has struck often enough.
+/// Plays days until the fault has struck often enough.
 fn days(fault: Fault, args: &Args, world: &World) -> Result<Item, BoxError> {
     let name = fault.as_str();
     let mut item = Item { fault: name, struck: 0, days: 0, orders: 0, unresolved: 0, broken: Vec::new() };

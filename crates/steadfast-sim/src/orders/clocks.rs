@@ -18,51 +18,51 @@ use crate::{
 /// The clocks of one session. The gateway's is right; the client's wall clock may be wrong, and its machine suspended.
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
-    /// The gateway's wall clock when the session begins.
+    /// The gateway's wall clock.
     pub(crate) gateway: WallClock,
     /// The client's wall clock.
     pub(crate) wall: WallClock,
-    /// The client's clock that runs on while its machine is suspended.
+    /// The client's boot clock, which runs on during suspension.
     pub(crate) boot: BootClock,
     start: Instant,
-    /// How far the gateway's day is from its end when the session begins.
+    /// The time until the end of the gateway's day when the session begins.
     day_left: Duration,
-    /// How long the machine was suspended so far, in milliseconds.
+    /// The total suspension so far, in milliseconds.
     suspended: Arc<AtomicU64>,
     naps: Vec<Nap>,
     is_wrong: bool,
 }
 
-/// The machine is suspended at an instant of its monotonic clock, which stands still meanwhile.
+/// A suspension of the machine, at an instant of its monotonic clock, which then stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Nap {
     after: Duration,
     lasts: Duration,
 }
 
-/// What happens to a wall clock, and when: so long after the start.
+/// A change of a wall clock, at a time after the start.
 type Change = (Duration, What);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// It is set, by so many milliseconds.
+    /// It is set by this many milliseconds.
     Steps(i64),
-    /// It goes faster, by so many thousandths; at -1,000 it stands.
+    /// It runs faster by this many thousandths; at -1,000 it stands still.
     Drifts(i64),
 }
 
 /// Every simulation begins at half past eleven in the zone of the trading day; since the Unix epoch.
 const BEGIN: Duration = Duration::from_secs(1_795_240_800);
-/// How long the trading day lasts from then on.
+/// The rest of the trading day from then on.
 const DAY_LEFT: Duration = Duration::from_secs(45_000);
 const A_DAY: i64 = 86_400_000;
-/// Within so many milliseconds of its start a session meets midnight, or a clock that is wrong.
+/// Midnight or a wrong clock comes within this many milliseconds of the start.
 const WITHIN: u32 = 40_000;
-/// How far a small step goes: no further than a clock that was never set right.
+/// The size of a small step, no more than the error of a clock that was never set.
 const STEP: i64 = 4_000;
 
 impl Clocks {
-    /// Those of a seed.
+    /// Returns the clocks of a seed.
     pub(crate) fn of(chooser: &Chooser, axes: Axes) -> Self {
         let (day_left, changes) =
             if axes.has(Axis::WallClock) { wrong(chooser) } else { (DAY_LEFT, Vec::new()) };
@@ -89,24 +89,25 @@ impl Clocks {
         }
     }
 
-    /// True if something happens to the client's wall clock, at midnight or otherwise.
+    /// True if the client's wall clock is changed, at midnight or otherwise.
     pub(crate) fn is_wrong(&self) -> bool {
         self.is_wrong
     }
 
-    /// True as long as the gateway's day is that of the session's start.
+    /// True while the gateway is still on the day of the session's start.
     pub(crate) fn is_first_day(&self) -> bool {
         let slept = Duration::from_millis(self.suspended.load(Ordering::Relaxed));
         self.start.elapsed() + slept < self.day_left
     }
 
-    /// True as long as names of the first day mean the same orders: until ten minutes after it, less one to ask in.
+    /// True while names of the first day still mean the same orders: until ten minutes after it, less one minute for
+    /// asking.
     pub(crate) fn do_names_hold(&self) -> bool {
         let slept = Duration::from_millis(self.suspended.load(Ordering::Relaxed));
         self.start.elapsed() + slept < self.day_left + Duration::from_secs(9 * 60)
     }
 
-    /// Suspends the machine whenever it is time; everybody else goes on meanwhile, the gateway as well.
+    /// Suspends the machine at its times, while the gateway and the others go on.
     pub(crate) async fn suspend(self, sandbox: Sandbox) {
         for Nap { after, lasts } in self.naps {
             sleep_until(self.start + after).await;
@@ -117,13 +118,13 @@ impl Clocks {
     }
 }
 
-/// The wall clock of a simulation in which clocks are right.
+/// Returns the wall clock of a simulation with right clocks.
 pub(crate) fn wall_clock() -> WallClock {
     let (begin, start) = (UNIX_EPOCH + BEGIN, Instant::now());
     WallClock::new(move || begin + start.elapsed())
 }
 
-/// How long the day lasts, and what happens to the client's clock.
+/// Returns the rest of the day, and the changes of the client's clock.
 fn wrong(chooser: &Chooser) -> (Duration, Vec<Change>) {
     let millis = |what, n| u64::from(chooser.choose(Site::new(what), n));
     let (at, more) = (Duration::from_millis(millis("clock.at", WITHIN)), millis("clock.more", WITHIN));
@@ -135,7 +136,7 @@ fn wrong(chooser: &Chooser) -> (Duration, Vec<Change>) {
         1 => (at, vec![steps(at + little, -STEP)]),
         // Set forward over midnight, and back.
         2 => (at + little, vec![steps(at, STEP), steps(later, -STEP)]),
-        // A day ahead, or behind, for a while.
+        // A day ahead, or behind, for some time.
         3 => (DAY_LEFT, vec![steps(at, A_DAY), steps(later, -A_DAY)]),
         4 => (DAY_LEFT, vec![steps(at, -A_DAY), steps(later, A_DAY)]),
         // Too fast or too slow, by up to a fifth.
@@ -143,13 +144,13 @@ fn wrong(chooser: &Chooser) -> (Duration, Vec<Change>) {
             let drift = i64::from(chooser.choose(Site::new("clock.drift"), 401)) - 200;
             (at, vec![(Duration::ZERO, What::Drifts(drift))])
         }
-        // Stands still over midnight, and jumps to where it should be.
+        // Stands still over midnight, and then jumps to the right time.
         6 => {
             let lost = i64::try_from((later - at).as_millis()).unwrap_or_default();
             let goes_on = [(later, What::Drifts(1_000)), steps(later, lost)];
             (at + little, [(at, What::Drifts(-1_000))].into_iter().chain(goes_on).collect())
         }
-        // Midnight, and a clock that is right: a step of nothing.
+        // Midnight with a right clock: a step of zero.
         7 => (at, vec![steps(at, 0)]),
         _ => (DAY_LEFT, Vec::new()),
     }
@@ -170,7 +171,7 @@ fn naps(chooser: &Chooser) -> Vec<Nap> {
     naps
 }
 
-/// How far a clock is ahead after so long, in milliseconds.
+/// Returns how far a clock is ahead after `passed`, in milliseconds.
 fn offset(changes: &[Change], passed: Duration) -> i64 {
     let so_far = changes.iter().filter(|(at, _)| *at <= passed);
     so_far.fold(0, |ahead, &(at, what)| match what {
@@ -186,7 +187,7 @@ mod tests {
 
     const S: Duration = Duration::from_secs(1);
 
-    /// The clocks of a tape with this kind of wrong clock, midnight or the first step being `at` ahead.
+    /// Returns the clocks of a tape with this kind of wrong clock; midnight or the first step is `at` ahead.
     fn clocks(kind: u32, at: u32, more: u32) -> Clocks {
         let sites = [("clock.kind", kind), ("clock.at", at), ("clock.more", more)];
         let tape: Tape = sites.into_iter().map(|(what, choice)| (Site::new(what), choice)).collect();
@@ -201,7 +202,7 @@ mod tests {
         }
     }
 
-    /// The number of the day on a wall clock.
+    /// Returns the number of the day on a wall clock.
     fn day(clock: &WallClock) -> u64 {
         (clock.now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 19_800) / 86_400
     }

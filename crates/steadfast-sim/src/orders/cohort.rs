@@ -1,8 +1,8 @@
 //! Orders that stay undecided because others of their key keep getting lost.
 //!
-//! Nothing is absent before every order in doubt of its key has settled (`orders.md` §1, rule 8). Where orders of one
-//! instrument and side are lost faster than they settle, no search for one of them can end, and its caller is told of
-//! his deadline or of the spent budget: that is the promise kept, and not an order that was forgotten.
+//! No order is absent before every order in doubt of its key has settled (`orders.md` §1, rule 8). If orders of one key
+//! are lost faster than they settle, no search for one of them can end, and its call ends with its deadline or the
+//! spent budget. That keeps the promise; it is not a forgotten order.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ use crate::{
     wire::Loss,
 };
 
-/// Within this time of its send everything is settled: a gateway's longest work, and the lateness bound.
+/// The time after a send in which everything settles: the gateway's longest work, and the lateness bound.
 const SETTLES: Duration = Duration::from_secs(30 + 15);
 /// How long a settled key may wait for the read that ends its searches, on a slow line.
 const READ: Duration = Duration::from_secs(12);
-/// The shortest time after which a search is given up: the budget, from the loss on.
+/// The shortest time after which a search is given up: the budget, counted from the loss.
 const GIVEN_UP: Duration = Duration::from_secs(30 + 15 + 60);
 
-/// Those of the orders told to be unresolved that could not be decided in time, because from their loss on until they were
-/// given up no moment came at which their key was settled; and those that were lost behind them on the same key, of which
-/// nothing is concluded any more, though the service said that it had taken them.
+/// Counts unresolved orders that could not be decided in time, because their key was never settled between their loss
+/// and their end. Includes orders that the service had accepted, lost later on the same key, about which nothing is
+/// concluded any more.
 pub(crate) fn kept_waiting(
     workload: &Workload,
     told: &[Option<Told>],
@@ -69,12 +69,12 @@ mod tests {
     use super::*;
     use crate::orders::workload::Shape;
 
-    /// Orders of these shapes, of which the first is told of its deadline, and the third that nothing is concluded.
+    /// Counts orders of these shapes; the first ends with its deadline, and about the third nothing is concluded.
     fn told_of_its_deadline(shapes: &[Shape], lost_at: &[(u64, u64)]) -> u64 {
         told_of_its_deadline_and(Told::Unresolved("tainted"), 0, shapes, lost_at)
     }
 
-    /// The same, with what the third is told, and how long the orders waited before the first was sent.
+    /// The same, with the result of the third and the wait before the first was sent.
     fn told_of_its_deadline_and(third: Told, waited: u64, shapes: &[Shape], lost_at: &[(u64, u64)]) -> u64 {
         let wanted = (0..).zip(shapes).map(|(number, &shape)| Wanted {
             number,

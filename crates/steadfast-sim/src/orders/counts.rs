@@ -2,7 +2,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
-/// How often each named thing happened.
+/// The number of times that each named thing happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Counts(BTreeMap<Cow<'static, str>, u64>);

@@ -1,4 +1,4 @@
-//! A process that dies between two of its steps, and what it leaves to the next one.
+//! A process that dies between two of its steps, and its state for the next one.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use crate::{
     orders::counts::Counts,
 };
 
-/// A journal in memory, of which a crash keeps what was durable and perhaps a little more.
+/// A journal in memory. A crash keeps its durable part and perhaps a little more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemoryJournal {
     written: Arc<Mutex<Written>>,
@@ -28,27 +28,27 @@ pub(crate) struct MemoryJournal {
 struct Written {
     entries: Vec<Entry>,
     durable: usize,
-    /// Its process is dead: what is left of that writes nothing any more.
+    /// Its process is dead: remaining tasks of that process write nothing any more.
     ended: bool,
 }
 
-/// What a process that died left behind, and how its successor treated that.
+/// The state of a dead process, and how its successor treated it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Crash {
-    /// Orders that had left, were not refused, and of which no caller knew the end.
+    /// Orders that had left and were not refused, and whose end no caller had learned.
     pub(crate) left: u64,
-    /// Those of them that the next process named before anybody asked.
+    /// Those of them that the next process named without a request.
     pub(crate) reported: u64,
-    /// Orders that were sent while that process did nothing but recover.
+    /// Orders that were sent while the next process only recovered.
     pub(crate) sent_by_recovery: u64,
-    /// Sends of orders that an earlier process had sent, and that were not refused.
+    /// Repeated sends of orders that an earlier process had sent and that were not refused.
     pub(crate) sent_again: u64,
-    /// True if the next process took the windows of a token in use for empty, which promises nothing.
+    /// True if the next process assumed empty windows for a used token, which breaks the limiter's promise.
     pub(crate) starts_empty: bool,
 }
 
 impl MemoryJournal {
-    /// The process dies here; this is what the next one finds.
+    /// Ends the process, and returns the journal that the next one finds.
     pub(crate) fn crash(&self, chooser: &Chooser) -> Self {
         let mut written = self.written();
         written.ended = true;
@@ -58,7 +58,7 @@ impl MemoryJournal {
         Self { written: Arc::new(Mutex::new(Written { entries, durable: kept, ended: false })) }
     }
 
-    /// How many records of each kind it holds, and of each outcome.
+    /// Returns how many records of each kind and outcome it holds.
     pub(crate) fn counts(&self) -> Counts {
         self.written().entries.iter().map(|entry| (name(&entry.record), 1)).collect()
     }
@@ -79,7 +79,7 @@ impl MemoryJournal {
     }
 }
 
-/// Every name that [`MemoryJournal::counts`] knows.
+/// Every name in [`MemoryJournal::counts`].
 pub(crate) const WRITTEN: [&str; 11] = [
     "journal.begun",
     "journal.closed-not-sent",
@@ -106,7 +106,7 @@ const fn name(record: &Record) -> &'static str {
         Record::Seen { .. } => 7,
         Record::Found { .. } => 8,
         Record::Ruled { .. } => 9,
-        // What a later version may write counts as what it writes last.
+        // Kinds of records from later versions count as the last kind.
         _ => 10,
     }]
 }
@@ -135,7 +135,7 @@ impl Journal for MemoryJournal {
     }
 }
 
-/// What the next process takes for spent.
+/// Chooses what the next process counts as spent.
 pub(crate) fn cold_start(chooser: &Chooser) -> ColdStart {
     match chooser.weigh(Site::new("crash.cold-start"), &[50, 50]) {
         0 => ColdStart::Auto,
@@ -143,17 +143,17 @@ pub(crate) fn cold_start(chooser: &Chooser) -> ColdStart {
     }
 }
 
-/// When the process dies, and for how long nobody takes its place.
+/// Returns when the process dies, and how long no process runs after that.
 pub(crate) fn moments(chooser: &Chooser, start: Instant, orders: usize) -> (Instant, Duration) {
     let orders = u32::try_from(orders).unwrap_or(u32::MAX);
-    // Mostly while orders are placed, often enough while the last of them are looked for.
+    // Mostly while orders are placed, often enough while the last of them are searched for.
     let most = orders.saturating_mul(100).saturating_add(30_000);
     let millis = |what, most| Duration::from_millis(u64::from(chooser.choose(Site::new(what), most)));
     (start + millis("crash.at", most), millis("crash.down", 30_000))
 }
 
 impl Crash {
-    /// What the next process named of `stood`, the orders of which no caller knew the end.
+    /// Compares the orders that the next process named with those whose end no caller knew.
     pub(crate) fn of(stood: &BTreeSet<u64>, reported: &BTreeSet<u64>) -> Self {
         let (left, reported) = (stood.len() as u64, stood.intersection(reported).count() as u64);
         Self { left, reported, ..Self::default() }

@@ -9,7 +9,7 @@ use crate::{
 /// How often each fault must have struck.
 const LEAST: u64 = 100;
 
-/// One thing that a campaign must have met.
+/// A fault, outcome or state that a campaign must have met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) name: &'static str,
@@ -23,7 +23,7 @@ impl Item {
     }
 }
 
-/// Every fault, every outcome and every state of the journal; over a pipe, everything that happens to connections.
+/// Returns every fault, every outcome and every state of the journal; over a pipe, every fate of connections.
 pub(crate) fn items(outcome: &Outcome, medium: Medium, axes: Axes) -> Vec<Item> {
     if medium == Medium::Pipe {
         let orphans = axes.has(Axis::Orphans);
@@ -37,7 +37,7 @@ pub(crate) fn items(outcome: &Outcome, medium: Medium, axes: Axes) -> Vec<Item> 
     names.sort_unstable();
     names.dedup();
     let faults = names.into_iter().map(|name| Item { name, times: outcome.faults.of(name), least: LEAST });
-    // Nobody looks for himself in a simulation, so nothing is ruled; no order of one is wrong, so none is rejected.
+    // No person checks orders in a simulation, so there are no rulings. No order is invalid, so none is rejected.
     let written =
         WRITTEN.into_iter().filter(|name| !["journal.ruled", "journal.closed-rejected"].contains(name));
     let written = written.map(|name| Item { name, times: outcome.written.of(name), least: 1 });
@@ -54,7 +54,7 @@ pub(crate) fn items(outcome: &Outcome, medium: Medium, axes: Axes) -> Vec<Item> 
     faults.chain(written).chain(told).collect()
 }
 
-/// Prints what was met on standard error. True if it was enough of everything.
+/// Prints the items on standard error. True if there was enough of each.
 pub(crate) fn demand(outcome: &Outcome, medium: Medium, axes: Axes) -> bool {
     let items = items(outcome, medium, axes);
     for item in &items {

@@ -16,16 +16,16 @@ use crate::{
     },
 };
 
-/// A failing tape is tried in at most so many shorter forms.
+/// The most shorter forms of a failing tape that are tried.
 const MOST_RUNS: usize = 3_000;
-/// And for no longer than this: a session of hundreds of orders takes seconds.
+/// The longest time for that: a session of hundreds of orders takes seconds.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Says on standard error which promise a seed broke, why as shortly as can be, and how to see it again.
+/// Prints on standard error which promise a seed broke, the shortest script that breaks it, and how to repeat it.
 ///
 /// # Errors
 ///
-/// What keeps a simulation from being set up, or the tape from being written.
+/// The error of setting up a simulation, or of writing the tape.
 pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Result<(), BoxError> {
     let Failure { seed, broken } = failure;
     complain(format_args!("broken promise in seed {seed}:"));
@@ -47,7 +47,7 @@ pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Re
     };
     let path = env::temp_dir().join(format!("steadfast-orders-{seed}.tape"));
     let script = script(&tape);
-    // In words, too: on the tape a fault stands by its place in the catalogue.
+    // Also in words, because the tape names a fault by its index in the catalogue.
     let words: String = script.lines().map(|line| format!("#{line}\n")).collect();
     fs::write(&path, format!("# seed {seed}: {broken:?}\n# modes:{modes}\n{words}{tape}"))?;
     complain(format_args!("shortest script:\n{script}"));
@@ -55,7 +55,7 @@ pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Re
     Ok(())
 }
 
-/// The shortest tape that breaks the first promise that the seed breaks.
+/// Returns the shortest tape that breaks the first promise that the seed breaks.
 fn shortest(campaign: &Campaign, failure: &Failure, recorded: &Tape) -> Option<Tape> {
     let (promise, _) = failure.broken.first()?;
     let tape = without_rates(recorded);
@@ -70,12 +70,12 @@ fn breaks(campaign: &Campaign, tape: &Tape, promise: &str) -> bool {
     replay.is_ok_and(|replay| replay.broken.iter().any(|(name, _)| *name == promise))
 }
 
-/// On a tape, what happened counts and not how likely it was.
+/// Removes probabilities from a tape; only the events matter.
 fn without_rates(tape: &Tape) -> Tape {
     tape.iter().filter(|(site, _): &(Site, u32)| !site.what().starts_with("swarm.")).collect()
 }
 
-/// The words of the command line that change what is promised or assumed.
+/// Returns the command line options that change what is promised or assumed.
 pub(crate) fn modes(args: &Args) -> String {
     let mut modes = String::new();
     if args.unbounded {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::orders::campaign_of;
 
-    /// Three orders, of which the second is late, among faults that change nothing.
+    /// Three orders, the second of them late, with other faults that change nothing.
     const TAPE: &str = "order 1 0 = 1
         place.fault 1 1 = 1
         order 4 0 = 1

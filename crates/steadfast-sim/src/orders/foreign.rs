@@ -1,4 +1,4 @@
-//! Somebody else who trades on the same account, although the client takes it for its own.
+//! A foreign program that trades on the same account, although the client takes it for exclusive.
 
 use std::{
     collections::BTreeMap,
@@ -17,17 +17,17 @@ use crate::{
     orders::workload::{Shape, Workload},
 };
 
-/// The orders of somebody else, and what they are like.
+/// The foreign orders, with their terms.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Orders(Arc<Mutex<BTreeMap<String, Shape>>>);
 
-/// The most orders that somebody else places in one session.
+/// The most foreign orders in one session.
 const MOST: u64 = 5;
-/// How long after its twin is wanted an order of somebody else may come.
+/// How long after its twin is wanted a foreign order may come, in milliseconds.
 const WITHIN: u32 = 5_000;
 
 impl Orders {
-    /// Lets somebody else place twins of the callers' orders, in one seed of fifteen. Dropping what is returned stops it.
+    /// Places foreign twins of the callers' orders, in one seed of fifteen. Dropping the result stops it.
     pub(crate) fn place(
         &self,
         chooser: &Chooser,

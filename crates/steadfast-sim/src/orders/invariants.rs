@@ -1,8 +1,8 @@
-//! The invariants of orders in doubt, over the histories that the ledgers of a session keep of themselves.
+//! The invariants of orders in doubt, checked over the histories of a session's ledgers.
 //!
-//! The books show what came of it. That a rule was broken and nothing came of it, because no order was late just then,
-//! only a history shows. What is too many (I3) the books know better, callers do cancel (I12), and no other traffic is
-//! kept (I19).
+//! The books show only the results. Only a history shows a rule that was broken without a result, because no order was
+//! late just then. Three invariants are left out: the books know excess orders better (I3), callers do cancel (I12),
+//! and other traffic is not recorded (I19).
 
 use std::collections::BTreeSet;
 
@@ -14,20 +14,21 @@ use crate::{
     wire::{Call, Ended, Seen, intent_name},
 };
 
-/// An invariant that a ledger has broken, and what broke it.
+/// A broken invariant, with the reason.
 pub(crate) type Violation = (&'static str, String);
 
-/// The history of one process, which ends here.
+/// Returns the history of one process, which ends here.
 pub(crate) fn history(ours: &Ours, settings: &Settings, in_doubt: usize) -> Run {
     let mut run = Run::new(settings, vec![ours.ledger().trace(None)], in_doubt);
     run.answers = ours.answers();
     run
 }
 
-/// What the histories of a session break. Every order that left must stand in that of the only process, if it was one.
+/// Returns the violations in a session's histories. If there was only one process, its history must contain every order
+/// that left.
 pub(crate) fn violations(mut runs: Vec<Run>, seen: &Seen) -> Vec<Violation> {
     if let [only] = &mut *runs {
-        // Of one that was dropped on its way nobody knows whether it would have left.
+        // A send that was dropped on its way might not have left.
         let left = |ended: &Option<_>| matches!(ended, Some((_, ended)) if *ended != Ended::NotSent);
         let left = seen.exchanges.iter().filter(|send| left(&send.ended));
         only.posts = left

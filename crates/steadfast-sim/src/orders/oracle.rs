@@ -13,59 +13,58 @@ use crate::{
     wire::intent_number,
 };
 
-/// What the gateway's ground truth says of one client's session.
+/// The judgement of one client's session by the gateway's ground truth.
 ///
-/// Identical orders are interchangeable (`orders.md` §2.4): the service has no notion of which of two twins an order
-/// is, so they are counted together, and what counts is how many there are.
+/// Identical orders are interchangeable (`orders.md` §2.4): the service cannot tell twins apart. So they are counted
+/// together, and only their number matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Judgement {
     /// Orders that were wanted.
     pub(crate) orders: u64,
-    /// Those that exist, each once.
+    /// Wanted orders that exist, each counted once.
     pub(crate) placed: u64,
-    /// Those of which a send met something that does not say what became of it.
+    /// Orders with a send whose end was unknown.
     pub(crate) went_in_doubt: u64,
-    /// Orders beyond those that were wanted and those that a gateway made of requests by itself.
+    /// Orders beyond those that were wanted and those that a gateway duplicated by itself.
     pub(crate) duplicated: u64,
-    /// Callers who were told of an order that does not exist.
+    /// Callers that got an order id that does not exist.
     pub(crate) lost: u64,
-    /// Callers who were told of somebody else's order: one of other terms, or one that another caller was told of.
+    /// Callers that got another order: one with other terms, or one that another caller got.
     pub(crate) wrongly_claimed: u64,
-    /// Callers who were told of an order like theirs that somebody else on the account has placed, or the gateway by
-    /// itself: what an account that is not exclusive costs.
+    /// Callers that got an equal order that another program, or the gateway by itself, has placed: the cost of an
+    /// account that is not exclusive.
     pub(crate) adopted: u64,
-    /// Callers who were told of an order by an answer that was not theirs: before anything contradicts it nobody knows.
+    /// Callers that got an order id from an answer to another order. Before it is contradicted this is not detectable.
     pub(crate) misled: u64,
-    /// Orders that exist although their caller was told that they do not: not those that the service said it had refused,
-    /// if the client has reported them since, or has said that it cannot confirm the refusal, or nothing is looked for after
-    /// such a refusal.
+    /// Orders that exist although their call said that they do not. Exceptions are refused orders that the client has
+    /// reported since, or whose refusal it says it cannot confirm, or after whose refusal no search is made.
     pub(crate) denied: u64,
-    /// Callers who were told neither that an order is placed nor that this is not known.
+    /// Callers that were told neither that an order is placed nor that this is unknown.
     pub(crate) undecided: u64,
     pub(crate) rejected: u64,
     pub(crate) unresolved: u64,
     /// Those of them that could not be decided in time, because others of their key kept getting lost.
     pub(crate) kept_waiting: u64,
     pub(crate) not_observed: u64,
-    /// Callers who went away before they were told.
+    /// Callers that left before the end.
     pub(crate) gone: u64,
-    /// Orders in doubt after all was healed, and calls that did not end.
+    /// Orders in doubt after all faults ended, and calls that did not end.
     pub(crate) stuck: u64,
-    /// Orders that the client itself reported as late or too many.
+    /// Orders that the client itself reported as late or excess.
     pub(crate) flagged: u64,
-    /// Orders beyond those that callers know of or were told to be unsure of, and that nobody reported.
+    /// Orders that no caller knows or was warned about, and that were not reported.
     pub(crate) unflagged: u64,
     pub(crate) http_429: u64,
     /// Requests that the gateway passed on twice.
     pub(crate) doubled: u64,
     /// Processes that died.
     pub(crate) crashes: u64,
-    /// Orders that they had sent, and of which no caller knew the end.
+    /// Orders that they had sent, and whose end no caller had learned.
     pub(crate) left_behind: u64,
-    /// Those of them that the next process named before anybody asked for them.
+    /// Those of them that the next process named without a request.
     pub(crate) reported: u64,
-    /// Sends that a recovery made, and later ones of orders that an earlier process had sent.
+    /// Sends made by a recovery, and later sends of orders that an earlier process had sent.
     pub(crate) sent_after_crash: u64,
 }
 
@@ -77,29 +76,30 @@ const DOUBLED: &str = "placement.double-forward";
 struct Twins<'a> {
     wanted: u64,
     rejected: u64,
-    /// Those of them that were placed all the same.
+    /// Those of the refused ones that were placed.
     refused: u64,
-    /// And after whose refusal nobody looks.
+    /// Those of them after whose refusal no search is made.
     refused_for_good: u64,
     not_observed: u64,
     existing: Vec<&'a str>,
 }
 
 impl Twins<'_> {
-    /// Those whose callers were not told that there is none.
+    /// Returns how many have a caller that was not told that there is none.
     fn believed(&self) -> u64 {
         self.wanted - self.rejected - self.not_observed
     }
 }
 
-/// The orders that callers were told of as theirs, or as ones that may be, where no list shows prices.
+/// The orders that callers got as theirs or as candidates, for lists without prices.
 ///
-/// Such a list tells orders apart no better than identical ones that differ in nothing but the price: whose is whose is a
-/// convention then, and what counts is how many there are.
+/// Such a list cannot tell apart orders that differ only in price. Their assignment is then a convention, and only
+/// their number matters.
 #[derive(Debug, Default)]
 struct Named {
     candidates: BTreeSet<String>,
-    /// Of each kind of order that such lists show alike, how many callers believe in one who have none of their terms.
+    /// For each group of orders that such lists show alike: how many callers count on one without an order of their own
+    /// terms.
     believers: Vec<(Shape, u64)>,
 }
 
@@ -108,7 +108,7 @@ impl Named {
         if !session.hides_prices {
             return Self::default();
         }
-        // An answer that was another order's has named it.
+        // An answer to another order has named it.
         let misled = workload.wanted.iter().zip(&session.told).filter_map(|(wanted, told)| match told {
             Some(Told::Placed(order_id)) if session.seen.misled.contains(&wanted.number) => {
                 Some(order_id.clone())
@@ -131,7 +131,8 @@ impl Named {
         Self { candidates: candidates.chain(misled).collect(), believers }
     }
 
-    /// How many of the orders of a shape, that nothing else was reported of, are told of so; each believer has one.
+    /// Takes the orders of a shape that were named in this way and not reported otherwise; returns how many, at most
+    /// one for each caller that counts on one.
     fn take(&mut self, shape: Shape, existing: &[&str], flagged: &BTreeSet<String>) -> u64 {
         let told = existing.iter().filter(|id| self.candidates.contains(**id) && !flagged.contains(**id));
         let told = told.count() as u64;
@@ -162,7 +163,7 @@ impl Judgement {
         let exists: BTreeSet<&str> =
             session.truth.orders.iter().map(|order| order.order_id.as_str()).collect();
         let crash = session.crash.clone().unwrap_or_default();
-        // Nobody can keep to quotas that are counted in another way than they are written down, or that are spent before.
+        // No client can keep to quotas that are counted differently than documented, or that were spent before.
         let is_kept = session.counts_as_documented && !crash.starts_empty;
         let refused = if is_kept { session.truth.refusals.values().sum() } else { 0 };
         let mut judged = Self {
@@ -216,7 +217,7 @@ impl Judgement {
                 Some(Told::NotObserved) => {
                     judged.not_observed += 1;
                     twins.not_observed += 1;
-                    // Its last send was refused, and is reported if it shows.
+                    // Its last send was refused, and is reported if the order shows.
                     twins.refused += u64::from(session.seen.refused.contains(&wanted.number));
                 }
                 Some(Told::Unresolved(_)) => judged.unresolved += 1,
@@ -235,19 +236,20 @@ impl Judgement {
             let named = named.take(shape, &twins.existing, &session.flagged);
             judged.count(twins, session, named, &mut unconfirmed);
         }
-        // Where nobody says when a connection has ended, no bound on lateness holds; what is late is reported.
+        // If the end of connections is not known, no bound on lateness holds; late orders are reported.
         if !session.ending.is_promised() {
             judged.denied = judged.unflagged;
         }
-        // Nobody can keep a gateway from placing one request twice, but the client adds none. It reports those that a list
-        // shows it, and whoever is never in doubt reads no list.
+        // No client can prevent a gateway from placing one request twice, but it adds none. It reports those in a list
+        // that it reads; without doubt it reads none.
         judged.duplicated = judged.duplicated.saturating_sub(judged.doubled);
         judged.unflagged = judged.unflagged.saturating_sub(judged.doubled);
         judged
     }
 
-    /// `named`: so many of them the callers of others were told of, who have none of their own. `unconfirmed`: of so many
-    /// refusals, of any shape, the client has said since that nobody can confirm them; each stands for one order.
+    /// Counts the twins. `named`: how many of them were named to callers of other orders that have none of their own.
+    /// `unconfirmed`: how many refusals, of any shape, the client has since called unconfirmable; each stands for one
+    /// order.
     fn count(&mut self, twins: &Twins<'_>, session: &Session, named: u64, unconfirmed: &mut u64) {
         let existing = twins.existing.len() as u64;
         let reported =
@@ -256,7 +258,7 @@ impl Judgement {
         let taken_back = untold.min(twins.refused).min(*unconfirmed);
         *unconfirmed -= taken_back;
         let reported = reported + taken_back;
-        // A report of any of the twins is one of this one.
+        // A report of any of the twins counts for this one.
         let refused = (reported + twins.refused_for_good).min(twins.refused);
         let believed = twins.believed();
         self.placed += existing.min(twins.wanted);
@@ -265,7 +267,7 @@ impl Judgement {
         self.unflagged += existing.saturating_sub(believed + reported + twins.refused_for_good);
     }
 
-    /// The promises that hold as long as no order is later than the client assumes, and how often each was broken.
+    /// Returns the promises that hold while no order is later than assumed, and how often each was broken.
     pub(crate) fn broken(&self, world: &World) -> Vec<(&'static str, u64)> {
         let always = [
             ("lost", self.lost),
@@ -346,8 +348,8 @@ impl Judgement {
     }
 }
 
-/// The refusals of which the client has said that no list has confirmed them, and those whose orders it has named as
-/// other ones than the answers of others said.
+/// Returns the refusals that the client reported as unconfirmed, and those whose orders it named as other ones than the
+/// answers to others said.
 fn unconfirmed(session: &Session) -> u64 {
     let was_refused = |order_id: &str| {
         let order = session.truth.orders.iter().find(|order| order.order_id == order_id);
@@ -362,7 +364,7 @@ fn unconfirmed(session: &Session) -> u64 {
     session.events.iter().filter(is_one).count() as u64
 }
 
-/// The identifiers that answers gave to orders, and that the client has reported as another one's, or as nobody's.
+/// Returns the identifiers from answers that the client has reported as another order's, or as no order's.
 fn contradicted(session: &Session) -> BTreeSet<&str> {
     let events = session.events.iter().filter_map(|event| match event {
         OrderEvent::Conflict { order_id, .. }
@@ -373,11 +375,11 @@ fn contradicted(session: &Session) -> BTreeSet<&str> {
     events.collect()
 }
 
-/// How many of the claims of an order of other terms (what was wanted, what was claimed) the client could have kept from.
+/// Returns how many claims of an order with other terms (wanted, claimed) the client could have avoided.
 ///
-/// It could not where the claimed order is one too many of its terms, because of somebody else or of the gateway itself, and
-/// no list tells those terms from the wanted ones. Whoever takes such an order leaves his own over to the next, if there
-/// is one.
+/// It could not avoid a claim if the claimed order is in excess for its terms, because of a foreign program or the
+/// gateway, and no list tells those terms from the wanted ones. A claim of such an order leaves the caller's own order
+/// over for the next claim, if there is one.
 fn unexcused(hides_prices: bool, mut mistaken: Vec<(Shape, Shape)>, mut left_over: Vec<Shape>) -> u64 {
     let excuse = |mistaken: &[(Shape, Shape)], left_over: &[Shape]| {
         mistaken.iter().enumerate().find_map(|(claim, (wanted, claimed))| {
@@ -392,8 +394,8 @@ fn unexcused(hides_prices: bool, mut mistaken: Vec<(Shape, Shape)>, mut left_ove
     mistaken.len() as u64
 }
 
-/// The terms of the orders that no caller asked for: somebody else's, and those beyond the first of each name where a
-/// gateway has passed requests on twice. And those of which an answer has told their caller otherwise.
+/// Returns the terms of orders that no caller asked for: foreign ones, and, if a gateway has passed requests on twice,
+/// those beyond the first of each name. Includes orders whose callers got a different answer.
 fn left_over(session: &Session, shape_of: &BTreeMap<&str, Shape>) -> Vec<Shape> {
     let doubles = session.seen.struck.iter().any(|(name, _)| *name == DOUBLED);
     let mut seen = BTreeSet::new();
@@ -409,12 +411,12 @@ fn left_over(session: &Session, shape_of: &BTreeMap<&str, Shape>) -> Vec<Shape> 
     ours.chain(session.foreign.values()).copied().collect()
 }
 
-/// How late orders may be in a campaign, and so what its clients promise.
+/// How late orders may be in a campaign, which decides what its clients promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// No order is twice.
+    /// No order is placed twice.
     WithinTheBound,
-    /// Every order that is twice is reported.
+    /// Every duplicate is reported.
     Later,
 }
 

@@ -31,13 +31,13 @@ use crate::{
     wire::{INTENT, LOOK, Pipe, Wire, intent_number},
 };
 
-/// Within this time a process must know of the orders that the one before it left in doubt.
+/// The time in which a process must resolve the orders that the one before it left in doubt.
 const LONGEST_RECOVERY: Duration = Duration::from_secs(600);
 
 type Answer = Response<Full<Bytes>>;
 type Transported = BoxCloneSyncService<Request<Full<Bytes>>, Answer, BoxError>;
 
-/// This project's whole stack, with its defaults but for what a seed chooses.
+/// This project's whole stack, with its defaults except for the choices of a seed.
 pub(crate) struct Ours {
     service: Transported,
     ledger: Ledger,
@@ -45,20 +45,20 @@ pub(crate) struct Ours {
     cancel: String,
     list: Uri,
     names_all: bool,
-    /// What was told of orders in doubt.
+    /// The results of calls with orders in doubt.
     answers: Mutex<Vec<Answered>>,
 }
 
-/// What a seed, or the command line, chooses for the stack.
+/// The settings of a stack that a seed or the command line chooses.
 #[derive(Clone, Debug)]
 pub(crate) struct Choices {
     pub(crate) settings: Settings,
-    /// By which tokens age.
+    /// The clock that tokens age by.
     pub(crate) boot: BootClock,
     pub(crate) attempt_timeout: Duration,
     pub(crate) logs_in: bool,
     pub(crate) medium: Medium,
-    /// What an earlier process has written down, and this one goes on with.
+    /// The journal of an earlier process, which this one continues.
     pub(crate) journal: Option<MemoryJournal>,
     pub(crate) cold_start: ColdStart,
     pub(crate) axes: Axes,
@@ -75,7 +75,7 @@ pub enum Medium {
 }
 
 impl Ours {
-    /// A stack around `wire`, which leads to `sandbox`.
+    /// Creates a stack around `wire`, which leads to `sandbox`.
     pub(crate) fn new(
         sandbox: &Sandbox,
         wire: &Wire,
@@ -89,7 +89,7 @@ impl Ours {
         })
     }
 
-    /// A stack whose connections end at the server of `sandbox`, with nothing else between.
+    /// Creates a stack whose connections end at the server of `sandbox`, with nothing between.
     pub(crate) fn over_lines(
         sandbox: &Sandbox,
         choices: Choices,
@@ -127,7 +127,7 @@ impl Ours {
             TokenSource::fixed(key, facts.access_token)?
         };
         let settings = choices.settings.trading_day(clock.clone(), 19_800);
-        // Only what has a name can be asked for again by the next process.
+        // The next process can be asked only for orders with a name.
         let names_all = choices.journal.is_some();
         let ledger = match choices.journal {
             Some(journal) => Ledger::journaled(settings, journal),
@@ -153,12 +153,12 @@ impl Ours {
         })
     }
 
-    /// Finds out what became of the orders that an earlier process left in doubt; they are named by their numbers.
+    /// Resolves the orders that an earlier process left in doubt; they are named by their numbers.
     pub(crate) async fn recover(&self) -> Vec<(u64, Told)> {
         let mut request = Request::new(Full::default());
         *request.uri_mut() = self.list.clone();
         request.extensions_mut().insert(Recover);
-        // However it ends, what is known by then is what counts.
+        // The result of the call does not matter, only what is known after it.
         drop(timeout(LONGEST_RECOVERY, self.call(request)).await);
         let recovered = self.ledger.recovered().into_iter();
         let told = recovered.filter_map(|order| {
@@ -180,7 +180,7 @@ impl Ours {
         wanted.named || self.names_all
     }
 
-    /// What callers were told of orders in doubt.
+    /// Returns the results of calls with orders in doubt.
     pub(crate) fn answers(&self) -> Vec<Answered> {
         self.told().clone()
     }
@@ -229,8 +229,8 @@ impl Ours {
     }
 }
 
-/// The stack around a transport, with answers whose bodies are whole: what the layers wrote beside an answer counts even
-/// if its body breaks off.
+/// Builds the stack around a transport, and collects the bodies of answers. The layers' extensions count even if a body
+/// breaks off.
 fn around<S, B>(stack: &Stack, transport: S) -> Transported
 where
     S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,

@@ -1,6 +1,6 @@
-//! What a client may send and when, told from nothing but what it has seen: the policy, written a second time.
+//! When a client may send what, decided only from what it has seen: a second, independent version of the policy.
 //!
-//! The books do not notice a client that repeats at once, or too often: it harms nobody until a gateway is overloaded.
+//! The books do not show a client that repeats at once, or too often: that is harmless until a gateway is overloaded.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,38 +25,38 @@ const WAITS: [Duration; 4] =
 const UNAVAILABLE: Duration = Duration::from_secs(5);
 /// The longest that an answer may ask for.
 const LONGEST_ASKED: Duration = Duration::from_secs(60);
-/// A call ends by then; an order that waited before it was sent has the less time to be looked for.
+/// The latest end of a call. An order that waited before its send has less time to be searched for.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
-/// What a permit may take, where no zone is closed.
+/// The longest wait for a permit while no zone is closed.
 const PERMIT: Duration = Duration::from_secs(60);
-/// The slots of so few sends that met no answer leave room for every lane.
+/// With at most this many unanswered sends, their slots leave room for every lane.
 const FEW_LOST: usize = 7;
-/// An order is sent so often after a 401: once in each of two rounds, and once because the session is another one. Any other
-/// request: with the token of another login, once more with that, and with one that came meanwhile.
+/// How often a request is sent again after a 401. An order: once in each of two rounds, and once because the session is
+/// another one. Others: with the token of another login, once more with that, and with one that came meanwhile.
 const MOST_REPLAYS: u32 = 3;
-/// By then a token that was refused at first is known everywhere, if it ever is.
+/// The time after which a refused new token is known everywhere, if ever.
 const PROPAGATION: Duration = Duration::from_secs(2);
-/// The greatest age of what is sent again after a doubt, by a clock that no suspended machine stops.
+/// The greatest age of a resend, by a clock that counts suspension.
 const OLDEST_RESEND: Duration = Duration::from_secs(60);
-/// An order that is the first of its session waits so long for a list that does not leave.
+/// How long the first order of a session waits for a list that does not leave.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// So many lists must lack an order before it is sent again.
+/// How many lists must lack an order before it is sent again.
 const NEGATIVES: usize = 2;
 
-/// What one send of a call allows to follow.
+/// What may follow a send of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     /// Another one, after a wait.
     Repeat,
     /// One with another token, at once.
     Replay,
-    /// Nothing by itself: an order must be looked for first, a read may be repeated.
+    /// Nothing by itself: an order must be searched for first, a read may be repeated.
     Verify,
     /// Nothing.
     End,
 }
 
-/// The rules that were broken, and how often.
+/// The broken rules, and how often.
 #[derive(Debug, Default)]
 struct Broken(BTreeMap<&'static str, u64>);
 
@@ -72,10 +72,10 @@ impl Broken {
     }
 }
 
-/// Which rules a session has broken, and how often.
+/// Returns which rules a session has broken, and how often.
 ///
-/// Judged is what the client's own end of the wire has seen. No session is judged in which a process died, because the
-/// next one knows nothing of its waits.
+/// Judges what the client's own end of the wire has seen. Sessions in which a process died are not judged, because the
+/// next process does not know its waits.
 pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> Vec<(&'static str, u64)> {
     if world.canary.is_some() || session.crash.is_some() {
         return Vec::new();
@@ -86,7 +86,7 @@ pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> V
     let quiet = exchanges.iter().all(|exchange| !exchange.ended.is_some_and(|(_, ended)| closes(ended)))
         && exchanges.iter().filter(lost).count() <= FEW_LOST
         && workload.wanted.iter().all(|wanted| wanted.haste.is_none());
-    // Whom a stray answer gave another's identifier cancels the same order as that one.
+    // A caller that got another order's identifier cancels the same order as that one's caller.
     let judged =
         |exchange: &&Exchange| session.seen.misled.is_empty() || !matches!(exchange.of, Call::Cancel(_));
     let exchanges: Vec<Exchange> = exchanges.iter().filter(judged).cloned().collect();
@@ -95,7 +95,8 @@ pub(crate) fn broken(world: &World, workload: &Workload, session: &Session) -> V
     broken.0.into_iter().collect()
 }
 
-/// No more requests arrive than the client knows to have sent: what it takes for unsent must not be at the gateway.
+/// Checks that no more requests arrive than the client sent: a send that it takes for unsent must not reach the
+/// gateway.
 fn judge_arrivals(seen: &Seen, broken: &mut Broken) {
     let left = |exchange: &&Exchange| !matches!(exchange.ended, Some((_, Ended::NotSent)));
     let mut sends: BTreeMap<&Call, u64> = BTreeMap::new();
@@ -107,8 +108,8 @@ fn judge_arrivals(seen: &Seen, broken: &mut Broken) {
     }
 }
 
-/// `quiet`: no zone was closed, few slots were lost and no token died, so that a permit is there soon, and no caller of a
-/// harmless call goes away.
+/// `quiet`: no zone was closed, few slots were lost and no token died, so that permits come soon, and no caller of a
+/// harmless call leaves.
 fn judge(exchanges: &[Exchange], settings: &Settings, ending: Ending, quiet: bool) -> Broken {
     let mut calls: BTreeMap<&Call, Vec<&Exchange>> = BTreeMap::new();
     for exchange in exchanges {
@@ -126,7 +127,7 @@ fn judge(exchanges: &[Exchange], settings: &Settings, ending: Ending, quiet: boo
     broken
 }
 
-/// When each token was refused first.
+/// When each token was first refused.
 type Refused = BTreeMap<usize, Instant>;
 
 fn refused(exchanges: &[Exchange]) -> Refused {
@@ -146,7 +147,7 @@ fn is_unknown_yet(previous: &Exchange, send: &Exchange, tokens: &Refused) -> boo
         && tokens.get(&send.session).is_some_and(|&first| send.sent < first + PROPAGATION)
 }
 
-/// What an order's send allows: `stack.md` §1, the right column.
+/// Returns what an order's send allows: `stack.md` §1, the right column.
 fn after_order(ended: Option<Ended>) -> Then {
     match ended {
         Some(Ended::NotSent) => Then::Repeat,
@@ -155,12 +156,12 @@ fn after_order(ended: Option<Ended>) -> Then {
         None | Some(Ended::Broken) => Then::Verify,
         Some(Ended::Answered { status: 500..=599, .. }) => Then::Verify,
         Some(Ended::Answered { status: 400, says: Says::InternalError, .. }) => Then::Verify,
-        // The rest is an acceptance, a refusal, or something after which nothing may be sent ever again.
+        // The rest is an acceptance, a refusal, or an end after which nothing may ever be sent.
         Some(Ended::Answered { .. }) => Then::End,
     }
 }
 
-/// What a send allows of which a second one does no harm: the column before it.
+/// Returns what may follow a send that is harmless to repeat: the column before it.
 fn after_harmless(ended: Option<Ended>) -> Then {
     match after_order(ended) {
         Then::Verify => Then::Repeat,
@@ -184,7 +185,7 @@ fn judge_order(
         if then == Then::Verify {
             lost.get_or_insert(previous);
         }
-        // A connection that was never made carries nothing, and where it is asked for nobody has judged anything yet.
+        // A connection that was never made carries nothing, and no decision depends on its age.
         if let Some(lost) = lost.filter(|_| !matches!(send.ended, Some((_, Ended::NotSent)))) {
             let age = send.sent_at_gateway.saturating_sub(lost.sent_at_gateway);
             broken.add("resent_too_old", age > OLDEST_RESEND);
@@ -198,7 +199,7 @@ fn judge_order(
                     (answered || ending.is_promised()) && is_proved_absent(previous, send, lists, settings);
                 broken.add("resent_unproved", !proved || doubts > 1);
             }
-            // In the session of another token the order is looked at anew, and so is the schedule.
+            // In the session of another token the order is checked again, and its schedule restarts.
             Then::Replay | Then::Repeat if then == Then::Replay || previous.session != send.session => {
                 replays += 1;
                 courses.begin_anew();
@@ -206,7 +207,7 @@ fn judge_order(
                 broken
                     .add("replayed_too_soon", then == Then::Replay && is_unknown_yet(previous, send, tokens));
             }
-            // What was allowed and did not leave may have to be looked for once more, and is then allowed anew.
+            // A resend that did not leave may need another check, and then restarts its schedule.
             Then::Repeat if doubts > 0 && looked_between(lists, previous, send) => courses.begin_anew(),
             Then::Repeat | Then::Replay | Then::End => {
                 let not_sent = matches!(previous.ended, Some((_, Ended::NotSent)));
@@ -225,17 +226,17 @@ fn looked_between(lists: &[&Exchange], previous: &Exchange, send: &Exchange) -> 
     lists.iter().any(|list| list.sent > previous.sent && list.sent < send.sent)
 }
 
-/// Whether an order may have waited for the list of its session before it was sent.
+/// Whether an order may have waited for the list of its session before its send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     No,
-    /// One was read then.
+    /// A list was read then.
     ForAList,
-    /// One left after it: if it was asked for before, it waited for a permit itself, and the order in vain.
+    /// A list left after it: if it was requested before, it waited for a permit itself, and the order waited in vain.
     ForAListThatQueues,
 }
 
-/// True if a list was awaited between two sends, whenever it was asked for.
+/// True if a list was awaited between two sends, whenever it was requested.
 fn reads_meanwhile(lists: &[&Exchange], previous: &Exchange, send: &Exchange) -> bool {
     let ends_after = |list: &Exchange| list.ended.is_none_or(|(ended, _)| ended > previous.sent);
     lists.iter().any(|list| list.sent < send.sent && ends_after(list))
@@ -246,7 +247,7 @@ fn is_proved_absent(lost: &Exchange, again: &Exchange, lists: &[&Exchange], sett
     let doubted = lost.ended.map_or(lost.sent, |(at, _)| at);
     let settled = match lost.ended {
         Some((at, Ended::Answered { .. })) => at,
-        // The gateway may have had it just before the end, and still be at work on it.
+        // The gateway may have got it just before the end, and still be working on it.
         _ => doubted + settings.gateway_bound(),
     } + settings.lateness_bound();
     let read = |list: &&&Exchange| {
@@ -283,12 +284,12 @@ struct Loop {
     replays: u32,
     /// The tokens that were sent once more, because they might not be known everywhere yet.
     waited: BTreeSet<usize>,
-    /// It was held back for a list once, and began anew.
+    /// It was held back for a list once, and started again.
     held_back: bool,
 }
 
 impl Loop {
-    /// The least wait before the next send, if there may be one.
+    /// Returns the least wait before the next send, if there may be one.
     fn wait(&self, ended: Ended) -> Option<Duration> {
         let scheduled = *WAITS.get(self.repeats)?;
         let Ended::Answered { status, retry_after, .. } = ended else { return Some(scheduled) };
@@ -297,7 +298,7 @@ impl Loop {
         Some(scheduled.max(asked).max(unavailable))
     }
 
-    /// The rule that the next send breaks, if it breaks one.
+    /// Returns the rule that the next send breaks, if any.
     fn next(
         &mut self,
         previous: &Exchange,
@@ -329,7 +330,7 @@ impl Loop {
         }
     }
 
-    /// True if there was time for the wait in vain for a list between two sends, beside that of the schedule.
+    /// True if the time between two sends covers the schedule's wait and a vain wait for a list.
     fn leaves_room(&self, previous: &Exchange, send: &Exchange) -> bool {
         let Some((at, ended)) = previous.ended else { return false };
         self.wait(ended).is_some_and(|wait| send.sent >= at + wait + PATIENCE)
@@ -340,12 +341,12 @@ impl Loop {
     }
 }
 
-/// Every schedule that an order's sends may be on.
+/// Every schedule that an order's sends may follow.
 ///
-/// The list of a session that was not known yet has to be read first, once, and the order that waited for it begins its
-/// schedule anew. It waits for a second at most, in which the list may get no permit and show on the wire only later. On the
-/// wire nothing tells that wait from a list that was read for somebody else meanwhile; so a send breaks a rule if it does by
-/// all of them.
+/// If the list of its session is not known yet, an order waits for that list once, and then restarts its schedule. It
+/// waits for a second at most, in which the list may get no permit and appear on the wire only later. The wire does not
+/// show whether a list was read for this order or for another. So a send breaks a rule only if it breaks it by every
+/// schedule.
 #[derive(Debug)]
 struct Courses(Vec<Loop>);
 
@@ -404,7 +405,7 @@ mod tests {
         Some(Ended::Answered { status, says: Says::Nothing, retry_after: None })
     }
 
-    /// Sends and their ends, in milliseconds; each ends after 100.
+    /// Returns sends with these start times, in milliseconds, and ends; each ends after 100 ms.
     fn sends(call: &Call, start: Instant, all: &[(u64, Option<Ended>)]) -> Vec<Exchange> {
         let at = |millis| start + Duration::from_millis(millis);
         let exchange = |&(millis, ended): &(u64, Option<Ended>)| Exchange {
@@ -483,7 +484,7 @@ mod tests {
         assert_eq!(again(None, 15_300, &[600, 15_100]), unproved, "the gateway may still be at work");
         assert!(again(None, 45_200, &[600, 45_000]).is_empty());
         assert_eq!(again(answered(400), 99_000, &[600, 45_000]), ["repeated_after_the_end"]);
-        // A machine that was suspended did not see the time go by.
+        // A suspended machine did not count this time.
         let mut all = sends(&order, start, &[(0, Some(INTERNAL)), (15_300, answered(200))]);
         all.extend(sends(&Call::Verification, start, &[(600, answered(200)), (15_100, answered(200))]));
         assert!(found(&all).is_empty());

@@ -4,16 +4,16 @@ use steadfast_sandbox::Interpretation;
 
 use crate::chooser::{Chooser, Site};
 
-/// What a seed's gateway makes of what the specification leaves open.
+/// How a seed's gateway interprets what the specification leaves open.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) axes: Interpretation,
-    /// How much later than it exists an order is listed, at the most.
+    /// How much later than it exists an order is listed at most.
     pub(crate) visible_after: Duration,
 }
 
-/// Axes with choices of their own elsewhere, and two that are not drawn: a list that lacks what is no longer open breaks
-/// the assumption of every proof (`orders.md` A3), so it is put in as a fault where the client can notice it.
+/// Axes that are chosen elsewhere, and two that are not drawn. A list without orders that are no longer open breaks the
+/// assumption of every proof (`orders.md` A3), so it is injected as a fault where the client can notice it.
 const ELSEWHERE: [&str; 6] = [
     "axis.list-scope",
     "axis.list-order",
@@ -24,7 +24,7 @@ const ELSEWHERE: [&str; 6] = [
 ];
 
 impl Reading {
-    /// The default in one seed of two; in the others each axis as it comes. `most` is how old a list may be.
+    /// Returns the default in half of the seeds, and random axes in the others. `most` is the largest age of a list.
     pub(crate) fn of(chooser: &Chooser, most: Duration) -> Self {
         if chooser.weigh(Site::new("axes"), &[50, 50]) == 0 {
             return Self::default();

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::orders::{Args, counts::Counts, oracle::Judgement, state::Run};
 
-/// What `sim orders --json` prints.
+/// The output of `sim orders --json`.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     schema_version: u32,
@@ -120,19 +120,19 @@ impl<'a> Report<'a> {
 pub(crate) fn print(args: &Args, run: &Run) {
     let report = Report::of(run);
     let text = if args.json {
-        // Proof: texts and finite numbers under text keys are always JSON.
+        // Texts and finite numbers under text keys always serialize to JSON.
         serde_json::to_string(&report).unwrap_or_default()
     } else {
         report.to_string()
     };
-    // Whoever closes standard output does not want it.
+    // A closed standard output is no error.
     let _ = writeln!(io::stdout().lock(), "{text}");
     figures(&report);
 }
 
-/// Every figure that counts something, on a line that programs read.
+/// Prints every figure that counts something, on a line for programs.
 fn figures(report: &Report<'_>) {
-    // Proof: see above.
+    // See above.
     let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(report) else { return };
     let numbers =
         fields.iter().filter(|(name, value)| value.is_number() && name.as_str() != "schema_version");
@@ -140,7 +140,7 @@ fn figures(report: &Report<'_>) {
     complain(format_args!("figures:{words} seed_range={}..{}", report.first_seed, report.end_seed));
 }
 
-/// Says on standard error what each commit and mode of a campaign has done so far.
+/// Prints on standard error the progress of each commit and mode of a campaign.
 pub(crate) fn history(runs: &[Run]) {
     for Run { commit, modes, first_seed, next_seed, outcome, .. } in runs {
         let (ours, failures) = (&outcome.ours, outcome.failures.len());

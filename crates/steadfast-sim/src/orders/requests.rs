@@ -1,4 +1,4 @@
-//! The `requests` simulation: what a call costs on the wire, without faults and while answers are a 5xx.
+//! The `requests` simulation: the cost of a call on the wire, without faults and while answers are a 5xx.
 
 use std::{
     io::{self, Write},
@@ -28,8 +28,8 @@ pub struct Args {
     curve: bool,
 }
 
-/// Requests on the wire for each call. The mix: sessions of 50 to 500 orders, ten a second from 1 to 50 callers, three in
-/// ten identical to the one before, one in five cancelled; reads of the list that resolve orders count as theirs.
+/// Requests on the wire for each call. The mix: sessions of 50 to 500 orders, ten a second from 1 to 50 callers, three
+/// in ten identical to the one before, one in five cancelled. Reads of the list that resolve orders count as theirs.
 #[derive(Debug, Serialize)]
 struct Report {
     schema_version: u32,
@@ -40,7 +40,7 @@ struct Report {
     curve: Vec<(u32, f64)>,
 }
 
-/// What a session has none of, in calm and in storm: all but lost answers.
+/// The faults that are switched off, in calm and in storm: all but lost answers.
 const CALM: [Fixed; 17] = [
     ("orders.many", None, 0),
     ("orders.interval", None, 0),
@@ -60,14 +60,14 @@ const CALM: [Fixed; 17] = [
     ("journal", None, 0),
     ("foreign.trades", None, 0),
 ];
-/// The percentages, in the order in which the weather's choices of a rate stand; two of them are always run.
+/// The percentages, in the order of the weather's choices of a rate; two of them are always run.
 const RATES: [u32; 5] = [0, 5, 30, 80, 100];
 const ALWAYS: [u32; 2] = [0, 30];
-/// No fault of a name, and all of them alike.
+/// The choices for no named fault, and for all of them alike.
 const NONE: u32 = 0;
 const ALIKE: u32 = 7;
 
-/// Runs both and prints what they cost.
+/// Runs both and prints the cost.
 pub fn run(args: &Args) -> ExitCode {
     match simulate(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -98,13 +98,13 @@ fn simulate(args: &Args) -> Result<(), BoxError> {
         let curve: Vec<_> = curve.iter().map(line).collect();
         format!("requests for each call: {} ({calls} calls)", curve.join(", "))
     };
-    // Whoever closes standard output does not want it.
+    // A closed standard output is no error.
     let _ = writeln!(io::stdout().lock(), "{text}");
     complain(format_args!("figures: calls={calls} calm={calm} stormy={stormy} seed_range=0..{end}"));
     Ok(())
 }
 
-/// So many answers are a 500, 502, 503 or 504, of orders and of lists.
+/// Fixes the share of answers that are a 500, 502, 503 or 504, for orders and lists.
 fn storm(rate: u32) -> Vec<Fixed> {
     let rates = |what, kind, stem: &str| -> Vec<Fixed> {
         let rate = |name: &str| if name.starts_with(stem) { ALIKE } else { NONE };

@@ -22,13 +22,13 @@ use crate::{
     wire::{INTENT, Wire},
 };
 
-/// What a client does about an answer that says nothing.
+/// How a client treats an answer that proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// Sends again after 1, 2, 4 and 8 seconds: what a general retry layer does.
+    /// Sends again after 1, 2, 4 and 8 seconds, like a general retry layer.
     Naive,
-    /// Looks into the order list once, a second later, and sends again if the order is not there: "the order list must
-    /// be checked before retrying" (§4.4) at its plainest.
+    /// Checks the order list once, a second later, and sends again if the order is not there: the simplest form of "the
+    /// order list must be checked before retrying" (§4.4).
     ChecksOnce,
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct Rival {
     list: Uri,
     orders: Pace,
     rest: Pace,
-    /// Orders that it has been told of are nobody else's.
+    /// The order ids that it has returned; they belong to no other caller.
     known: Mutex<BTreeSet<String>>,
 }
 
-/// What the answer to an order looks like to a client that goes by the status.
+/// How the answer to an order looks to a client that reads only the status.
 enum Look {
     Placed(String),
     /// 429.
@@ -118,7 +118,7 @@ impl Rival {
         timeout(PATIENCE, answer).await.ok().flatten()
     }
 
-    /// Looks for the order; a read that fails is repeated, because it is only a read.
+    /// Searches for the order. A failed read is repeated.
     async fn check(&self, order: &OrderRequest) -> Option<String> {
         sleep(BEFORE_THE_CHECK).await;
         let mut pauses = BACKOFF.into_iter();
@@ -150,7 +150,7 @@ impl Trader for Rival {
             let look = self.send(&order, &intent).await;
             match (look, self.policy) {
                 (Look::Placed(order_id), _) => return self.placed(order_id),
-                // For a client that goes by the status, a 400 is an error like any other that cannot be repeated.
+                // To a client that reads only the status, a 400 is an error that cannot be repeated.
                 (Look::Refused, Policy::Naive) => return Told::Unresolved("refused"),
                 (Look::Refused | Look::Failed, Policy::ChecksOnce) => {
                     if let Some(order_id) = self.check(&order).await {
@@ -168,7 +168,7 @@ impl Trader for Rival {
         }
     }
 
-    /// A rival's cancels place nothing twice; nobody counts them here.
+    /// A rival's cancels place nothing twice, so they are not simulated.
     async fn cancel(&self, _: &str) {}
 }
 

@@ -4,7 +4,7 @@ use crate::{
     wire::{Kind, catalogue},
 };
 
-/// What the choices of a tape do, in words.
+/// Describes the choices of a tape in words.
 pub(crate) fn script(tape: &Tape) -> String {
     let workload = Workload::of(&Chooser::tape(tape.clone()));
     let mut lines = Vec::new();
@@ -75,7 +75,7 @@ fn of_order(tape: &Tape, number: u64) -> Vec<String> {
         .collect()
 }
 
-/// What came of a run, order by order: for people who look for the cause.
+/// Describes the results of a run, order by order, for people who look for the cause.
 pub(crate) fn course(workload: &Workload, session: &Session) -> String {
     let mut lines = Vec::new();
     for (wanted, told) in workload.wanted.iter().zip(&session.told) {

@@ -32,7 +32,7 @@ pub struct Args {
     conservative: bool,
 }
 
-/// What can go wrong, and then the circumstances of it: how late, how slow, and how patient the client is.
+/// The sites of faults, followed by the circumstances: how late, how slow, and how patient the client is.
 const NAMES: [&str; 11] = [
     "place.fault",
     "list.fault",
@@ -48,13 +48,13 @@ const NAMES: [&str; 11] = [
 ];
 const FAULTS: usize = 5;
 
-/// What `sim scripts --json` prints.
+/// The output of `sim scripts --json`.
 #[derive(Debug, Serialize)]
 struct Report {
     schema_version: u32,
     faults: usize,
     scripts: u64,
-    /// How many scripts have no choice but the plain ones, how many have one other, and so on.
+    /// How many scripts have only plain choices, how many have one other, and so on.
     by_changes: Vec<u64>,
     went_in_doubt: u64,
     duplicated: u64,
@@ -63,7 +63,7 @@ struct Report {
     violations: u64,
 }
 
-/// Plays every script and prints what it found.
+/// Plays every script and prints the result.
 pub fn run(args: &Args) -> ExitCode {
     match simulate(args) {
         Ok(true) => ExitCode::SUCCESS,
@@ -80,7 +80,7 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
     let report =
         play(args.faults, if args.conservative { Settings::conservative() } else { Settings::new() })?;
     let mut out = io::stdout().lock();
-    // Whoever closes standard output does not want it.
+    // A closed standard output is no error.
     let _ = if args.json {
         writeln!(out, "{}", serde_json::to_string(&report)?)
     } else {
@@ -150,7 +150,7 @@ mod tests {
     fn no_script_of_one_fault_breaks_a_promise() {
         let report = play(1, Settings::new()).unwrap();
         assert_eq!(report.violations, 0);
-        // Every fault of an order, whatever else there is.
+        // At least every fault of an order.
         assert!(report.scripts > crate::wire::catalogue(crate::wire::Kind::Place).len() as u64);
         assert!(report.went_in_doubt > 20, "{report:?}");
     }

@@ -38,91 +38,92 @@ use crate::{
     wire::{Ending, Lateness, Seen, Weather, Wire},
 };
 
-/// What is the same for all seeds of a campaign.
+/// The settings of all seeds of a campaign.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
-    /// What the stack assumes.
+    /// The stack's settings.
     pub(crate) settings: Settings,
     pub(crate) expected: Expected,
     pub(crate) medium: Medium,
-    /// True if nothing happens after which an order cannot be resolved.
+    /// True if no event makes an order unresolvable.
     pub(crate) plain: bool,
     /// True if the stack's process dies once and another one takes its place.
     pub(crate) crashes: bool,
-    /// True if it is counted in the end what outlived the client.
+    /// True if tasks that outlive the client are counted at the end.
     pub(crate) aftermath: bool,
     /// True if the ledger keeps its history, and the invariants are checked over it.
     pub(crate) traced: bool,
-    /// What the world does beside what it always did.
+    /// The axes that are added to the world.
     pub(crate) axes: Axes,
-    /// True if connections end in an orderly way although the transport says that nothing arrives afterwards.
+    /// True if connections end in order although the transport claims that nothing arrives afterwards.
     pub(crate) orderly_close: bool,
-    /// What is wrong with the client on purpose.
+    /// The client's planted mistake.
     pub(crate) canary: Option<Canary>,
-    /// How late an order really may be.
+    /// How late an order may really be.
     pub(crate) lateness: Duration,
-    /// How long the stack is watched after all is healed.
+    /// How long the stack is watched after the faults ended.
     pub(crate) watched: Duration,
 }
 
-/// Who trades.
+/// The client that trades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Client {
     Ours,
     Rival(Policy),
 }
 
-/// What one client did in one seed, and what its gateway knows.
+/// The course of one client in one seed, with its gateway's ground truth.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// What the callers were told, order by order; `None` for a call that did not end.
+    /// The results of the calls, order by order; `None` for a call that did not end.
     pub(crate) told: Vec<Option<Told>>,
     /// When the last call for each order began.
     pub(crate) begun: Vec<Option<Instant>>,
     pub(crate) truth: State,
     pub(crate) seen: Seen,
-    /// The orders that the client itself has reported as too many or too late.
+    /// The orders that the client itself has reported as excess or late.
     pub(crate) flagged: BTreeSet<String>,
-    /// Whatever else it has reported.
+    /// All other reports.
     pub(crate) events: Vec<OrderEvent>,
-    /// Orders that are still in doubt after all was healed.
+    /// Orders that are still in doubt after the faults ended.
     pub(crate) left_in_doubt: usize,
-    /// What the process left to its successor, if it died.
+    /// The state of a process that died, and its successor's handling of it.
     pub(crate) crash: Option<Crash>,
-    /// What has been written into a journal, if there was one.
+    /// The records in a journal, if there was one.
     pub(crate) written: Counts,
-    /// The orders of somebody else on the same account, and what they are like.
+    /// Foreign orders on the same account, with their terms.
     pub(crate) foreign: BTreeMap<String, Shape>,
     /// How the client's connections ended.
     pub(crate) ending: Ending,
-    /// True if the gateway counts as its table of zones says.
+    /// True if the gateway counts as documented in the table of zones.
     pub(crate) counts_as_documented: bool,
     /// True if some list hid the prices of orders.
     pub(crate) hides_prices: bool,
-    /// What the histories of the ledgers break, if they were kept.
+    /// The violations in the histories of the ledgers, if they were kept.
     pub(crate) violations: Vec<Violation>,
-    /// Tasks that still ran when the trading day was over and everything long dropped.
+    /// Tasks that still ran when the trading day was over and everything had been dropped.
     pub(crate) tasks: usize,
 }
 
-/// The longest that the gateway works on a request that nobody waits for any more.
+/// The longest that the gateway works on an abandoned request.
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest that an order's call may take, and then some.
+/// A generous limit for an order's call.
 const LONGEST_CALL: Duration = Duration::from_secs(400);
-/// Within this time of the healing nothing may be in doubt any more.
+/// The time after the end of the faults in which all doubt must end.
 pub(crate) const LONGEST_DOUBT: Duration = Duration::from_secs(600);
 
-/// By then what was given up when all was healed has been looked for so late that nothing can be on its way any more.
+/// The time after which the reads for given-up orders have happened, so late that no request can be on its way any
+/// more.
 const LAST_OF_THE_LATE: Duration = Duration::from_secs(300);
 
-/// By then the trading day is over, until which a client looks for orders that come too late.
+/// By then the trading day is over, and with it the client's search for late orders.
 const AFTERMATH: Duration = Duration::from_secs(13 * 3_600);
 
 /// Takes a client through one seed, on a runtime of its own.
 ///
 /// # Errors
 ///
-/// What keeps the simulation itself from being set up.
+/// The error of setting up the simulation.
 pub(crate) fn run(
     chooser: &Arc<Chooser>,
     world: &World,
@@ -146,7 +147,7 @@ async fn trade(
     workload: &Workload,
     client: Client,
 ) -> Result<Session, BoxError> {
-    // A tape that says nothing of it has a client that logs in, which every fault is fair to.
+    // Without this choice on a tape the client logs in, to which every fault is fair.
     let given = workload.token_dies.is_none() && chooser.weigh(Site::new("token.given"), &[0, 1]) == 1;
     let logs_in = !given && client == Client::Ours;
     let lateness = Lateness { bound: world.lateness, gateway: GATEWAY_TIMEOUT };
@@ -235,7 +236,7 @@ async fn trade(
                 let (at, down) = crash::moments(chooser, start, workload.wanted.len());
                 if timeout_at(at, drive(planted(&ours), workload, start, &told)).await.is_err() {
                     let (end, stood) = wire.cut();
-                    // Nobody let it come to an end.
+                    // The process did not reach its end.
                     histories.extend(world.traced.then(|| invariants::history(&ours, &settings, usize::MAX)));
                     let left = told.untold(workload, &stood);
                     let journal = journal.crash(chooser);
@@ -271,13 +272,14 @@ async fn trade(
                 death.abort();
             }
             drop(others);
-            // The second phase: nothing goes wrong any more, and all must come to an end.
+            // The second phase: no more faults, and everything must end.
             wire.heal();
             let drained = timeout(LONGEST_DOUBT, ours.ledger().shutdown()).await.is_ok();
             let left_in_doubt = ours.ledger().in_doubt() + usize::from(!drained);
             sleep(world.watched).await;
             if !ending.is_promised() {
-                // What arrives up to two minutes after it was given up is shown by the look five minutes after that.
+                // A request that arrives up to two minutes after its order was given up is shown by the read five
+                // minutes after that.
                 sleep(LAST_OF_THE_LATE).await;
             }
             let truth = sandbox.state();
@@ -313,7 +315,7 @@ async fn trade(
 }
 
 impl World {
-    /// True if only what keeps an order resolvable may happen beside the faults on the wire.
+    /// True if, beside the faults on the wire, only events that keep an order resolvable may happen.
     fn is_strict(&self) -> bool {
         self.plain || self.canary.is_some() || self.expected == Expected::Later
     }
@@ -361,7 +363,7 @@ fn sandbox(
         .wall_clock(clock.clone())
         .gateway_timeout(Duration::from_millis(timeout))
         .interpretation(reading.axes)
-        // An order that is listed late in a list that is old is listed no later than the bound.
+        // An order that is listed late, in an old list, must still be listed within the bound.
         .stale_by(weather.list_lag.saturating_sub(reading.visible_after))
         .list_scope(scope)
         .list_order(orders[choose("list.order", &[60, 25, 15])])
@@ -370,8 +372,8 @@ fn sandbox(
     Ok(sandbox)
 }
 
-/// Which orders the list holds. What a dead session has placed later than anybody assumes, only a list of all the
-/// user's orders can show.
+/// Chooses which orders the list holds. An order that a dead session has placed later than assumed shows only in a list
+/// of all the user's orders.
 fn scope(chooser: &Chooser, expected: Expected, logs_in: bool) -> ListScope {
     match chooser.weigh(Site::new("list.scope"), &[60, 40]) {
         0 if !(logs_in && expected == Expected::Later) => ListScope::LoginSession,
@@ -379,11 +381,11 @@ fn scope(chooser: &Chooser, expected: Expected, logs_in: bool) -> ListScope {
     }
 }
 
-/// What the callers have been told so far, order by order.
+/// The results of the calls so far, order by order.
 #[derive(Clone, Debug)]
 pub(crate) struct Answers(Arc<Mutex<Vec<Asked>>>);
 
-/// When an order was asked for last, and what its caller was told.
+/// When an order was last asked for, and its caller's result.
 #[derive(Clone, Debug, Default)]
 struct Asked {
     begun: Option<Instant>,
@@ -403,15 +405,15 @@ impl Answers {
         std::mem::take(&mut *self.lock()).into_iter().map(|asked| (asked.begun, asked.told)).unzip()
     }
 
-    /// Those of `orders` of which nobody has been told anything.
+    /// Returns those of `orders` whose callers have no result yet.
     fn untold(&self, workload: &Workload, orders: &BTreeSet<u64>) -> BTreeSet<u64> {
         let asked = self.lock();
         let untold = workload.wanted.iter().zip(&*asked).filter(|(_, asked)| asked.told.is_none());
         untold.map(|(wanted, _)| wanted.number).filter(|number| orders.contains(number)).collect()
     }
 
-    /// What a process found out about the orders of the one before it. That counts instead of what a caller of the dead
-    /// process heard last: the record of an answer may be lost with its process, and twins then change places.
+    /// Replaces results by what a process found out about its predecessor's orders. A result of the dead process may be
+    /// outdated: its record may be lost with the process, and twins then change places.
     fn inherit(&self, workload: &Workload, recovered: Vec<(u64, Told)>) {
         let recovered: BTreeMap<u64, Told> = recovered.into_iter().collect();
         for (wanted, asked) in workload.wanted.iter().zip(&mut *self.lock()) {
@@ -421,14 +423,15 @@ impl Answers {
         }
     }
 
-    /// On another day a name means another order: who had asked before goes by what was recovered.
+    /// Ends open calls without a result, because on another day a name means another order. Their orders go by what was
+    /// recovered.
     fn go(&self) {
         let begun = |asked: &&mut Asked| asked.begun.is_some() && asked.told.is_none();
         self.lock().iter_mut().filter(begun).for_each(|asked| asked.told = Some(Told::Gone));
     }
 }
 
-/// Lets every caller ask for its orders that nobody has been told of yet, one after the other.
+/// Runs every caller; each asks for its orders without a result, one after the other.
 pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start: Instant, answers: &Answers) {
     let mut callers = JoinSet::new();
     for caller in 0..workload.callers {
@@ -465,11 +468,11 @@ pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start:
     while callers.join_next().await.is_some() {}
 }
 
-/// Asks once more for every order that has a name and was placed: on the same day nothing may be sent for it.
+/// Asks once more for every order that has a name and was placed. On the same day nothing may be sent for it.
 async fn ask_again(trader: &Ours, workload: &Workload, answers: &Answers, clocks: &Clocks) {
     let asked = answers.lock().clone();
     for (wanted, asked) in workload.wanted.iter().zip(asked) {
-        // One that is in doubt again is waited for, perhaps until the day is over.
+        // An order that is in doubt again may make the call wait until the day is over.
         if clocks.is_first_day() && trader.names(wanted) && matches!(asked.told, Some(Told::Placed(_))) {
             drop(timeout(LONGEST_CALL, trader.place(wanted)).await);
         }
@@ -481,7 +484,7 @@ async fn kill_tokens(sandbox: Sandbox, at: Duration) {
     sandbox.revoke(None);
 }
 
-/// Collects what the ledger reports.
+/// Collects the ledger's reports.
 pub(crate) async fn listen(mut events: Receiver<OrderEvent>, heard: Arc<Mutex<Vec<OrderEvent>>>) {
     loop {
         match events.recv().await {
@@ -492,8 +495,8 @@ pub(crate) async fn listen(mut events: Receiver<OrderEvent>, heard: Arc<Mutex<Ve
     }
 }
 
-/// The orders that an event reports as late or too many. Whoever is told that nobody knows is told of each order that
-/// may be his, of which one at the most is.
+/// Returns the orders that an event reports as late or excess. An unresolved order is reported with all its candidates,
+/// of which at most one is its own.
 pub(crate) fn flagged(event: &OrderEvent) -> Vec<String> {
     match event {
         OrderEvent::LateDuplicate { order_id, .. }

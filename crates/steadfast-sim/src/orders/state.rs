@@ -14,29 +14,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::orders::Outcome;
 
-/// What a campaign has done so far, in one mode with the code of one commit.
+/// The progress of a campaign, in one mode with the code of one commit.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Run {
     pub(crate) commit: String,
-    /// The words of the command line that change what is promised or assumed.
+    /// The command line options that change what is promised or assumed.
     pub(crate) modes: String,
     pub(crate) first_seed: u64,
     /// Every seed before this one is done.
     pub(crate) next_seed: u64,
-    /// What is done beyond that, because threads overtake each other.
+    /// Seeds that are done beyond that, because threads overtake each other.
     pub(crate) ahead: BTreeSet<u64>,
     pub(crate) outcome: Outcome,
 }
 
 impl Run {
-    /// Nothing done yet.
+    /// Creates a run without progress.
     pub(crate) fn from(commit: &str, modes: &str, first_seed: u64) -> Self {
         let (commit, modes) = (commit.to_owned(), modes.to_owned());
         Self { commit, modes, first_seed, next_seed: first_seed, ..Self::default() }
     }
 
-    /// A seed is done, and this came of it.
+    /// Adds the result of a finished seed.
     pub(crate) fn finish(&mut self, seed: u64, outcome: Outcome) {
         self.outcome.add(outcome);
         self.ahead.insert(seed);
@@ -50,9 +50,9 @@ impl Run {
     }
 }
 
-/// The file of a campaign: every run of it, and no other process's at the same time.
+/// The file of a campaign, with all its runs; only one process uses it at a time.
 ///
-/// It is replaced whole, so whoever is killed loses the seeds since the last time and nothing else.
+/// It is replaced as a whole, so a killed process loses only the seeds since the last write.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,
@@ -74,7 +74,7 @@ impl StateFile {
     ///
     /// # Errors
     ///
-    /// A file that is damaged, of another version, in use by another process, or cannot be read.
+    /// The file is damaged, of another version, in use by another process, or cannot be read.
     pub(crate) fn open(path: &Path) -> Result<Self, StateError> {
         let beside = beside(path, ".lock");
         let lock = File::create(&beside).map_err(|error| StateError::of(path, Cause::Io(error)))?;
@@ -89,7 +89,7 @@ impl StateFile {
         Ok(Self { path: path.to_owned(), runs, _lock: lock })
     }
 
-    /// Where this commit and mode had got to. A new commit goes on with seeds that none before it has run.
+    /// Returns the progress of this commit and mode. A new commit continues with seeds that no earlier one has run.
     pub(crate) fn resume(&self, commit: &str, modes: &str, first_seed: u64) -> Run {
         let same = |run: &&Run| run.modes == modes && run.next_seed > first_seed;
         let known = self.runs.iter().filter(same).find(|run| run.commit == commit);
@@ -99,16 +99,16 @@ impl StateFile {
         })
     }
 
-    /// All runs, the oldest first.
+    /// Returns all runs, oldest first.
     pub(crate) fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// Writes down how far `run` is.
+    /// Saves the progress of `run`.
     ///
     /// # Errors
     ///
-    /// What keeps the file from being written; the one before it is whole then.
+    /// The error of writing the file; the previous one is still whole.
     pub(crate) fn keep(&mut self, run: &Run) -> Result<(), StateError> {
         match self.runs.iter_mut().find(|old| old.commit == run.commit && old.modes == run.modes) {
             Some(old) => old.clone_from(run),
@@ -154,7 +154,7 @@ fn parse(text: &str) -> Result<Vec<Run>, Cause> {
     Ok(stored.runs)
 }
 
-/// Why a campaign cannot be gone on with.
+/// Why a campaign cannot be continued.
 #[derive(Debug)]
 pub(crate) struct StateError {
     path: PathBuf,
@@ -219,7 +219,7 @@ mod tests {
         let run = file.resume("abc", "", 5);
         assert_eq!((run.next_seed, run.outcome.seeds, run.first_seed), (8, 4, 5));
         assert_eq!((5..11).filter(|&seed| !run.is_done(seed)).collect::<Vec<_>>(), [8, 10]);
-        // Another commit has its own sums and new seeds; another mode begins anew.
+        // Another commit has its own sums and new seeds; another mode starts from the beginning.
         let other = file.resume("def", "", 5);
         assert_eq!((other.first_seed, other.outcome.seeds), (10, 0));
         assert_eq!(file.resume("abc", " --plain", 5).first_seed, 5);

@@ -6,33 +6,33 @@ use crate::orders::workload::Wanted;
 
 /// A client that a seed's callers trade with.
 pub(crate) trait Trader: Send + Sync + 'static {
-    /// Places an order, and says what its caller is told.
+    /// Places an order, and returns its caller's result.
     fn place(&self, wanted: &Wanted) -> impl Future<Output = Told> + Send;
 
-    /// Cancels an order, as far as that goes.
+    /// Cancels an order, as far as possible.
     fn cancel(&self, order_id: &str) -> impl Future<Output = ()> + Send;
 
-    /// Looks at the list of orders, after the order of this number; some never do.
+    /// Reads the list of orders after this order; some clients never do.
     fn look(&self, after: u64) -> impl Future<Output = ()> + Send {
         let _ = after;
         std::future::ready(())
     }
 }
 
-/// What the caller of an order is told in the end.
+/// The final result of an order's call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     /// It is placed under this identifier.
     Placed(String),
     /// It is not placed.
     Rejected,
-    /// It was looked for beyond the lateness bound and is not there.
+    /// It was searched for beyond the lateness bound and is not there.
     NotObserved,
-    /// Nobody knows, and this is why.
+    /// It is unknown whether it is placed; says why.
     Unresolved(&'static str),
-    /// This, which says neither whether it is placed nor that this is not known.
+    /// An answer that says neither whether it is placed nor that this is unknown.
     Nonsense(String),
-    /// The caller went away before.
+    /// The caller left before the end.
     Gone,
 }
 

@@ -7,7 +7,7 @@ use crate::{
     wire::{Day, intent_name},
 };
 
-/// What one seed's callers want.
+/// The orders of one seed's callers.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
     pub(crate) callers: u32,
@@ -19,21 +19,21 @@ pub(crate) struct Workload {
 /// One order of one caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
-    /// Names it at every site; some numbers stand for no order.
+    /// Identifies it at every site; some numbers stand for no order.
     pub(crate) number: u64,
     pub(crate) shape: Shape,
     pub(crate) caller: u32,
-    /// Not before then, and not before the caller's order before it has ended.
+    /// The earliest time; the caller's previous order must have ended too.
     pub(crate) at: Duration,
     /// True if the caller gives the order a name of its own.
     pub(crate) named: bool,
-    /// After how long the caller goes away.
+    /// After how long the caller leaves.
     pub(crate) patience: Option<Duration>,
     /// True if the caller cancels the order once it is placed.
     pub(crate) cancelled: bool,
-    /// True if the caller looks at the list of orders afterwards.
+    /// True if the caller reads the list of orders afterwards.
     pub(crate) looks: bool,
-    /// After how long the caller drops a cancel or a look.
+    /// After how long the caller drops a cancel or a read.
     pub(crate) haste: Option<Duration>,
 }
 
@@ -56,24 +56,24 @@ const TERMS: [[&str; 5]; 7] = [
 /// Terms, sides and quantities.
 const PER_SYMBOL: u32 = 7 * 2 * 3;
 
-/// How far apart orders are wanted, in milliseconds, ten in a second; in some seeds as fast as they get out.
+/// The time between orders in milliseconds: ten in a second, and in some seeds as fast as possible.
 const INTERVALS: [u32; 3] = [100, 15, 1];
-/// How much later a token dies than the last order is wanted, in milliseconds.
+/// How much later than the last order a token may die, in milliseconds.
 const LATER: u32 = 20_000;
-/// Where more are wanted at once than get out in time, no caller waits so long.
+/// With more orders at once than can leave in time, no caller waits that long.
 const MOST_AT_ONCE: u32 = 100;
-/// The shares of identical orders, of orders like the one before but for quantity or price, and of cancels, in percent;
-/// and in how many seeds they are found.
+/// The shares of identical orders, of orders that differ from the one before only in quantity or price, and of cancels,
+/// in percent, with the number of seeds that have them.
 const TWINS: [[u32; 3]; 3] = [[64, 30, 6], [15, 75, 10], [30, 20, 50]];
 const CANCELS: [[u32; 2]; 2] = [[80, 20], [10, 90]];
 
 impl Workload {
-    /// What the callers of a seed want.
+    /// Returns the orders of a seed's callers.
     pub(crate) fn of(chooser: &Chooser) -> Self {
         let callers =
             chooser.weigh(Site::new("callers.many"), &[1, 1]) * chooser.choose(Site::new("callers"), 50) + 1;
-        // Long sessions are rare: each read of the list costs what the list is long, and much that goes wrong needs few
-        // orders and many readings of what the specification leaves open.
+        // Long sessions are rare: each read costs as much as the list is long, and most failures need few orders and
+        // many readings of the specification.
         let count = match chooser.weigh(Site::new("orders.many"), &[30, 5, 2, 963]) {
             0 => 50 + chooser.choose(Site::new("orders"), 51),
             1 => 100 + chooser.choose(Site::new("orders"), 101),
@@ -93,13 +93,13 @@ impl Workload {
         let mut wanted = Vec::new();
         for number in 0..u64::from(count) {
             let site = |what| Site::new(what).of(number);
-            // A twin is identical to the order before it, whether or not that one is on the tape.
+            // A twin is identical to the order before it, even if that one is not on the tape.
             match chooser.weigh(site("order.twin"), &twins) {
                 1 if number > 0 => {}
                 2 if number > 0 => shape = shape.near(chooser.choose(site("order.near"), 3)),
                 _ => shape = Shape(chooser.choose(site("order.shape"), PER_SYMBOL * symbols)),
             }
-            // Never drawn: it is what a tape says by not mentioning the order.
+            // Never drawn; a tape expresses it by leaving the order out.
             if chooser.weigh(site("order"), &[0, 1]) == 0 {
                 continue;
             }
@@ -128,7 +128,7 @@ impl Workload {
                     .then(|| Duration::from_millis(u64::from(chooser.choose(site("order.haste-ms"), 60)))),
             });
         }
-        // Some die when the last order is long sent: in the middle of a search.
+        // Some tokens die long after the last send, in the middle of a search.
         let token_dies = (chooser.weigh(Site::new("token.dies"), &[80, 20]) == 1).then(|| {
             let at = chooser.choose(Site::new("token.dies-at"), count * INTERVALS[0]);
             let later = swarm("token.dies-late", &[50, 50]) as u32
@@ -140,31 +140,31 @@ impl Workload {
 }
 
 impl Wanted {
-    /// What the gateway's ground truth calls it.
+    /// Returns its name in the gateway's ground truth.
     pub(crate) fn intent(&self) -> String {
         intent_name(self.number)
     }
 }
 
 impl Shape {
-    /// True if a list without prices does not tell the two apart.
+    /// True if a list without prices does not distinguish the two.
     pub(crate) fn is_alike_without_prices(self, other: Self) -> bool {
         let (ours, theirs) = (self.0 % PER_SYMBOL, other.0 % PER_SYMBOL);
         let terms = |rest: u32| &TERMS[(rest % 7) as usize][..3];
         self.0 / PER_SYMBOL == other.0 / PER_SYMBOL && ours / 7 == theirs / 7 && terms(ours) == terms(theirs)
     }
 
-    /// Instrument and side, which is what lost orders are told apart by.
+    /// Returns instrument and side, the key of orders in doubt.
     pub(crate) fn key(self) -> (u32, u32) {
         (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL / 7 % 2)
     }
 
-    /// An order of the same instrument and side, of another quantity or another price.
+    /// Returns an order with the same instrument and side, but another quantity or price.
     fn near(self, which: u32) -> Self {
         let (symbol, rest) = (self.0 / PER_SYMBOL, self.0 % PER_SYMBOL);
         let (terms, sides, qty) = (rest % 7, rest / 7 % 2, rest / 14);
         let (terms, qty) = match (which, terms) {
-            // The two that differ in their price alone.
+            // The two terms that differ only in price.
             (0, 0) => (6, qty),
             (0, _) => (0, qty),
             (more, _) => (terms, (qty + more) % 3),

@@ -2,26 +2,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The orders that one session's client has been told of, as far as they make an incomplete list detectable.
+/// The acknowledged orders of one session's client, by which an incomplete list can be detected.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     session: String,
-    /// Number in the book, when the answer was delivered, and whether the order was completed at once.
+    /// The order's number in the book, when the answer was delivered, and whether the order was completed at once.
     told: Vec<(u64, Instant, bool)>,
 }
 
 impl Acks {
-    /// The answer to an order was delivered now.
+    /// Records that the answer to an order was delivered now.
     pub(super) fn push(&mut self, told: Told, order_id: &str) {
         if self.session != told.session {
             *self = Self { session: told.session, told: Vec::new() };
         }
-        // Identifiers are 26 and then a number that counts the book's orders.
+        // Identifiers are 26 followed by a number that counts the book's orders.
         let number = order_id.strip_prefix("26").and_then(|number| number.parse().ok()).unwrap_or_default();
         self.told.push((number, Instant::now(), told.market));
     }
 
-    /// The orders that were told of so long ago, by their numbers.
+    /// Returns the orders that were acknowledged at least `age` ago, by their numbers.
     pub(super) fn old(&self, session: &str, age: Duration) -> Vec<(u64, bool)> {
         if self.session != session {
             return Vec::new();
@@ -33,7 +33,7 @@ impl Acks {
     }
 }
 
-/// What the wire remembers of an order's request until its answer is delivered.
+/// The data of an order's request that the wire keeps until its answer is delivered.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     pub(super) session: String,

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 
 use crate::wire::Broken;
 
-/// The body of an answer, as far as it came.
+/// The received part of an answer's body.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Body {
     data: Option<Bytes>,
@@ -17,7 +17,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// All that the gateway sends before it ends or breaks off.
+    /// Reads everything that the gateway sends before it ends or breaks off.
     pub(crate) async fn read(mut body: steadfast_sandbox::Body) -> Self {
         let mut data = Bytes::new();
         while let Some(frame) = body.frame().await {
@@ -34,7 +34,7 @@ impl Body {
         Self { data: Some(data), broken: false }
     }
 
-    /// The body, if it did not break off.
+    /// Returns the body, unless it broke off.
     pub(crate) fn whole(&self) -> Option<&[u8]> {
         self.data.as_deref().filter(|_| !self.broken)
     }

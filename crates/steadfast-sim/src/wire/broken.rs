@@ -1,6 +1,6 @@
 use std::{error::Error, fmt};
 
-/// What became of a request without an answer.
+/// The end of a request without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// No connection was made; nothing left.

@@ -5,21 +5,21 @@ use crate::{
     wire::fault::{Fault, Kind, catalogue},
 };
 
-/// How a seed's day goes, beside the faults that come as they come: some bugs show only where a whole stretch of the
-/// day is wrong in one way.
+/// The course of a seed's day beside single faults: some bugs show only if a whole stretch of the day is wrong in one
+/// way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Day {
     /// The first order after the pause; 0 for a day without one.
     noon: u64,
-    /// How long nobody wants anything before it: then the morning's orders are old.
+    /// How long no order is wanted before noon, so that the morning's orders are old.
     pause: Duration,
-    /// What every list meets that may meet it.
+    /// The fault of every list that can have it.
     siege: Option<Fault>,
-    /// The first list that meets it.
+    /// The first list with it.
     siege_from: u64,
 }
 
-/// Lists that cannot be had, or not be read.
+/// Lists that fail or cannot be read.
 const FAILING: [&str; 4] = ["list.504", "list.truncated", "list.500", "list.truncated"];
 /// Lists that lack orders.
 const HIDING: [&str; 4] = ["list.empty", "list.partial", "list.open-only", "list.empty"];
@@ -29,7 +29,7 @@ const PAUSE: u32 = 21_000;
 const LONGER: u32 = 20_000;
 
 impl Day {
-    /// The day of a seed; most are like any other.
+    /// Returns the day of a seed; most are ordinary.
     pub(crate) fn of(chooser: &Chooser) -> Self {
         let choose = |what, n| chooser.choose(Site::new(what), n);
         let siege = |faults: [&str; 4]| {
@@ -51,17 +51,17 @@ impl Day {
         }
     }
 
-    /// True if nothing goes wrong with this order: a morning without doubts leaves a day without lists.
+    /// True if nothing goes wrong with this order: lists fail on some days without any doubt in the morning.
     pub(super) fn spares(self, order: u64) -> bool {
         order < self.noon
     }
 
-    /// What list number `of` meets at least.
+    /// Returns the fault of list number `of` during a siege.
     pub(super) fn siege(self, of: u64) -> Option<Fault> {
         self.siege.filter(|_| of >= self.siege_from)
     }
 
-    /// How much later this order is wanted.
+    /// Returns how much later this order is wanted.
     pub(crate) fn delay(self, order: u64) -> Duration {
         if self.spares(order) { Duration::ZERO } else { self.pause }
     }

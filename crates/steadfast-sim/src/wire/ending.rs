@@ -12,21 +12,21 @@ use crate::{
     wire::Broken,
 };
 
-/// How the connections of a client end when it gives up on them.
+/// How a client's connections end when it gives up on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// At once, as those of the product's own transport do: nothing of what was written arrives afterwards.
+    /// Abortively, as with the product's own transport: unsent bytes never arrive.
     #[default]
     Abortive,
-    /// In an orderly way, or somewhere else: what was written may arrive for two minutes more, and the transport does not
-    /// say otherwise.
+    /// In order, or elsewhere: written bytes may arrive for two more minutes, and the transport does not claim
+    /// otherwise.
     Unknown,
-    /// In an orderly way, and the transport says otherwise.
+    /// In order, but the transport claims otherwise.
     Claimed,
 }
 
 impl Ending {
-    /// That of a seed.
+    /// Returns the ending of a seed.
     pub(super) fn of(chooser: &Chooser, axes: Axes) -> Self {
         match chooser.weigh(Site::new("transport.ending"), &[70, 30]) {
             1 if axes.has(Axis::Orphans) => Self::Unknown,
@@ -35,7 +35,7 @@ impl Ending {
         }
     }
 
-    /// The same, but wrong: where the transport says that nothing arrives afterwards, it does.
+    /// Makes it wrong: if the transport claims that nothing arrives afterwards, it does.
     pub(crate) fn orderly(self) -> Self {
         if self == Self::Abortive { Self::Claimed } else { self }
     }
@@ -45,7 +45,7 @@ impl Ending {
         self == Self::Abortive
     }
 
-    /// True if the transport says so.
+    /// True if the transport claims that.
     pub(crate) fn is_promised(self) -> bool {
         self != Self::Unknown
     }
@@ -63,12 +63,12 @@ impl Line {
         Self { ending, ended: OnceLock::new() }
     }
 
-    /// True if what has not arrived yet never will.
+    /// True if a request that has not arrived yet never will.
     pub(super) fn is_cut(&self) -> bool {
         self.ending.is_abortive() && self.ended.get().is_some()
     }
 
-    /// What the product's own leaf makes of it.
+    /// Returns the error that the product's own leaf makes of it.
     pub(super) fn failed(&self, broken: Broken) -> BoxError {
         let fate = match broken {
             Broken::Refused => Fate::NeverLeft,

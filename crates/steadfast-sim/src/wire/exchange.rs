@@ -7,36 +7,36 @@ use tokio::time::Instant;
 
 use crate::wire::{Body, Broken, INTENT, LOOK, intent_number};
 
-/// One send of a call, as the client's end of the wire has seen it.
+/// One send of a call, as seen at the client's end of the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
     pub(crate) of: Call,
-    /// The number of the token that it was sent with.
+    /// The number of its token.
     pub(crate) session: usize,
     pub(crate) sent: Instant,
-    /// The gateway's clock then, which runs on while the client's machine is suspended.
+    /// The gateway's clock at the send; it runs on while the client's machine is suspended.
     pub(crate) sent_at_gateway: Duration,
-    /// When the client learned how it ended, if it waited so long.
+    /// When the client learned its end, if it waited that long.
     pub(crate) ended: Option<(Instant, Ended)>,
 }
 
-/// Which call a send belongs to.
+/// The call of a send.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Call {
     /// An order, by its number.
     Order(u64),
-    /// The cancelling of an order, by the path and query that name it.
+    /// A cancel, by the path and query that name the order.
     Cancel(String),
-    /// A caller's own look at the list, by the number of the order after which it looks.
+    /// A caller's own read of the list, by the number of the order before it.
     Look(u64),
-    /// The client's own look at the list.
+    /// The client's own read of the list.
     Verification,
     /// Anything else.
     Other,
 }
 
 impl Call {
-    /// Which call of the client a request belongs to.
+    /// Returns the client's call of a request.
     pub(super) fn of(parts: &Parts) -> Self {
         let (path, name) = (parts.uri.path(), parts.headers.get(INTENT));
         let name = name.and_then(|name| name.to_str().ok());
@@ -69,21 +69,21 @@ pub(crate) enum Ended {
     },
 }
 
-/// What the body of an answer says, as far as that decides anything.
+/// What an answer's body says, as far as that decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
     /// It is whole, and names an order.
     Placed,
-    /// It is whole, and its message is one of those that say that nothing was done.
+    /// It is whole, and its message says that nothing was done.
     Refused,
-    /// It is whole, and its message is the one that says that nobody knows.
+    /// It is whole, and its message leaves open what was done.
     InternalError,
-    /// Nothing that could be relied on.
+    /// Nothing reliable.
     Nothing,
 }
 
-/// The messages of the specification's error table (§7), written down once more: what judges the client does not share
-/// its table.
+/// The messages of the specification's error table (§7), written independently: the judge must not share the client's
+/// table.
 const REFUSED: [&str; 2] = [
     "Bad request",
     "Input validation failed. Kindly check your input contains required fields for the request",

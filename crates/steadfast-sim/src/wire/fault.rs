@@ -1,6 +1,6 @@
 use crate::axes::{Axes, Axis};
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Place,
@@ -20,23 +20,23 @@ pub(crate) enum Way {
     Lost,
     /// It arrives, and its answer does not.
     AnswerLost,
-    /// It arrives much later, whether or not somebody still waits for it.
+    /// It arrives much later, even if the client no longer waits.
     Slow,
 }
 
-/// Something that goes wrong with one request.
+/// A fault of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// Empty for none.
     pub(crate) name: &'static str,
     pub(crate) way: Way,
-    /// What is put into the gateway for it.
+    /// The faults that are injected into the gateway for it.
     pub(crate) inject: &'static [&'static str],
-    /// True if the client cannot know what became of an order that met it.
+    /// True if the client cannot know the end of an order that met it.
     pub(crate) in_doubt: bool,
-    /// True if the order list it strikes lacks orders.
+    /// True if the affected list lacks orders.
     pub(crate) hides_orders: bool,
-    /// The axis that has to be on for it.
+    /// The axis that it needs.
     pub(crate) axis: Option<Axis>,
 }
 
@@ -60,7 +60,7 @@ impl Fault {
         Self { axis: Some(axis), ..Self::definite(name, Way::Through, inject) }
     }
 
-    /// Of one axis: what a client cannot know the end of.
+    /// Creates a fault of an axis, whose end the client cannot know.
     const fn new(axis: Axis, name: &'static str, inject: &'static [&'static str]) -> Self {
         Self { axis: Some(axis), ..Self::doubt(name, Way::Through, inject) }
     }
@@ -87,7 +87,7 @@ const IN_DOUBT: [Fault; 23] = gateway!(doubt:
     "connection.reset-before", "connection.reset-after", "connection.reset-mid-body",
 );
 
-/// What can happen to an order. The index is the choice; new ones go to the end, so that old tapes stay good.
+/// The faults of an order. The index is the choice; append new ones at the end, so that old tapes stay valid.
 const PLACE: [Fault; 56] = {
     let mut all = [Fault::NONE; 56];
     let mut index = 0;
@@ -172,7 +172,7 @@ const CANCEL: [Fault; 7] = [
     Fault::definite("quota.storm", Way::Through, &["quota.storm"]),
 ];
 
-/// Ways in which every list of a session is written, beside the plain one.
+/// How every list of a session is written, beside the plain way.
 pub(crate) const FORMS: [Fault; 8] = [
     Fault::NONE,
     Fault::definite("list.numeric-ids", Way::Through, &["list.numeric-ids"]),
@@ -184,7 +184,7 @@ pub(crate) const FORMS: [Fault; 8] = [
     Fault::definite("list.market-as-limit", Way::Through, &["list.market-as-limit"]),
 ];
 
-/// All that can happen to a request of this kind; 0 is nothing.
+/// Returns all faults of a kind of request; 0 is none.
 pub(crate) const fn catalogue(kind: Kind) -> &'static [Fault] {
     match kind {
         Kind::Place => &PLACE,
@@ -194,8 +194,8 @@ pub(crate) const fn catalogue(kind: Kind) -> &'static [Fault] {
     }
 }
 
-/// What can happen in a world with these axes: what lies behind all of it is not asked for, so that a world without axes
-/// has the choices that it always had.
+/// Returns the faults in a world with these axes. Faults behind the last allowed one are not offered, so a world
+/// without axes keeps its old choices.
 pub(crate) fn drawn(kind: Kind, axes: Axes) -> &'static [Fault] {
     let all = catalogue(kind);
     let last = all.iter().rposition(|fault| axes.admit(fault.axis)).unwrap_or_default();

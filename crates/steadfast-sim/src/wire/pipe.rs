@@ -42,7 +42,7 @@ use crate::{axes::Axes, wire::Wire};
 const IDLE: Duration = Duration::from_secs(10);
 const LONGEST_OUTAGE: Duration = Duration::from_secs(180);
 
-/// Opens connections to the gateway behind a [`Wire`]; each of them has a fate of its own.
+/// Opens connections to the gateway behind a [`Wire`]; each has a fate of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe {
     wire: Wire,
@@ -51,7 +51,7 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// The leaf of a stack whose connections end behind `wire`.
+    /// Returns the leaf of a stack whose connections end behind `wire`.
     pub(crate) fn leaf(wire: &Wire, axes: Axes) -> Witness<Leaf<Self, Sent<RequestBody>>> {
         let fates = Arc::new(Fates::of(wire.chooser(), axes));
         let pipe = Self { wire: wire.clone(), fates, opened: Arc::default() };
@@ -74,7 +74,7 @@ impl Pipe {
             client.set_zero_linger();
         }
         let wire = self.wire.clone();
-        // What was held back may be the first that comes.
+        // Bytes held back by an outage may be the first to arrive.
         let patience = if fate.name() == OUTAGE { LONGEST_OUTAGE } else { IDLE };
         tokio::spawn(serve_patiently(server, patience, move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(PeerIp(IpAddr::V4(Ipv4Addr::LOCALHOST)));

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// What one seed's wire and gateway do wrong, and how often: its own subset of all faults, each at its own rate.
+/// The faults of one seed's wire and gateway: its own subset of all faults, each at its own rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Weather {
     place: Vec<u32>,
@@ -17,42 +17,42 @@ pub(crate) struct Weather {
     cancel: Vec<u32>,
     /// How every list is written.
     form: Fault,
-    /// What answers in the gateway's place when a list is asked for, if something does.
+    /// The cache that answers in the gateway's place when a list is requested, if any.
     cache: Option<Fault>,
     law: u32,
-    /// Whether lists take long, so that what is sent meanwhile is in some of them.
+    /// Whether lists take long, so that orders sent meanwhile are in some of them.
     slow_lists: bool,
-    /// Whether answers to orders take long, so that lists show orders before those who sent them know.
+    /// Whether answers to orders take long, so that lists show orders before their callers know.
     slow_acks: bool,
-    /// Whether what is late is as late as can be.
+    /// Whether late orders are as late as possible.
     latest: bool,
     day: Day,
-    /// Whether only the first send of an order meets a fault, and only one that a list tells the end of.
+    /// Whether only the first send of an order meets a fault, and only a fault that a list can resolve.
     mild: bool,
-    /// Whether every list holds all that it should.
+    /// Whether every list is complete.
     pub(crate) lists_are_whole: bool,
-    /// Whether no list shows what another login session has placed.
+    /// Whether no list shows the orders of another login session.
     sessions_list_apart: bool,
     /// How the client's connections end.
     pub(crate) ending: Ending,
     /// How long a client waits for an answer.
     patience: Duration,
     pub(crate) lateness: Lateness,
-    /// How old a stale list is.
+    /// The age of a stale list.
     pub(crate) list_lag: Duration,
 }
 
-/// How much later than it arrived an order may come to exist and be listed.
+/// How much later than its arrival an order may come to exist and be listed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lateness {
     /// The bound, after the last moment at which the gateway can have passed an order on.
     pub(crate) bound: Duration,
-    /// How long the gateway may work on a request that nobody waits for any more.
+    /// How long the gateway may work on an abandoned request.
     pub(crate) gateway: Duration,
 }
 
 impl Lateness {
-    /// After how long an acknowledged order that is not listed is a contradiction, with some to spare.
+    /// Returns after how long an unlisted acknowledged order is a contradiction, with a margin.
     pub(crate) fn noticed_after(self) -> Duration {
         self.bound + Duration::from_secs(5)
     }
@@ -60,23 +60,23 @@ impl Lateness {
 
 /// The rates of a fault within its seed, in percent; half of them are off.
 pub(super) const RATES: [u32; 8] = [0, 0, 0, 0, 5, 30, 80, 100];
-/// The shares of attempts that are in doubt, in thousandths, and how many seeds have which.
+/// The shares of attempts in doubt, in thousandths, and the weights of seeds with each share.
 const DOUBT: [u32; 5] = [0, 50, 300, 800, 1_000];
 const DOUBT_WEIGHTS: [u32; 5] = [4, 10, 66, 15, 5];
-/// The shares of reads that fail or are old.
+/// The shares of reads that fail or are stale.
 const READS: [u32; 5] = [0, 50, 300, 800, 1_000];
 const READ_WEIGHTS: [u32; 5] = [30, 25, 30, 10, 5];
-/// Shares of what is refused for certain.
+/// The shares of certain refusals.
 const REFUSED: [u32; 5] = [0, 20, 100, 300, 800];
 
-/// For so long a kernel tries to deliver what was written to a connection that was closed in an orderly way.
+/// How long a kernel tries to deliver what was written to a connection that was closed in order.
 const ORPHANED: Duration = Duration::from_secs(120);
 const LONGEST_LATENCY: u32 = 3_000;
-/// What slow lists and slow answers take at the most, on each of their legs.
+/// The most that slow lists and slow answers take, on each of their legs.
 const SLOW: u32 = 2_500;
 
 impl Weather {
-    /// The weather of a seed. `may_log_in`: the client survives the death of its token.
+    /// Returns the weather of a seed. `may_log_in`: the client survives the death of its token.
     pub(crate) fn of(
         chooser: &Chooser,
         lateness: Lateness,
@@ -126,37 +126,37 @@ impl Weather {
         }
     }
 
-    /// Takes out lists that lack orders: whoever begins a new day has nothing left by which to notice it.
+    /// Removes lists that lack orders: at the start of a new day a client has nothing left to notice it by.
     pub(crate) fn list_all_orders(&mut self) {
         self.lists_are_whole = true;
     }
 
-    /// Takes out the refusal of a token that has placed an order: after a login, no list shows that order to anybody.
+    /// Removes refusals of a token that has placed an order: after a login, no list would show that order.
     pub(crate) fn list_sessions_apart(&mut self) {
         self.sessions_list_apart = true;
     }
 
-    /// Takes out the one way of listing orders in which an order is not recognised, only suspected.
+    /// Removes the one form of list in which an order is suspected but not recognised.
     pub(crate) fn list_terms_as_they_are(&mut self) {
         if self.form.name == "list.market-as-limit" {
             self.form = Fault::NONE;
         }
     }
 
-    /// Takes out identifiers that are listed as numbers: one with leading zeros is then another one.
+    /// Removes identifiers as numbers: one with leading zeros would become another one.
     pub(crate) fn list_ids_as_they_are(&mut self) {
         if self.form.name == "list.numeric-ids" {
             self.form = Fault::NONE;
         }
     }
 
-    /// Spares what is sent again, takes out the one answer after which an order that is absent stays in doubt, and lets
-    /// every cancel have an answer: without one it holds for half a minute a slot that the lists need.
+    /// Spares repeated sends, removes the one answer after which an absent order stays in doubt, and gives every cancel
+    /// an answer: without one it holds, for half a minute, a slot that the lists need.
     pub(crate) fn spare_what_could_be_resolved(&mut self) {
         self.mild = true;
     }
 
-    /// The fault that this request meets.
+    /// Returns the fault of this request.
     pub(crate) fn fault(&self, chooser: &Chooser, kind: Kind, of: u64, nth: u64) -> Fault {
         let (what, weights) = match kind {
             Kind::Place => ("place.fault", &self.place),
@@ -212,29 +212,30 @@ impl Weather {
         self.latency(chooser, Site::new(what).of(of).nth(nth))
     }
 
-    /// True if an order that met `fault` is in doubt: a slow one only if nobody waits so long.
+    /// True if an order that met `fault` is in doubt; a slow one is only if it outlasts the client's patience.
     pub(crate) fn doubts(&self, chooser: &Chooser, fault: Fault, of: u64, nth: u64) -> bool {
         fault.in_doubt && (fault.way != Way::Slow || self.slow_by(chooser, of, nth) >= self.patience)
     }
 
-    /// How much later a slow request arrives: at the latest when the gateway would have given up on it, or the client's
-    /// kernel, where that goes on after its connection was closed.
+    /// Returns how much later a slow request arrives: at the latest when the gateway gives up on it, or, for
+    /// connections closed in order, when the client's kernel does.
     pub(crate) fn slow_by(&self, chooser: &Chooser, of: u64, nth: u64) -> Duration {
         let longest = if self.ending.is_abortive() { self.lateness.gateway } else { ORPHANED };
         let most = millis(longest).saturating_sub(LONGEST_LATENCY).max(1);
         Duration::from_millis(u64::from(chooser.choose(Site::new("place.slow").of(of).nth(nth), most)))
     }
 
-    /// How much later an order that `fault` makes late comes to exist, in milliseconds: visible within the bound.
+    /// Returns how much later an order that `fault` makes late comes to exist, in milliseconds, so that it is visible
+    /// within the bound.
     pub(crate) fn late_by(&self, chooser: &Chooser, fault: Fault, of: u64, nth: u64) -> u64 {
         let answered = self.lateness.bound.saturating_sub(self.list_lag);
         if fault.axis == Some(Axis::Intermediaries) {
-            // Its own answer may be at once, and the gateway works as long as it may all the same.
+            // The proxy's answer may come at once, while the gateway still works for as long as it may.
             let most = millis(self.lateness.gateway).saturating_sub(LONGEST_LATENCY).max(1);
             return u64::from(chooser.choose(Site::new("place.late").of(of).nth(nth), most));
         }
         let most = match fault.name {
-            // Nobody has answered: it may be at work for all of the gateway's patience first.
+            // There was no answer: the gateway may first work on it for all of its patience.
             "reset-late" => millis(answered + self.lateness.gateway).saturating_sub(LONGEST_LATENCY),
             _ => millis(answered),
         };
@@ -247,7 +248,7 @@ impl Weather {
 
     fn latency(&self, chooser: &Chooser, site: Site) -> Duration {
         let millis = match self.law {
-            // Who may always be resolved has the day's first list within the second that is given to it.
+            // If every order must be resolvable, the day's first list has to come within the second that it is given.
             2 if self.mild => 30,
             0 => 20,
             1 => 5 + chooser.choose(site, 146),
@@ -262,7 +263,7 @@ impl Weather {
     }
 }
 
-/// A cache that stands before the gateway all day.
+/// Returns a cache that stands before the gateway all day.
 fn cache(chooser: &Chooser, axes: Axes) -> Option<Fault> {
     if !axes.has(Axis::CachedLists) {
         return None;
@@ -276,7 +277,7 @@ fn slow(chooser: &Chooser, site: Site) -> Duration {
     Duration::from_millis(u64::from(chooser.choose(site, SLOW)))
 }
 
-/// Weights of nothing and of each fault, so that each group has its share in thousandths.
+/// Returns weights of no fault and of each fault, so that each group has its share in thousandths.
 pub(super) fn mixture(groups: &[(&[u32], u32)]) -> Vec<u32> {
     let mut weights: Vec<u32> = vec![0; groups.first().map_or(1, |(rates, _)| rates.len())];
     let mut rest = SCALE;

@@ -15,10 +15,10 @@ use super::{
 const LEFT: f64 = 190.0;
 const TOP: f64 = 108.0;
 const CELL: (f64, f64) = (78.0, 27.0);
-/// The height of one zone's panel, its heads included.
+/// The height of one zone's panel, with its headings.
 const PANEL: f64 = 12.0 * CELL.1 + 84.0;
 
-/// Darker where more is refused; one hue, so that only lightness has to be told apart.
+/// Darker where more is refused; one hue, so that only lightness matters.
 const STEPS: [(f64, &str); 6] = [
     (0.0, "#f3f6f9"),
     (0.1, "#d6e4f0"),
@@ -28,7 +28,7 @@ const STEPS: [(f64, &str); 6] = [
     (f64::INFINITY, "#0b4f80"),
 ];
 
-/// 429s by limiter and way of counting, a panel for each zone.
+/// Draws 429s by limiter and way of counting, with a panel for each zone.
 pub(super) fn draw(outcome: &Outcome) -> Svg {
     let width = LEFT + CELL.0 * GATEWAYS.len() as f64 + 30.0;
     let height = TOP + PANEL * ZONES.len() as f64 + 44.0;

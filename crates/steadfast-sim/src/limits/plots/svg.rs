@@ -1,6 +1,6 @@
 use std::fmt::{self, Write as _};
 
-/// A picture of shapes and texts, on a light ground.
+/// A picture of shapes and texts, on a light background.
 #[derive(Debug)]
 pub(super) struct Svg {
     width: u32,
@@ -8,7 +8,7 @@ pub(super) struct Svg {
     body: String,
 }
 
-/// Where a text stands relative to its point.
+/// The position of a text relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -16,10 +16,10 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A colour as CSS writes it.
+/// A colour in CSS notation.
 pub(super) type Colour = &'static str;
 
-/// Colours that stay apart for colour-blind readers and on grey paper.
+/// Colours that are distinct for colour-blind readers and on grey paper.
 pub(super) const INK: Colour = "#1f2933";
 pub(super) const FAINT: Colour = "#5f6b7a";
 pub(super) const GRID: Colour = "#d9dee5";
@@ -61,7 +61,7 @@ impl Svg {
         self.add(format_args!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius}" fill="{fill}"/>"#));
     }
 
-    /// A square that stands on its corner.
+    /// Adds a square that stands on its corner.
     pub(super) fn diamond(&mut self, (x, y): (f64, f64), radius: f64, fill: Colour) {
         let (left, right, top, bottom) = (x - radius, x + radius, y - radius, y + radius);
         self.add(format_args!(
@@ -88,7 +88,7 @@ impl Svg {
         ));
     }
 
-    /// A text that covers what it lies on.
+    /// Adds a text with a halo that covers what is behind it.
     pub(super) fn haloed(&mut self, (x, y): (f64, f64), size: u32, text: &str) {
         self.add(format_args!(
             r#"<text x="{x:.1}" y="{y:.1}" font-size="{size}" fill="{INK}" stroke="{PAPER}" stroke-width="5" paint-order="stroke">{}</text>"#,
@@ -114,7 +114,7 @@ impl fmt::Display for Svg {
     }
 }
 
-/// A text in which nothing is markup.
+/// A text with its markup characters escaped.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {

@@ -16,14 +16,14 @@ const RIGHT: f64 = WIDTH - 50.0;
 const TOP: f64 = 106.0;
 const ROW: f64 = 46.0;
 
-/// Waits below this are drawn at it: nobody can tell them from none.
+/// Shorter waits are drawn as this one; the difference is not noticeable.
 const SHORTEST: Nanos = MS;
 const LONGEST: Nanos = 100 * S;
 
-/// The wait that 99 of 100 cancels are to stay below.
+/// The wait that 99 of 100 cancels should stay below.
 const TARGET: Nanos = 50 * MS;
 
-/// The wait of a cancel, by discipline: half of them, 99 of 100, the longest.
+/// Draws the wait of a cancel, by discipline: the median, the 99th percentile, the longest.
 pub(super) fn draw(outcome: &Outcome) -> Svg {
     let bottom = TOP + ROW * DISCIPLINES.len() as f64;
     let mut svg = Svg::new(WIDTH as u32, (bottom + 66.0) as u32);
@@ -109,7 +109,7 @@ fn in_words(wait: Nanos) -> String {
     }
 }
 
-/// Where a wait lies on the axis.
+/// Returns the position of a wait on the axis.
 fn x(wait: Nanos) -> f64 {
     let decades = |time: Nanos| (time.clamp(SHORTEST, LONGEST) as f64 / SHORTEST as f64).log10();
     LEFT + 10.0 + decades(wait) / decades(LONGEST) * (RIGHT - LEFT - 20.0)

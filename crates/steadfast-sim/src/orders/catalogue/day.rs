@@ -27,7 +27,7 @@ use crate::{
     wire::{Ending, Seen},
 };
 
-/// What came of it.
+/// The result of a day.
 #[derive(Clone, Debug)]
 pub(crate) struct Day {
     /// How often the fault struck.
@@ -37,20 +37,20 @@ pub(crate) struct Day {
     pub(crate) broken: Vec<(&'static str, u64)>,
 }
 
-/// Orders that are placed while nothing is wrong, so that there is something to list.
+/// Orders that are placed before the fault, so that the list is not empty.
 const EARLY: usize = 4;
 /// Orders that the fault may strike.
 const LATER: usize = 10;
-/// By then a client knows that what it was told of has to be listed.
+/// By then acknowledged orders must be listed, and the client knows it.
 const NOON: Duration = Duration::from_secs(25);
-/// How often a fault strikes in a row: more often, and only giving up is left.
+/// How often a fault strikes in a row. With more, a client could only give up.
 const TIMES: u32 = 3;
 
 /// Takes the stack through the day that `seed` draws, over connections of real bytes.
 ///
 /// # Errors
 ///
-/// What keeps the simulation from being set up.
+/// The error of setting up the simulation.
 pub(crate) fn day(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> {
     Builder::new_current_thread()
         .enable_time()
@@ -131,7 +131,7 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
     Ok(Day { struck, judgement, broken })
 }
 
-/// What is wanted before and after noon.
+/// Returns the orders before and after noon.
 fn workloads(chooser: &Chooser) -> (Workload, Workload) {
     let mut all = Workload::of(chooser);
     all.token_dies = None;
@@ -152,7 +152,7 @@ fn workloads(chooser: &Chooser) -> (Workload, Workload) {
     (all, afternoon)
 }
 
-/// Injects the fault, and what makes that it is met.
+/// Injects the fault, and further ones that make the client meet it.
 fn inject(sandbox: &Sandbox, fault: Fault) -> Result<(), BoxError> {
     let mut entries = vec![entry(fault.as_str(), Some(TIMES))];
     match fault.group() {
@@ -161,11 +161,11 @@ fn inject(sandbox: &Sandbox, fault: Fault) -> Result<(), BoxError> {
             if WRITTEN.contains(&fault) {
                 entries[0].times = None;
             }
-            // Whoever is not in doubt asks for no list.
+            // A client without doubt requests no list.
             entries.push(entry("placement.504-applied", Some(TIMES)));
         }
         "placement" if fault == Fault::PlacementDoubleForward => {
-            // A client that reads the list reports what is too many in it.
+            // A client that reads the list reports excess orders in it.
             let mut doubt = entry("placement.504-applied", None);
             doubt.nth = Some(TIMES + 1);
             entries.push(doubt);
@@ -183,7 +183,7 @@ fn inject(sandbox: &Sandbox, fault: Fault) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Ways of writing a list: a service has one, and keeps to it.
+/// Ways of writing a list; a service has one and keeps to it.
 const WRITTEN: [Fault; 7] = [
     Fault::ListDuplicatedIds,
     Fault::ListNumericIds,

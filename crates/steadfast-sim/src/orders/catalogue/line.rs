@@ -16,12 +16,13 @@ use steadfast_sandbox::Sandbox;
 
 use crate::wire::{SimIo, pair};
 
-/// Opens connections to the sandbox's own server, which spoils them as it was told to: nothing else is between.
+/// Opens connections to the sandbox's own server, which damages them as configured. Nothing else is between.
 #[derive(Clone, Debug)]
 pub(crate) struct Line(Sandbox);
 
 impl Line {
-    /// The leaf of a stack, or of a login, whose connections end at `sandbox`. Its limits are those of `Transport`.
+    /// Returns the leaf of a stack, or of a login, whose connections end at `sandbox`. Its limits are those of
+    /// `Transport`.
     pub(crate) fn leaf<B>(sandbox: &Sandbox) -> Leaf<Self, B>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,

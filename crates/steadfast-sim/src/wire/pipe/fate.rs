@@ -9,34 +9,34 @@ use crate::{
     },
 };
 
-/// What becomes of one connection, seen from its client.
+/// The fate of one connection, as seen by its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Whole,
-    /// There is none.
+    /// No connection is made.
     Refused,
-    /// It is reset behind so many bytes of requests.
+    /// It is reset after this many bytes of requests.
     RequestCut(usize),
-    /// It is reset when byte number so many of the answers would come.
+    /// It is reset before this byte of the answers.
     AnswerCut(usize),
-    /// The answers end there as if there were no more; what is sent afterwards still arrives.
+    /// The answers end at this byte as if complete; bytes sent afterwards still arrive.
     AnswerEnds(usize),
-    /// The server has nothing more to say after so long, even in the middle of an exchange.
+    /// The server sends nothing more after this time, even in the middle of an exchange.
     HalfClosed(Duration),
-    /// A byte of the answers arrives as one that no answer holds: a change that nothing could notice would be another
-    /// order's number, and checksums keep such bytes from arriving.
+    /// A byte of the answers is replaced by one that no answer contains. An undetectable change would be another
+    /// order's number, and checksums prevent such changes.
     Corrupted(usize),
-    /// The answers come in pieces of so many bytes, with a pause before each.
+    /// The answers come in pieces of this many bytes, with a pause before each.
     Slow(usize),
-    /// Nothing comes through for a while, from what is written beyond so many bytes on.
+    /// Nothing comes through for some time, starting with the bytes written beyond this number.
     Outage(usize, Duration),
 }
 
-/// How often each fate is met in one seed, in the order of [`Fate`].
+/// The weight of each fate in one seed, in the order of [`Fate`].
 #[derive(Debug)]
 pub(super) struct Fates(Vec<u32>);
 
-/// All that can happen to a connection; 0 is nothing.
+/// All fates of a connection; 0 is none.
 pub(crate) const NAMES: [&str; 9] = [
     "",
     "pipe.refused",
@@ -48,14 +48,14 @@ pub(crate) const NAMES: [&str; 9] = [
     "pipe.slow",
     OUTAGE,
 ];
-/// What a kernel holds back in it outlives the connection.
+/// Bytes that a kernel holds back in an outage outlive the connection.
 pub(crate) const OUTAGE: &str = "pipe.outage";
-/// The shares of connections with a fate, in thousandths, and how many seeds have which.
+/// The shares of connections with a fate, in thousandths, and the weights of seeds with each share.
 const SHARES: [u32; 5] = [0, 50, 300, 800, 1_000];
 const SHARE_WEIGHTS: [u32; 5] = [10, 25, 40, 20, 5];
-/// Within so many bytes something happens: inside the first exchange, after a few of them, or in a long list.
+/// The fate strikes within this many bytes: inside the first exchange, after a few of them, or in a long list.
 const WITHIN: [u32; 3] = [300, 1_200, 8_000];
-/// The longest after which a server says no more, in milliseconds.
+/// The longest time before a server says no more, in milliseconds.
 const HALF_CLOSED_WITHIN: u32 = 5_000;
 const PAUSE: Duration = Duration::from_millis(20);
 /// The shortest outage, and how much longer it may be, in milliseconds: a kernel tries for about two minutes.
@@ -63,14 +63,14 @@ const SHORTEST_OUTAGE: u32 = 20_000;
 const LONGER_OUTAGE: u32 = 100_000;
 
 impl Fates {
-    /// Those of a seed: its own subset, each at its own rate.
+    /// Returns the fates of a seed: its own subset, each at its own rate.
     pub(super) fn of(chooser: &Chooser, axes: Axes) -> Self {
         let is_drawn = |name: &str| !name.is_empty() && (name != OUTAGE || axes.has(Axis::Orphans));
         let rate = |index| RATES[chooser.choose(Site::new("swarm.pipe").of(index), 8) as usize];
         let mut rates: Vec<u32> =
             (0..).zip(NAMES).map(|(index, name)| if is_drawn(name) { rate(index) } else { 0 }).collect();
         if axes.has(Axis::Orphans) {
-            // It takes an order, a long outage and a client that waits: where it can come, it comes often.
+            // It needs an order, a long outage and a client that waits. So where it is possible it is made frequent.
             rates[8] = rates[8].max(80);
         }
         let share = SHARES[chooser.weigh(Site::new("swarm.pipe-share"), &SHARE_WEIGHTS) as usize];

@@ -18,13 +18,13 @@ use tokio::{
     time::{Sleep, sleep, timeout},
 };
 
-/// What the kernel's buffers would hold.
+/// The capacity of the kernel's buffers.
 const BUFFER: usize = 64 * 1024;
 
-/// One end of a connection in memory, to which a network does what it is told.
+/// One end of a connection in memory, with simulated network faults.
 #[derive(Debug)]
 pub(crate) struct SimIo {
-    /// Gone once the connection is over: the other end then sees its end, too.
+    /// `None` once the connection is over; the other end then sees its end too.
     inner: Option<DuplexStream>,
     /// True once the other end was reset.
     reset: Arc<AtomicBool>,
@@ -32,26 +32,26 @@ pub(crate) struct SimIo {
     read: Option<Budget>,
     edit: Option<Edit>,
     pace: Option<Pace>,
-    /// How many bytes have been read.
+    /// The number of bytes read so far.
     came: usize,
-    /// Until then nothing comes.
+    /// Until then nothing arrives.
     paused: Option<Pin<Box<Sleep>>>,
-    /// From then on the other end has nothing more to say.
+    /// From then on the other end sends nothing more.
     ends: Option<Pin<Box<Sleep>>>,
     ended: bool,
     outage: Option<Outage>,
-    /// True if its end takes along what was not delivered yet, as a socket's does that lingers for no time.
+    /// True if closing discards undelivered bytes, as with a socket that lingers for no time.
     zero_linger: bool,
 }
 
-/// A while in which nothing comes through. What is written in it waits in the kernel, which goes on trying after the
+/// A time in which nothing comes through. Bytes written during it wait in the kernel, which keeps trying after the
 /// connection was closed.
 #[derive(Debug)]
 pub(super) struct Outage {
-    /// It begins with the write that would go beyond so many bytes.
+    /// It begins with the write that would exceed this many bytes.
     left: usize,
     lasts: Duration,
-    /// Until it is over, once it has begun.
+    /// Its end, once it has begun.
     over: Option<Pin<Box<Sleep>>>,
     held: Vec<u8>,
 }
@@ -65,14 +65,14 @@ pub(super) struct Budget {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
-    /// In a reset of both directions.
+    /// By a reset of both directions.
     Reset,
-    /// As if the sender had nothing more to say; the other direction goes on.
+    /// As if the sender had finished; the other direction goes on.
     Regularly,
 }
 
-/// How long the far end of a connection whose near end is gone stays open for what was delivered late: a gateway goes on
-/// with what it has read.
+/// How long the far end stays open for late bytes after the near end is gone: a gateway continues with what it has
+/// read.
 const ORPHANED: Duration = Duration::from_secs(60);
 
 impl Outage {
@@ -80,20 +80,20 @@ impl Outage {
         Self { left: bytes, lasts, over: None, held: Vec::new() }
     }
 
-    /// True while nothing comes through; who asks is woken when it is over.
+    /// True while nothing comes through; the caller is woken when it is over.
     fn is_on(&mut self, cx: &mut Context<'_>) -> bool {
         self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_pending())
     }
 }
 
-/// A byte that arrives as another one.
+/// A byte that arrives changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edit {
     pub(super) at: usize,
     pub(super) to: u8,
 }
 
-/// So many bytes at a time, and a pause before each.
+/// This many bytes at a time, with a pause before each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) bytes: usize,
@@ -110,7 +110,7 @@ impl Budget {
     }
 }
 
-/// The client's end of a new connection, and the server's.
+/// Creates the client's and the server's end of a new connection.
 pub(crate) fn pair() -> (SimIo, SimIo) {
     let (client, server) = duplex(BUFFER);
     let reset = Arc::new(AtomicBool::new(false));
@@ -156,13 +156,13 @@ impl SimIo {
         self.outage = Some(outage);
     }
 
-    /// Its end, whenever it comes, takes along what was not delivered, and the other end sees a reset. A transport asks
-    /// for it when it has connected; a connection that nobody asked it for ends in an orderly way.
+    /// Makes the end of the connection discard undelivered bytes, and the other end see a reset. A transport calls this
+    /// after connecting; without it a connection ends in order.
     pub(crate) fn set_zero_linger(&mut self) {
         self.zero_linger = true;
     }
 
-    /// Delivers what an outage that is over has held back.
+    /// Delivers the bytes held back by an outage that is over.
     fn deliver(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let (Some(outage), Some(inner)) = (&mut self.outage, &mut self.inner) else {
             return Poll::Ready(Ok(()));
@@ -180,7 +180,7 @@ impl SimIo {
         Poll::Ready(Ok(()))
     }
 
-    /// The other end says nothing more after so long, whether or not it was asked something.
+    /// Makes the other end send nothing more after this time, even if a request is open.
     pub(super) fn ends_after(&mut self, time: Duration) {
         self.ends = Some(Box::pin(sleep(time)));
     }
@@ -221,7 +221,7 @@ impl AsyncRead for SimIo {
         let mut limited = ReadBuf::new(buf.initialize_unfilled_to(most));
         ready!(Pin::new(inner).poll_read(cx, &mut limited))?;
         let came = limited.filled().len();
-        // The byte at which it ends has left the other end: an answer is on its way when it is lost.
+        // The byte at which it ends has left the other end: the answer is lost on its way.
         match this.read {
             Some(Budget { left: 0, ends: Ends::Reset }) if came > 0 => return this.break_off(),
             Some(Budget { left: 0, ends: Ends::Regularly }) => {
@@ -286,7 +286,7 @@ impl AsyncWrite for SimIo {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.outage.as_ref().is_some_and(|outage| !outage.held.is_empty()) {
-            // The end is sent behind what waits.
+            // The end is sent behind the waiting bytes.
             return Poll::Ready(Ok(()));
         }
         match &mut self.inner {
@@ -307,18 +307,18 @@ impl Drop for SimIo {
         if held.is_empty() {
             return;
         }
-        // Without a runtime nothing goes on: the simulation is over.
+        // Without a runtime the simulation is over.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(linger(inner, over, held));
         }
     }
 }
 
-/// What a kernel does with a socket whose owner has closed it: it goes on trying to deliver what was written.
+/// Acts as a kernel for a closed socket: keeps trying to deliver the written bytes.
 async fn linger(mut inner: DuplexStream, over: Pin<Box<Sleep>>, held: Vec<u8>) {
     over.await;
     if inner.write_all(&held).await.is_ok() {
-        // Nobody is left to read the answer.
+        // The answer has no reader any more.
         drop(timeout(ORPHANED, inner.read_to_end(&mut Vec::new())).await);
     }
 }

@@ -1,4 +1,4 @@
-//! What the client itself sees of its sends: the policy is judged by that, and in a pipe the gateway's end sees less.
+//! The client's own view of its sends. The policy is judged by it; in a pipe the gateway's end sees less.
 
 use std::{
     error::Error,
@@ -17,10 +17,10 @@ use tower::Service;
 
 use crate::wire::{Call, Ended, Says, Wire, exchange::retry_after, text};
 
-/// Stands between a stack and its HTTP client, and notes each send and its end in the wire's trace.
+/// A service between a stack and its HTTP client that notes each send and its end in the wire's trace.
 ///
 /// It sees what the client sees, so every rule of the policy can be decided: a send that was cut is one whose body was
-/// begun, wherever its bytes ended. How far they got the gateway says, which counts the requests that arrive whole.
+/// begun, wherever its bytes ended. The gateway's end counts the requests that arrive whole.
 ///
 /// # Clone
 ///
@@ -60,7 +60,7 @@ where
             wire: self.wire.clone(),
             stage: Mutex::default(),
         }));
-        // A body without content is never polled.
+        // An empty body is never polled.
         if body.is_end_stream() {
             note.left();
         }
@@ -96,7 +96,7 @@ enum Stage {
     Waiting,
     /// The stack refused it at the last moment.
     Withheld,
-    /// It left; this is its number in the trace.
+    /// It left, with this number in the trace.
     Left(usize),
 }
 
@@ -116,7 +116,7 @@ impl Note {
         *self.0.stage.lock().unwrap_or_else(PoisonError::into_inner) = Stage::Withheld;
     }
 
-    /// What the client takes for unsent must not arrive, however far it had got.
+    /// Records a failed send. If the client takes it for unsent, it must not arrive, however far it got.
     fn broke(&self, error: &(dyn Error + 'static)) {
         let stage = *self.0.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = match stage {
@@ -137,7 +137,7 @@ impl Note {
         let at = Instant::now();
         self.0.wire.shared.ended(self.left(), at, ended);
         response.map(|body| {
-            // Only of orders it matters what the answer says.
+            // Only the answers to orders are read.
             let read = matches!(self.0.of, Call::Order(_)).then(Vec::new);
             let mut answer = Answer { body, read, note: Some(self), at, ended };
             answer.look_for_the_end();
@@ -190,13 +190,13 @@ pub(crate) struct Answer<B> {
     read: Option<Vec<u8>>,
     /// `None` once its end was seen.
     note: Option<Note>,
-    /// When the client knew so much of it as to decide: whoever has all may look for the end later, or never.
+    /// When the client knew enough to decide; a complete body may be polled for its end later, or never.
     at: Instant,
     ended: Ended,
 }
 
 impl<B: Body> Answer<B> {
-    /// Every other status decides alone, and its body may be read much later.
+    /// True if the body decides. With any other status it does not, and may be read much later.
     fn body_decides(&self) -> bool {
         matches!(self.ended, Ended::Answered { status: 200 | 400, .. })
     }
