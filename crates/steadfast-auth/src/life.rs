@@ -89,7 +89,7 @@ struct Breaker {
     probe_at: Duration,
 }
 
-/// What a request has to do before it is sent.
+/// The step of a request before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Send it.

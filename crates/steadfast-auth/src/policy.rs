@@ -48,7 +48,7 @@ pub(crate) struct LoginPolicy {
     interrupted_until: Option<Duration>,
 }
 
-/// What follows a failed attempt.
+/// The action that follows a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Try again, not before `at`; by the other clock if this clock may have made the code wrong.

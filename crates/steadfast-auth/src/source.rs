@@ -289,7 +289,7 @@ pub(crate) enum Admitted {
     Refused(AuthError),
 }
 
-/// What follows a 401.
+/// The action that follows a 401.
 #[derive(Debug)]
 pub(crate) enum Refused {
     Resend,

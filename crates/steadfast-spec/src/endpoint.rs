@@ -53,7 +53,7 @@ pub enum AuthKind {
     None,
 }
 
-/// What may be repeated if it is unknown whether a request was executed.
+/// The rule for repeating a request when it is unknown whether it was executed.
 ///
 /// The class follows from the request's route, never from its method alone or from an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -27,7 +27,7 @@ pub use crate::{
     stamps::{Stamp, Stamped},
 };
 
-/// What is known of a request from its method and path, shared by all its sends. Set by the route layer.
+/// Facts about a request from its method and path, shared by all its sends. Set by the route layer.
 pub type Route = Arc<crate::Route>;
 
 /// When the request must have left; later it is not sent at all. Set by the caller or by the deadline layer.

@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc, time::Instant};
 
-/// What an answer, or its absence, proves about a request.
+/// The conclusion about a request from its answer, or from the lack of one.
 ///
 /// There is one for every physical send. Everything that is not provably *not executed* is
 /// [`Unknown`](Outcome::Unknown). The outcome of an answer is its [`Stamp`](crate::ext::Stamp); that of an error is

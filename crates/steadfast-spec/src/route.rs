@@ -106,7 +106,7 @@ pub(crate) fn is_path(path: &str) -> bool {
     path.len() > 1 && path.starts_with('/') && !path.starts_with("//") && is_plain && !has_dots(path)
 }
 
-/// What a request's method and path tell about it.
+/// The properties of a request that follow from its method and path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Route {
@@ -114,7 +114,7 @@ pub struct Route {
     pub endpoint: Option<Endpoint>,
     /// The required content of the `Authorization` header.
     pub auth: AuthKind,
-    /// What may be repeated in doubt.
+    /// The rule for repeats in doubt.
     pub class: Class,
     /// The zones that it falls under; never empty.
     pub zones: Vec<Zone>,

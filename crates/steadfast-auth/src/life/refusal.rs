@@ -10,7 +10,7 @@ pub(super) const BETWEEN_SUSPICIONS: Duration = Duration::from_secs(15 * 60);
 /// How long a new token may be unknown to parts of the service.
 const PROPAGATION: Duration = Duration::from_secs(2);
 
-/// What follows a 401.
+/// The action that follows a 401.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterRefusal {
     /// Send again: there is a newer token already.

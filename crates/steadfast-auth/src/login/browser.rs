@@ -13,7 +13,7 @@ use crate::{ApiKey, CodeSource, OneTimeCode};
 
 /// How long a person may take by default.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// A person may paste a wrong text by mistake. After this many, the pasting source is taken for a faulty program.
+/// How many wrong pastes are accepted: a person may paste a wrong text by mistake, but a program must stop.
 const MOST_PASTED: usize = 3;
 /// §4.1.
 const AUTHORIZE: &str = "/api-gw/oauth/authorize";

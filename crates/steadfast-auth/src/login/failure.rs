@@ -5,7 +5,7 @@ use steadfast_spec::BoxError;
 
 use crate::StoreError;
 
-/// How a login attempt failed. What follows depends on it.
+/// How a login attempt failed, which decides the next step.
 #[non_exhaustive]
 pub enum LoginFailure {
     /// 401: password, one-time code, key or address is wrong, and the service does not say which. Spends budget.

@@ -53,7 +53,7 @@ pin_project! {
     }
 }
 
-/// What stays the same over all sends of the call.
+/// State that stays the same over all sends of the call.
 struct Call<S, B, ResBody> {
     inner: S,
     source: TokenSource,

@@ -52,7 +52,7 @@ pub(super) struct State {
     pub(super) unsaved: bool,
 }
 
-/// What a request has to do before it is sent.
+/// The step of a request before it is sent.
 pub(super) enum Step {
     Go {
         launch: bool,
@@ -81,7 +81,7 @@ pub(super) struct Fetched {
     pub(super) serial: u64,
 }
 
-/// What became of a token from a login.
+/// The result of holding a token from a login.
 pub(super) struct Holding {
     pub(super) generation: TokenGeneration,
     /// The service has returned the held token again.

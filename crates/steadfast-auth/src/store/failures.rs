@@ -34,7 +34,7 @@ pub(crate) struct Tried {
     pub(crate) unknown: u32,
 }
 
-/// What is spent, from the view of one set of credentials.
+/// The spent budgets, from the view of one set of credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) own: u32,

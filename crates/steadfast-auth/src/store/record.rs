@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{doubt, renewal::BUDGET};
 
-/// What outlives a process, for one account: the token, and everything that limits the next login.
+/// State of one account that outlives a process: the token, and everything that limits the next login.
 ///
 /// Opaque to stores: they keep [`encode`](Record::encode)d bytes and compare [`revision`](Record::revision)s. Times are
 /// milliseconds since the Unix epoch by the service's clock.

@@ -27,7 +27,7 @@ pub(super) enum Load {
     CancelBursts,
 }
 
-/// What a new process knows about its predecessor's requests.
+/// A new process's knowledge of its predecessor's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Memory {
     /// The stamps.

@@ -17,7 +17,7 @@ pub(super) struct Row {
     pub(super) gateway: Kind,
     /// The line between them.
     pub(super) network: Network,
-    /// What the client is asked to send.
+    /// The requests and events of the session.
     pub(super) load: Load,
 }
 

@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// What is run, and until when.
+/// The world, the seeds and the limits of a campaign.
 #[derive(Clone, Debug)]
 pub(crate) struct Campaign {
     pub(crate) world: World,

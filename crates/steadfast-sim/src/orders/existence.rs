@@ -1,4 +1,4 @@
-//! What a campaign must have met: a fault that never strikes and a state that is never reached prove nothing.
+//! Events that a campaign must have met: a fault that never strikes and a state that is never reached prove nothing.
 
 use crate::{
     axes::{Axes, Axis},

@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How many lists must lack an order before it is sent again.
 const NEGATIVES: usize = 2;
 
-/// What may follow a send of a call.
+/// The sends that may follow a send of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     /// Another one, after a wait.
@@ -185,7 +185,7 @@ fn judge_order(
         if then == Then::Verify {
             lost.get_or_insert(previous);
         }
-        // A connection that was never made carries nothing, and no decision depends on its age.
+        // A send without a connection carries nothing; the client checks the age only once there is one.
         if let Some(lost) = lost.filter(|_| !matches!(send.ended, Some((_, Ended::NotSent)))) {
             let age = send.sent_at_gateway.saturating_sub(lost.sent_at_gateway);
             broken.add("resent_too_old", age > OLDEST_RESEND);

@@ -55,7 +55,7 @@ pub(crate) struct World {
     pub(crate) traced: bool,
     /// The axes that are added to the world.
     pub(crate) axes: Axes,
-    /// True if connections end in order although the transport claims that nothing arrives afterwards.
+    /// True if connections end gracefully although the transport claims that nothing arrives afterwards.
     pub(crate) orderly_close: bool,
     /// The client's planted mistake.
     pub(crate) canary: Option<Canary>,

@@ -51,7 +51,7 @@ impl Day {
         }
     }
 
-    /// True if nothing goes wrong with this order: lists fail on some days without any doubt in the morning.
+    /// True if no fault meets this order: without doubt in the morning the client reads no lists before the afternoon.
     pub(super) fn spares(self, order: u64) -> bool {
         order < self.noon
     }

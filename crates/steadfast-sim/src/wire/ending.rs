@@ -15,13 +15,13 @@ use crate::{
 /// How a client's connections end when it gives up on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Abortively, as with the product's own transport: unsent bytes never arrive.
+    /// Abortively, as with the product's own transport: bytes that were written but not sent never arrive.
     #[default]
     Abortive,
-    /// In order, or elsewhere: written bytes may arrive for two more minutes, and the transport does not claim
+    /// Gracefully, or elsewhere: written bytes may arrive for two more minutes, and the transport does not claim
     /// otherwise.
     Unknown,
-    /// In order, but the transport claims otherwise.
+    /// Gracefully, but the transport claims that nothing arrives afterwards.
     Claimed,
 }
 

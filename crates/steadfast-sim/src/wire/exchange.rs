@@ -69,7 +69,7 @@ pub(crate) enum Ended {
     },
 }
 
-/// What an answer's body says, as far as that decides anything.
+/// The meaning of an answer's body, as far as it decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
     /// It is whole, and names an order.

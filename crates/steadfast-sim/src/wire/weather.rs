@@ -69,7 +69,7 @@ const READ_WEIGHTS: [u32; 5] = [30, 25, 30, 10, 5];
 /// The shares of certain refusals.
 const REFUSED: [u32; 5] = [0, 20, 100, 300, 800];
 
-/// How long a kernel tries to deliver what was written to a connection that was closed in order.
+/// How long a kernel tries to deliver what was written to a connection that was closed gracefully.
 const ORPHANED: Duration = Duration::from_secs(120);
 const LONGEST_LATENCY: u32 = 3_000;
 /// The most that slow lists and slow answers take, on each of their legs.
@@ -218,7 +218,7 @@ impl Weather {
     }
 
     /// Returns how much later a slow request arrives: at the latest when the gateway gives up on it, or, for
-    /// connections closed in order, when the client's kernel does.
+    /// connections closed gracefully, when the client's kernel does.
     pub(crate) fn slow_by(&self, chooser: &Chooser, of: u64, nth: u64) -> Duration {
         let longest = if self.ending.is_abortive() { self.lateness.gateway } else { ORPHANED };
         let most = millis(longest).saturating_sub(LONGEST_LATENCY).max(1);

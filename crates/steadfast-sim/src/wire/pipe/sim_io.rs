@@ -157,7 +157,7 @@ impl SimIo {
     }
 
     /// Makes the end of the connection discard undelivered bytes, and the other end see a reset. A transport calls this
-    /// after connecting; without it a connection ends in order.
+    /// after connecting; without it a connection ends gracefully.
     pub(crate) fn set_zero_linger(&mut self) {
         self.zero_linger = true;
     }
