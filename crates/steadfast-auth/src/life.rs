@@ -308,7 +308,7 @@ impl Life {
         self.sessions.len()
     }
 
-    /// Forgets everything that holds back logins, and a token that was never accepted.
+    /// Forgets everything that holds back logins, and the token if the breaker is open.
     pub(crate) fn reset(&mut self) {
         self.policy.reset();
         self.suspected = None;

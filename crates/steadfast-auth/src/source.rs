@@ -150,7 +150,7 @@ impl TokenSource {
     }
 
     /// Resets the latch and forgets failures, after a person has corrected the mistake. A token that was never accepted
-    /// is dropped too. A shared store is told in the background.
+    /// is dropped too if its refusals have opened the breaker. A shared store is told in the background.
     pub fn reset(&self) {
         self.shared.reset();
     }

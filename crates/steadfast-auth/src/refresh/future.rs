@@ -357,7 +357,7 @@ enum Held<B> {
 struct Second<B> {
     head: Spare,
     body: B,
-    /// The first send's token, used only by a planted bug.
+    /// The first send's token, where a bug is planted.
     token: Option<Arc<Token>>,
 }
 

@@ -15,7 +15,8 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// K6: ten thousand identical orders at once, one in fifty of them in doubt, half of those not placed.
+/// K6: ten thousand identical orders at once (a thousand without `STEADFAST_DEEP`), one in fifty of them in doubt, half
+/// of those not placed.
 #[tokio::test(start_paused = true)]
 async fn k6_ten_thousand_identical_orders_are_ten_thousand_orders() {
     let count = if std::env::var_os("STEADFAST_DEEP").is_some() { 10_000 } else { 1_000 };
