@@ -27,7 +27,7 @@ enum Kind {
 }
 
 impl Access {
-    /// A token that somebody else obtained. Nobody renews it.
+    /// Uses a token that another program obtained. It is never renewed.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl Access {
         Ok(Self::of(Kind::Given(source.map_err(|source| InvalidAccess { value: "access_token", source })?)))
     }
 
-    /// Logins with an authenticator's secret, in base32 (§4.3).
+    /// Logs in with the secret of an authenticator app, in base32 (§4.3).
     ///
     /// # Errors
     ///
@@ -63,8 +63,8 @@ impl Access {
         Ok(Self::of(Kind::Totp { api_key: key(api_key)?, credentials, secret }))
     }
 
-    /// Tokens that another program fetches and keeps in `store`, `steadfast login` for one: this one needs no
-    /// password. `client_id` is empty where that program knows none.
+    /// Uses tokens that another program, such as `steadfast login`, fetches and keeps in `store`. No password is
+    /// needed. `client_id` is empty where that program knows none.
     ///
     /// # Errors
     ///
@@ -78,13 +78,14 @@ impl Access {
         Ok(Self { kind, store: Some(store) })
     }
 
-    /// Tokens from a source that the caller has put together.
+    /// Uses tokens from a source that the caller has built.
     pub fn source(source: TokenSource) -> Self {
         Self::of(Kind::Source(source))
     }
 
-    /// Keeps the token and the failure budget in a file, for restarts and for other programs of the account. A given
-    /// token and a source of the caller's own are not kept.
+    /// Keeps the token and the failure budget in a file, for restarts and for other programs of the account.
+    ///
+    /// Has no effect on a given token or on a source of the caller's own.
     pub fn store(self, store: FileStore) -> Self {
         Self { store: Some(store), ..self }
     }
@@ -93,8 +94,8 @@ impl Access {
         Self { kind, store: None }
     }
 
-    /// The rate limits of a client that was given none. What a token has spent is kept beside the token, because the
-    /// gateway counts it per token, not per process.
+    /// Returns the default rate limits. What a stored token has spent is kept beside it, because the gateway counts per
+    /// token, not per process.
     pub(crate) fn limiter(&self, base: &BaseUrl, account: &Account) -> Result<ZoneLimiter, InvalidLimiter> {
         let kept = matches!(self.kind, Kind::Totp { .. } | Kind::Stored { .. });
         let Some(store) = self.store.as_ref().filter(|_| kept) else { return Ok(ZoneLimiter::preset()) };
@@ -118,7 +119,8 @@ impl Access {
         Ok(limiter)
     }
 
-    /// The source: its logins take permits at `gate`, and none is renewed ahead while an order is in doubt.
+    /// Builds the token source. Its logins take permits at `gate`; it starts no early renewal while an order is in
+    /// doubt.
     pub(crate) fn into_source(
         self,
         base: &BaseUrl,
@@ -153,9 +155,9 @@ impl Access {
     }
 }
 
-/// Renewals that can wait do so while an order is in doubt: a new session may not list the orders of the old one.
+/// Delays renewals that can wait while an order is in doubt: a new session may not list the orders of the old one.
 fn after_doubt(builder: TokenSourceBuilder, ledger: &Ledger) -> TokenSourceBuilder {
-    // Weak: the ledger keeps the stack that reads lists alive, and the stack this source.
+    // Weak, to avoid a cycle: the ledger keeps the stack that reads lists, and the stack keeps this source.
     let ledger = ledger.downgrade();
     builder.may_renew(move || ledger.in_doubt() == 0)
 }
@@ -175,14 +177,14 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// Credentials that cannot be used, found before anything was sent.
+/// Credentials that cannot be used; found before anything was sent.
 pub struct InvalidAccess {
     value: &'static str,
     source: InvalidSecret,
 }
 
 impl InvalidAccess {
-    /// The value that cannot be used.
+    /// Returns the name of the value that cannot be used.
     #[must_use]
     pub fn value(&self) -> &'static str {
         self.value
@@ -220,7 +222,8 @@ mod tests {
     use super::*;
     use crate::Stack;
 
-    /// A sandbox whose lists cannot be read after the first, so that orders stay in doubt, and a source that has just logged in.
+    /// Returns a sandbox whose list can be read once, so that orders stay in doubt, and a source that has just logged
+    /// in.
     async fn logged_in(ledger: &Ledger) -> (Sandbox, TokenSource) {
         let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
         let clock = WallClock::new(move || noon + start.elapsed());
@@ -244,7 +247,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_renewal_ahead_waits_for_an_order_in_doubt() {
         let ledger = Ledger::new(Settings::default());
-        // When the renewal is due, jitter included: nobody asks this source for anything.
+        // When the renewal is due, jitter included. No request asks this source for a token.
         let (_, twin) = logged_in(&ledger).await;
         let start = Instant::now();
         sleep(Duration::from_secs(22 * 3_600)).await;

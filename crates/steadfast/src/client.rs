@@ -45,8 +45,8 @@ pub type Body = UnsyncBoxBody<Bytes, BrokenBody>;
 ///
 /// # Cancellation
 ///
-/// Dropping a call's future before its request has left leaves nothing. Dropping a [`place_order`](Self::place_order)
-/// after that does not stop it from being looked for, and it is never sent again; see [`in_doubt`](Self::in_doubt).
+/// Before its request has left, a call's future can be dropped without effect. A [`place_order`](Self::place_order)
+/// that is dropped later is still looked for and never sent again; see [`in_doubt`](Self::in_doubt).
 #[derive(Clone)]
 pub struct Client {
     service: BoxCloneSyncService<Request<Full<Bytes>>, Response<Body>, BoxError>,
@@ -54,7 +54,7 @@ pub struct Client {
     address: Arc<Address>,
     description: Arc<Description>,
     deadline: DeadlineLayer,
-    /// Whether the deadline is another than that of the layers.
+    /// True if the deadline differs from that of the layers.
     own_deadline: bool,
     ledger: Ledger,
     late_changes: Arc<late_changes::LateChanges>,
@@ -62,7 +62,7 @@ pub struct Client {
     tokens: TokenSource,
 }
 
-/// Where the service's endpoints lie.
+/// The addresses of the service's endpoints.
 struct Address {
     base: BaseUrl,
     paths: Paths,
@@ -74,8 +74,9 @@ impl Client {
         ClientBuilder::new(base, access)
     }
 
-    /// Calls any operation whose answer is in the envelope; its payload as JSON, `None` for `no-data`. Logins are not
-    /// called but made by [`tokens`](Self::tokens): they are refused here.
+    /// Calls any operation whose answer is in the envelope. Returns its payload as JSON, or `None` for `no-data`.
+    ///
+    /// Logins are refused here; [`tokens`](Self::tokens) makes them.
     ///
     /// # Errors
     ///
@@ -95,8 +96,8 @@ impl Client {
         .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
     }
 
-    /// A client that is this one in everything but its deadline: for calls that must be answered, or must have left,
-    /// sooner or later than the others.
+    /// Returns the same client with another deadline, for calls that must be answered, or must leave, sooner or later
+    /// than the others.
     ///
     /// # Example
     ///
@@ -120,8 +121,10 @@ impl Client {
         Self { deadline, own_deadline: true, description: Arc::new(description), ..self.clone() }
     }
 
-    /// Sends a request of the caller's own through all layers; its address must lie below the base address. The answer's
-    /// body comes as it arrives: the deadline ends with its head.
+    /// Sends a request of the caller's own through all layers.
+    ///
+    /// Its address must lie below the base address. The answer's body comes as it arrives: the deadline covers only the
+    /// head.
     ///
     /// # Errors
     ///
@@ -134,7 +137,7 @@ impl Client {
         answer.map_err(|error| Error::of_failure(error).at(&self.address.base))
     }
 
-    /// The request of an operation, to be added to and sent by [`raw`](Self::raw).
+    /// Returns the request of an operation, to be completed and sent by [`raw`](Self::raw).
     ///
     /// # Errors
     ///
@@ -152,14 +155,14 @@ impl Client {
         Ok(request)
     }
 
-    /// Looks for every order that earlier processes left in doubt, by the order list alone, and says what became of
-    /// each. Nothing is ever sent again for them.
+    /// Looks for every order that earlier processes left in doubt, and returns what became of each.
     ///
-    /// Needs a [`journal`](ClientBuilder::journal). Without this call they are looked for from the first order on.
+    /// Only the order list is read; nothing is ever sent again for them. Needs a [`journal`](ClientBuilder::journal).
+    /// Without this call the search begins with the first order.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the list cannot be addressed. What cannot be found out is a verdict and no error.
+    /// [`Error`] if the list cannot be addressed. An order that cannot be resolved is a verdict, not an error.
     pub async fn recover(&self) -> Result<Vec<RecoveredOrder>, Error> {
         let pending = |order: &RecoveredOrder| order.verdict == Verdict::Pending;
         if self.recovered().iter().any(pending) {
@@ -170,65 +173,65 @@ impl Client {
         Ok(self.recovered())
     }
 
-    /// The orders that earlier processes left in doubt, and what is known of each by now.
+    /// Returns the orders that earlier processes left in doubt, and what is known of each so far.
     #[must_use]
     pub fn recovered(&self) -> Vec<RecoveredOrder> {
         self.ledger.recovered()
     }
 
-    /// How many orders are on the wire now: sent, and not answered yet.
+    /// Returns the number of orders that are sent and not answered yet.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.ledger.in_flight()
     }
 
-    /// How many orders are in doubt now: sent, and answered by nothing that says what became of them.
+    /// Returns the number of orders in doubt: sent, and no answer proves what became of them.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
         self.ledger.in_doubt()
     }
 
-    /// What becomes of orders from now on beyond what their callers are told: those found again, those that appear late,
-    /// those that nobody can resolve. It ends with the last clone of the client.
+    /// Returns the news about orders that goes beyond the results of calls: orders that are found, appear late or stay
+    /// unresolved. The stream ends with the last clone of the client.
     ///
     /// # Cancellation
     ///
-    /// Dropping the stream stops listening; the oldest events are dropped where nobody takes them in time.
+    /// Dropping the stream stops listening. If events are not taken in time, the oldest are dropped.
     pub fn events(&self) -> BoxStream<'static, Result<OrderEvent, MissedEvents>> {
         events::stream_of(self.ledger.events()).boxed()
     }
 
-    /// What the client will do, layer by layer, with the settings that take effect; for a start-up log.
+    /// Returns the layers with the settings that take effect, for a start-up log.
     #[must_use]
     pub fn describe(&self) -> &Description {
         &self.description
     }
 
-    /// What is known of orders: events, and the count of those in doubt.
+    /// Returns what is known of orders: events, and the number in doubt.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The rate limits, and how much of them is used.
+    /// Returns the rate limits, and how much of them is used.
     #[must_use]
     pub fn limiter(&self) -> &ZoneLimiter {
         &self.limiter
     }
 
-    /// The tokens: their state, and logins by hand.
+    /// Returns the token source: its state, and logins by hand.
     #[must_use]
     pub fn tokens(&self) -> &TokenSource {
         &self.tokens
     }
 
-    /// Waits until no order is in flight or in doubt. Each is decided within the verification budget.
+    /// Waits until no order is in flight or in doubt. Each is resolved within the verification budget.
     pub async fn shutdown(&self) {
         self.ledger.shutdown().await;
     }
 }
 
-/// A login that was to be called like any other operation: it would pass by what keeps an account from being locked.
+/// A login that was called like any other operation. It would bypass the login budget that protects the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LoginIsNotCalled;
 
@@ -240,9 +243,9 @@ impl fmt::Display for LoginIsNotCalled {
 
 impl StdError for LoginIsNotCalled {}
 
-/// A raw answer's body that broke off.
+/// The error of a raw answer's body that broke off.
 ///
-/// A type of its own, because a boxed error in a future's type keeps the future from being spawned.
+/// It is a type of its own because a future with a boxed error in its type cannot be spawned.
 #[derive(Debug)]
 pub struct BrokenBody(BoxError);
 

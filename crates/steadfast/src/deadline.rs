@@ -1,10 +1,10 @@
 //! Stamps the instants that a call must keep into its extensions.
 //!
-//! The layer only stamps: every layer that waits honours the stamps and answers with its own typed result. Nothing
-//! is ever dropped because a deadline passed, since an order that was dropped could not be followed.
+//! The layer only stamps. Every layer that waits honours the stamps and returns its own typed result. No call is
+//! dropped because a deadline passed, since a dropped order could not be followed.
 //!
-//! The instants are those of a clock that stands still while the machine is suspended, as timers do. An order or a change
-//! of one that would leave after such a pause is judged anew by the clocks that ran on, and does not leave late.
+//! The clock stands still while the machine is suspended, as timers do. An order or change that would leave after such
+//! a pause is checked again by clocks that went on, and does not leave late.
 //!
 //! # Order
 //!
@@ -16,8 +16,8 @@
 //!
 //! # Cost
 //!
-//! About 260 instructions and no allocation beside the entry that all stamps share for a call that goes
-//! well (`cargo xtask bench overhead`).
+//! About 260 instructions for a successful call, and no allocation beside the entry that all stamps share (`cargo xtask
+//! bench overhead`).
 //!
 //! # Cancellation
 //!
@@ -68,36 +68,36 @@ pub struct DeadlineLayer {
 }
 
 impl DeadlineLayer {
-    /// A call's answer is wanted within `deadline` of its start.
+    /// Wants a call's answer within `deadline` of its start.
     #[must_use]
     pub fn new(deadline: Duration) -> Self {
         Self { deadline, send_by: None }
     }
 
-    /// A call that has not left within `send_by` of its start is not sent at all: 15 s suits market orders.
+    /// Does not send a call that has not left within `send_by` of its start. 15 s suits market orders.
     #[must_use]
     pub fn send_by(mut self, send_by: Duration) -> Self {
         self.send_by = Some(send_by);
         self
     }
 
-    /// By when a call must be answered, and by when it must have left.
+    /// Returns within what time a call must be answered, and within what time it must have left.
     #[must_use]
     pub fn limits(&self) -> (Duration, Option<Duration>) {
         (self.deadline, self.send_by)
     }
 
-    /// What it will do.
+    /// Describes the settings.
     pub(crate) fn described(&self) -> LayerDescription {
         LayerDescription::new(ext::Place::Deadline.as_str())
             .with("answered within", spelled(Some(self.deadline)))
             .with("left within", spelled(self.send_by))
     }
 
-    /// Stamps what the caller has not stamped.
+    /// Stamps the instants that the caller has not stamped.
     pub(crate) fn stamp(&self, extensions: &mut Extensions) {
         let now = Instant::now().into_std();
-        // A duration beyond what an instant can hold is no deadline.
+        // A duration beyond the range of an instant sets no deadline.
         let stamped = Stamped::of(extensions);
         let (answered, left) =
             (stamped.stamp::<ext::Deadline>().is_some(), stamped.stamp::<ext::SendBy>().is_some());
@@ -109,7 +109,7 @@ impl DeadlineLayer {
         }
     }
 
-    /// The same, and leaves nothing open for a layer further in to stamp.
+    /// Stamps both instants, so that an inner layer of the same kind adds none.
     pub(crate) fn stamp_whole(&self, extensions: &mut Extensions) {
         /// Longer than any call, and short enough for an instant.
         const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
@@ -119,7 +119,7 @@ impl DeadlineLayer {
 }
 
 impl Default for DeadlineLayer {
-    /// Answered within 120 s, and no bound on when it leaves.
+    /// Wants an answer within 120 s, and sets no bound on when a call leaves.
     fn default() -> Self {
         Self::new(Duration::from_secs(120))
     }
@@ -133,7 +133,7 @@ impl<S> Layer<S> for DeadlineLayer {
     }
 }
 
-/// Stamps each request; what the caller has stamped already stays.
+/// Stamps each request. Stamps that the caller has set stay.
 #[derive(Clone, Debug)]
 pub struct Deadline<S> {
     inner: S,

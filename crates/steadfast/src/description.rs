@@ -1,10 +1,10 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
-/// What a [`Stack`](crate::Stack) or [`Client`](crate::Client) will do: its layers, outermost first, each with the
-/// settings that take effect.
+/// The layers of a [`Stack`](crate::Stack) or [`Client`](crate::Client), outermost first, each with the settings that
+/// take effect.
 ///
-/// It is for a start-up log or a support case, so no secret is in it: not the API key, no token, no header's value and
-/// no credential of a proxy.
+/// It is for a start-up log or a support case, so it holds no secret: no API key, token, header value or proxy
+/// credential.
 ///
 /// # Example
 ///
@@ -27,7 +27,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Description {
-    /// The address below which all requests lie.
+    /// The base address of all requests.
     pub base: String,
     /// The layers, outermost first; the last is the transport.
     pub layers: Vec<LayerDescription>,
@@ -39,22 +39,22 @@ pub struct Description {
 pub struct LayerDescription {
     /// The layer's name, as on the [crate's page](crate#order).
     pub name: &'static str,
-    /// What it is set to.
+    /// The layer's settings.
     pub settings: Vec<Setting>,
 }
 
-/// One setting that takes effect, whether it was given or is the default.
+/// One setting that takes effect, given or default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Setting {
-    /// What is set.
+    /// The setting's name.
     pub name: Cow<'static, str>,
-    /// What it is set to.
+    /// The setting's value.
     pub value: String,
 }
 
 impl Description {
-    /// The value of one setting of one layer.
+    /// Returns the value of one setting of one layer.
     #[must_use]
     pub fn setting(&self, layer: &str, name: &str) -> Option<&str> {
         let layer = self.layers.iter().find(|described| described.name == layer)?;
@@ -73,7 +73,7 @@ impl LayerDescription {
     }
 }
 
-/// A limit in words.
+/// Spells a limit out.
 pub(crate) fn spelled(limit: Option<Duration>) -> String {
     limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit:?}"))
 }

@@ -15,13 +15,13 @@ use crate::transport::{authority_of, why_not_connected};
 
 /// Why a call of the [`Client`](crate::Client) did not succeed.
 ///
-/// Its [`kind`](Self::kind) says what to do about it, its [`outcome`](Self::outcome) what is known of the request.
+/// Its [`kind`](Self::kind) says what the caller can do, its [`outcome`](Self::outcome) what is known of the request.
 /// Neither its message nor its sources hold a credential or a query.
 ///
-/// `Display` is one line: the kind, then the cause with all that is behind it, such as the wrong field, the zone that is
-/// full, or the address that nobody listens at. The service's own text is a part of it, with control characters spelled out;
-/// [`message`](Self::message) is as the service wrote it. `Debug` reads like `Display`, so that an error that `main` returns
-/// is understood.
+/// `Display` is one line: the kind, then the chain of causes, such as the wrong field, the full zone, or the address
+/// that does not listen. The service's own text is part of it, with control characters spelled out;
+/// [`message`](Self::message) is as the service wrote it. `Debug` reads like `Display`, so that an error returned from
+/// `main` is readable.
 pub struct Error(Box<Facts>);
 
 struct Facts {
@@ -32,25 +32,25 @@ struct Facts {
     unresolved: Option<Unresolved>,
     trail: Option<AttemptTrail>,
     ready_at: Option<Instant>,
-    /// Whether executing the request twice is as good as once.
+    /// True if executing the request twice does no harm.
     safe: bool,
-    /// Where the request would have gone, if nobody could be reached there.
+    /// The address of the service, if it could not be reached.
     authority: Option<String>,
     source: Option<BoxError>,
 }
 
-/// What an [`Error`] asks of the caller.
+/// The kinds of errors, by what the caller can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The request breaks a rule that is known on this side; nothing was sent.
+    /// The request breaks a rule that is known on this side. Nothing was sent.
     InvalidRequest,
-    /// The request could not be sent in time or in line: a deadline, a full queue. Nothing was sent.
+    /// The request could not be sent in time, or its queue was full. Nothing was sent.
     Refused,
-    /// The order could not be written down before it was sent, so it was not sent, and no other will be until the journal
-    /// is opened anew.
+    /// The order could not be written to the journal, so it was not sent. No other order is sent until the journal is
+    /// opened again.
     JournalFailed,
-    /// Orders and changes are [halted](crate::Client::halt), or were since this was asked for. Nothing was sent.
+    /// Orders and changes are [halted](crate::Client::halt), or were since this call began. Nothing was sent.
     Halted,
     /// There is no usable token, or the service refused it (401).
     Unauthorized,
@@ -58,20 +58,19 @@ pub enum ErrorKind {
     Rejected,
     /// The service's quota is used up (429), in spite of all waiting.
     RateLimited,
-    /// The service could not be reached: nothing was sent.
+    /// The service could not be reached. Nothing was sent.
     Unreachable,
-    /// The service failed (5xx), or its answer was lost, broke off or came too late; or no login could be made for now, and
+    /// The service failed (5xx), its answer was lost, broke off or came too late, or no login is possible now and
     /// nothing was sent. A request that only reads, or that was not sent, may be repeated.
     Unavailable,
-    /// Nobody knows whether the order was placed, or cancelled. It must not be placed again before it has been looked
-    /// for.
+    /// It is not known whether the order was placed, or cancelled. Look for it before placing it again.
     InDoubt,
-    /// The order was looked for beyond the lateness bound and is not there, and it was not sent again. Placing it
-    /// anew is as safe as that bound.
+    /// The order was looked for beyond the lateness bound, was not found, and was not sent again. Placing it again is
+    /// as safe as that bound.
     NotObserved,
     /// The order to be cancelled is not open any more; the message is its status.
     NotOpen,
-    /// The service answered, and not as its specification says.
+    /// The service's answer is not as specified.
     UnexpectedAnswer,
 }
 
@@ -91,12 +90,12 @@ impl Error {
         }))
     }
 
-    /// A request that cannot be made.
+    /// Returns the error of a request that cannot be made.
     pub(crate) fn invalid(source: impl Into<BoxError>) -> Self {
         Self::new(ErrorKind::InvalidRequest, Outcome::NotSent).because(source)
     }
 
-    /// An answer that is not what the service's specification says.
+    /// Returns the error of an answer that is not as specified.
     pub(crate) fn unexpected(outcome: Outcome, source: impl Into<BoxError>) -> Self {
         Self::new(ErrorKind::UnexpectedAnswer, outcome).because(source)
     }
@@ -106,9 +105,9 @@ impl Error {
         self
     }
 
-    /// An answer that is not a success, by its status and what the layers wrote beside it.
+    /// Returns the error of an unsuccessful answer, from its status and the stamps of the layers.
     pub(crate) fn of_answer(parts: &http::response::Parts, message: Option<String>) -> Self {
-        // Long answers are accepted by their status; one that turns out not to be a success proves nothing.
+        // Classify accepts long answers by their status. One that turns out to be unsuccessful proves nothing.
         let outcome = match Stamp::of(&parts.extensions) {
             Some(outcome) if parts.status != StatusCode::OK => Outcome::clone(outcome),
             _ => Outcome::Unknown { resend: Resend::Never },
@@ -120,7 +119,7 @@ impl Error {
             (None, 429) => ErrorKind::RateLimited,
             (None, 500..=599) => ErrorKind::Unavailable,
             (None, 400) if outcome.is_unknown() => ErrorKind::Unavailable,
-            // Another 4xx than the specification's (§7) does not say what became of the request.
+            // A 4xx beyond those of §7 does not say what became of the request.
             (None, 400..=499) if outcome.is_unknown() => ErrorKind::UnexpectedAnswer,
             (None, 400..=499) => ErrorKind::Rejected,
             _ => ErrorKind::UnexpectedAnswer,
@@ -131,14 +130,14 @@ impl Error {
         error.0.unresolved = unresolved;
         error.0.trail = parts.extensions.get().cloned();
         if parts.status == StatusCode::TOO_MANY_REQUESTS {
-            // A delay beyond what an instant can hold is no instant.
+            // A delay beyond the range of an instant is left out.
             error.0.ready_at = RetryAfter::parse(&parts.headers)
                 .and_then(|RetryAfter(delay)| Instant::now().checked_add(delay));
         }
         error
     }
 
-    /// An answer whose body was lost: it says no more than its status.
+    /// Returns the error of an answer whose body was lost; only its status is known.
     pub(crate) fn broken_off(parts: &http::response::Parts, source: impl Into<BoxError>) -> Self {
         let mut error = Self::of_answer(parts, None).because(source);
         if error.0.kind == ErrorKind::UnexpectedAnswer {
@@ -147,7 +146,7 @@ impl Error {
         error
     }
 
-    /// A call that ended without an answer.
+    /// Returns the error of a call that ended without an answer.
     pub(crate) fn of_failure(source: BoxError) -> Self {
         let outcome = Failure::outcome_of(&*source);
         let unresolved = Unresolved::find(&*source).cloned();
@@ -156,7 +155,7 @@ impl Error {
             kind_in_doubt(unresolved)
         } else if let Some(error) = find_cause::<AuthError>(&*source) {
             match error.kind() {
-                // The service has refused nothing: the next login may bring a token.
+                // The service has refused nothing; the next login may succeed.
                 AuthErrorKind::Unavailable => ErrorKind::Unavailable,
                 _ => ErrorKind::Unauthorized,
             }
@@ -196,7 +195,7 @@ impl Error {
         error
     }
 
-    /// Names the service that was called, in case it was not reached.
+    /// Adds the address of the service if it was not reached.
     pub(crate) fn at(mut self, base: &BaseUrl) -> Self {
         if self.0.kind == ErrorKind::Unreachable {
             self.0.authority = Some(authority_of(base.uri()));
@@ -204,37 +203,37 @@ impl Error {
         self
     }
 
-    /// True if an earlier send of the same call may have been executed, whatever the last answer says.
+    /// Returns true if an earlier send of the call may have been executed, whatever the last answer says.
     pub(crate) fn was_in_doubt(&self) -> bool {
         self.0.outcome.is_unknown() || self.0.trail.as_ref().is_some_and(AttemptTrail::is_in_doubt)
     }
 
-    /// A cancel whose order has ended in some other way.
+    /// Turns it into the error of a cancel whose order has ended otherwise.
     pub(crate) fn not_open(mut self, status: String) -> Self {
         self.0.kind = ErrorKind::NotOpen;
         self.0.message = Some(status);
         self
     }
 
-    /// A call of which nobody knows whether it was executed.
+    /// Turns it into the error of a call that may have been executed.
     pub(crate) fn in_doubt(mut self) -> Self {
         self.0.kind = ErrorKind::InDoubt;
         self
     }
 
-    /// When the same request would not be refused any more.
+    /// Sets from when the same request would not be refused any more.
     pub(crate) fn ready_from(mut self, at: Instant) -> Self {
         self.0.ready_at = Some(at);
         self
     }
 
-    /// An error of a request that may be executed twice.
+    /// Sets whether the request may be executed twice.
     pub(crate) fn safe(mut self, safe: bool) -> Self {
         self.0.safe = safe;
         self
     }
 
-    /// An order whose outcome nobody resolved: in doubt, whatever else is known of the error.
+    /// Turns the error of an order with an unknown outcome into [`ErrorKind::InDoubt`].
     pub(crate) fn in_doubt_if_unknown(mut self) -> Self {
         if self.0.outcome.is_unknown() && self.0.kind != ErrorKind::NotObserved {
             self.0.kind = ErrorKind::InDoubt;
@@ -242,32 +241,33 @@ impl Error {
         self
     }
 
-    /// What the error asks of the caller.
+    /// Returns the kind, which says what the caller can do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What is known of the request.
+    /// Returns what is known of the request.
     #[must_use]
     pub fn outcome(&self) -> &Outcome {
         &self.0.outcome
     }
 
-    /// The answer's status, if there was an answer.
+    /// Returns the answer's status, if there was an answer.
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
         self.0.status
     }
 
-    /// The answer's `msg`, if it had one.
+    /// Returns the answer's `msg`, if it had one.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.0.message.as_deref()
     }
 
-    /// True if repeating the call can help and cannot execute anything twice: nothing was executed, or the request only
-    /// reads or cancels. For a [`raw`](crate::Client::raw) request, whose meaning is not known, only the former.
+    /// Returns true if repeating the call can help and cannot execute anything twice: nothing was executed, or the
+    /// request only reads or cancels. The meaning of a [`raw`](crate::Client::raw) request is not known, so only the
+    /// former counts.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self.0.kind {
@@ -281,26 +281,26 @@ impl Error {
         }
     }
 
-    /// Why an order is in doubt, and which listed orders may be it.
+    /// Returns why an order is in doubt, and which listed orders it may be.
     #[must_use]
     pub fn unresolved(&self) -> Option<&Unresolved> {
         self.0.unresolved.as_ref()
     }
 
-    /// The zone that would not admit the request in time.
+    /// Returns the zone that would not admit the request in time.
     #[must_use]
     pub fn zone(&self) -> Option<steadfast_spec::Zone> {
         self.refusal().and_then(Refusal::zone)
     }
 
-    /// When the zone could admit the request at the earliest, if it was refused because that is too late for its
-    /// deadline; or when the service wants to be asked again, if it said so with its 429.
+    /// Returns when the zone could admit the request, if that is too late for its deadline; or when the service accepts
+    /// a repeat, if its 429 said so.
     #[must_use]
     pub fn ready_at(&self) -> Option<Instant> {
         self.0.ready_at
     }
 
-    /// The sends that were made, if there was more than one.
+    /// Returns the sends of the call, if there was more than one.
     #[must_use]
     pub fn trail(&self) -> Option<&AttemptTrail> {
         self.0.trail.as_ref()
@@ -311,7 +311,7 @@ impl Error {
     }
 }
 
-/// A modification that would leave the order as it is.
+/// A change that would leave the order as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NothingToChange;
 
@@ -327,9 +327,9 @@ fn kind_in_doubt(unresolved: &Unresolved) -> ErrorKind {
     if unresolved.reason == Reason::NotObserved { ErrorKind::NotObserved } else { ErrorKind::InDoubt }
 }
 
-/// An error and what is behind it, in one line. What says no more than the line does so far is left out.
+/// Returns an error and its causes in one line. Causes that add nothing are left out.
 pub(crate) fn chain_of(error: &(dyn StdError + 'static)) -> String {
-    // How far the request got is what the kind says.
+    // A `Failure` says how far the request got; the kind says that already.
     one_line(causes(error).filter(|cause| !cause.is::<Failure>() || cause.source().is_none()))
 }
 
@@ -371,7 +371,7 @@ impl fmt::Display for Error {
         let connecting =
             || (self.0.kind == ErrorKind::Unreachable).then(|| why_not_connected(source)).flatten();
         match connecting().unwrap_or_else(|| chain_of(source)) {
-            // A halt has no other cause than itself.
+            // A halt has no cause beside itself.
             chain if chain.is_empty() || chain == "orders are halted" => Ok(()),
             chain => write!(f, ": {chain}"),
         }

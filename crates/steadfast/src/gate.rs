@@ -5,7 +5,7 @@ use steadfast_auth::{Gate, GatePermit};
 use steadfast_limit::{Account, Answer, ApiKeyName, Permit, ScopeKeys, TokenOrigin, ZoneLimiter};
 use steadfast_spec::{BaseUrl, BoxError, Lane, RetryAfter, Zone};
 
-/// Takes the permits of logins from the limiter that the business calls use: the zones of a login count both.
+/// Takes permits for logins from the limiter of the business calls, since a login's zones count both.
 #[derive(Clone, Debug)]
 pub struct LimiterGate {
     limiter: ZoneLimiter,
@@ -16,28 +16,28 @@ pub struct LimiterGate {
 }
 
 impl LimiterGate {
-    /// A gate for logins of `account` below `base`.
+    /// Creates a gate for logins of `account` below `base`.
     #[must_use]
     pub fn new(limiter: ZoneLimiter, base: &BaseUrl, account: Account) -> Self {
         let authority = base.uri().authority().map(ToString::to_string).unwrap_or_default();
         Self { limiter, authority, account, from: None, api_key: None }
     }
 
-    /// The local address that logins leave from; it must be that of the business calls, since the OTP zone counts it.
+    /// Sets the local address of logins. It must be that of the business calls, since the OTP zone counts by address.
     #[must_use]
     pub fn local_address(mut self, from: Option<IpAddr>) -> Self {
         self.from = from;
         self
     }
 
-    /// The name of the API key that logins are made with; it must be that of the business calls.
+    /// Names the API key of logins. It must be that of the business calls.
     #[must_use]
     pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
         self.api_key = Some(name);
         self
     }
 
-    /// Says where the first token came from.
+    /// Tells the limiter where the first token came from.
     pub(crate) fn begin(&self, origin: TokenOrigin) {
         self.limiter.begin(self.keys(), origin);
     }

@@ -1,4 +1,4 @@
-//! The only place that knows the transport: a hyper client whose errors say how far a request got.
+//! The transport: a hyper client whose errors say how far a request got. No other module knows hyper's client.
 //!
 //! # Order
 //!
@@ -10,33 +10,34 @@
 //!
 //! # Cancellation
 //!
-//! Dropping the future before the answer's head is there ends its connection; the request's [`ext::SendStamp`] still
-//! tells whether any of it may have left, and since when nothing more of it can arrive.
+//! Dropping the future before the answer's head arrives ends its connection. The request's [`ext::SendStamp`] still
+//! says whether any of it may have left, and since when nothing more of it can arrive.
 //!
 //! # The end of a send
 //!
-//! 1. Each request's [`ext::SendStamp`] is told of the connection that the request goes over: [`ext::SendStamp::abort`]
-//!    ends that connection. Of a finished exchange it ends it too, and with it whatever goes over it by then.
-//! 2. A send that fails, is dropped, or is answered with an ambiguous length is ended so, and [`Fate::Lost`] says when.
-//! 3. What is given up before hyper has taken its body never leaves.
-//! 4. Only connections of a [`Transport`](crate::Transport) can be ended so, and not
-//!    [through a proxy](crate::Transport#lost-answers); over any other connector `ended` is `None`.
+//! 1. The leaf stores the connection of each request in its [`ext::SendStamp`], and [`ext::SendStamp::abort`] ends that
+//!    connection. After a finished exchange it ends the connection as well, with any other request on it.
+//! 2. A send that fails, is dropped, or is answered with an ambiguous length ends its connection, and [`Fate::Lost`]
+//!    says when.
+//! 3. A request that is given up before hyper has taken its body never leaves.
+//! 4. Only connections of a [`Transport`](crate::Transport) can be ended like this, and not [through a
+//!    proxy](crate::Transport#lost-answers). Over any other connector `ended` is `None`.
 //!
 //! # Answers that are not believed
 //!
-//! An answer with both `Content-Length` and `Transfer-Encoding` is an error, as if it had been lost: whether anything was
-//! executed is unknown. Nothing more is sent over that connection.
+//! An answer with both `Content-Length` and `Transfer-Encoding` is an error, as if it had been lost: it is not known
+//! whether the request was executed. Nothing more is sent over that connection.
 //!
 //! # HTTP/2
 //!
-//! [`Transport`](crate::Transport) does not speak it, and the service's REST interface does not need it. A client of the
-//! caller's own that does, below this leaf or below the stack, is outside of three promises, because the first part of a
-//! body is taken from the stack before the stream has room for it:
+//! [`Transport`](crate::Transport) does not speak it, and the service's REST interface does not need it. With an HTTP/2
+//! client of the caller's own below this leaf or below the stack, three promises do not hold, because the first part of
+//! a body is taken from the stack before the stream has room for it:
 //!
-//! - [`halt`](crate::Client::halt): an order that was let go before it may leave after it has returned;
-//! - [`SendBy`](ext::SendBy): so may one that was let go in time, long after that time;
-//! - resends: the end of one send is not the end of its connection, so [`Fate::Lost`] says `ended: None`, and what it
-//!   leaves in doubt is looked for and never sent again.
+//! - [`halt`](crate::Client::halt): an order that was let go before may leave after `halt` has returned;
+//! - [`SendBy`](ext::SendBy): an order that was let go in time may leave long after that time;
+//! - resends: the end of a send is not the end of its connection, so [`Fate::Lost`] says `ended: None`, and an order in
+//!   doubt is looked for and never sent again.
 
 #[cfg(feature = "reqwest")]
 mod reqwest;
@@ -106,7 +107,7 @@ pub struct Leaf<C, B> {
     client: Client<C, StampedBody<B>>,
 }
 
-// Derived, it would ask for `B: Clone`, which the client does not need.
+// Not derived, because that would require `B: Clone`, which the client does not need.
 impl<C: Clone, B> Clone for Leaf<C, B> {
     fn clone(&self) -> Self {
         Self { client: self.client.clone() }
@@ -136,7 +137,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
-        // Whoever is further out and wants to know shares the stamp; without one, the leaf keeps its own.
+        // Outer layers share the stamp of the request. Without one, the leaf keeps its own.
         let shared = ext::SendStamp::of(request.extensions()).cloned();
         let is_polled = !request.body().is_end_stream();
         let stamp = if is_polled { Some(shared.unwrap_or_default()) } else { shared };
@@ -155,8 +156,7 @@ where
     }
 }
 
-/// A request and the connection that it goes over, whichever that is by now: hyper takes another one if the first was
-/// closed before anything was sent.
+/// A request and its current connection. hyper takes another one if the first was closed before anything was sent.
 #[derive(Debug)]
 struct Exchange {
     connection: CaptureConnection,
@@ -172,7 +172,7 @@ impl Exchange {
 #[expect(clippy::disallowed_types, reason = "the trait has the standard library's; this reads no clock")]
 impl ext::Connection for Exchange {
     fn abort(&self) -> Option<std::time::Instant> {
-        // First, so that a body is either seen by hyper on the connection that is ended below, or by nobody.
+        // First, so that hyper sees a body on the connection that is ended below, or never.
         self.given_up.store(true, Ordering::SeqCst);
         let mut extras = Extensions::new();
         {
@@ -185,21 +185,21 @@ impl ext::Connection for Exchange {
     }
 }
 
-/// A send until its answer's head is there; dropped before that, it ends its connection.
+/// A send until its answer's head arrives. Dropped before that, it ends its connection.
 #[derive(Debug)]
 struct Sending {
-    /// `None` for a body without content: it is never polled, so there the connection is the evidence.
+    /// `None` for a body without content, which is never polled; the connection is the evidence then.
     stamp: Option<ext::SendStamp>,
     exchange: Arc<Exchange>,
     is_open: bool,
 }
 
 impl Sending {
-    /// Ends the connection, and says how far the request got.
+    /// Ends the connection, and returns how far the request got.
     fn fail(&mut self) -> Fate {
         self.is_open = false;
         let ended = self.exchange.abort();
-        // Ended first: the other way round, the body could still be taken between.
+        // Ended first: otherwise the body could be taken in between.
         let left = match &self.stamp {
             Some(stamp) => stamp.get().is_some(),
             None => self.exchange.is_connected(),
@@ -218,8 +218,8 @@ impl Drop for Sending {
 
 /// An answer gives its length twice.
 ///
-/// hyper goes by the second header, whoever stands between may go by the first (RFC 9112, 6.3): then the bytes belong
-/// to different answers, and neither this one nor any later one on the connection is to be believed.
+/// hyper goes by the second header, an intermediary may go by the first (RFC 9112, 6.3). Then bytes are assigned to the
+/// wrong answers, and neither this answer nor any later one on the connection can be trusted.
 const AMBIGUOUS_LENGTH: &str = "the answer has both a content-length and a transfer-encoding";
 
 fn has_ambiguous_length<B>(response: &Response<B>) -> bool {
@@ -231,7 +231,7 @@ pin_project! {
     /// Response future of [`Leaf`].
     #[derive(Debug)]
     pub struct ResponseFuture {
-        // Dropped first: hyper hears of it when the connection has ended, and gives it to nobody else.
+        // Dropped first, so that the connection has ended when hyper hears of it and is not reused.
         send: Sending,
         #[pin]
         future: legacy::ResponseFuture,
@@ -245,7 +245,7 @@ impl Future for ResponseFuture {
         let this = self.project();
         Poll::Ready(match ready!(this.future.poll(cx)) {
             Ok(response) if has_ambiguous_length(&response) => {
-                // It came from somewhere, so something has left.
+                // There was an answer, so something has left.
                 let ended = match this.send.fail() {
                     Fate::Lost { ended } => ended,
                     _ => None,
@@ -274,22 +274,22 @@ pin_project! {
     pub struct StampedBody<B> {
         #[pin]
         body: B,
-        // None without content: such a body is never polled.
+        // `None` without content: such a body is never polled.
         stamp: Option<ext::SendStamp>,
-        // None over other clients than hyper's.
+        // `None` over clients other than hyper's.
         exchange: Option<Arc<Exchange>>,
     }
 }
 
 impl<B> StampedBody<B> {
-    /// A body with a stamp of its own.
+    /// Wraps a body with a stamp of its own.
     #[must_use]
     pub fn new(body: B) -> Self {
         Self { body, stamp: Some(ext::SendStamp::new()), exchange: None }
     }
 }
 
-// A form may hold a password, and the bytes of a body would show it.
+// The body may hold a password, for instance in a form.
 impl<B> fmt::Debug for StampedBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StampedBody").field("stamp", &self.stamp).finish_non_exhaustive()
@@ -312,7 +312,7 @@ where
         if let Some(stamp) = this.stamp {
             stamp.stamp(Instant::now().into_std());
         }
-        // Looked at after the stamp is written: whoever gives up and finds it blank knows that this will fail.
+        // Checked after the stamp is written: if giving up finds the stamp blank, this check fails the body.
         if this.exchange.as_ref().is_some_and(|exchange| exchange.given_up.load(Ordering::SeqCst)) {
             return Poll::Ready(Some(Err(GivenUp.into())));
         }
@@ -328,7 +328,7 @@ where
     }
 }
 
-/// A body that was to be sent after its request was given up.
+/// The request was given up before its body was taken.
 #[derive(Debug)]
 struct GivenUp;
 

@@ -1,8 +1,8 @@
 //! The layers of steadfast around a hyper client, and the typed client of the trading REST service.
 //!
-//! A program that trades through the service's REST interface depends on this crate. It gets, without thinking of
-//! it: the right `Authorization` header, every zone's quota used and never exceeded, retries only where they are safe,
-//! no order placed twice after an answer that says nothing, and a token that renews itself.
+//! Programs that trade through the service's REST interface depend on this crate. It attaches the right `Authorization`
+//! header, uses every zone's quota without exceeding it, retries only where that is safe, places no order twice after
+//! an answer that proves nothing, and renews the token.
 //!
 //! - [`Client`] is the typed client.
 //! - [`Stack`] puts all layers around a transport of your own; it is a tower layer itself.
@@ -54,9 +54,9 @@
 //!   Leaf            hyper
 //! ```
 //!
-//! What can send more than once stands outside; what must hold for every send stands inside. [`Stack::describe`] and
-//! [`Client::describe`] say what each layer is set to. Where layers are put together by hand, a debug build panics at the
-//! first request that passes two of them in the wrong order ([`Place`](ext::Place)).
+//! Layers that can send more than once stand outside; what must hold for every send stands inside. [`Stack::describe`]
+//! and [`Client::describe`] return the settings of each layer. Where layers are put together by hand, a debug build
+//! panics at the first request that passes two of them in the wrong order ([`Place`](ext::Place)).
 //!
 //! # Features
 //!
@@ -70,11 +70,11 @@
 //!
 //! # What it does not do
 //!
-//! Without a [journal](ClientBuilder::journal) nothing is kept of orders on disk: what is in doubt when a process dies
-//! must be looked for by hand. Without a [store](Access::store) a restart logs in anew, and wrong logins are counted anew. It
-//! has no WebSocket client.
+//! Without a [journal](ClientBuilder::journal) orders are not kept on disk: look by hand for those in doubt when a
+//! process died. Without a [store](Access::store) each restart logs in again and counts wrong logins from zero. It has
+//! no WebSocket client.
 
-/// Lets `Debug` of errors read like `Display`, which is one line with all causes: `main` shows an error by its `Debug`.
+/// Makes `Debug` of errors read like `Display`, one line with all causes, because `main` shows an error by its `Debug`.
 macro_rules! reads_like_display {
     ($($error:ty),+ $(,)?) => {
         $(impl std::fmt::Debug for $error {

@@ -1,14 +1,14 @@
 //! Durations, rates and gauges through the [`metrics`](https://docs.rs/metrics) facade, for any exporter.
 //!
-//! Two kinds of sources, and the names of both are in [`METRICS`]:
+//! There are two kinds of metrics; [`METRICS`] has the names of both:
 //!
-//! 1. What takes time is recorded while it happens: with this feature every [`Stack`](crate::Stack) has the layers
-//!    below in it. Together they cost some 400 ns and three allocations for each call of one send.
-//! 2. What the layers count or hold anyway is read when somebody asks: call [`record`], or
-//!    [`record_all`] where a process has several clients, right before the exporter renders, or from a timer.
+//! 1. Durations are recorded as they happen: with this feature every [`Stack`](crate::Stack) contains the layers below.
+//!    Together they cost some 400 ns and three allocations for each call of one send.
+//! 2. Counts and states that the layers hold anyway are read on request: call [`record`], or [`record_all`] where a
+//!    process has several clients, right before the exporter renders, or from a timer.
 //!
-//! Labels come from closed sets: no instrument, order, user, account, address or raw path is ever one. Zones of the
-//! caller's own are the one extension: their names are constants of the program.
+//! Labels come from closed sets, never from an instrument, order, user, account, address or raw path. The one extension
+//! are zones of the caller's own, whose names are constants of the program.
 //!
 //! # Example
 //!
@@ -30,9 +30,9 @@
 //!
 //! # Order
 //!
-//! [`CallMetricsLayer`] outside of everything; [`QueuedLayer`] right outside and [`AdmittedLayer`] right inside of the
-//! rate limit; [`AttemptMetricsLayer`] right outside of [`ClassifyLayer`](steadfast_retry::ClassifyLayer), so that it is
-//! asked once for each send and sees what the answer proves. A [`Stack`](crate::Stack) has them there.
+//! [`CallMetricsLayer`] outermost; [`QueuedLayer`] right outside and [`AdmittedLayer`] right inside of the rate limit;
+//! [`AttemptMetricsLayer`] right outside of [`ClassifyLayer`](steadfast_retry::ClassifyLayer), so that it runs once for
+//! each send and sees what the answer proves. A [`Stack`](crate::Stack) has them there.
 //!
 //! # Clone
 //!
@@ -40,7 +40,7 @@
 //!
 //! # Cancellation
 //!
-//! A call, a send or a wait for permits that is dropped is recorded as `dropped`, with the time until then.
+//! A call, a send or a wait for permits that is dropped is recorded as `dropped`, with the time so far.
 
 mod attempt;
 mod call;

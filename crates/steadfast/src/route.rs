@@ -1,4 +1,4 @@
-//! Tells every layer further in what a request is: its endpoint, zones, class and credentials.
+//! Stamps on each request what the inner layers need to know: endpoint, zones, class and credentials.
 //!
 //! # Order
 //!
@@ -11,12 +11,12 @@
 //!
 //! # Cost
 //!
-//! About 600 instructions and no allocation beside the entry that all stamps share for a call that goes
-//! well (`cargo xtask bench overhead`).
+//! About 600 instructions for a successful call, and no allocation beside the entry that all stamps share (`cargo xtask
+//! bench overhead`).
 //!
 //! # Cancellation
 //!
-//! Nothing is held: dropping the future drops the call.
+//! It holds nothing: dropping the future drops the call.
 
 use std::{
     error::Error,
@@ -39,9 +39,9 @@ use tower_service::Service;
 
 /// Builds [`Route`].
 ///
-/// A request is checked before anything waits or is spent (§1, §7): it must lie below the base address, an endpoint's
-/// path must be written as the table has it, its query must be readable, its body must not be JSON, and a cancel must name
-/// its order. A POST or PUT without a `Content-Type` gets the form's.
+/// A request is checked before anything waits or is spent (§1, §7): it must lie below the base address, the path of an
+/// endpoint must be spelled as in the table, the query must be readable, the body must not be JSON, and a cancel must
+/// name its order. A POST or PUT without a `Content-Type` gets that of a form.
 ///
 /// # Example
 ///
@@ -95,12 +95,12 @@ impl RouteLayer {
     /// Names the account of each request that does not name its own.
     #[must_use]
     pub fn account(mut self, account: ext::Account) -> Self {
-        // A request without one belongs to the unnamed account anyhow.
+        // A request without an account belongs to the unnamed one anyway.
         Arc::make_mut(&mut self.table).account = (!account.as_str().is_empty()).then_some(account);
         self
     }
 
-    /// Passes JSON bodies on, for the service to refuse, instead of refusing them here.
+    /// Lets JSON bodies pass, instead of refusing them here. The service refuses them.
     #[must_use]
     pub fn pass_json(mut self) -> Self {
         Arc::make_mut(&mut self.table).pass_json = true;
@@ -128,7 +128,8 @@ impl Table {
         let path = self.base.strip(request.uri()).ok_or(InvalidRequest::OutsideBase)?;
         let route = match self.routes.find(request.method(), path) {
             Some(route) => route.clone(),
-            // By §7 it is not found. A server that is less strict would take an order that nobody here knows to be one.
+            // By §7 the service does not find it. A less strict server would take an order that is not recognised as
+            // one here.
             None if self.routes.is_misspelled(path) => return Err(InvalidRequest::Path),
             None => Arc::new(RouteFacts::unknown(request.method())),
         };
@@ -143,7 +144,7 @@ impl Table {
         }
         if matches!(*request.method(), Method::POST | Method::PUT) {
             match request.headers().get(header::CONTENT_TYPE) {
-                // An empty one is as good as none, and refused by the service like none.
+                // The service refuses an empty one like a missing one.
                 kind if kind.is_none_or(HeaderValue::is_empty) => {
                     request.headers_mut().insert(header::CONTENT_TYPE, Form::CONTENT_TYPE);
                 }
@@ -185,8 +186,8 @@ where
         match self.table.route(&mut request) {
             Ok(()) => ResponseFuture { state: State::Routed { future: self.inner.call(request) } },
             Err(invalid) => {
-                // The service that was polled ready is not called, and may hold a slot for the call: an unreserved clone
-                // takes its place.
+                // The service that was polled ready may hold a slot for the call. It is not called, so an unreserved
+                // clone replaces it.
                 let clone = self.inner.clone();
                 drop(mem::replace(&mut self.inner, clone));
                 ResponseFuture { state: State::Refused { invalid: Some(invalid) } }
@@ -221,7 +222,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Ready(match self.project().state.project() {
             StateProj::Routed { future } => ready!(future.poll(cx)).map_err(Into::into),
-            // A future polled again after its end has nothing left to say; it stays pending.
+            // A future polled again after its end stays pending.
             StateProj::Refused { invalid } => match invalid.take() {
                 Some(invalid) => Err(Failure::refused(invalid).into()),
                 None => return Poll::Pending,
@@ -242,13 +243,13 @@ impl<F> fmt::Debug for ResponseFuture<F> {
 pub enum InvalidRequest {
     /// It does not lie below the base address (§9).
     OutsideBase,
-    /// Its path is that of an endpoint in another spelling, or holds dots (§7, 404).
+    /// Its path is another spelling of an endpoint's, or contains dots (§7, 404).
     Path,
     /// Its query cannot be read (§7, 400).
     Query,
     /// Its body is JSON; the service takes forms only (§1).
     Json,
-    /// It cancels an order and does not say which (§4.5).
+    /// It cancels an order without naming it (§4.5).
     CancelWithoutOrder,
 }
 

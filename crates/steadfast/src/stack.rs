@@ -29,8 +29,8 @@ use crate::{
 
 /// All layers in their order, around any transport.
 ///
-/// The order cannot be got wrong, because there is nothing to order: each setter replaces one layer's settings.
-/// Hand-made stacks take the same layers with tower's `ServiceBuilder`.
+/// The order is fixed; each setter replaces one layer's settings. Hand-made stacks take the same layers with tower's
+/// `ServiceBuilder`.
 ///
 /// # Example
 ///
@@ -62,19 +62,21 @@ use crate::{
 ///
 /// # Order
 ///
-/// That of the [crate's page](crate#order): what may send a request more than once stands outside of what must hold
-/// for every send. Outside of the stack nothing may repeat an order: what may be repeated was repeated, and an
-/// answer that must not be carries [`DoNotRetry`](ext::DoNotRetry). Nor should anything there make requests wait in one
-/// line, as a concurrency limit does: a cancel would wait behind polls, whose lanes only the stack knows. Instead of a
-/// timeout take the stack's own [deadline](Self::deadline), which ends waits with a typed result and drops nothing.
-/// Inside is only the transport, and what limits its connections.
+/// The order is that of the [crate's page](crate#order): layers that may send a request more than once stand outside of
+/// what must hold for every send.
+///
+/// Nothing outside of the stack may repeat an order: the stack has made every safe repeat, and an answer that must not
+/// be repeated carries [`DoNotRetry`](ext::DoNotRetry). Do not queue requests there either, for instance with a
+/// concurrency limit: a cancel would wait behind polls, because only the stack knows lanes. Instead of a timeout use
+/// the stack's own [deadline](Self::deadline), which ends waits with a typed result and drops nothing. Only the
+/// transport, and limits on its connections, stand inside.
 ///
 /// # Cancellation
 ///
-/// Dropping a call's future is safe at any point. What waited leaves its queue, and its permit goes to the next in
-/// line; slots of a request that was sent stay taken as long as the gateway may count it. An order that may have
-/// left is still looked for by a task of its own, and never sent again; [`Ledger::shutdown`] waits for that. A
-/// renewal of the token that others share goes on.
+/// Dropping a call's future is safe at any point. A waiting request leaves its queue, and its permit goes to the next
+/// one. Slots of a sent request stay taken as long as the gateway may count it. An order that may have left is looked
+/// for by a task of its own, and never sent again; [`Ledger::shutdown`] waits for that task. A token renewal that
+/// others share goes on.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Stack {
@@ -93,9 +95,9 @@ pub struct Stack {
     ends_dropped_calls: bool,
 }
 
-/// Marks a caller's own credentials as what they are.
+/// Marks a caller's own credentials as sensitive.
 ///
-/// tower-http's layer for this makes a header map for every request that has none.
+/// tower-http's layer for this creates a header map for every request without one.
 fn sensitive<B>(mut request: Request<B>) -> Request<B> {
     if request.headers().contains_key(AUTHORIZATION)
         && let Entry::Occupied(mut own) = request.headers_mut().entry(AUTHORIZATION)
@@ -105,13 +107,13 @@ fn sensitive<B>(mut request: Request<B>) -> Request<B> {
     request
 }
 
-/// Ends the stack for a request: what is further in has an order of its own.
+/// Ends the stack for a request: layers further in have an order of their own.
 fn left<B>(mut request: Request<B>) -> Request<B> {
     ext::Place::leave(request.extensions_mut());
     request
 }
 
-/// The order list, which orders in doubt are looked up in.
+/// The order list, where orders in doubt are looked up.
 const ORDERS: &str = "/api/oms/orders";
 
 /// The body of a stack's requests at its transport.
@@ -124,7 +126,7 @@ pub type ResponseBody<B> = TracedBody<steadfast_dedup::ResponseBody<PeekedBody<T
 pub type BoxedStack<B> = BoxCloneSyncService<Request<Full<Bytes>>, Response<ResponseBody<B>>, BoxError>;
 
 impl Stack {
-    /// The default stack for requests below `base`, with tokens from `tokens`.
+    /// Creates the default stack for requests below `base`, with tokens from `tokens`.
     pub fn new(base: BaseUrl, tokens: TokenSource) -> Self {
         Self {
             base,
@@ -143,79 +145,80 @@ impl Stack {
         }
     }
 
-    /// Names the account that the tokens belong to, where several share a limiter or a ledger.
+    /// Names the account of the tokens, where several accounts share a limiter or a ledger.
     pub fn account(mut self, account: Account) -> Self {
         self.account = account;
         self
     }
 
-    /// Which endpoint lies where, and under which zones; default [`Routes::default`].
+    /// Sets the path and the zones of each endpoint; default [`Routes::default`].
     pub fn routes(mut self, routes: Routes) -> Self {
         self.routes = routes;
         self
     }
 
-    /// Passes JSON bodies on, for the service to refuse, instead of refusing them here.
+    /// Lets JSON bodies pass, instead of refusing them here. The service refuses them.
     pub fn pass_json(mut self) -> Self {
         self.pass_json = true;
         self
     }
 
-    /// By when calls must be answered, and by when they must have left; default 120 s, and no limit.
+    /// Sets by when calls must be answered (default 120 s), and by when they must have left (default: no limit).
     pub fn deadline(mut self, deadline: DeadlineLayer) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// What is known of orders; default an own one with [`Settings::default`].
+    /// Sets the ledger, which holds what is known of orders; default a new one with [`Settings::default`].
     pub fn ledger(mut self, ledger: Ledger) -> Self {
         self.ledger = ledger;
         self
     }
 
-    /// What is repeated, and when; default 1, 2, 4 and 8 s.
+    /// Sets what is repeated, and when; default after 1, 2, 4 and 8 s.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// The rate limits; default those of §8.
+    /// Sets the rate limits; default those of §8.
     pub fn limiter(mut self, limiter: ZoneLimiter) -> Self {
         self.limiter = limiter;
         self
     }
 
-    /// The local address that requests leave from, for zones that count it.
+    /// Sets the local address of requests, for zones that count by address.
     pub fn local_address(mut self, address: IpAddr) -> Self {
         self.local_address = Some(address);
         self
     }
 
-    /// Names the API key of the tokens, where several share a limiter: its zone is counted per key. Without a name, all
-    /// share one.
+    /// Names the API key of the tokens, where several share a limiter: its zone is counted per key. Stacks without a
+    /// name share one count.
     pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
         self.api_key_name = Some(name);
         self
     }
 
-    /// Promises that the transport ends a connection abortively when a call is dropped that was sent over it: its slots
-    /// are then held for seconds, and otherwise for two minutes. A [`Client`](crate::Client) over its own transport, and
-    /// without a proxy, promises it.
+    /// Promises that the transport ends a connection abortively when a call on it is dropped. Its slots are then held
+    /// for seconds instead of two minutes. A [`Client`](crate::Client) over its own transport without a proxy promises
+    /// it.
     pub fn ends_dropped_calls(mut self) -> Self {
         self.ends_dropped_calls = true;
         self
     }
 
-    /// How long one send may take; default 30 s.
+    /// Sets how long one send may take; default 30 s.
     pub fn attempt_timeout(mut self, timeout: AttemptTimeoutLayer) -> Self {
         self.attempt_timeout = timeout;
         self
     }
 
-    /// The stack around `transport`.
+    /// Returns the stack around `transport`.
     ///
-    /// Orders whose answers are lost can be sent again only over a [`Transport`](crate::Transport), which alone says when a
-    /// connection [ended](crate::Transport#lost-answers). Over anything else they are looked for and never sent again.
+    /// An order whose answer is lost can be sent again only over a [`Transport`](crate::Transport), because no other
+    /// transport says when a connection [ended](crate::Transport#lost-answers). Over others it is looked for and never
+    /// sent again.
     ///
     /// # Clone
     ///
@@ -261,26 +264,26 @@ impl Stack {
             .layer(trace::call_spans(self.base.clone(), self.routes.clone())) // sees everything that becomes of the call
             .map_request(trace::counted_sends(self.base.clone(), self.routes.clone())) // for the spans of its sends
             .layer(self.deadline) // stamps what all waits below honour
-            .layer(routes) // says what the request is to everybody below
-            .layer(CallMetricsLayer::default()) // with the metrics: how long it all took, under the name of its route
-            .layer(orders) // outermost of those that send again: it alone owns doubt
-            .layer(self.retry.clone().predict_permit(self.permits()).layer()) // repeats what certainly was not executed, or only reads
-            .layer(RefreshLayer::new(self.tokens.clone())) // each repeat may need a token that did not exist before
+            .layer(routes) // says what the request is, for all layers below
+            .layer(CallMetricsLayer::default()) // with the metrics: duration of the whole call, under the name of its route
+            .layer(orders) // outermost of the layers that send again, because only it resolves doubt
+            .layer(self.retry.clone().predict_permit(self.permits()).layer()) // repeats what was not executed, or only reads
+            .layer(RefreshLayer::new(self.tokens.clone())) // a repeat may need a newer token
             // Once for each send:
-            .layer(QueuedLayer::default()) // with the metrics: how long a permit took
-            .layer(limits) // every send takes a permit, whoever asked for it
+            .layer(QueuedLayer::default()) // with the metrics: the wait for a permit
+            .layer(limits) // every send takes a permit, whichever layer makes it
             .layer(AdmittedLayer::default())
-            .layer(AuthHeaderLayer::new(self.tokens.clone()).only_to(&self.base)) // the token of now, not of then
+            .layer(AuthHeaderLayer::new(self.tokens.clone()).only_to(&self.base)) // the token of the moment of sending
             .layer(SendGuardLayer::new(&self.ledger)) // the last word on whether an order leaves
-            .layer(AttemptMetricsLayer::default()) // with the metrics: how long the send took, and what it follows
-            .layer(ClassifyLayer::new()) // what the answer proves, for everybody above
+            .layer(AttemptMetricsLayer::default()) // with the metrics: duration of the send, and the reason for a repeat
+            .layer(ClassifyLayer::new()) // what the answer proves, for all layers above
             .layer(self.attempt_timeout) // its end is an answer that the layers above see
-            .map_request(left) // a transport may be a stack of its own
+            .map_request(left) // the transport may be a stack of its own
             .map_err(Into::<BoxError>::into)
             .service(transport)
     }
 
-    /// The stack around `transport`, as a type that can be named: for a field, or a signature.
+    /// Returns the stack around `transport` as a nameable type, for a field or a signature.
     pub fn boxed<S, B>(&self, transport: S) -> BoxedStack<B>
     where
         S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -292,7 +295,8 @@ impl Stack {
         BoxCloneSyncService::new(self.service(transport))
     }
 
-    /// When the limiter would admit a request: a repeat that would come too late anyhow is not waited for.
+    /// Returns when the limiter would admit a request, so that Retry does not wait for a repeat that would come too
+    /// late.
     fn permits(&self) -> impl Fn(&Extensions) -> Option<Instant> + Send + Sync + use<> {
         let (limiter, address, name) = (self.limiter.clone(), self.local_address, self.api_key_name.clone());
         let authority = self.base.uri().authority().map(ToString::to_string).unwrap_or_default();

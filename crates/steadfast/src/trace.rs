@@ -1,7 +1,7 @@
 //! One span for each call, made by [`tower_http::trace`].
 //!
-//! The span has the method and the template of the path; the outcome is added when it ends. Raw paths, queries,
-//! headers and bodies are never recorded: a query may hold an authorization code, and a path anything at all.
+//! The span has the method and the template of the path; the outcome is added at its end. Raw paths, queries, headers
+//! and bodies are never recorded: a query may hold an authorization code, and a path may hold anything.
 //!
 //! Below it each send has a span of its own, by [`ClassifyLayer`](steadfast_retry::ClassifyLayer). The names of both
 //! are those of OpenTelemetry's conventions for HTTP, and frozen:
@@ -12,14 +12,14 @@
 //! | `otel.kind` | `internal` | `client` | |
 //! | `otel.status_code` | `error` | `error` | only for errors |
 //! | `http.request.method` | ✓ | ✓ | |
-//! | `url.template` | ✓ | ✓ | below the base address; `unknown` beside the table |
+//! | `url.template` | ✓ | ✓ | below the base address; `unknown` for a path in no table |
 //! | `server.address` | ✓ | ✓ | |
 //! | `server.port` | | ✓ | |
-//! | `http.request.resend_count` | | ✓ | only on sends after the first, whoever made them |
+//! | `http.request.resend_count` | | ✓ | only on sends after the first, whichever layer made them |
 //! | `http.response.status_code` | ✓ | ✓ | only with an answer |
 //! | `error.type` | ✓ | ✓ | a status, or one of [`error_type`] |
 //! | `steadfast.endpoint` | ✓ | ✓ | |
-//! | `steadfast.outcome` | ✓ | ✓ | what it proves |
+//! | `steadfast.outcome` | ✓ | ✓ | what the answer proves |
 
 use std::{
     any::Any,
@@ -50,9 +50,9 @@ pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<CallFailure>, (), (), 
 
 /// A layer that opens a span for each call below `base`, named after its path's template in `routes`.
 ///
-/// The span stands outside of whatever routes the call, so it asks the table itself. `url.template` is the template
-/// below the base address, and `unknown` for a path that is not in the table or lies elsewhere: what is recorded
-/// comes from a closed set.
+/// The span stands outside of the routing layer, so it looks the route up itself. `url.template` is the template below
+/// the base address, and `unknown` for a path that is not in the table or lies elsewhere, so that its values come from
+/// a closed set.
 ///
 /// # Example
 ///
@@ -78,7 +78,7 @@ pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<CallFailure>, (), (), 
 ///
 /// # Order
 ///
-/// Outermost, so that it sees everything that becomes of a call. A debug build panics at a wrong [order](Place).
+/// Outermost, so that it sees the whole call. A debug build panics at a wrong [order](Place).
 ///
 /// # Clone
 ///
@@ -86,12 +86,12 @@ pub type TracedBody<B> = ResponseBody<B, NeverClassifyEos<CallFailure>, (), (), 
 ///
 /// # Cost
 ///
-/// About 630 instructions and no allocation for a call that goes well (`cargo xtask bench overhead`).
+/// About 630 instructions and no allocation for a successful call (`cargo xtask bench overhead`).
 ///
 /// # Cancellation
 ///
-/// Dropping the future, or the body of its answer, drops what is inside and closes the span, without what was still
-/// to be recorded: a call that was dropped has no status.
+/// Dropping the future, or the body of its answer, drops the inner call and closes the span. What was not recorded yet
+/// is left out: a dropped call has no status.
 #[must_use]
 pub fn call_spans(base: BaseUrl, routes: Routes) -> CallSpanLayer {
     TraceLayer::new(SharedClassifier::new(CallClassifier))
@@ -103,10 +103,10 @@ pub fn call_spans(base: BaseUrl, routes: Routes) -> CallSpanLayer {
         .on_failure(RecordFailure)
 }
 
-/// Gives each request the [`Sends`] that the spans of its sends are counted by, and that knows its path's template.
+/// Gives each request the [`Sends`] that counts the spans of its sends and knows the path's template.
 ///
-/// While nobody listens to spans there is none: a call that is under way when somebody begins to counts the repeats of
-/// the policy only.
+/// Not done while no subscriber listens to spans. If a subscriber starts during a call, that call counts only the
+/// repeats of the policy.
 pub(crate) fn counted_sends<B>(
     base: BaseUrl,
     routes: Routes,
@@ -116,7 +116,7 @@ pub(crate) fn counted_sends<B>(
         if LevelFilter::current() < LevelFilter::INFO {
             return request;
         }
-        // An own one each time: a request that a caller sends anew is a new call.
+        // Created for each call: a request that the caller sends again is a new call.
         let sends = Sends::new(table.template(request.uri()));
         sends.put(request.extensions_mut());
         request
@@ -152,7 +152,7 @@ impl Table {
 impl<B> MakeSpan<B> for CallSpan {
     fn make_span(&mut self, request: &Request<B>) -> Span {
         Place::CallSpan.check(request.extensions());
-        // The table is asked only if somebody looks at the span.
+        // The table is read only if a subscriber takes the span.
         tracing::info_span!(
             "call",
             otel.name = self.table.endpoint(request),
@@ -169,11 +169,11 @@ impl<B> MakeSpan<B> for CallSpan {
     }
 }
 
-/// Says which calls failed: an answer of 400 and above, or none at all.
+/// Classifies failed calls: an answer of 400 and above, or none at all.
 #[derive(Clone, Copy, Debug)]
 pub struct CallClassifier;
 
-/// What kind of failure a call ended with; nothing of an error's text.
+/// The kind of a failed call, without any text of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallFailure {
@@ -241,7 +241,7 @@ impl<B> OnResponse<B> for RecordOutcome {
     }
 }
 
-/// Adds what failed to the span: the status, or the kind of the error without its text.
+/// Adds the failure to the span: the status, or the kind of the error without its text.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordFailure;
 

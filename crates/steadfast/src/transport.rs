@@ -33,26 +33,26 @@ pub(crate) use self::{
 use self::{resolver::Resolver, tcp::Tcp};
 use crate::leaf::Leaf;
 
-/// How long a connection is kept whose other end acknowledges nothing: as long as the gateway itself takes at most.
+/// How long a connection is kept while the other end acknowledges nothing; the gateway itself takes no longer.
 const UNHEARD: Duration = Duration::from_secs(30);
 
 /// How connections to the service are made.
 ///
-/// HTTP/1.1 over rustls with the public certificate authorities that Mozilla trusts; redirects are never followed.
-/// HTTP/2 is not offered, because what holds for orders does not hold there: see [`leaf`](crate::leaf#http2).
+/// HTTP/1.1 over rustls, with the public certificate authorities that Mozilla trusts. Redirects are never followed.
+/// HTTP/2 is not offered, because the guarantees for orders do not hold there: see [`leaf`](crate::leaf#http2).
 ///
 /// # Lost answers
 ///
-/// A send that is given up, by a timeout, by an error or by dropping its future, ends its connection at once and abortively: the socket is
-/// closed without lingering, so that the kernel throws away what it had still to send, and TLS writes nothing more. So
-/// nothing of the request arrives later, when a network that was out is back; and the same holds for a process that is
-/// killed. [`Fate::Lost`](crate::spec::Fate::Lost) says when that was, and an order is sent again only because of it.
+/// A send that is given up, by a timeout, an error or dropping its future, ends its connection at once and abortively:
+/// the socket closes without lingering, so the kernel discards unsent data, and TLS writes nothing more. Therefore
+/// nothing of the request arrives later, not even when a network comes back after an outage or when the process is
+/// killed. [`Fate::Lost`](crate::spec::Fate::Lost) says when that was; without it no order is sent again.
 ///
-/// This cannot be promised, and `ended` is `None`, where somebody else on our side ends the connection and has one of his
-/// own with the service: a [`proxy`](Self::proxy), but also a service mesh or a sidecar, **which no program can
-/// see**. Whoever has one of those must set [`ResendPolicy::Never`](crate::dedup::ResendPolicy::Never).
+/// This cannot be promised, and `ended` is `None`, where another program on our side ends the connection and has its
+/// own connection to the service: a [`proxy`](Self::proxy), but also a service mesh or a sidecar, **which no program
+/// can see**. With one of those, set [`ResendPolicy::Never`](crate::dedup::ResendPolicy::Never).
 ///
-/// As a second belt a connection whose other end acknowledges nothing for 30 s is given up by the kernel.
+/// As a second safeguard the kernel gives up a connection whose other end acknowledges nothing for 30 s.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Transport {
@@ -76,25 +76,25 @@ impl Default for Transport {
 }
 
 impl Transport {
-    /// Connections that must stand within 3 s and are kept for 60 s.
+    /// Makes connections within 3 s and keeps them for 60 s.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How long a connection may take to be made, with a proxy's tunnel and TLS; 3 s by default. Where a name has to be
-    /// looked up, ten seconds more.
+    /// Sets how long making a connection may take, including a proxy's tunnel and TLS; 3 s by default. Ten seconds are
+    /// added where a name has to be looked up.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long an unused connection is kept; 60 s by default.
+    /// Sets how long an unused connection is kept; 60 s by default.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self
     }
 
-    /// The local address that requests leave from: the one on the app's whitelist (§5.6).
+    /// Sets the local address of requests: the one on the app's whitelist (§5.6).
     pub fn local_address(mut self, address: IpAddr) -> Self {
         self.local_address = Some(address);
         self
@@ -102,14 +102,15 @@ impl Transport {
 
     /// Tunnels every connection through an HTTP proxy; none by default, and no environment variable is read.
     ///
-    /// Only `https` goes through it. An order whose answer is lost on the way is looked for, and never sent again: see
+    /// Only `https` goes through it. An order whose answer is lost is looked for and never sent again: see
     /// [above](Self#lost-answers).
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
         self
     }
 
-    /// Trusts the certificate authorities of a PEM file beside the public ones, such as that of an inspecting proxy.
+    /// Trusts the certificate authorities of a PEM file as well as the public ones, such as that of an inspecting
+    /// proxy.
     ///
     /// # Errors
     ///
@@ -129,23 +130,23 @@ impl Transport {
         Ok(self)
     }
 
-    /// True if connections go through a proxy.
+    /// Returns true if connections go through a proxy.
     pub(crate) fn has_proxy(&self) -> bool {
         self.proxy.is_some()
     }
 
-    /// The address that requests leave from, if one is set.
+    /// Returns the local address of requests, if one is set.
     #[must_use]
     pub fn source(&self) -> Option<IpAddr> {
         self.local_address
     }
 
-    /// True if a proxy stands between it and the service: its connections to that go on when ours has ended.
+    /// Returns true if a proxy stands between. Its connection to the service goes on when ours has ended.
     pub(crate) fn is_proxied(&self) -> bool {
         self.proxy.is_some()
     }
 
-    /// A leaf with a connection pool of its own.
+    /// Returns a leaf with a connection pool of its own.
     ///
     /// # Errors
     ///
@@ -171,7 +172,7 @@ impl Transport {
         let mut tcp = HttpConnector::new_with_resolver(Resolver::default());
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        // A second belt for those who set no end of their own: a connection that is not heard of is given up.
+        // A second safeguard: a connection whose other end is silent is given up.
         tcp.set_keepalive(Some(UNHEARD / 2));
         tcp.set_keepalive_interval(Some(UNHEARD / 6));
         tcp.set_keepalive_retries(Some(3));
@@ -202,7 +203,7 @@ impl Transport {
     }
 }
 
-/// A text that holds no certificate authority.
+/// Why a text is not usable as certificate authorities.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidCertificates {

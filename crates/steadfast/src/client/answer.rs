@@ -10,15 +10,15 @@ use tokio::time::{Instant, timeout_at};
 use super::{Body, Client};
 use crate::error::Error;
 
-/// How much of an answer is held in memory, an order list included.
+/// How much of an answer is held in memory, including order lists.
 const ANSWER_LIMIT: usize = 64 * 1024 * 1024;
 
 /// How many characters of an answer's text are kept.
 const TEXT_LIMIT: usize = 256;
 
-/// How answers are read to their end.
+/// Reading answers to their end.
 impl Client {
-    /// The whole body of a successful answer; `None` for `no-data`.
+    /// Returns the whole body of a successful answer; `None` for `no-data`.
     pub(super) async fn read(&self, operation: &Operation) -> Result<Option<Bytes>, Error> {
         let safe = operation.endpoint().class() == Class::Safe;
         let read = async {
@@ -40,12 +40,13 @@ impl Client {
         self.collect(self.raw(request).await?, until).await
     }
 
-    /// By when a call that begins now must be answered whole; `None` for a deadline that no clock reaches.
+    /// Returns by when a call that begins now must have its whole answer; `None` if no clock reaches the
+    /// deadline.
     pub(super) fn until(&self) -> Option<Instant> {
         Instant::now().checked_add(self.deadline.limits().0)
     }
 
-    /// The whole answer, if it is there by `until`.
+    /// Returns the whole answer if it arrives by `until`.
     pub(super) async fn collect(
         &self,
         response: Response<Body>,
@@ -54,7 +55,7 @@ impl Client {
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, ANSWER_LIMIT).collect();
         let body = match until {
-            // The layers see to the head; a body that trickles would keep the caller for ever.
+            // The layers' deadline covers the head only; a body that trickles would keep the caller for ever.
             Some(until) => match timeout_at(until, body).await {
                 Ok(body) => body,
                 Err(_) => return Err(Error::broken_off(&parts, AnswerTooSlow)),
@@ -63,7 +64,7 @@ impl Client {
         };
         match body {
             Ok(body) => Ok((parts, body.to_bytes())),
-            // What is longer than any list came as the service wanted it to come.
+            // An answer longer than any list is the service's doing, and was not cut on the way.
             Err(error) if error.is::<LengthLimitError>() => {
                 Err(Error::of_answer(&parts, None).because(error))
             }
@@ -71,7 +72,7 @@ impl Client {
         }
     }
 
-    /// The `msg` of an error envelope, short enough for a log line and without what no log may hold.
+    /// Returns the `msg` of an error envelope, shortened for a log line and without credentials.
     pub(super) fn text_of(&self, body: &[u8]) -> Option<String> {
         let (Envelope::Error { msg } | Envelope::NoData { msg }) = Envelope::parse(body).ok()? else {
             return None;
@@ -80,7 +81,7 @@ impl Client {
     }
 }
 
-/// The service's own words, short enough for a log line and without what no log may hold.
+/// Returns the service's own text, shortened for a log line and without credentials.
 pub(super) fn readable(tokens: &TokenSource, text: &str) -> String {
     if tokens.is_quoted_in(text) {
         return "(a text that quotes the credentials)".to_owned();
@@ -88,7 +89,7 @@ pub(super) fn readable(tokens: &TokenSource, text: &str) -> String {
     text.chars().take(TEXT_LIMIT).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// An answer whose head came in time, and not all of its body.
+/// The head of the answer came in time, but not all of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AnswerTooSlow;
 

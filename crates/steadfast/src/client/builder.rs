@@ -22,7 +22,7 @@ use crate::{
     transport::Transport,
 };
 
-/// What the layers and the connection write themselves.
+/// The headers that the layers and the connection write.
 const OWN_HEADERS: [HeaderName; 5] = [
     header::AUTHORIZATION,
     header::CONTENT_LENGTH,
@@ -81,121 +81,129 @@ impl ClientBuilder {
         self
     }
 
-    /// Sends a header with every request but logins, such as a `User-Agent`; one that a [raw](Client::raw) request has
-    /// already stays. What the layers write themselves (`Authorization`, the length and type of the body) is refused by
-    /// [`build`](Self::build).
+    /// Sends a header with every request except logins, such as a `User-Agent`. A [raw](Client::raw) request keeps a
+    /// header of the same name that it already has.
+    ///
+    /// [`build`](Self::build) refuses the headers that the layers write (`Authorization`, the length and type of the
+    /// body).
     pub fn header(mut self, name: HeaderName, mut value: HeaderValue) -> Self {
-        // It may be a secret for all that is known of it.
+        // Its value may be a secret.
         value.set_sensitive(true);
         self.headers.insert(name, value);
         self
     }
 
-    /// Passes JSON bodies of [raw](Client::raw) requests on, for the service to refuse, instead of refusing them here.
+    /// Lets JSON bodies of [raw](Client::raw) requests pass, instead of refusing them here. The service refuses them.
     pub fn pass_json(mut self) -> Self {
         self.pass_json = true;
         self
     }
 
-    /// The paths that the specification does not show; none by default.
+    /// Sets the paths that the specification does not show; none by default.
     pub fn paths(mut self, paths: Paths) -> Self {
         self.paths = paths;
         self
     }
 
-    /// Which endpoint falls under which zones; by default the specification's, with the paths given.
+    /// Sets which endpoint falls under which zones; by default as specified, with the given paths.
     pub fn routes(mut self, routes: Routes) -> Self {
         self.routes = Some(routes);
         self
     }
 
-    /// How connections are made.
+    /// Sets how connections are made.
     pub fn transport(mut self, transport: Transport) -> Self {
         self.transport = transport;
         self
     }
 
-    /// By when calls must be answered, and by when they must have left; default 120 s, and no limit. For some of the
-    /// calls only: [`Client::with_deadline`].
+    /// Sets by when calls must be answered (default 120 s), and by when they must have left (default: no limit).
+    /// [`Client::with_deadline`] sets it for some of the calls only.
     pub fn deadline(mut self, deadline: DeadlineLayer) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// What may be assumed when orders are in doubt.
+    /// Sets what may be assumed when orders are in doubt.
     pub fn order_safety(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// What is known of orders, shared with other clients of the same account; its settings count instead of
-    /// [`order_safety`](Self::order_safety). Two clients of one account that do not share a ledger take each other's
-    /// orders for their own.
+    /// Shares what is known of orders with other clients of the same account. The ledger's settings replace
+    /// [`order_safety`](Self::order_safety).
+    ///
+    /// Clients of one account that share no ledger take each other's orders for their own.
     pub fn ledger(mut self, ledger: Ledger) -> Self {
         self.ledger = Some(ledger);
         self
     }
 
-    /// Writes down every order before it is sent, in the file at `path`, so that what is in doubt when the process dies is
-    /// looked for by the next one; see [`Client::recover`]. A journal that fails keeps orders from being sent; so does one
-    /// that is moved, removed or replaced, or whose lock (`path` with `.lock` behind it) is: leave both where they are. To
-    /// begin a new journal, end the process first, and move both away.
+    /// Writes every order to the file at `path` before it is sent. After a crash the next process looks for the orders
+    /// in doubt; see [`Client::recover`].
     ///
-    /// A [`ledger`](Self::ledger) that is given keeps its own journal, or none.
+    /// No order is sent while the journal fails. That includes a journal that is moved, removed or replaced, or whose
+    /// lock file is (`path` with `.lock` appended): leave both where they are. To begin a new journal, end the process
+    /// first, then move both away.
+    ///
+    /// Has no effect with a [`ledger`](Self::ledger), which keeps its own journal or none.
     pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
         self.journal = Some(path.into());
         self
     }
 
-    /// What is repeated, and when; default 1, 2, 4 and 8 s.
+    /// Sets what is repeated, and when; default after 1, 2, 4 and 8 s.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
         self
     }
 
-    /// The rate limits; default those of §8. With a [stored](Access::store) token, what was spent is kept in a file beside
-    /// it, so that the next process does not begin with empty windows; limits of the caller's own say by themselves how
-    /// they [start](steadfast_limit::ColdStart).
+    /// Sets the rate limits; default those of §8.
     ///
-    /// The zone of one-time codes counts the machine's address: clients of one machine that log in at the same time
-    /// should share their limits.
+    /// With a [stored](Access::store) token the default limits keep what was spent in a file beside it, so that the
+    /// next process does not begin with empty windows. Given limits have their own [start](steadfast_limit::ColdStart).
+    ///
+    /// The zone of one-time codes counts by machine address: clients of one machine that log in at the same time should
+    /// share their limits.
     pub fn limiter(mut self, limiter: ZoneLimiter) -> Self {
         self.limiter = Some(limiter);
         self
     }
 
-    /// Names the API key, where several clients share limits: its zone is counted per key. Without a name, all share one.
+    /// Names the API key, where several clients share limits: its zone is counted per key. Clients without a name share
+    /// one count.
     pub fn api_key_name(mut self, name: ApiKeyName) -> Self {
         self.api_key_name = Some(name);
         self
     }
 
-    /// How long one send may take; default 30 s.
+    /// Sets how long one send may take; default 30 s.
     pub fn attempt_timeout(mut self, timeout: AttemptTimeoutLayer) -> Self {
         self.attempt_timeout = Some(timeout);
         self
     }
 
-    /// The client. Inside a tokio runtime it also starts renewing tokens ahead of their end.
+    /// Builds the client. Inside a tokio runtime it also starts the early renewal of tokens.
     ///
     /// # Errors
     ///
-    /// [`InvalidClient`] naming what contradicts itself.
+    /// [`InvalidClient`] naming the settings that contradict each other or cannot be used.
     pub fn build(self) -> Result<Client, InvalidClient> {
         let leaf = self.transport.leaf().map_err(InvalidClient::Tls)?;
         let described = self.transport.describe();
         self.build_with(leaf, Some(described))
     }
 
-    /// The client over a transport of the caller's own; logins still make connections of their own.
+    /// Builds the client over a transport of the caller's own. Logins still make connections of their own.
     ///
-    /// What such a transport gives up may still be on its way: nobody says when its connection ended
-    /// ([`Fate::Lost`](crate::spec::Fate::Lost) with `ended: None`), so an order whose answer it loses is looked for and never
-    /// sent again. A [`Leaf`](crate::leaf::Leaf) that [`Transport::leaf`] made does say it, also under layers of the caller's own.
+    /// Such a transport does not say when a connection ended ([`Fate::Lost`](crate::spec::Fate::Lost) with `ended:
+    /// None`), so a request that it gives up may still arrive. An order whose answer it loses is looked for and never
+    /// sent again. A [`Leaf`](crate::leaf::Leaf) made by [`Transport::leaf`] does say it, also below layers of the
+    /// caller's own.
     ///
     /// # Errors
     ///
-    /// [`InvalidClient`] naming what contradicts itself.
+    /// [`InvalidClient`] naming the settings that contradict each other or cannot be used.
     pub fn build_over<S, B>(self, transport: S) -> Result<Client, InvalidClient>
     where
         S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,

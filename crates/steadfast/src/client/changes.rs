@@ -8,34 +8,35 @@ use steadfast_spec::{
 use super::{Client, Record, late_changes::EarlierChange};
 use crate::error::{Error, ErrorKind, NothingToChange};
 
-/// How many cancels of [`Client::cancel_all`] are under way at once. Each call has a deadline, and a queue an end: of
-/// thousands that begin together, the last would be given up before their turn. Of so many the last leaves in time at 400
-/// a minute; of fewer, those that hang would keep others from leaving at all.
+/// How many cancels of [`Client::cancel_all`] run at once. Each has a deadline, and the queue is bounded: with
+/// thousands at once, the last would be given up before their turn. With this many, the last leaves in time at 400 a
+/// minute. With far fewer, cancels that hang would block the others.
 const CANCELS_AT_ONCE: usize = 512;
 
-/// What became of one order of [`Client::cancel_all`].
+/// The result for one order of [`Client::cancel_all`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Cancellation {
-    /// The order's identifier; empty for one that the list does not name.
+    /// The order's id; empty if its record has none.
     pub order_id: String,
-    /// As [`Client::cancel`] says.
+    /// The result, as of [`Client::cancel`].
     pub result: Result<(), Error>,
 }
 
-/// What changes orders that exist.
+/// Changing orders that exist.
 impl Client {
-    /// Cancels an order (§4.5). Cancelling twice is as good as once, so it is repeated in doubt; if that ends without a
-    /// clear answer, the order's status in the list decides.
+    /// Cancels an order (§4.5). Cancelling twice does no harm, so the cancel is repeated in doubt. If no answer is
+    /// clear, the order's status in the list decides.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order ended otherwise,
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows, and what the service refuses it for.
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the result is not known, and the kind of the service's
+    /// refusal.
     pub async fn cancel(&self, order_id: &str) -> Result<(), Error> {
         let Err(error) = self.confirmed(&Operation::cancel_order(order_id)).await else { return Ok(()) };
         let (error, records) = self.records_in_doubt(error, order_id).await?;
-        // As long as any of them may be open, the order is not known to be cancelled.
+        // The order may still be open as long as any of its records may be.
         if records.is_empty() || records.iter().any(may_be_open) {
             return Err(error);
         }
@@ -46,16 +47,17 @@ impl Client {
         ended_otherwise.map_or(Ok(()), |status| Err(error.not_open(status.to_string())))
     }
 
-    /// Cancels every order of the session's list that may still be open, in the list's order, ahead of whatever else
-    /// waits; however many they are, as fast as the limits allow.
+    /// Cancels every order of the session's list that may still be open, in the list's order and ahead of all other
+    /// requests.
     ///
-    /// Orders that are in flight or in doubt are not in the list yet: stop placing first ([`halt`](Self::halt)), and call it again
-    /// once [`in_flight`](Self::in_flight) and [`in_doubt`](Self::in_doubt) are both zero.
+    /// The number of orders is not limited; they leave as fast as the limits allow. Orders in flight or in doubt are
+    /// not in the list yet: stop placing first ([`halt`](Self::halt)), and call it again once
+    /// [`in_flight`](Self::in_flight) and [`in_doubt`](Self::in_doubt) are both zero.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the list cannot be read; then nothing was cancelled. A record that cannot be read is no such error: its
-    /// order may be open, and is cancelled. One without an identifier is told of as a cancellation that failed.
+    /// [`Error`] if the list cannot be read; then nothing was cancelled. A record that cannot be read is not an error:
+    /// its order may be open, and is cancelled. A record without an id is returned as a failed cancellation.
     pub async fn cancel_all(&self) -> Result<Vec<Cancellation>, Error> {
         let mut seen = HashSet::new();
         let (open, nameless) = self.open_orders().await?;
@@ -70,7 +72,7 @@ impl Client {
         Ok(cancelled.chain(nameless).collect())
     }
 
-    /// The identifiers of the orders that may be open, and what cannot even be named.
+    /// Returns the ids of the orders that may be open, and a failed cancellation for each record without an id.
     async fn open_orders(&self) -> Result<(Vec<String>, Vec<Cancellation>), Error> {
         let Some(body) = self.read(&Operation::orders()).await? else { return Ok(Default::default()) };
         let unexpected = |source: BoxError| {
@@ -94,24 +96,24 @@ impl Client {
         Ok((open, nameless))
     }
 
-    /// Changes an open order (§4.5), once its path is set. A change that may or may not have been made is never sent
-    /// again: the order's record in the list decides.
+    /// Changes an open order (§4.5), once its path is set.
     ///
-    /// As long as a change in doubt may still be made, another change of the same order is refused, because the older one
-    /// would undo it: W after an error that the service documents, T_gw and W after the end of the connection, and 120 s
-    /// longer where no transport can say that it ended. The same change may be made again. This memory does not outlive the
-    /// process, with or without a journal: a program that starts anew after a change in doubt waits for as long before it
-    /// changes that order in another way.
+    /// A change in doubt is never sent again: the order's record in the list decides. While it may still be made,
+    /// another change of the same order is refused, because the older one could undo it. This lasts W after an error
+    /// that the service documents, T_gw and W after the end of the connection, and 120 s longer where no transport can
+    /// say that it ended. The same change may be made again.
+    ///
+    /// This memory does not outlive the process, with or without a journal: after a restart, wait as long before
+    /// another change of an order whose change was in doubt.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an earlier change of the order may still be made, with the time
-    /// at which it may not any more ([`Error::ready_at`]),
-    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if there is nothing to change, a field is wrong, or
-    /// no path is set,
-    /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order has ended meanwhile,
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the list does not show the change, and what the service
-    /// refuses it for.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if an earlier change of the order may still be made, with the
+    /// time until which it may ([`Error::ready_at`]); [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest)
+    /// if there is nothing to change, a field is wrong, or no path is set;
+    /// [`ErrorKind::NotOpen`](crate::ErrorKind::NotOpen) if the order has ended;
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if the list does not show the change; and the kind of the
+    /// service's refusal.
     pub async fn modify(&self, order_id: &str, change: &OrderChange) -> Result<(), Error> {
         if change.is_empty() {
             return Err(Error::invalid(NothingToChange));
@@ -127,7 +129,7 @@ impl Client {
         let only_one =
             error.was_in_doubt() && self.late_changes.note(order_id, change, &error, self.ledger.settings());
         let (error, mut records) = self.records_in_doubt(error, order_id).await?;
-        // Of a bracket order's legs only the main one is what is changed.
+        // Only the main leg of a bracket order is changed.
         records.retain(|order| order.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main)));
         if records.iter().any(|record| change.is_shown_by(record) == Some(true)) {
             if only_one {
@@ -144,8 +146,7 @@ impl Client {
         }
     }
 
-    /// The records of an order whose cancel or change ended so, of which a list may hold several, and the error that it is
-    /// as long as they do not decide.
+    /// Returns the order's records in the list (there may be several), with the error to return if they do not decide.
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl Client {
         Ok((error, records))
     }
 
-    /// Sends what the service must confirm.
+    /// Sends an operation that the service must confirm.
     async fn confirmed(&self, operation: &Operation) -> Result<(), Error> {
         match self.read(operation).await? {
             Some(_) => Ok(()),
@@ -174,7 +175,7 @@ impl Client {
     }
 }
 
-// A status that is missing or unknown, such as a trigger that is pending, may be that of an open order.
+// A missing or unknown status, such as a pending trigger, may belong to an open order.
 fn may_be_open(order: &OrderRecord) -> bool {
     matches!(&order.status, None | Some(Code::Other(_) | Code::Known(OrderStatus::Open)))
 }

@@ -4,7 +4,7 @@ use futures_util::{Stream, stream};
 use steadfast_dedup::OrderEvent;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-/// Events that came faster than they were taken, and are gone.
+/// How many events were lost because they came faster than they were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissedEvents(pub u64);
 
@@ -16,7 +16,7 @@ impl fmt::Display for MissedEvents {
 
 impl Error for MissedEvents {}
 
-/// The events of a ledger from now on.
+/// Returns the events of a ledger from now on.
 pub(super) fn stream_of(
     events: Receiver<OrderEvent>,
 ) -> impl Stream<Item = Result<OrderEvent, MissedEvents>> + Send + use<> {

@@ -11,16 +11,16 @@ use tokio::time::Instant;
 
 use crate::error::Error;
 
-/// For how long a kernel may go on sending what a connection left behind that ended in an orderly way.
+/// How long a kernel may go on sending the data of a connection that was closed in an orderly way.
 const ORPHAN: Duration = Duration::from_secs(120);
 
 /// Longer than any order lives.
 const FOR_EVER: Duration = Duration::from_secs(365 * 86_400);
 
-/// Changes of orders that may still be made, although their answer was lost.
+/// Changes of orders that may still be made although their answer was lost.
 ///
-/// Until then a newer one could be made first, and be undone by the older. They are kept in memory only: the next process
-/// knows of none.
+/// Meanwhile another change could be made first and then be undone by the older one. Kept in memory only: the next
+/// process does not know them.
 #[derive(Debug, Default)]
 pub(super) struct LateChanges(Mutex<HashMap<String, Late>>);
 
@@ -31,7 +31,7 @@ struct Late {
 }
 
 impl LateChanges {
-    /// Until when an order must not be changed in this way; the change that may be late itself may be made again.
+    /// Returns until when this change of the order is barred. The same change may be made again.
     pub(super) fn bar(&self, order_id: &str, change: &OrderChange) -> Option<Instant> {
         let mut late = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -40,7 +40,7 @@ impl LateChanges {
         barred.filter(|_| !steadfast_spec::Planted::LateChangeOverNewer.is_on())
     }
 
-    /// Writes down that a change that ended so may still be made; true if no other send of an order's change may.
+    /// Notes that a change that ended with `error` may still be made. Returns true if no other change of the order may.
     pub(super) fn note(
         &self,
         order_id: &str,
@@ -54,13 +54,13 @@ impl LateChanges {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(order_id.to_owned(), late).is_none()
     }
 
-    /// The one change that might have been late has been made.
+    /// Forgets the one late change of an order, because it has been made.
     pub(super) fn made(&self, order_id: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(order_id);
     }
 }
 
-/// For how long a change whose answer was lost so may still be made: an order's rule.
+/// Returns how long a change whose answer was lost may still be made, by the rule for orders.
 fn settles_in(error: &Error, settings: &Settings) -> Duration {
     let documented =
         ERRORS.iter().any(|row| Some(row.status) == error.status() && row.msg == error.message());

@@ -6,9 +6,9 @@ use steadfast_spec::{
 use super::{Client, Record, Records};
 use crate::error::Error;
 
-/// What is read: lists, margins, the scrip master.
+/// Reading lists, margins and the scrip master.
 impl Client {
-    /// The session's orders (§4.5); none is an empty list.
+    /// Returns the session's orders (§4.5); an empty list if there are none.
     ///
     /// # Errors
     ///
@@ -19,7 +19,7 @@ impl Client {
             .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
     }
 
-    /// The order history (§4.5), record by record as the service wrote it; none is an empty list.
+    /// Returns the order history (§4.5), each record as the service wrote it; an empty list if there is none.
     ///
     /// # Errors
     ///
@@ -30,8 +30,8 @@ impl Client {
             .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error).safe(true))
     }
 
-    /// The margin that one order needs; path, payload and answer are "not shown" (§4.5), so the order's own fields are
-    /// sent, and what comes back is the service's.
+    /// Returns the margin that one order needs. Path, payload and answer are "not shown" (§4.5): the order's own fields
+    /// are sent, and the answer is returned as it came.
     ///
     /// # Errors
     ///
@@ -41,7 +41,8 @@ impl Client {
         self.record(&Operation::new(Endpoint::OrderMargin).form(order.form())).await
     }
 
-    /// The margin that several orders need together (§4.5); the payload is "not shown", so the form is the caller's.
+    /// Returns the margin that several orders need together (§4.5). The payload is "not shown", so the caller gives the
+    /// form.
     ///
     /// # Errors
     ///
@@ -50,33 +51,33 @@ impl Client {
         self.record(&Operation::new(Endpoint::BasketMargin).form(form)).await
     }
 
-    /// The instruments of a group (§4.1), one at a time while the answer arrives.
+    /// Returns the instruments of a group (§4.1), one at a time while the answer arrives.
     ///
     /// # Errors
     ///
-    /// [`Error`] if there is no list; one that breaks off later is an error of the stream.
+    /// [`Error`] if there is no list. A list that breaks off later is an error of the stream.
     pub async fn symbols(&self, scrip_group: &str) -> Result<Records, Error> {
         self.records(&Operation::symbols(scrip_group)).await
     }
 
-    /// All instruments (§4.1), one at a time while the answer arrives: it is as long as all exchanges have instruments.
+    /// Returns all instruments (§4.1), one at a time while the answer arrives, because the list is long.
     ///
-    /// The payload is "not shown", and an array of records is expected. One of another shape, such as CSV, is an error;
-    /// [`raw`](Self::raw) with [`request`](Self::request) hands it out as it arrives.
+    /// The payload is "not shown"; an array of records is expected. Another form, such as CSV, is an error: use
+    /// [`raw`](Self::raw) with [`request`](Self::request), which returns it as it arrives.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) if [`Paths`](crate::Paths) gives it no path, and
-    /// [`Error`] if there is no list; one that breaks off later is an error of the stream.
+    /// [`Error`] if there is no list. A list that breaks off later is an error of the stream.
     pub async fn scrip_master(&self) -> Result<Records, Error> {
         self.records(&Operation::new(Endpoint::ScripMaster)).await
     }
 
-    /// Makes ready for the first order: obtains a token, opens a connection and reads the order list once.
+    /// Prepares for the first order: obtains a token, opens a connection and reads the order list once.
     ///
     /// # Errors
     ///
-    /// [`Error`] if any of that fails: an order would fail too.
+    /// [`Error`] if any of that fails; an order would fail as well.
     pub async fn prewarm(&self) -> Result<(), Error> {
         self.orders().await.map(drop)
     }

@@ -14,29 +14,29 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Placed {
-    /// The order's identifier.
+    /// The order id.
     pub order_id: String,
-    /// The text beside it; empty if there was none.
+    /// The text beside the id; empty if there was none.
     pub msg: String,
-    /// How the order came to its answer, if that was not simply the answer to its first send.
+    /// How the result was reached, if it is not simply the answer to the first send.
     pub resolution: Option<Resolution>,
 }
 
-/// What places orders.
+/// Placing orders.
 impl Client {
-    /// Places an order (§4.4), at most once as long as an order that is applied is listed within the lateness bound.
+    /// Places an order (§4.4), at most once if every applied order is listed within the lateness bound.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if nobody knows whether it was placed,
-    /// [`ErrorKind::NotObserved`](crate::ErrorKind::NotObserved) if it was not found beyond the lateness bound; every
-    /// other kind says that it was not placed.
+    /// [`ErrorKind::InDoubt`](crate::ErrorKind::InDoubt) if it is not known whether the order was placed,
+    /// [`ErrorKind::NotObserved`](crate::ErrorKind::NotObserved) if it was not found beyond the lateness bound. Every
+    /// other kind means that it was not placed.
     pub async fn place_order(&self, order: &OrderRequest) -> Result<Placed, Error> {
         self.place(order, None).await
     }
 
-    /// Places an order under a name of the caller's: within a trading day, and among its last 100,000 orders, calls with
-    /// one name place at most one order between them.
+    /// Places an order under a name of the caller's. Calls with the same name place at most one order between them,
+    /// within a trading day and among its last 100,000 orders.
     ///
     /// # Errors
     ///
@@ -59,10 +59,10 @@ impl Client {
     async fn placed(&self, request: Request<Full<Bytes>>) -> Result<Placed, Error> {
         let (parts, body) = self.answer(request).await?;
         let resolution = parts.extensions.get().cloned();
-        // An answer that names no identifier, but a text that stands for none.
+        // The answer has a placeholder text instead of an order id.
         let is_unknown = Outcome::of(&parts.extensions).is_some_and(Outcome::is_unknown);
         match PlacedOrder::parse(&body) {
-            // One that is contradicted, or could be, is not an answer to this order.
+            // A contradicted answer, or one that could be, does not belong to this order.
             Ok(placed)
                 if parts.status == StatusCode::OK
                     && !is_unknown

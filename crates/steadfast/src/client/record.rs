@@ -4,9 +4,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use steadfast_spec::{Envelope, EnvelopeError, FieldNames, OrderRecord, UnreadableRecord};
 
-/// One JSON value as the service wrote it, digits and all.
+/// One JSON value as the service wrote it, with all digits.
 ///
-/// The specification shows the fields of few records, so what it is read as is the caller's.
+/// The specification shows the fields of few records, so the caller chooses the type to read it as.
 #[derive(Clone, Debug)]
 pub struct Record(Box<RawValue>);
 
@@ -15,7 +15,7 @@ impl Record {
         Self(raw)
     }
 
-    /// The payload of a successful answer.
+    /// Returns the payload of a successful answer.
     pub(super) fn payload_of(body: &[u8]) -> Result<Self, EnvelopeError> {
         match Envelope::parse(body)? {
             Envelope::Ok { d } => Ok(Self(d.to_owned())),
@@ -23,7 +23,7 @@ impl Record {
         }
     }
 
-    /// Each element of the payload of a successful answer.
+    /// Returns each element of the payload of a successful answer.
     pub(super) fn payloads_of(body: &[u8]) -> Result<Vec<Self>, EnvelopeError> {
         let Self(d) = Self::payload_of(body)?;
         let elements: Vec<Box<RawValue>> =
@@ -36,7 +36,7 @@ impl Record {
         OrderRecord::parse(&self.0, names)
     }
 
-    /// A text or a number among its fields, however unreadable the rest is.
+    /// Returns a text or number field, even if other fields are unreadable.
     pub(super) fn text_of(&self, name: &str) -> Option<String> {
         let fields: serde_json::Map<String, serde_json::Value> = self.read().ok()?;
         let text = match fields.get(name)? {
@@ -47,7 +47,7 @@ impl Record {
         (!text.is_empty()).then_some(text)
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     #[must_use]
     pub fn text(&self) -> &str {
         self.0.get()
@@ -57,7 +57,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// What the type says against it.
+    /// The error of deserializing the type.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
     }

@@ -20,11 +20,11 @@ use crate::error::Error;
 
 /// The records of a long list (§4.1), one at a time while the answer arrives.
 ///
-/// A scrip master may be hundreds of megabytes long; no more than a piece of it and one record are held. A record is the
-/// JSON text that the service wrote, digits and all; its fields are "not shown", so what it is read as is the caller's.
+/// A scrip master may be hundreds of megabytes long; only a piece of it and one record are held. A record is the JSON
+/// text that the service wrote; its fields are "not shown", so the caller chooses the type.
 ///
-/// Nothing but its reader bounds how long it may take, as long as it does not pause for longer than a body may (10 s).
-/// The list was whole only if the stream ended without an error.
+/// There is no time limit for the whole, but the body must not pause for longer than 10 s. The list was complete only
+/// if the stream ended without an error.
 #[must_use = "nothing is read before the stream is polled"]
 pub struct Records {
     parts: Parts,
@@ -40,11 +40,11 @@ impl Records {
         Self { parts, body, tokens, splitter: Splitter::default(), ended: false }
     }
 
-    /// The next record; `None` once the list was read to its end.
+    /// Returns the next record; `None` once the list was read to its end.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the answer breaks off or is not a list; nothing comes after it.
+    /// [`Error`] if the answer breaks off or is not a list; the stream then ends.
     ///
     /// # Cancellation
     ///

@@ -8,9 +8,9 @@ const RECORD_LIMIT: usize = 1024 * 1024;
 /// The longest value beside the records.
 const VALUE_LIMIT: usize = 64 * 1024;
 
-/// Cuts the records out of an enveloped array (§1) while it arrives, so that no more than one of them is held.
+/// Cuts the records out of an enveloped array (§1) while it arrives, so that at most one of them is held.
 ///
-/// Bytes in, records out. It finds where values end; whether they are JSON is left to `serde_json`.
+/// It finds where values end, and leaves it to `serde_json` whether they are valid.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     state: State,
@@ -50,7 +50,7 @@ pub(super) enum Ending {
 }
 
 impl Splitter {
-    /// Takes the next bytes in.
+    /// Takes the next bytes.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), BrokenEnvelope> {
         while let Some(&byte) = bytes.first() {
             if matches!(self.state, State::InKey | State::InValue | State::InRecord) {
@@ -70,12 +70,12 @@ impl Splitter {
         Ok(())
     }
 
-    /// The next record that is whole.
+    /// Returns the next complete record.
     pub(super) fn next_record(&mut self) -> Option<Box<RawValue>> {
         self.records.pop_front()
     }
 
-    /// What the envelope says of itself, once its last byte was fed.
+    /// Returns what the envelope says of itself, once its last byte was fed.
     pub(super) fn finish(&self) -> Result<Ending, BrokenEnvelope> {
         if self.state != State::Done {
             return Err(BrokenEnvelope("it ends in the middle"));
@@ -89,7 +89,7 @@ impl Splitter {
         }
     }
 
-    /// Takes one byte between values; false if it begins a value and is still to be read.
+    /// Takes one byte between values. Returns false if the byte begins a value; it is then not taken.
     fn enter(&mut self, byte: u8) -> Result<bool, BrokenEnvelope> {
         self.state = match (self.state, byte) {
             (State::Start, b'{') => State::FirstKey,
@@ -116,7 +116,7 @@ impl Splitter {
         false
     }
 
-    // An array beside an error is not the payload (§1), and what comes before `s` may yet be.
+    // An array in an error envelope is not the payload (§1). Until `s` is read, the array may be the payload.
     fn is_ok_so_far(&self) -> bool {
         !self.payload && self.s.as_deref().is_none_or(|s| s == "ok")
     }
@@ -166,7 +166,7 @@ impl Scan {
         *self = Self { bytes, ..Self::default() };
     }
 
-    /// Takes what belongs to the value from the front of `bytes`, and says how much that is.
+    /// Takes the bytes of the value from the front of `bytes`, and returns how many.
     fn take(&mut self, bytes: &[u8], limit: usize) -> Result<usize, BrokenEnvelope> {
         let mut taken = 0;
         for &byte in bytes {
@@ -187,7 +187,7 @@ impl Scan {
         Ok(taken)
     }
 
-    // A number or a word ends where something else begins, which is not its own.
+    // A number or a word ends before the next delimiter, which is not part of it.
     fn is_end_of_scalar(&self, byte: u8, taken: usize) -> bool {
         let is_begun = !self.bytes.is_empty() || taken > 0;
         let is_delimiter = byte.is_ascii_whitespace() || matches!(byte, b',' | b']' | b'}');
@@ -301,7 +301,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the answer is cut into pieces, its records are those that `serde_json` finds in the whole.
+        /// Checks that any split of an answer yields the records that `serde_json` finds in the whole.
         #[test]
         fn pieces_do_not_matter(records in prop::collection::vec(json(), 0..6), cuts in prop::collection::vec(1_usize..40, 1..20), pretty: bool) {
             let envelope = serde_json::json!({"s": "ok", "msg": [1], "d": records});
@@ -317,7 +317,7 @@ mod tests {
             let found: Vec<Value> = found.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
             prop_assert_eq!(found, records);
             prop_assert_eq!(ending, Ending::Ok);
-            // Cut short anywhere, it is never taken for whole.
+            // A body cut anywhere is never taken for complete.
             for end in 0..body.len() {
                 prop_assert!(split(&[&body[..end]]).is_err());
             }

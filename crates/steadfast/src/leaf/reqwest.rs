@@ -16,7 +16,7 @@ use tower_service::Service;
 
 use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length};
 
-/// Sends requests over `reqwest`, for programs that have it anyway.
+/// Sends requests over `reqwest`, for programs that use it already.
 ///
 /// # Example
 ///
@@ -35,14 +35,14 @@ use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length};
 ///
 /// # Lost answers
 ///
-/// `reqwest` tells nobody when a connection ends, so [`Fate::Lost`] says `ended: None`: an order whose answer is lost is
-/// looked for and never sent again. It goes through the proxies that the environment names, unless it is told
-/// `no_proxy()`; one for `http` addresses reads the token.
+/// `reqwest` does not say when a connection ends, so [`Fate::Lost`] says `ended: None`: an order whose answer is lost
+/// is looked for and never sent again. It uses the proxies that the environment names, unless `no_proxy()` is set; a
+/// proxy for `http` addresses reads the token.
 ///
 /// # Order
 ///
-/// Innermost. `reqwest`'s own redirects and repeats are switched off: a request that is sent again below the stack
-/// would be sent without a permit, and an order could be placed twice.
+/// Innermost. `reqwest`'s own redirects and repeats are switched off: a request repeated below the stack would have no
+/// permit, and an order could be placed twice.
 ///
 /// # Clone
 ///
@@ -50,18 +50,18 @@ use super::{AMBIGUOUS_LENGTH, StampedBody, has_ambiguous_length};
 ///
 /// # Cancellation
 ///
-/// Dropping the future abandons its connection, which may still deliver what it was given.
+/// Dropping the future abandons its connection, which may still deliver data that it was given.
 #[derive(Clone, Debug)]
 pub struct ReqwestLeaf {
     client: Client,
 }
 
 impl ReqwestLeaf {
-    /// Sends over a client of these settings.
+    /// Sends over a client with these settings.
     ///
     /// # Errors
     ///
-    /// What `reqwest` says against them.
+    /// The error of building the client.
     pub fn new(settings: ClientBuilder) -> Result<Self, reqwest::Error> {
         let client = settings.redirect(redirect::Policy::none()).retry(reqwest::retry::never()).build()?;
         Ok(Self { client })
@@ -112,7 +112,7 @@ pin_project! {
     #[derive(Debug)]
     #[project = Project]
     enum State {
-        // A body without content is never polled, so for such a request only a failed connection is evidence.
+        // A body without content is never polled; only a failed connection is evidence for such a request.
         Sending { #[pin] future: Sending, stamp: Option<ext::SendStamp> },
         Unsendable { error: Option<reqwest::Error> },
     }
@@ -141,7 +141,7 @@ impl Future for ReqwestFuture {
             Project::Unsendable { error } => (error.take(), false),
         };
         let fate = if left { Fate::Lost { ended: None } } else { Fate::NeverLeft };
-        // Its address may hold an order's identifier or a code.
+        // Its address may hold an order id or a code.
         let source: BoxError =
             error.map_or_else(|| "polled after it was ready".into(), |error| error.without_url().into());
         Poll::Ready(Err(Failure::new(fate, source).into()))

@@ -16,7 +16,7 @@ use super::{
     reason::{Earlier, Reason},
 };
 
-/// Records how long each send takes until its answer is classified, and what sends are repeated after.
+/// Records how long each send takes until its answer is classified, and the reasons for repeats.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct AttemptMetricsLayer;
@@ -59,7 +59,7 @@ where
 }
 
 pin_project! {
-    /// The future of a [`AttemptMetrics`] service.
+    /// The future of an [`AttemptMetrics`] service.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<F> {

@@ -16,7 +16,7 @@ use super::{
     reason::Earlier,
 };
 
-/// Records how long calls take, repeats and waits and all.
+/// Records how long calls take, repeats and waits included.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct CallMetricsLayer;

@@ -1,4 +1,4 @@
-//! The names, as data: a name, a label or a value that is not here is never recorded.
+//! The names, as data. A name, label or value that is not here is never recorded.
 
 use metrics::{KeyName, Unit};
 use steadfast_dedup::{Cause, Confidence, Reason as Unresolved};
@@ -12,21 +12,21 @@ pub const CALL_DURATION: &str = "steadfast_call_duration_seconds";
 pub const ATTEMPT_DURATION: &str = "steadfast_attempt_duration_seconds";
 /// How long requests waited for their permits.
 pub const PERMIT_WAIT: &str = "steadfast_permit_wait_seconds";
-/// How long requests waited for permits that they did not get, by the end of the wait.
+/// How long requests waited for permits without getting them, by how the wait ended.
 pub const PERMIT_MISSED: &str = "steadfast_permit_missed_seconds";
-/// Sends that followed another one of the same call, by how that one had ended.
+/// Sends that followed another send of the same call, by how the earlier one ended.
 pub const RETRIES: &str = "steadfast_retries_total";
-/// Attempts to log in, by their results.
+/// Login attempts, by result.
 pub const LOGINS: &str = "steadfast_logins_total";
-/// Orders in doubt now. Page somebody while it is above zero.
+/// Orders in doubt now. Alert a person while it is above zero.
 pub const ORDERS_IN_DOUBT: &str = "steadfast_orders_in_doubt";
 /// Lost outcomes of orders, by what was lost.
 pub const AMBIGUOUS: &str = "steadfast_ambiguous_total";
-/// Orders in doubt that were found, by how sure it is that they are the ones.
+/// Orders in doubt that were found, by how certain the match is.
 pub const RECOVERED: &str = "steadfast_recovered_total";
 /// Orders that ended without certainty, by the reason.
 pub const UNRESOLVED: &str = "steadfast_unresolved_total";
-/// What looking for orders in doubt has come to.
+/// Searches for orders in doubt, by result.
 pub const VERIFICATIONS: &str = "steadfast_verifications_total";
 /// Orders that were absent beyond the lateness bound and not sent again.
 pub const NOT_OBSERVED: &str = "steadfast_not_observed_total";
@@ -36,17 +36,18 @@ pub const RESENT: &str = "steadfast_resent_total";
 pub const LATE_DUPLICATE: &str = "steadfast_late_duplicate_total";
 /// Orders that were refused and are in the list all the same.
 pub const REFUSED_BUT_PLACED: &str = "steadfast_refused_but_placed_total";
-/// Orders that nobody asked for.
+/// Listed orders that exceed what was asked for.
 pub const EXCESS: &str = "steadfast_excess_total";
-/// Answers that contradicted the books.
+/// Answers that contradicted what was known.
 pub const CONFLICT: &str = "steadfast_conflict_total";
 /// Acknowledged orders that no list showed.
 pub const NOT_LISTED: &str = "steadfast_not_listed_total";
 /// Lists that lacked an order which they should have held.
 pub const CANARY_FAIL: &str = "steadfast_canary_fail_total";
-/// Acknowledged orders that were listed in a form that does not match them.
+/// Acknowledged orders that a list shows in a form that does not match them.
 pub const UNCALIBRATED: &str = "steadfast_uncalibrated_total";
-/// How many orders in doubt were seen within `le` of when they could first have appeared.
+/// How many orders in doubt were seen within `le` of the earliest instant at which they could have
+/// appeared.
 pub const VISIBILITY_LAG: &str = "steadfast_visibility_lag_seconds_bucket";
 /// The longest such lag.
 pub const VISIBILITY_LAG_MAX: &str = "steadfast_visibility_lag_max_seconds";
@@ -56,20 +57,20 @@ pub const ZONE_USED: &str = "steadfast_zone_used";
 pub const ZONE_FREE: &str = "steadfast_zone_free";
 /// Requests granted and not yet answered.
 pub const ZONE_IN_FLIGHT: &str = "steadfast_zone_in_flight";
-/// Requests that wait for their permits.
+/// Requests waiting for their permits.
 pub const ZONE_WAITING: &str = "steadfast_zone_waiting";
 /// How long a zone still stops after a 429.
 pub const ZONE_FROZEN: &str = "steadfast_zone_frozen_seconds";
 /// How far the service's clock is ahead of this machine's; negative if it is behind.
 pub const CLOCK_SKEW: &str = "steadfast_clock_skew_seconds";
-/// One if there is a token that may be used, zero if there is none.
+/// One if there is a usable token, otherwise zero.
 pub const TOKEN_USABLE: &str = "steadfast_token_usable";
-/// One if logins have stopped until a reset, zero if not.
+/// One if logins have stopped until a reset, otherwise zero.
 pub const LOGINS_LATCHED: &str = "steadfast_logins_latched";
 /// Sessions that this process has opened, or may have, in the last 24 hours.
 pub const SESSIONS: &str = "steadfast_sessions";
 
-/// What sort of metric it is.
+/// The types of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -87,13 +88,13 @@ pub enum Kind {
 pub struct Metric {
     /// Its name.
     pub name: &'static str,
-    /// What sort it is.
+    /// Its type.
     pub kind: Kind,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
     /// Its labels.
     pub labels: &'static [Label],
-    /// What it says.
+    /// Its help text.
     pub help: &'static str,
 }
 
@@ -109,7 +110,7 @@ pub struct Label {
 }
 
 impl Label {
-    /// Every value that it can have, with the zones of §8.
+    /// Returns all its values, with the zones of §8.
     #[must_use]
     pub fn values(&self) -> Vec<&'static str> {
         (self.values)()
@@ -242,7 +243,8 @@ const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str)
     Metric { name, kind: Kind::Gauge, unit: Unit::Count, labels, help }
 }
 
-/// Tells the recorder what every metric says, and in which unit; once, after it was installed.
+/// Describes every metric and its unit to the recorder. Call it once, after the recorder was
+/// installed.
 pub fn describe() {
     metrics::with_recorder(|recorder| {
         for metric in METRICS {

@@ -10,10 +10,11 @@ use super::catalog;
 
 pub(super) static METADATA: Metadata<'static> = Metadata::new("steadfast", Level::INFO, Some("steadfast"));
 
-/// What a table has for a request that is in none.
+/// The label of a request or value that is in no table.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// Records a duration. The recorder is asked for each time: it may be installed after the layers were made.
+/// Records a duration. The recorder is looked up each time, because it may be installed after the layers
+/// were made.
 pub(super) fn observe(key: &Key, value: Duration) {
     metrics::with_recorder(|recorder| {
         recorder.register_histogram(key, &METADATA).record(value.as_secs_f64());
@@ -95,13 +96,13 @@ pub(super) fn observe_permit(zone: Zone, lane: Lane, waited: Duration) {
     }
 }
 
-/// A wait that ended without permits; too rare for keys that are made ahead.
+/// Records a wait that ended without permits. Such waits are too rare for prepared keys.
 pub(super) fn observe_missed(zone: Zone, lane: Lane, end: &'static str, waited: Duration) {
     let labels = [("zone", zone.as_str()), ("lane", lane.as_str()), ("end", end)];
     observe(&key(catalog::PERMIT_MISSED, labels), waited);
 }
 
-/// The first row is that of requests in no table.
+/// Row 0 is for requests in no table.
 fn row_of(endpoint: Option<Endpoint>) -> usize {
     endpoint.and_then(|endpoint| Endpoint::ALL.iter().position(|e| *e == endpoint)).map_or(0, |at| at + 1)
 }
@@ -112,7 +113,7 @@ pub(super) fn outcome_label(outcome: &Outcome) -> &'static str {
         Outcome::NotExecuted => "not_executed",
         Outcome::Rejected => "rejected",
         Outcome::Accepted { .. } => "accepted",
-        // What is not known to be otherwise.
+        // Every other outcome.
         _ => UNKNOWN,
     }
 }

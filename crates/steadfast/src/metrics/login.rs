@@ -8,7 +8,7 @@ use super::{
     keys::{UNKNOWN, count, key},
 };
 
-/// Counts a login's attempts by their results.
+/// Counts login attempts by result.
 ///
 /// # Example
 ///
@@ -52,7 +52,7 @@ fn record(result: &'static str) {
         catalog::LOGIN_RESULTS.map(|name| key(catalog::LOGINS, [("result", name)])).to_vec()
     });
     let place = |name| catalog::LOGIN_RESULTS.iter().position(|known| *known == name);
-    // A result that came into being after this table proves nothing that could be shown.
+    // A result that is newer than this table counts as unknown.
     if let Some(key) = place(result).or_else(|| place(UNKNOWN)).and_then(|at| KEYS.get(at)) {
         count(key);
     }

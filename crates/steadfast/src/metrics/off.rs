@@ -1,4 +1,4 @@
-//! What stands in a stack in the place of the metrics' layers without the feature: nothing.
+//! Stand-ins for the metrics layers without the feature; they do nothing.
 
 use tower::layer::util::Identity;
 

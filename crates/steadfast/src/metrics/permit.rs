@@ -16,17 +16,16 @@ use super::{
     reason::Earlier,
 };
 
-/// Notes when a request begins to wait for its permits, and records a wait that ends without them; right outside of the
-/// rate limit.
+/// Notes when a request begins to wait for its permits, and records a wait that ends without them. Stands right outside
+/// of the rate limit.
 ///
-/// A wait that is refused is recorded for the zone that refused it, where one did; one that is dropped, for each zone that
-/// the request falls under.
+/// A refused wait is recorded for the zone that refused it, if there is one; a dropped wait for each zone of the
+/// request.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct QueuedLayer;
 
-/// Records how long a request has waited for its permits, for each zone that it falls under; right inside of the rate
-/// limit.
+/// Records how long a request waited for its permits, for each of its zones. Stands right inside of the rate limit.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct AdmittedLayer;
@@ -81,7 +80,7 @@ where
         let lane = lane_of(&request, &route);
         let extensions = request.extensions_mut();
         extensions.insert(QueuedAt(since));
-        // A read that nobody called for, such as one that looks for an order, has no call to share this with.
+        // A read without a call, such as one that looks for an order, gets a state of its own here.
         let earlier = extensions.get_or_insert_default::<Earlier>().clone();
         earlier.wait();
         ResponseFuture {

@@ -16,20 +16,19 @@ use super::{
 };
 use crate::{client::Client, stack::Stack};
 
-/// Publishes what a [`Client`] or a [`Stack`] counts and holds at this moment.
+/// Publishes the counts and states of a [`Client`] or a [`Stack`] at this moment.
 ///
-/// Counters are set to what was counted since the process began, so nothing is counted twice however often this is
-/// called. Where a process has several clients, [`record_all`] adds them up; one after the other they would overwrite
-/// each other.
+/// Counters are set to the total since the start of the process, so calling this again counts nothing twice. Where a
+/// process has several clients, use [`record_all`], which adds them up; separate calls would overwrite each other.
 ///
-/// It takes the lock of each ledger and each limiter for the time of a copy: call it as often as the exporter is
-/// asked, not for each request.
+/// It locks each ledger and each limiter while it copies. Call it as often as the exporter is scraped, not for each
+/// request.
 pub fn record(source: impl Into<Reading>) {
     record_all([source]);
 }
 
-/// Publishes the sum of several clients or stacks; those that share a ledger or a limiter count once for each of them,
-/// so name one of them only.
+/// Publishes the sum of several clients or stacks. A ledger or limiter that several of them share is counted for each,
+/// so name only one of those.
 pub fn record_all<R: Into<Reading>>(sources: impl IntoIterator<Item = R>) {
     let mut sources = sources.into_iter().map(Into::into);
     let Some(mut sum) = sources.next() else { return };
@@ -37,7 +36,7 @@ pub fn record_all<R: Into<Reading>>(sources: impl IntoIterator<Item = R>) {
     sum.publish();
 }
 
-/// What one or several clients count and hold at one moment.
+/// The counts and states of one or several clients at one moment.
 #[derive(Clone, Debug)]
 #[must_use = "a reading is nothing to an exporter until it is published"]
 pub struct Reading {
@@ -51,7 +50,7 @@ pub struct Reading {
     sessions: usize,
 }
 
-/// The slots of a window, where it is fullest.
+/// The slots of a window, for its fullest key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slots {
     used: usize,
@@ -72,7 +71,7 @@ struct Load {
 }
 
 impl Reading {
-    /// What these three say now.
+    /// Reads the current values of these three.
     pub fn new(ledger: &Ledger, limiter: &ZoneLimiter, tokens: &TokenSource) -> Self {
         let status = tokens.status();
         let mut reading = Self {
@@ -120,7 +119,7 @@ impl Reading {
         }
     }
 
-    /// Adds another client's: counts are added, and of what cannot be added the worst counts.
+    /// Adds the values of another client. Values that cannot be added take the worst of both.
     pub fn add(&mut self, other: Self) {
         self.tally.add(&other.tally);
         self.in_doubt += other.in_doubt;
@@ -137,7 +136,7 @@ impl Reading {
         self.sessions = self.sessions.max(other.sessions);
     }
 
-    /// Hands everything to the recorder.
+    /// Passes all values to the recorder.
     pub fn publish(&self) {
         metrics::with_recorder(|recorder| {
             let to = To(recorder);
@@ -193,10 +192,11 @@ impl Reading {
         to.gauge(&key(catalog::VISIBILITY_LAG_MAX, []), longest);
     }
 
-    /// A limiter forgets a zone that nobody uses; an exporter would show the last of it for ever.
+    /// Also publishes zones that the limiter has forgotten; otherwise an exporter would show their last value for
+    /// ever.
     fn publish_zones(&self, to: &To<'_>) {
         static SHOWN: Mutex<BTreeMap<(Zone, Duration), usize>> = Mutex::new(BTreeMap::new());
-        // An insertion cannot panic half-way, so a poisoned map is as good as any.
+        // An insertion cannot panic half-way, so a poisoned map is still valid.
         let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
         shown.extend(self.windows.iter().map(|(window, slots)| (*window, slots.limit)));
         let idle = Load::default();
@@ -220,7 +220,7 @@ impl Reading {
 }
 
 impl Client {
-    /// Publishes what this client counts and holds at this moment; [`metrics::record`](record) by another name.
+    /// Publishes the counts and states of this client now, as [`metrics::record`](record).
     pub fn record_metrics(&self) {
         record(self);
     }
@@ -238,7 +238,7 @@ impl From<&Stack> for Reading {
     }
 }
 
-/// Where a reading is published.
+/// The destination of a reading.
 struct To<'a>(&'a dyn Recorder);
 
 impl To<'_> {

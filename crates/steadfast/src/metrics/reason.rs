@@ -12,7 +12,7 @@ use super::{
     keys::{count, key},
 };
 
-/// How the send ended that another one of the same call follows.
+/// How a send ended that another send of the same call follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     BadRequest = 1,
@@ -77,22 +77,21 @@ impl Reason {
     }
 }
 
-/// How the last send of a call ended, for whoever makes the next one; zero before the first end. Beside it, whether the
-/// next one waits for its permits.
+/// How the last send of a call ended (zero before the first end), and whether the next one waits for its permits.
 ///
-/// It goes along in the extensions of the call's request, so that repeats are counted whoever makes them.
+/// It travels in the extensions of the call's request, so that repeats are counted whichever layer makes them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Earlier(Arc<AtomicU8>);
 
 impl Earlier {
     const WAITS: u8 = 1 << 7;
 
-    /// A send begins to wait for its permits.
+    /// Notes that a send begins to wait for its permits.
     pub(super) fn wait(&self) {
         self.0.fetch_or(Self::WAITS, Ordering::Relaxed);
     }
 
-    /// It has them. True if it was known to wait.
+    /// Notes that a send has its permits. Returns true if it was known to wait.
     pub(super) fn admit(&self) -> bool {
         self.0.fetch_and(!Self::WAITS, Ordering::Relaxed) & Self::WAITS != 0
     }

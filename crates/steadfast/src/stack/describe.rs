@@ -8,7 +8,7 @@ use super::Stack;
 use crate::description::{Description, LayerDescription, spelled};
 
 impl Stack {
-    /// What the stack will do, layer by layer, with the settings that take effect.
+    /// Returns the layers with the settings that take effect.
     #[must_use]
     pub fn describe(&self) -> Description {
         let layers = Place::ALL.into_iter().map(|place| self.layer(place));
@@ -16,19 +16,19 @@ impl Stack {
         Description { base: self.base.to_string(), layers: layers.chain([transport]).collect() }
     }
 
-    /// What is known of orders.
+    /// Returns the ledger, which holds what is known of orders.
     #[must_use]
     pub fn known_orders(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The rate limits.
+    /// Returns the rate limits.
     #[must_use]
     pub fn rate_limits(&self) -> &ZoneLimiter {
         &self.limiter
     }
 
-    /// The tokens.
+    /// Returns the token source.
     #[must_use]
     pub fn tokens(&self) -> &TokenSource {
         &self.tokens

@@ -7,8 +7,8 @@ use super::{BoxedStack, RequestBody, Stack};
 
 /// The stack as one layer of a larger one.
 ///
-/// What makes requests wait in one line, such as a concurrency limit or a buffer, makes a cancel wait behind polls if it
-/// stands outside: let it stand around the transport.
+/// Put queues, such as a concurrency limit or a buffer, around the transport and not outside of the stack: outside, a
+/// cancel would wait behind polls.
 ///
 /// # Example
 ///

@@ -16,14 +16,13 @@ use tower_service::Service;
 
 use super::{Line, Proxy, tcp::Tcp};
 
-/// How much longer it may take where a name has to be looked up: the first of the nameservers may be down, and the second
-/// one is asked after five seconds.
+/// Extra time for a name lookup: the first nameserver may be down, and the second is asked after five seconds.
 const LOOKUP: Duration = Duration::from_secs(10);
 
-/// What a [`Transport`](super::Transport) makes connections with.
+/// Makes connections for a [`Transport`](super::Transport).
 ///
-/// The connect timeout covers TCP, a proxy's tunnel and TLS. Whoever accepts a connection and then says nothing would
-/// otherwise hold a request, and its permit, for as long as a send may take. A name is looked up in ten seconds more.
+/// The connect timeout covers TCP, a proxy's tunnel and TLS. Without it a peer that accepts a connection and then stays
+/// silent would hold a request and its permit as long as a send may take. A name lookup adds ten seconds.
 ///
 /// Through a [`Proxy`] it makes connections to `https` addresses only.
 #[derive(Clone)]
@@ -38,7 +37,7 @@ impl Connector {
         Self { inner, timeout, proxy }
     }
 
-    /// How long the whole of a connection to `target` may take.
+    /// Returns how long making a connection to `target` may take.
     fn limit(&self, target: &Uri) -> Duration {
         let host = self.proxy.as_ref().map_or(target, Proxy::address).host().unwrap_or_default();
         let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
@@ -57,7 +56,7 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, target: Uri) -> Connecting {
         let limit = self.limit(&target);
-        // A tunnel for clear text: the proxy would read the token.
+        // A tunnel for clear text would show the token to the proxy.
         let is_readable = self.proxy.is_some()
             && target.scheme() != Some(&Scheme::HTTPS)
             && !steadfast_spec::Planted::ClearTextThroughProxy.is_on();
@@ -74,9 +73,9 @@ impl fmt::Debug for Connector {
 
 /// Connection future of a [`Connector`].
 pub struct Connecting {
-    /// `None`: refused.
+    /// `None` if refused.
     future: Option<<HttpsConnector<Tcp> as Service<Uri>>::Future>,
-    // Boxed, because hyper wants a future that can be moved.
+    // Boxed, because hyper requires a future that is `Unpin`.
     sleep: Pin<Box<Sleep>>,
     limit: Duration,
     is_direct: bool,
@@ -102,7 +101,7 @@ impl fmt::Debug for Connecting {
     }
 }
 
-/// No connection stood in time.
+/// No connection was made in time.
 #[derive(Debug)]
 pub(super) struct NotConnected(pub(super) Duration);
 

@@ -2,7 +2,7 @@ use super::Transport;
 use crate::description::LayerDescription;
 
 impl Transport {
-    /// How connections are made; of a proxy its address alone.
+    /// Describes how connections are made. Of a proxy it shows only the address.
     pub(crate) fn describe(&self) -> LayerDescription {
         let layer = LayerDescription::new("Leaf")
             .with("sends over", "HTTP/1.1")

@@ -17,10 +17,10 @@ use tokio::{net::TcpStream, time::Instant};
 
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-/// A connection that can be ended at once by somebody else than its owner.
+/// A connection that can be closed at once without owning it.
 ///
 /// hyper owns it and reads and writes; the [leaf](crate::leaf) closes its descriptor when a send is given up. It stands
-/// outside of TLS, so that nothing is written at its end: neither what TLS still holds nor a `close_notify`.
+/// outside of TLS, so that nothing is written at its end: neither pending TLS data nor a `close_notify`.
 #[derive(Debug)]
 pub struct Line<S = Stream> {
     shared: Arc<Shared<S>>,
@@ -38,7 +38,8 @@ trait Cut: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 struct Shared<S> {
     state: Mutex<State<S>>,
-    /// True if the kernel drops what it had still to send, and nobody in between has taken it over.
+    /// True if closing makes the kernel drop unsent data, and the connection reaches the service without an
+    /// intermediary.
     is_final: bool,
 }
 
@@ -46,14 +47,14 @@ struct Shared<S> {
 enum State<S> {
     Open {
         stream: S,
-        /// Of hyper's task, which waits for the stream and must hear of its end.
+        /// The waker of hyper's task, which waits for the stream and must learn of its end.
         waiting: Option<Waker>,
     },
     Closed(Instant),
 }
 
 impl Line {
-    /// A line over `stream`; `is_direct` if nobody in between ends TCP.
+    /// Creates a line over `stream`; `is_direct` if no intermediary ends TCP.
     pub(super) fn new(stream: Stream, is_direct: bool) -> Self {
         let lingers = tcp(&stream).linger().is_ok_and(|linger| linger == Some(Duration::ZERO));
         let is_final = (lingers || steadfast_spec::Planted::OrderlyClose.is_on())
@@ -63,11 +64,11 @@ impl Line {
 }
 
 impl<S> Line<S> {
-    /// A line over a stream that a connector of the caller's own has made.
+    /// Creates a line over a stream of the caller's own connector.
     ///
-    /// `is_final`: nothing that was written to the stream reaches the service once it is dropped, as with a socket that
-    /// lingers for no time and ends at the service. If that is said of a stream of which it is not true, an order may be
-    /// placed twice. Otherwise what is lost over the line is looked for, and never sent again.
+    /// Set `is_final` only if nothing that was written reaches the service once the stream is dropped, as with a
+    /// zero-linger socket that ends at the service. If it is set wrongly, an order may be placed twice. If it is not
+    /// set, an order that is lost over the line is looked for and never sent again.
     #[must_use]
     pub fn over(stream: S, is_final: bool) -> Self
     where
@@ -107,8 +108,8 @@ impl<S> Drop for Line<S> {
 }
 
 impl Cutter {
-    /// Closes the line, if it is not closed, and returns since when nothing more of it reaches the other end; `None` if
-    /// that cannot be promised.
+    /// Closes the line, if it is open, and returns since when nothing more of it reaches the other end; `None` if that
+    /// cannot be promised.
     pub(crate) fn cut(&self) -> Option<Instant> {
         self.0.cut()
     }
@@ -125,7 +126,7 @@ impl<S: fmt::Debug + Send> Cut for Shared<S> {
 }
 
 impl<S> Shared<S> {
-    /// The one place that closes the descriptor: whoever asks is told when that was.
+    /// Closes the descriptor, if it is open, and returns when that was. No other code closes it.
     fn close(&self) -> Instant {
         let mut state = self.state.lock();
         if let State::Closed(at) = *state {
@@ -133,8 +134,8 @@ impl<S> Shared<S> {
         }
         // ## Open => Closed
         //
-        // The descriptor is closed before the instant is taken, and under the lock: whoever finds it closed finds it
-        // so. It takes no time, because a socket that does not linger is reset.
+        // The descriptor is closed under the lock and before the instant is taken, so a reader of `Closed` can rely on
+        // it. This does not block, because a zero-linger socket is reset.
         let waiting = match mem::replace(&mut *state, State::Closed(Instant::now())) {
             State::Open { stream, waiting } => {
                 drop(stream);
@@ -152,7 +153,7 @@ impl<S> Shared<S> {
     }
 }
 
-/// The connection itself, below TLS.
+/// Returns the TCP connection below TLS.
 fn tcp(stream: &Stream) -> &TcpStream {
     match stream {
         MaybeHttpsStream::Http(tcp) => tcp.inner(),

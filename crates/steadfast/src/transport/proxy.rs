@@ -7,13 +7,13 @@ use steadfast_spec::BaseUrl;
 
 use super::resolver::Resolver;
 
-/// An HTTP proxy that connections are tunnelled through with `CONNECT`, so that it sees nothing of what is sent.
+/// An HTTP proxy through which connections are tunnelled with `CONNECT`, so that it cannot read what is sent.
 ///
 /// Written `http://host:port`, or `http://user:password@host:port`. Only requests to an `https` address go through it:
-/// it would see a token that travels in clear text.
+/// with clear text it would see the token.
 ///
-/// A proxy ends the connection with us and has one of its own with the service, and nobody can say how long it goes on
-/// to deliver what it has taken: see [`Transport`](super::Transport#lost-answers).
+/// A proxy ends our connection and has its own to the service. How long it goes on delivering what it has taken is not
+/// known: see [`Transport`](super::Transport#lost-answers).
 ///
 /// # Example
 ///
@@ -32,7 +32,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Its host and port, without the user.
+    /// Returns its host and port, without the user.
     pub(super) fn host(&self) -> &str {
         self.address.authority().map_or("", http::uri::Authority::as_str)
     }
@@ -68,27 +68,27 @@ impl FromStr for Proxy {
             return Err(InvalidProxy::Address);
         }
         let authorization = user.map(|user| {
-            // Credentials are percent-encoded in an address, and not in a header.
+            // Credentials are percent-encoded in an address, but not in a header.
             let user: Vec<u8> = percent_encoding::percent_decode_str(user).collect();
             let value = format!("Basic {}", BASE64.encode(&user));
             let mut value = HeaderValue::try_from(value).map_err(|_| InvalidProxy::Address)?;
             value.set_sensitive(true);
             Ok(value)
         });
-        // A host and a port are the same here as in a base address.
+        // Host and port have the same form as in a base address.
         let address = BaseUrl::any_version(&format!("http://{host}")).map_err(|_| InvalidProxy::Address)?;
         Ok(Self { address: address.uri().clone(), authorization: authorization.transpose()? })
     }
 }
 
-// Its user and password are nobody's business.
+// User and password are not shown.
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Proxy({})", self.host())
     }
 }
 
-/// A text that is not the address of an HTTP proxy. It is not repeated, because it may hold a password.
+/// Why a text is not the address of an HTTP proxy. The text is not repeated, because it may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidProxy {

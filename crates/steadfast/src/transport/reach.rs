@@ -6,15 +6,17 @@ use tower::{Service, ServiceExt};
 
 use super::{Transport, connector::NotConnected};
 
-/// A service that no connection could be made to: which one, and why.
+/// No connection could be made to the service; names its address and the cause.
 pub struct Unreachable {
     authority: String,
     source: BoxError,
 }
 
 impl Transport {
-    /// Makes one connection to the service at `base`, with a proxy's tunnel and TLS, and sends nothing over it: for a program
-    /// that wants to say at its start why there is none, before its requests are repeated for some seconds.
+    /// Makes one connection to the service at `base`, with a proxy's tunnel and TLS, and sends nothing over it.
+    ///
+    /// A program can use it at its start to report why the service cannot be reached, before requests are repeated for
+    /// seconds.
     ///
     /// # Errors
     ///
@@ -27,13 +29,13 @@ impl Transport {
     }
 }
 
-/// The host and port of an address, with the port that its scheme implies.
+/// Returns the host and port of an address, with the default port of its scheme.
 pub(crate) fn authority_of(uri: &Uri) -> String {
     let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("http") { 80 } else { 443 });
     format!("{}:{port}", uri.host().unwrap_or_default())
 }
 
-/// Why a connection could not be made, in words; `None` if the error does not come from making one.
+/// Returns in words why a connection could not be made; `None` if the error has another origin.
 pub(crate) fn why_not_connected(error: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     let mut looks_up = false;
@@ -63,7 +65,7 @@ pub(crate) fn why_not_connected(error: &(dyn Error + 'static)) -> Option<String>
     None
 }
 
-/// What TLS says in an error of the standard library's, which shows its inside by this way only, and may hold another one.
+/// Returns the TLS error inside an I/O error, which exposes it only by `get_ref` and may nest another one.
 fn tls_inside(error: &io::Error) -> Option<&rustls::Error> {
     let mut error = error;
     loop {

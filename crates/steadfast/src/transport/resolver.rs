@@ -11,7 +11,7 @@ use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-/// `localhost`, whatever a resolver says of it: a token goes in clear text to this machine, and to no other.
+/// The addresses of `localhost`, whatever a resolver says: tokens go in clear text to this machine only.
 const LOCALHOST: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
 /// Looks names up: `localhost` by itself, all others by the machine's resolver.
@@ -65,7 +65,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let found: Vec<_> = match self.project() {
-            // The connector puts the port in.
+            // The connector sets the port.
             Project::Known => LOCALHOST.map(|address| SocketAddr::new(address, 0)).into(),
             Project::Asked { future } => ready!(future.poll(cx))?.collect(),
         };
@@ -81,7 +81,7 @@ mod tests {
 
     const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)), 0);
 
-    /// A resolver that sends everybody to another machine.
+    /// A resolver that returns the address of another machine for every name.
     #[derive(Clone)]
     struct Lying;
 
@@ -99,7 +99,8 @@ mod tests {
         }
     }
 
-    // A clear-text token went to wherever a resolver, or a hosts file, said that `localhost` is.
+    // Guards against a resolver or hosts file that maps `localhost` elsewhere: a clear-text token would go
+    // there.
     #[tokio::test]
     async fn x02_localhost_is_this_machine_whatever_a_resolver_says() {
         for (name, expected) in [

@@ -16,7 +16,7 @@ use tower_service::Service;
 
 use super::resolver::Resolver;
 
-/// Makes the connections below TLS: to the service itself, or to a proxy that tunnels to it. Their end is always abortive.
+/// Makes the connections below TLS, to the service or to a tunnelling proxy. They always end abortively.
 #[derive(Clone, Debug)]
 pub(super) struct Tcp(Way);
 
@@ -79,9 +79,8 @@ impl Future for Dialing {
             Project::Direct { future } => ready!(future.poll(cx)).map_err(Into::<BoxError>::into)?,
             Project::Tunnel { future } => ready!(future.poll(cx)).map_err(Into::<BoxError>::into)?,
         };
-        // For as long as it lives, because a process that is killed closes it too: what it had still to send must not
-        // be sent by the kernel when nobody waits for it any more. A socket that refuses is used all the same, and
-        // nothing is promised of its end.
+        // Set for the socket's whole life, because a killed process closes it too, and the kernel must not send the
+        // rest then. A socket that refuses is used all the same, but nothing is promised of its end.
         if !steadfast_spec::Planted::OrderlyClose.is_on() {
             let _ = stream.inner().set_zero_linger();
         }

@@ -7,7 +7,7 @@ use steadfast_spec::{InvalidBaseUrl, InvalidOperation};
 
 use crate::{error::chain_of, transport::TlsUnavailable};
 
-/// Settings that no client can have.
+/// Why a client cannot be built.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum InvalidClient {
@@ -15,17 +15,17 @@ pub enum InvalidClient {
     ClearText,
     /// The base address is clear-text http, and a proxy is set: it would read the token.
     ClearTextThroughProxy,
-    /// A header for all requests is one that the layers write themselves.
+    /// A header for all requests is one that the layers write.
     OwnHeader(HeaderName),
     /// The base address cannot hold the login's path.
     BaseUrl(InvalidBaseUrl),
-    /// A path that the specification does not show is set to something that is none.
+    /// The path set for an endpoint that the specification leaves open is not a valid path.
     Path(InvalidOperation),
     /// TLS connections cannot be made.
     Tls(TlsUnavailable),
     /// The journal cannot be used.
     Journal(JournalError),
-    /// What was spent cannot be kept beside the stored token.
+    /// The file of spent limits beside the stored token cannot be used.
     Limits(InvalidLimiter),
 }
 
@@ -48,7 +48,7 @@ reads_like_display!(InvalidClient);
 
 impl StdError for InvalidClient {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        // Shown in its place, so that its own source comes next.
+        // `Display` shows the wrapped error, so its own source comes next.
         match self {
             Self::Journal(error) => error.source(),
             Self::Tls(error) => error.source(),
