@@ -1,4 +1,4 @@
-//! Whose token it is, where it is kept, and how it is fetched: from the options and the environment.
+//! The account, its token store and its way to log in, from options and environment.
 
 use std::{
     error::Error,
@@ -22,7 +22,7 @@ use crate::{
     secret::{find, find_or_ask, variable_of},
 };
 
-/// What the help of every verb with an account says.
+/// The help text about secrets, for every verb with an account.
 pub(crate) const SECRETS: &str = "\
 Secrets come from the environment, never from options: STEADFAST_API_KEY; STEADFAST_ACCESS_TOKEN, a token that is there \
 already; STEADFAST_CLIENT_ID, STEADFAST_PASSWORD and \
@@ -31,7 +31,7 @@ for logins in a browser. NAME_FILE names a file that holds the value, NAME_COMMA
 still missing is asked for at a terminal. Without a token and an authenticator's secret, the token that `steadfast login` \
 keeps is used.";
 
-/// What to do without a token.
+/// Advice for a missing token.
 const LOG_IN: &str = "`steadfast login` fetches one for all verbs, or give STEADFAST_ACCESS_TOKEN, or STEADFAST_CLIENT_ID, \
 STEADFAST_PASSWORD and STEADFAST_TOTP_SECRET";
 
@@ -46,7 +46,7 @@ pub(crate) struct Whose {
     pub(crate) store: Option<PathBuf>,
 }
 
-/// Reads a base address; of an empty one it says where it may come from.
+/// Reads a base address. For an empty one, the error says where it may come from.
 fn base_url(text: &str) -> Result<BaseUrl, String> {
     if text.is_empty() {
         return Err("it is empty, and --base-url or STEADFAST_BASE_URL must name the service".to_owned());
@@ -75,8 +75,8 @@ impl Account {
         Ok(Self { base, api_key, key, client_id: find("CLIENT_ID").await?, store })
     }
 
-    /// How a client of this account gets its tokens, the same for every verb: the token that was given, else logins with an
-    /// authenticator's secret, which share the store, else what `steadfast login` keeps there.
+    /// Returns how a client of this account gets its tokens, the same for every verb: the given token, else logins with
+    /// an authenticator's secret that share the store, else the token that `steadfast login` keeps there.
     pub(crate) async fn access(&self) -> Result<Access, Failed> {
         let invalid = |error: InvalidAccess| {
             let name = error.value().to_uppercase();
@@ -93,7 +93,7 @@ impl Account {
             let password = find_or_ask("PASSWORD", "password").await?;
             let access = Access::totp(self.key.clone(), client_id, password, secret).map_err(invalid)?;
             let store = self.store()?;
-            // One that is damaged keeps every login back: that is told before anything waits for a token.
+            // A damaged store blocks every login. Report it before anything waits for a token.
             store.summary_of(&self.identity()).await.map_err(store_failed)?;
             return Ok(access.store(store));
         }
@@ -104,9 +104,9 @@ impl Account {
         Access::stored(self.key.clone(), self.user().to_owned(), self.store()?).map_err(invalid)
     }
 
-    /// When the token that is kept ends, if anybody knows.
+    /// Returns when the stored token ends, if that is known.
     ///
-    /// It is a failure that there is none, or that it has ended.
+    /// Fails if there is none, or if it has ended.
     pub(crate) async fn expires(&self) -> Result<Option<SystemTime>, Failed> {
         let store = self.store()?;
         let summary = store.summary().await.map_err(store_failed)?;
@@ -120,12 +120,12 @@ impl Account {
         Err(Failed::login_needed(format_args!("{missing} in {}: {LOG_IN}", store.path().display())))
     }
 
-    /// The token that is kept.
+    /// Returns the stored token.
     pub(crate) async fn kept_token(&self) -> Result<SecretString, Failed> {
         let login = Stored::new(self.identity());
         let source = TokenSource::builder(self.api_key.clone(), login).store(self.store()?).build();
         source.restore().await.map_err(store_failed)?;
-        // Only a header ever holds it: what the layer would send is taken off a request that goes nowhere.
+        // Only a header ever holds it, so it is read from a request that is not sent.
         let echo = service_fn(|request: Request<()>| async move {
             Ok::<_, BoxError>(Response::new(request.headers().get(header::AUTHORIZATION).cloned()))
         });
@@ -144,17 +144,17 @@ impl Account {
         Ok(token.into())
     }
 
-    /// Whose tokens these are.
+    /// Returns the account and credentials that the tokens belong to.
     pub(crate) fn identity(&self) -> Identity {
         Identity::new(&self.base.to_string(), &self.api_key, self.user())
     }
 
-    /// The user, if he is known.
+    /// Returns the user, if known.
     pub(crate) fn user(&self) -> &str {
         self.client_id.as_ref().map_or("", |id| id.expose_secret())
     }
 
-    /// The file that the account's token is kept in.
+    /// Returns the file of the account's token.
     pub(crate) fn path(&self) -> Result<PathBuf, Failed> {
         if let Some(path) = &self.store {
             return Ok(path.clone());
@@ -167,7 +167,7 @@ impl Account {
         let directory = directory.join("steadfast");
         let file = |label: String| directory.join(format!("auth-{label}.json"));
         let path = file(self.identity().label());
-        // What version 0.1 kept under this spelling counts on. Where there is one for all spellings, that is it.
+        // A store that version 0.1 named after this spelling is renamed, unless the one for all spellings exists.
         if let Some(older) = self.identity().older_label().map(file)
             && older.exists()
             && !path.exists()
@@ -179,13 +179,13 @@ impl Account {
         Ok(path)
     }
 
-    /// The account's store.
+    /// Opens the account's store.
     pub(crate) fn store(&self) -> Result<FileStore, Failed> {
         FileStore::open(self.path()?).map_err(store_failed)
     }
 }
 
-/// A store that cannot be used, with what the file system says of it, and what to do.
+/// Reports a store that cannot be used, with the file system's error and what to do.
 pub(crate) fn store_failed(error: StoreError) -> Failed {
     match &error {
         StoreError::OpenToOthers { place, .. } => {
@@ -212,10 +212,10 @@ pub(crate) fn store_failed(error: StoreError) -> Failed {
     }
 }
 
-/// Somebody at a terminal should know what is waited for.
+/// How long a wait for the lease may last before a note explains it.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Says so if another program holds the right to log in.
+/// Prints a note if another program holds the lease for logins.
 pub(crate) async fn note_if_held(store: &FileStore) {
     if tokio::time::timeout(SOON, store.lease()).await.is_err() {
         print_note(format_args!(

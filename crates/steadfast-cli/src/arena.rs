@@ -24,7 +24,7 @@ impl Arena {
         Ok(Self { sandbox, credentials, server: server.abort_handle() })
     }
 
-    /// The gateway's clock.
+    /// Returns the time by the gateway's clock.
     pub(crate) fn now(&self) -> Duration {
         self.sandbox.now()
     }

@@ -1,4 +1,4 @@
-//! `steadfast auth`: what is known of the token and of failed logins, and forgetting either.
+//! `steadfast auth`: shows what is known of the token and of failed logins, and forgets either.
 
 use std::time::{Duration, SystemTime};
 
@@ -48,21 +48,21 @@ struct Options {
 #[derive(Debug, Serialize)]
 struct Output {
     schema_version: u32,
-    /// `valid`, `expired`, `refused` or `none`; `given` where the environment has one, which is used instead of the kept one.
+    /// `valid`, `expired`, `refused` or `none`; `given` if the environment has a token, which replaces the stored one.
     token: &'static str,
     /// Seconds since the Unix epoch.
     expires_at: Option<u64>,
     has_worked: bool,
-    /// Of the account since the last success; three latch it.
+    /// Wrong logins of the account since the last success; three latch it.
     failures: u32,
-    /// Of the credentials that were used last; two latch them.
+    /// Wrong logins with the credentials used last; two latch them.
     failures_of_credentials: u32,
     latched: bool,
-    /// Logins since the last success of which nobody knows how they ended; each may have been wrong.
+    /// Logins since the last success whose end is unknown; each may have been wrong.
     unknown_ends: u32,
-    /// What came of the last of them.
+    /// What happened to the last of them.
     unknown_why: Option<String>,
-    /// When the next may leave after them, in seconds since the Unix epoch.
+    /// When the next login may leave after them, in seconds since the Unix epoch.
     next_login_at: Option<u64>,
     sessions: usize,
     store: String,
@@ -112,7 +112,7 @@ struct Given<'a> {
     expires_at: Option<u64>,
 }
 
-/// Prints the token of the environment, else the one that is kept. Nobody logs in for it.
+/// Prints the token of the environment, else the stored one. Never logs in.
 async fn token(options: Options) -> Result<(), Failed> {
     let account = Account::read(options.account).await?;
     let (token, expires_at) = match find("ACCESS_TOKEN").await? {
@@ -137,7 +137,7 @@ async fn status(options: Options) -> Result<(), Failed> {
     let summary = store.summary_of(&account.identity()).await.map_err(store_failed)?;
     let mut output = Output::new(summary.as_ref(), wall(), store.path().display().to_string());
     if find("ACCESS_TOKEN").await?.is_some() {
-        // The other verbs look no further, so neither does this one.
+        // The other verbs use a given token without looking at the store, and so does this one.
         (output.token, output.expires_at, output.has_worked) = ("given", None, false);
         print_note(
             "the token of STEADFAST_ACCESS_TOKEN is used, and not the one that is kept; `steadfast doctor` tries it",
@@ -149,7 +149,7 @@ async fn status(options: Options) -> Result<(), Failed> {
         output.print(summary.as_ref());
     }
     match output.token {
-        // A token that is still good works, whatever becomes of the next login.
+        // A valid token works even if the next login cannot.
         "valid" | "given" => Ok(()),
         _ if output.latched => Err(Failed::latched(
             "logins are latched so that the account is not locked: correct the credentials and `steadfast login`, or \
@@ -208,7 +208,7 @@ impl Output {
     }
 }
 
-/// What is known of logins whose end is unknown; `None` if there are none.
+/// Describes logins whose end is unknown; `None` if there are none.
 pub(crate) fn unknown_ends(summary: &Summary) -> Option<String> {
     let logins = match summary.unknown {
         0 => return None,
@@ -225,16 +225,16 @@ pub(crate) fn unknown_ends(summary: &Summary) -> Option<String> {
     Some(said)
 }
 
-/// Sessions opened in the last 24 hours. One that the service's clock dates ahead of this machine's is among them.
+/// Counts sessions opened in the last 24 hours, including those dated ahead of this machine's clock.
 pub(crate) fn recent_sessions(summary: &Summary) -> usize {
     let (now, day) = (wall(), Duration::from_secs(86_400));
     let is_recent = |at: &&SystemTime| now.duration_since(**at).map_or(true, |age| age < day);
     summary.sessions.iter().filter(is_recent).count()
 }
 
-/// How many wrong logins with the same credentials latch these; the library's default.
+/// How many wrong logins with the same credentials latch them; the library's default.
 const BUDGET: u32 = 2;
-/// How many latch the account.
+/// How many wrong logins latch the account.
 pub(crate) const ACCOUNT_BUDGET: u32 = BUDGET + 1;
 
 fn done(result: &'static str, said: &str, store: String, json: bool) -> Result<(), Failed> {

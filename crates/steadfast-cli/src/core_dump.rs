@@ -1,9 +1,9 @@
 use crate::exit::Failed;
 
-/// Keeps the process's memory, in which there are secrets, out of core dumps.
+/// Keeps the process's memory, which holds secrets, out of core dumps.
 ///
-/// A limit of zero stops the kernel from writing a file; a program that the kernel pipes dumps to gets them whatever the
-/// limit, unless the process is not dumpable. Where the system has neither, there is nothing to do.
+/// A limit of zero stops the kernel from writing a file. A program to which the kernel pipes dumps gets them regardless
+/// of the limit, so the process is also marked not dumpable. Does nothing on systems without either.
 pub(crate) fn forbid() -> Result<(), Failed> {
     #[cfg(unix)]
     {

@@ -73,7 +73,7 @@ pub(crate) struct Args {
 /// The columns of all output, in their order.
 const NAMES: [&str; 3] = ["steadfast", "checks once", "naive"];
 
-/// A run in which fewer orders went in doubt and came back proves too little.
+/// Fewer recovered orders in doubt than this prove too little.
 const LEAST_RECOVERED: usize = 15;
 
 const INTERRUPTED: &str = "interrupted: following what is in doubt to its end; interrupt again to leave it";
@@ -100,7 +100,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
         ));
     }
     if let Some(file) = &args.report {
-        // A minute's work should not end with a file that cannot be written; one that is there stays until then.
+        // Opened before the run, which takes a minute. An existing file is kept until the end.
         let opened = OpenOptions::new().create(true).append(true).open(file);
         opened.map_err(|error| Failed::usage(format_args!("{}: {error}", file.display())))?;
     }
@@ -133,7 +133,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     }
 }
 
-/// Lets the three clients trade at the same time, each with its own gateway.
+/// Runs the three clients at the same time, each with its own gateway.
 async fn side_by_side(seed: u64, scenario: &Scenario, quiet: bool) -> Result<[Session; 3], Failed> {
     let gateway = || scenario.gateway(seed).map_err(Failed::error);
     let arenas =
@@ -164,7 +164,7 @@ async fn side_by_side(seed: u64, scenario: &Scenario, quiet: bool) -> Result<[Se
     sessions
 }
 
-/// Counts each client's session; the naive one never looks for what it lost.
+/// Counts each client's session. The naive client never looks for lost orders.
 fn tallies([steadfast, checks_once, naive]: &[Session; 3]) -> [Tally; 3] {
     [(steadfast, Doubts::Resolves), (checks_once, Doubts::Resolves), (naive, Doubts::Never)]
         .map(|(session, doubts)| Tally::of(session, doubts))
@@ -188,9 +188,9 @@ fn write(file: &std::path::Path, text: &str) -> Result<(), Failed> {
     std::fs::write(file, text).map_err(|error| Failed::error(format_args!("{}: {error}", file.display())))
 }
 
-/// A seed that nobody chose: the standard library keys its hash maps with the system's randomness.
+/// Returns a random seed: the standard library keys its hash maps with the system's randomness.
 fn any_seed() -> u64 {
-    // Short enough to be typed again.
+    // Short enough to type again.
     RandomState::new().build_hasher().finish() % 1_000_000_000
 }
 

@@ -1,4 +1,4 @@
-//! `steadfast doctor`: looks for what keeps requests from being accepted, without a login and without an order.
+//! `steadfast doctor`: looks for reasons why requests are not accepted, without a login or an order.
 
 mod finding;
 pub(crate) mod probe;
@@ -41,11 +41,11 @@ pub(crate) struct Args {
 struct Output<'a> {
     schema_version: u32,
     findings: &'a [Finding],
-    /// Why the service may answer 401, the likeliest first.
+    /// Why the service may answer 401, the most likely cause first.
     causes: Vec<String>,
 }
 
-/// A clock this far off makes one-time codes fail now and then.
+/// A clock this far off makes one-time codes fail occasionally.
 const SKEW_MS: i64 = 2_000;
 /// A clock this far off makes them fail.
 const FAR_MS: i64 = 30_000;
@@ -82,7 +82,7 @@ async fn examine(args: Args) -> Result<(), Failed> {
     if findings.any_bad() { Err(Failed::already_said()) } else { Ok(()) }
 }
 
-/// Whether the store can be used, and what it says of failures and sessions.
+/// Checks whether the store can be used, and returns its counts of failures and sessions.
 async fn store(account: &Account, findings: &mut Findings) -> Result<Option<Summary>, Unusable> {
     let read = async {
         let store = FileStore::open(account.path()?).map_err(store_failed)?;
@@ -131,7 +131,7 @@ async fn store(account: &Account, findings: &mut Findings) -> Result<Option<Summ
 #[derive(Clone, Copy, Debug)]
 struct Unusable;
 
-/// Whether the redirect's port is free.
+/// Checks whether the redirect's port is free.
 async fn redirect(account: &Account, findings: &mut Findings) {
     use secrecy::ExposeSecret;
     let uri = match find("REDIRECT_URI").await {
@@ -142,7 +142,7 @@ async fn redirect(account: &Account, findings: &mut Findings) {
     match BrowserLogin::new(&account.base, account.api_key.clone(), uri.clone(), |_| ()) {
         Err(error) => findings.bad("redirect", error),
         Ok(browser) => match browser.patience(std::time::Duration::ZERO).code().await {
-            // It listened, and nobody came within no time.
+            // It could listen, and no browser came within zero time.
             Err(error) if error.source().is_none() && !error.is::<steadfast::auth::InvalidRedirect>() => {
                 findings.fine("redirect", format_args!("{uri} is free"));
             }
@@ -152,11 +152,11 @@ async fn redirect(account: &Account, findings: &mut Findings) {
     }
 }
 
-/// The address that requests leave from, as far as this machine knows.
+/// Reports the local address of requests, as far as this machine knows.
 fn address(account: &Account, findings: &mut Findings) {
     let uri = account.base.uri();
     let port = uri.port_u16().unwrap_or(443);
-    // Connecting a datagram socket sends nothing; it only asks for the route.
+    // Connecting a datagram socket sends nothing; it only looks up the route.
     let local = UdpSocket::bind(("0.0.0.0", 0)).and_then(|socket| {
         socket.connect((uri.host().unwrap_or_default(), port))?;
         socket.local_addr()
@@ -170,7 +170,7 @@ fn address(account: &Account, findings: &mut Findings) {
     }
 }
 
-/// What the service says to a request without and with the token.
+/// Probes the service without and with the token.
 async fn service(
     account: &Account,
     summary: Result<Option<Summary>, Unusable>,
@@ -189,7 +189,7 @@ async fn service(
         }
     };
     match bare.status {
-        // §5.7: a missing header is a 401, so the path below /v2 was found.
+        // §5.7: a missing header gives 401, so the path below /v2 was found.
         401 => findings.fine("service", "answers below /v2, and wants credentials"),
         404 => {
             findings.bad("service", "404: paths do not resolve; is the base url the one that ends in /v2?")
@@ -235,7 +235,7 @@ async fn service(
     Ok(Vec::new())
 }
 
-/// What the service says to the token of the environment, which every verb uses instead of the stored one.
+/// Probes the service with the token of the environment, which every verb uses instead of the stored one.
 async fn given(
     probe: &Probe,
     account: &Account,
@@ -275,7 +275,7 @@ async fn given(
     Ok(Vec::new())
 }
 
-/// What the service says to the stored token.
+/// Probes the service with the stored token.
 async fn with_token(probe: &Probe, account: &Account) -> Result<Result<Probed, BoxError>, Failed> {
     let login = Stored::new(account.identity());
     let source = TokenSource::builder(account.api_key.clone(), login).store(account.store()?).build();
@@ -283,7 +283,7 @@ async fn with_token(probe: &Probe, account: &Account) -> Result<Result<Probed, B
     probe.with_token(&source).await
 }
 
-/// What is known of a token that the service answers with 401.
+/// Describes a token that the service answers with 401.
 fn refused(summary: &Summary) -> &'static str {
     if summary.has_worked {
         "401: is refused, and was accepted before: the session was ended elsewhere; see `steadfast login`"
@@ -292,7 +292,7 @@ fn refused(summary: &Summary) -> &'static str {
     }
 }
 
-/// An error and what caused it.
+/// Returns an error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {}", chain(source)))
 }
@@ -311,14 +311,14 @@ fn clock(probed: &Probed, findings: &mut Findings) -> Option<i64> {
     Some(offset)
 }
 
-/// Why a stored token is refused, the likeliest first.
+/// Lists why a stored token may be refused, the most likely cause first.
 fn causes(summary: &Summary, offset: Option<i64>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let opened = recent_sessions(summary);
     if opened >= 10 {
         causes.push(Cause::SessionEvicted { opened });
     }
-    // A token that was accepted has shown that key, header and address were right.
+    // The token was accepted before, so key, header and address were right.
     if summary.has_worked {
         causes.extend([Cause::Ended, Cause::AddressChanged]);
         return causes;

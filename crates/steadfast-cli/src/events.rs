@@ -1,5 +1,5 @@
-//! What becomes of orders after their callers were told something else: shown as it happens, counted, and kept beside the
-//! journal for `steadfast orders unresolved`.
+//! Events of orders that change an earlier result: shown as they happen, counted, and kept beside the journal for
+//! `steadfast orders unresolved`.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use crate::{
     readable::readable,
 };
 
-/// How many events of each kind there were. Each of them wants a person to look.
+/// Number of events of each kind. A person has to look at each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct EventCounts {
     pub(crate) late_orders: usize,
@@ -25,44 +25,44 @@ pub(crate) struct EventCounts {
     pub(crate) refused_but_placed: usize,
     pub(crate) excess: usize,
     pub(crate) ack_not_listed: usize,
-    /// How orders ended whose rows had been told something else before.
+    /// Orders whose rows had another result before.
     pub(crate) corrected: usize,
-    /// Events that this version has no word for, and those that came faster than they were taken.
+    /// Events of a kind that this version does not know, and events that were missed.
     pub(crate) other: usize,
 }
 
-/// Stands before the reason for which a row's order is in doubt.
+/// Precedes the reason for which a row's order is in doubt.
 pub(crate) const NOT_KNOWN: &str = "what became of this row's order is not known: ";
 
-/// An event, and what it says of which order.
+/// An event and its order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
     /// Seconds since the Unix epoch.
     pub(crate) at: u64,
     /// The kind: `late_order`, `conflict`, `refused_but_placed`, `excess`, `ack_not_listed`, `corrected`, or the
-    /// name that the library gives one without a word here.
+    /// library's name for a kind without a word here.
     pub(crate) event: String,
-    /// The caller's name of the order, if the event says it.
+    /// The caller's name of the order, if the event has one.
     pub(crate) name: Option<String>,
     /// The order's number in the process that placed it.
     pub(crate) intent: Option<u64>,
     #[serde(rename = "orderId")]
     pub(crate) order_id: Option<String>,
-    /// What happened, in words.
+    /// The event in words.
     pub(crate) msg: String,
-    /// Another row, which was told the same identifier, is in doubt as well.
+    /// True if another row with the same order id is in doubt as well.
     #[serde(skip)]
     pub(crate) other: bool,
 }
 
-/// What to do about an event.
+/// How an event is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// It stands until somebody has looked.
+    /// It counts until a person has looked.
     Stands(Seen),
-    /// It is worth a line.
+    /// It is printed as a note.
     Note(String),
-    /// The order's own result says it.
+    /// The order's own result reports it.
     Elsewhere,
 }
 
@@ -74,7 +74,7 @@ impl Told {
             Seen { at: seconds(wall()), event, name: None, intent, order_id, msg, other: false }
         };
         match event {
-            // A call is dropped only by who leaves, and the journal tells him.
+            // Calls are dropped only when the run ends early; the journal then has the result.
             OrderEvent::Recovered { .. }
             | OrderEvent::Unresolved { .. }
             | OrderEvent::Absent { .. }
@@ -158,7 +158,7 @@ impl Told {
         }
     }
 
-    /// An event of a kind that this version has no words for, by how the library writes it down.
+    /// Describes an event of a kind that this version does not know, from its `Debug` text.
     fn unknown(written: &str) -> Self {
         let kind: String = written.chars().take_while(char::is_ascii_alphanumeric).collect();
         let order_id = field(written, "order_id").map(|id| readable(id).into_owned());
@@ -168,7 +168,7 @@ impl Told {
         Self::Stands(Seen { at: seconds(wall()), event, name, intent, order_id, msg, other: false })
     }
 
-    /// Events that nobody has seen.
+    /// Reports events that were missed.
     pub(crate) fn missed(count: u64) -> Self {
         let msg =
             format!("{count} events came faster than they were taken: compare the order list with the rows");
@@ -177,13 +177,14 @@ impl Told {
     }
 }
 
-/// The orders of which the service has said what proved wrong. How they end is news, where the caller was told already.
+/// The orders whose earlier result from the service proved wrong. Their end is reported if the caller has a result
+/// already.
 #[derive(Debug, Default)]
 pub(crate) struct Contradicted(BTreeSet<u64>);
 
 impl Contradicted {
-    /// What to do about an event, after those before it. `is_open` says of an order's name that its caller has been told
-    /// nothing yet, and will be told how it ends.
+    /// Returns how to report an event, given those before it. `is_open` returns true for an order whose caller has no
+    /// result yet.
     pub(crate) fn tell(&mut self, event: &OrderEvent, is_open: impl Fn(&str) -> bool) -> Told {
         let (intent, name, order_id, msg) = match event {
             OrderEvent::Conflict { intent, other, .. } => {
@@ -219,14 +220,14 @@ impl Contradicted {
     }
 }
 
-/// The text of a field in what `Debug` writes of an event: the first quoted one behind the field's name.
+/// Returns the text of a field in an event's `Debug` output: the first quoted text after the field's name.
 fn field<'a>(written: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = written.split_once(&format!(" {name}: "))?;
     let value = rest.split(", ").next()?;
     value.split('"').nth(1)
 }
 
-/// `RefusedButPlaced` as `refused_but_placed`.
+/// Turns `RefusedButPlaced` into `refused_but_placed`.
 fn snake(kind: &str) -> String {
     let mut text = String::new();
     for c in kind.chars() {
@@ -252,7 +253,7 @@ impl EventCounts {
         *count += 1;
     }
 
-    /// How many there were of all kinds.
+    /// Returns the number of events of all kinds.
     pub(crate) fn sum(&self) -> usize {
         let Self { late_orders, conflicts, refused_but_placed, excess, ack_not_listed, corrected, other } =
             *self;
@@ -264,7 +265,7 @@ impl EventCounts {
 pub(crate) struct Kept(PathBuf);
 
 impl Kept {
-    /// The file that belongs to a journal.
+    /// Returns the events file of a journal.
     pub(crate) fn beside(journal: &Path) -> Self {
         Self(with_ending(journal, ".events"))
     }
@@ -273,7 +274,7 @@ impl Kept {
         &self.0
     }
 
-    /// Writes one down, on the disk before this returns.
+    /// Writes one event, durable on return.
     pub(crate) fn keep(&self, seen: &Seen) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.create(true).append(true);
@@ -286,12 +287,12 @@ impl Kept {
         file.sync_all()
     }
 
-    /// Takes what was written down out of the way, behind what was taken away before in a file with `.seen` behind its
-    /// name, and returns it.
+    /// Moves the stored events to the end of the file with the ending `.seen`, and returns them.
     ///
     /// # Errors
     ///
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) while a run uses the journal: it may be about to write down another event.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) while a run uses the journal, since it may be about to store another
+    /// event.
     pub(crate) fn clear(&self, journal: &Path) -> io::Result<Vec<Seen>> {
         let _held = lock_of(journal)?;
         let events = self.read()?;
@@ -312,7 +313,7 @@ impl Kept {
         Ok(events)
     }
 
-    /// All that were written down. A last line that a crash has cut is left out.
+    /// Returns all stored events. A last line cut by a crash is left out.
     pub(crate) fn read(&self) -> io::Result<Vec<Seen>> {
         let file = match File::open(&self.0) {
             Ok(file) => file,
@@ -343,7 +344,7 @@ fn with_ending(file: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Keeps runs away from a journal; `None` if none was ever begun.
+/// Locks a journal against runs; `None` if it was never begun.
 fn lock_of(journal: &Path) -> io::Result<Option<File>> {
     let file = match OpenOptions::new().read(true).write(true).open(with_ending(journal, ".lock")) {
         Ok(file) => file,

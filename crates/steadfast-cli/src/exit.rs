@@ -2,7 +2,7 @@ use std::{fmt, io::Write, process::ExitCode};
 
 use crate::readable::Readable;
 
-/// What the exit codes mean, as the help of the command says it.
+/// The exit codes, for the command's help.
 pub(crate) const CODES: &str = "\
 Exit codes:
   0    done
@@ -19,7 +19,7 @@ Where several hold for rows of a file, the first of 6, 130, 4, 3, 7, 5 and 1 cou
 
 STEADFAST_LOG=debug (or any filter of tracing) writes a log to standard error.";
 
-/// Why a verb ended otherwise than well: the message for a person and the code for a script.
+/// The failure of a verb: a message for a person and an exit code for a script.
 #[derive(Debug)]
 pub(crate) struct Failed {
     code: u8,
@@ -32,12 +32,12 @@ impl Failed {
         Self { code: 1, message: message.to_string() }
     }
 
-    /// The command line asks for something that cannot be.
+    /// The command line is invalid.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self { code: 2, message: message.to_string() }
     }
 
-    /// There is no token, and somebody has to log in.
+    /// There is no token, and a person has to log in.
     pub(crate) fn login_needed(message: impl fmt::Display) -> Self {
         Self { code: 3, message: message.to_string() }
     }
@@ -47,37 +47,37 @@ impl Failed {
         Self { code: 4, message: message.to_string() }
     }
 
-    /// The service asks to come back later.
+    /// The service's quota is used up; try again later.
     pub(crate) fn rate_limited(message: impl fmt::Display) -> Self {
         Self { code: 5, message: message.to_string() }
     }
 
-    /// The service cannot be reached, or does not answer as it should.
+    /// The service cannot be reached, or its answers are not as specified.
     pub(crate) fn unavailable(message: impl fmt::Display) -> Self {
         Self { code: 7, message: message.to_string() }
     }
 
-    /// Nobody knows what became of an order: it must be looked for before it is placed again.
+    /// It is not known what became of an order: look for it before placing it again.
     pub(crate) fn outcome_unknown() -> Self {
         Self { code: 6, message: String::new() }
     }
 
-    /// Somebody asked for the end.
+    /// The user asked for the end.
     pub(crate) fn interrupted(message: impl fmt::Display) -> Self {
         Self { code: 130, message: message.to_string() }
     }
 
-    /// Nobody has read the output to its end: as if the system's signal had ended the program.
+    /// The reader of the output has gone: same code as if SIGPIPE had ended the program.
     pub(crate) fn unread() -> Self {
         Self { code: 141, message: String::new() }
     }
 
-    /// What went wrong has been said line by line.
+    /// The errors were printed line by line already.
     pub(crate) fn already_said() -> Self {
         Self { code: 1, message: String::new() }
     }
 
-    /// Of a run that had not begun: whoever reads it must not look for orders.
+    /// Marks a run that had not begun, so that the user need not look for orders.
     pub(crate) fn before_any_order(mut self) -> Self {
         const NOTHING: &str = "nothing was sent";
         if !self.message.is_empty() && !self.message.contains(NOTHING) {
@@ -104,14 +104,14 @@ pub(crate) fn say(failed: &Failed) {
     }
 }
 
-/// Prints an address that a person has to open, as it is: the API key is a part of it (§4.2).
+/// Prints an address for a person to open, unmasked, because the API key is part of it (§4.2).
 pub(crate) fn print_address(text: impl fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Prints a line for a person to standard error.
 pub(crate) fn print_note(line: impl fmt::Display) {
-    // Nobody is left to tell if standard error is closed.
+    // If standard error is closed, the message has no reader.
     let _ = writeln!(std::io::stderr(), "{}", Readable(line));
 }
 

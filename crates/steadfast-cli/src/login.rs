@@ -91,7 +91,7 @@ async fn log_in(args: Args) -> Result<(), Failed> {
         if !args.force {
             spare_sessions(&store).await?;
         }
-        // Before a code is asked for or made: it is good for half a minute.
+        // Before a code is asked for or made, since it is valid for half a minute only.
         reach(&base).await?;
         note_if_held(&store).await;
         let progress = Progress::start(flow == Flow::Totp && !args.quiet, &source);
@@ -104,7 +104,7 @@ async fn log_in(args: Args) -> Result<(), Failed> {
     show(&source.status(), if held { "already_logged_in" } else { "logged_in" }, path, args.json)
 }
 
-/// Whether the service still accepts the token that is held. An answer that says nothing of it is no reason for a login.
+/// Returns whether the service still accepts the held token. An answer that proves nothing is no reason for a login.
 async fn is_accepted(probe: &Probe, source: &TokenSource) -> Result<bool, Failed> {
     let answer = match probe.with_token(source).await? {
         Ok(probed) if probed.status == 401 => {
@@ -119,7 +119,7 @@ async fn is_accepted(probe: &Probe, source: &TokenSource) -> Result<bool, Failed
     Ok(true)
 }
 
-/// Where the service refuses each new token, another login brings no better one, and ends a session that may be in use.
+/// Refuses a login if the service rejects each new token: another login would not help, and may end a session in use.
 async fn spare_sessions(store: &FileStore) -> Result<(), Failed> {
     let Some(summary) = store.summary().await.ok().flatten() else { return Ok(()) };
     let sessions = recent_sessions(&summary);
@@ -154,19 +154,19 @@ fn show(status: &Status, result: &'static str, store: String, json: bool) -> Res
     Ok(())
 }
 
-/// Why one wrong password makes two logins.
+/// Explains why one wrong password makes two logins.
 const TWICE: &str = "\na 401 does not tell a wrong password from a code that came late or by a wrong clock: credentials that are \
                      refused are tried once more, with the next code, and not a third time";
 
-/// From here on the next logins end sessions that may be in use (§5).
+/// From this number of sessions on, the next logins end sessions that may be in use (§5).
 pub(crate) const MANY_SESSIONS: usize = 7;
 
-/// Seconds since the Unix epoch.
+/// Returns seconds since the Unix epoch.
 pub(crate) fn seconds(at: SystemTime) -> u64 {
     at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The failure with its whole chain, and the code for what has to be done.
+/// Returns the failure with its causes, and the exit code for what the user has to do.
 fn failed(error: &AuthError, summary: Option<&Summary>) -> Failed {
     let mut text = error.to_string();
     let (mut rate_limited, mut no_code, mut refused) = (false, false, false);
@@ -214,10 +214,10 @@ fn is_of_store(error: &AuthError) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.is::<steadfast::auth::StoreError>())
 }
 
-/// The machine's wall clock, for people.
+/// Returns the machine's wall clock, for display.
 pub(crate) fn wall() -> SystemTime {
     WallClock::system().now()
 }
 
-/// What a login is made with.
+/// A token source, or why it cannot be made.
 type Made = Result<TokenSource, Failed>;

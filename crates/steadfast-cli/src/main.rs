@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Shows the help that was asked for, or what is wrong with the command line, which may quote a secret back.
+/// Shows the requested help, or the error in the command line without secrets that it may quote.
 fn refuse(error: &clap::Error) -> ExitCode {
     let code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     if !error.use_stderr() {
@@ -94,7 +94,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
             readable::hide(&SecretString::from(secret));
         }
     }
-    // The address of a service, which may have been written without `https://`.
+    // The service's address may have been written without `https://`.
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue)
         && let Some((_, rest)) = value.split_once(['?', '#'])
     {
@@ -104,7 +104,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     code
 }
 
-/// Writes a log to standard error if the environment asks for one.
+/// Logs to standard error if the environment asks for it.
 fn log() -> Result<(), Failed> {
     let Ok(filter) = std::env::var("STEADFAST_LOG") else { return Ok(()) };
     let filter =
@@ -113,7 +113,7 @@ fn log() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Runs a verb on a runtime; a worker that has not ended within a second is left behind.
+/// Runs a verb on a runtime. A worker that does not end within a second is abandoned.
 fn run(verb: impl Future<Output = Result<(), Failed>>) -> Result<(), Failed> {
     let runtime = tokio::runtime::Runtime::new().map_err(Failed::error)?;
     let ended = runtime.block_on(verb);

@@ -1,4 +1,4 @@
-//! `steadfast orders`: what earlier runs left in doubt.
+//! `steadfast orders`: handles orders that earlier runs left in doubt.
 
 mod rule;
 
@@ -70,7 +70,7 @@ struct Verify {
     journal: Unresolved,
 }
 
-/// One order that was in doubt, or one event that nobody has looked at.
+/// An order that was in doubt, or an event that is not cleared.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     intent: Option<u64>,
@@ -79,15 +79,15 @@ struct Row<'a> {
     sym_id: Option<&'a str>,
     side: Option<&'static str>,
     qty: Option<String>,
-    /// `in doubt`, `recovered`, why it is not resolved, what `orders rule` was told (`placed`, `not placed`), or the kind of an
-    /// event: `late order` and others.
+    /// `in doubt`, `recovered`, the reason why it is not resolved, the ruling of `orders rule` (`placed`, `not
+    /// placed`), or the kind of an event, such as `late order`.
     status: String,
-    /// The status that the list shows of an order that was found in it.
+    /// The status of the order in the list, if it was found there.
     listed: Option<&'a str>,
     #[serde(rename = "orderId")]
     order_id: Option<&'a str>,
     candidates: &'a [String],
-    /// What happened, of an event.
+    /// The text of an event.
     msg: Option<&'a str>,
 }
 
@@ -107,7 +107,7 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
     };
     let kept = Kept::beside(&args.journal);
     let listed = print(&doubtful, &standing(&kept)?, &kept, &args.journal, args.json);
-    // What can be read is told, and it may not be all.
+    // What can be read is listed, though it may be incomplete.
     whole.and(listed)
 }
 
@@ -115,8 +115,8 @@ fn missing(journal: &Path) -> Failed {
     Failed::usage(format_args!("{}: no such file", journal.display()))
 }
 
-/// The orders that a journal knows no end of, if it is there and can be read, and whether it is the one that was written
-/// last, with all that was written.
+/// Returns the orders without an end in a journal, if it exists and can be read, and whether it is the journal that was
+/// written last, complete.
 fn in_doubt(journal: &Path) -> (Option<Vec<RecoveredOrder>>, Result<(), Failed>) {
     let refused = |error| Failed::usage(with_advice(&error));
     let whole = FileJournal::check(journal).map_err(refused);
@@ -126,7 +126,7 @@ fn in_doubt(journal: &Path) -> (Option<Vec<RecoveredOrder>>, Result<(), Failed>)
     }
 }
 
-/// Lists events; they are no failure any more once they are cleared.
+/// Lists events. Cleared events no longer count as a failure.
 fn events(args: &Events) -> Result<(), Failed> {
     let Unresolved { journal, json } = &args.journal;
     let kept = Kept::beside(journal);
@@ -162,7 +162,7 @@ fn events(args: &Events) -> Result<(), Failed> {
     if unresolved + events.len() > 0 { Err(Failed::outcome_unknown()) } else { Ok(()) }
 }
 
-/// Says what is to be done about events, if there are any.
+/// Prints what to do about events, if there are any.
 fn note_events(events: &[Seen], kept: &Kept) {
     if !events.is_empty() {
         print_note(format_args!(
@@ -173,7 +173,7 @@ fn note_events(events: &[Seen], kept: &Kept) {
     }
 }
 
-/// The events that a run has written down beside the journal.
+/// Returns the events that a run has stored beside the journal.
 fn standing(kept: &Kept) -> Result<Vec<Seen>, Failed> {
     kept.read().map_err(|error| Failed::usage(format_args!("{}: {error}", kept.path().display())))
 }
@@ -186,7 +186,7 @@ async fn verify(args: Verify) -> Result<(), Failed> {
     let client = open_client(args.account, Some(journal.clone())).await?;
     let (count, bound) = (client.recovered().len(), Settings::default().verification_bound());
     if count > 0 {
-        // As long as nobody knows, there is nothing to show.
+        // Not yet resolved, so there is no result to show.
         print_note(format_args!("looking for orders in doubt: {count}; this may take {} s", bound.as_secs()));
     }
     let mut events = client.ledger().events();

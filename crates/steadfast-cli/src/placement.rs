@@ -9,43 +9,44 @@ use steadfast::{
 };
 use steadfast_spec::{Envelope, PlacedOrder};
 
-/// The request header that names a call in a sandbox's ground truth.
+/// The request header with a call's name for the sandbox's ground truth.
 pub(crate) const INTENT: HeaderName = HeaderName::from_static("x-test-intent");
 
-/// More characters of what a service says help nobody.
+/// The maximum length of a text of the service's, in characters.
 const LONGEST: usize = 300;
 
-/// What is known of an order once its call has ended.
+/// The result of an order's call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
     /// It is placed.
     Placed { order_id: String, msg: String, resolution: Option<Resolution> },
-    /// It is not placed: the service looked at it and refused it for good.
+    /// It is not placed: the service refused the order for good.
     Refused { msg: String },
-    /// It is not placed: the service turned the request away before it looked at the order (401, 429).
+    /// It is not placed: the service refused the request without looking at the order (401, 429).
     NotExecuted { why: Hindrance, msg: String },
     /// Nothing of it has left.
     NotSent { why: Hindrance, msg: String },
-    /// It was looked for beyond the lateness bound, is not there, and was not sent again. `said` is the service's own text.
+    /// It was looked for beyond the lateness bound, was not found, and was not sent again. `said` is the service's
+    /// text.
     NotObserved { said: Option<String> },
-    /// Nobody knows, and this is why. `candidates` are orders that it may be, `said` is the service's own text.
+    /// The outcome is not known, for this reason. `candidates` are orders that it may be, `said` is the service's text.
     Unresolved { reason: &'static str, candidates: Vec<String>, said: Option<String> },
 }
 
-/// What has kept an order from being looked at, although nothing is wrong with it.
+/// Why an order was not looked at, although nothing is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hindrance {
     /// Logins are latched.
     Latched,
-    /// There is no token that the service accepts, and none comes without a person.
+    /// There is no token that the service accepts, and only a person can log in.
     Login,
     /// The service cannot be reached, or fails.
     Unavailable,
     /// The service's quota is used up.
     RateLimited,
-    /// Something on this side: a deadline, a journal that cannot be written.
+    /// A cause on this side: a deadline, or a journal that cannot be written.
     Here,
-    /// Somebody asked for the end.
+    /// The user asked for the end.
     Interrupted,
 }
 
@@ -63,19 +64,19 @@ impl Hindrance {
             ErrorKind::Unauthorized => auth_error(error).map_or(Self::Login, |error| of_token(error.kind())),
             ErrorKind::Unreachable | ErrorKind::Unavailable => Self::Unavailable,
             ErrorKind::RateLimited => Self::RateLimited,
-            // A zone that would admit it only after its deadline.
+            // A zone would admit it only after its deadline.
             ErrorKind::Refused if error.zone().is_some() => Self::RateLimited,
             _ => Self::Here,
         }
     }
 
-    /// True if it keeps every later order from being placed as well.
+    /// Returns true if later orders cannot be placed either.
     pub(crate) fn is_for_good(self) -> bool {
         matches!(self, Self::Login | Self::Latched)
     }
 }
 
-/// What the tokens' side says of an error, if it is the cause.
+/// Returns the token error that caused `error`, if there is one.
 fn auth_error(error: &Error) -> Option<&AuthError> {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -87,18 +88,18 @@ fn auth_error(error: &Error) -> Option<&AuthError> {
     None
 }
 
-/// Whether the call's name goes to the gateway: a sandbox keeps it in its ground truth, nobody else wants it.
+/// Whether the call's name is sent to the gateway. Only a sandbox uses it, for its ground truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tell {
     Sandbox,
     Nobody,
 }
 
-/// Places an order under a name: all calls with one name place one order at most.
+/// Places an order under a name. All calls with one name place at most one order.
 pub(crate) async fn place(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> Placement {
     send(client, name, order, tell).await.unwrap_or_else(|error| match error.unresolved() {
         Some(unresolved) => Placement::in_doubt(unresolved, None),
-        // A send before the halt whose outcome is not known makes it an order in doubt.
+        // A send before the halt with an unknown outcome puts the order in doubt.
         None if may_have_left(&error) => Placement::unresolved("answer_lost", None),
         None if error.kind() == ErrorKind::Rejected => Placement::Refused { msg: error.to_string() },
         None => {
@@ -112,7 +113,7 @@ pub(crate) async fn place(client: &Client, name: &str, order: &OrderRequest, tel
     })
 }
 
-/// True if the order may be placed: by its last send, or by an earlier one.
+/// Returns true if the order may be placed, by its last send or an earlier one.
 fn may_have_left(error: &Error) -> bool {
     error.outcome().is_unknown() || error.trail().is_some_and(AttemptTrail::is_in_doubt)
 }
@@ -124,7 +125,7 @@ async fn send(client: &Client, name: &str, order: &OrderRequest, tell: Tell) -> 
         request.headers_mut().insert(INTENT, name);
     }
     let (head, body) = client.raw(request).await?.into_parts();
-    // What of an answer breaks off has been looked at further in; here it is only a text.
+    // The layers have handled an answer that broke off; here the body is only a text.
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     if let Some(unresolved) = head.extensions.get::<Unresolved>() {
         return Ok(Placement::in_doubt(unresolved, said(head.status, &body)));
@@ -165,12 +166,12 @@ impl Placement {
         }
     }
 
-    /// In doubt, where nobody has seen an order that it may be.
+    /// Returns an order in doubt without candidates.
     pub(crate) fn unresolved(reason: &'static str, said: Option<String>) -> Self {
         Self::Unresolved { reason, candidates: Vec::new(), said }
     }
 
-    /// What has kept the order from being looked at, if something has.
+    /// Returns why the order was not looked at, if that is the case.
     pub(crate) fn hindrance(&self) -> Option<Hindrance> {
         match self {
             Self::NotExecuted { why, .. } | Self::NotSent { why, .. } => Some(*why),
@@ -179,7 +180,7 @@ impl Placement {
     }
 }
 
-/// The service's own text, behind its status; `None` if it has said nothing.
+/// Returns the service's text after its status; `None` if there is none.
 fn said(status: StatusCode, body: &[u8]) -> Option<String> {
     match Envelope::parse(body) {
         Ok(Envelope::Error { msg }) => {

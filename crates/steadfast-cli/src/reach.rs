@@ -1,4 +1,4 @@
-//! The first connection to a service: what keeps it from being made is told at once.
+//! The first connection to a service, so that a failure is reported at once.
 
 use std::time::Duration;
 
@@ -6,13 +6,12 @@ use steadfast::{BaseUrl, Transport};
 
 use crate::exit::{Failed, print_note};
 
-/// How long to wait before it is tried again, as the stack does.
+/// The pauses between attempts, as in the stack.
 const PAUSES: [u64; 4] = [1, 2, 4, 8];
 
 /// Makes one connection to the service, and sends nothing over it.
 ///
-/// Orders and logins would be repeated for as long without a word: whoever has mistyped a port should not have to wait for
-/// that.
+/// Orders and logins would be repeated for as long without a message. A mistyped port should be reported at once.
 pub(crate) async fn reach(base: &BaseUrl) -> Result<(), Failed> {
     if steadfast_spec::Planted::RefusedPortSilent.is_on() {
         return Ok(());

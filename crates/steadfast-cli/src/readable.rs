@@ -1,7 +1,7 @@
-//! What may reach a terminal, a file or a log: texts of other people's are made readable first.
+//! Makes foreign texts safe for a terminal, a file or a log.
 //!
-//! The service's texts may quote a token back, move a terminal's cursor, or begin like a spreadsheet's formula. Whatever
-//! this command writes passes [`readable`]; cells of a result file pass [`cell`] as well.
+//! The service's texts may quote a token, move a terminal's cursor, or begin like a spreadsheet formula. Everything
+//! that this command writes passes [`readable`]; cells of a result file pass [`cell`] as well.
 
 use std::{
     borrow::Cow,
@@ -16,17 +16,17 @@ use secrecy::{ExposeSecret, SecretString};
 use steadfast::auth::TokenSource;
 use steadfast_spec::spelling::{Spelled, spelled};
 
-/// So many characters of a secret in a row give it away; the rest of it may be cut off.
+/// This many consecutive characters of a secret identify it, even if the rest is cut off.
 const PIECE: usize = 8;
-/// What stands in the place of a secret.
+/// Replaces a secret.
 const MASK: &str = "***";
 
 /// The secrets that this process has read.
 static SECRETS: Mutex<Vec<SecretString>> = Mutex::new(Vec::new());
-/// Where its tokens come from: they change while it runs.
+/// The token sources of this process. Their tokens change while it runs.
 static SOURCES: Mutex<Vec<TokenSource>> = Mutex::new(Vec::new());
 
-/// Keeps a secret out of everything that is written from now on.
+/// Masks a secret in everything that is written from now on.
 pub(crate) fn hide(secret: &SecretString) {
     let mut secrets = SECRETS.lock();
     let text = secret.expose_secret();
@@ -35,12 +35,12 @@ pub(crate) fn hide(secret: &SecretString) {
     }
 }
 
-/// Keeps the tokens of a source out of everything that is written from now on.
+/// Masks the tokens of a source in everything that is written from now on.
 pub(crate) fn hide_tokens_of(source: &TokenSource) {
     SOURCES.lock().push(source.clone());
 }
 
-/// A text without secrets, without passwords of addresses, and without characters that a terminal obeys.
+/// Returns a text without secrets, passwords in addresses, and characters that control a terminal.
 pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     if steadfast_spec::Planted::ServiceTextRaw.is_on() {
         return text.into();
@@ -64,7 +64,7 @@ pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// A text of the service's as a cell of a table: readable, on one line, and no formula to any spreadsheet.
+/// Returns a service text as a table cell: readable, on one line, and not a formula in any spreadsheet.
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     let text = match readable(text) {
         text if text.contains('\n') => text.replace('\n', " ").into(),
@@ -77,7 +77,8 @@ pub(crate) fn cell(text: &str) -> Cow<'_, str> {
     format!("'{text}").into()
 }
 
-/// Characters that change how what follows is shown: control characters, and those that turn the direction of writing.
+/// Returns true for characters that change how following text is shown: control characters and changes of writing
+/// direction.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -94,7 +95,7 @@ fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
     for secret in secrets.iter().map(ExposeSecret::expose_secret) {
         let pieces: HashSet<&[u8]> = secret.as_bytes().windows(PIECE).collect();
         hide_in(text.as_bytes(), secret.as_bytes(), &pieces, |place| hidden[place].fill(true));
-        // A few bytes are in what any word happens to spell.
+        // A few bytes occur in any word by chance.
         for Spelled { place, bytes } in spelled.iter().filter(|_| secret.len() > PIECE / 2) {
             hide_in(bytes, secret.as_bytes(), &pieces, |_| hidden[place.clone()].fill(true));
         }
@@ -102,10 +103,10 @@ fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
     if hidden.iter().all(|hidden| !hidden) { text } else { masked(&text, |at| hidden[at]).into() }
 }
 
-/// Gives the places in `text` that are pieces of `secret` to `hide`.
+/// Calls `hide` with each place in `text` that contains a piece of `secret`.
 fn hide_in(text: &[u8], secret: &[u8], pieces: &HashSet<&[u8]>, mut hide: impl FnMut(Range<usize>)) {
     if secret.len() < PIECE {
-        // Short texts are parts of everything: such a secret counts where it is a word of its own.
+        // Short texts occur everywhere: a short secret counts only as a word of its own.
         let is_word = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
         for at in 0..(text.len() + 1).saturating_sub(secret.len()) {
             let end = at + secret.len();
@@ -123,7 +124,7 @@ fn hide_in(text: &[u8], secret: &[u8], pieces: &HashSet<&[u8]>, mut hide: impl F
     }
 }
 
-/// Masks what may be secret in an address: a user and a password, between `://` and `@`, and what follows `?` or `#`.
+/// Masks possible secrets in an address: user and password between `://` and `@`, and the text after `?` or `#`.
 fn without_passwords(text: Cow<'_, str>) -> Cow<'_, str> {
     let mut spans = Vec::new();
     for (found, _) in text.match_indices("://") {
@@ -131,7 +132,7 @@ fn without_passwords(text: Cow<'_, str>) -> Cow<'_, str> {
         let ends_authority =
             |c: char| matches!(c, '/' | '?' | '#' | '\'' | '"' | '<' | '>') || c.is_whitespace();
         let end = text[from..].find(ends_authority).map_or(text.len(), |at| from + at);
-        // A password may hold a slash that nobody has escaped: up to the last `@` before the next blank.
+        // A password may hold an unescaped slash, so search up to the last `@` before the next blank.
         let word = text[from..].find(char::is_whitespace).map_or(text.len(), |at| from + at);
         let at = text[from..end]
             .rfind('@')
@@ -139,7 +140,7 @@ fn without_passwords(text: Cow<'_, str>) -> Cow<'_, str> {
         if let Some(at) = at {
             spans.push(from..from + at);
         }
-        // What closes a quotation is a part of the sentence.
+        // A closing quote or punctuation belongs to the sentence.
         let address = text[from..word].trim_end_matches(['\'', '"', '>', ')', ',', '.', ';', ':']);
         if let Some(at) = address.find(['?', '#']) {
             spans.push(from + at + 1..from + address.len());
@@ -151,7 +152,7 @@ fn without_passwords(text: Cow<'_, str>) -> Cow<'_, str> {
     masked(&text, |at| spans.iter().any(|span| span.contains(&at))).into()
 }
 
-/// `text` with one mask for each run of hidden bytes.
+/// Replaces each run of hidden bytes by one mask.
 fn masked(text: &str, is_hidden: impl Fn(usize) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut inside = false;
@@ -167,7 +168,7 @@ fn masked(text: &str, is_hidden: impl Fn(usize) -> bool) -> String {
     shown
 }
 
-/// Anything that can be shown, made readable.
+/// Wraps a value so that its text is made readable.
 pub(crate) struct Readable<T>(pub(crate) T);
 
 impl<T: fmt::Display> fmt::Display for Readable<T> {
@@ -178,13 +179,13 @@ impl<T: fmt::Display> fmt::Display for Readable<T> {
     }
 }
 
-/// Standard error for the log: each event arrives in one piece.
+/// Standard error for the log; each event is written in one piece.
 pub(crate) struct Log;
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        // The log's own colours are obeyed, and what others say in it was escaped by whoever wrote it.
+        // The log's own colours must work. Foreign texts in it were escaped when they were logged.
         let shown = without_passwords(without_secrets(text));
         io::stderr().write_all(shown.as_bytes())?;
         Ok(bytes.len())

@@ -104,17 +104,17 @@ pub(crate) struct Args {
 #[derive(Debug, Serialize)]
 struct Output {
     schema_version: u32,
-    /// `sandbox`, the service's address, or `none` where nothing was to be placed.
+    /// `sandbox`, the service's address, or `none` if nothing was to be placed.
     target: String,
     #[serde(flatten)]
     counts: Counts,
     events: EventCounts,
-    /// What the embedded sandbox has; of another service nobody knows.
+    /// The orders of the embedded sandbox; not known for another service.
     ground_truth: Option<Truth>,
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failed> {
-    // Listens from here to the end: no signal falls between two parts of the run.
+    // Listens from here to the end, so that no signal is missed between two parts of the run.
     let mut signals = Signals::listen();
     stdout::done("nothing was sent");
     let ready = tokio::select! {
@@ -128,7 +128,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
     }
 }
 
-/// A run that has everything it needs, and of which nothing has been sent.
+/// A run that is ready to start; nothing was sent yet.
 struct Ready {
     rows: Rows,
     target: Target,
@@ -140,16 +140,16 @@ struct Ready {
     out: Option<OutFile>,
 }
 
-/// What a file holds, before anything of it is placed.
+/// The contents of a file, before any order is placed.
 struct Preview {
     orders: usize,
     bad: usize,
-    /// What is wrong with the first of the bad rows.
+    /// The errors of the first bad rows.
     first: Vec<String>,
 }
 
 impl Preview {
-    /// So many bad rows are shown before a question.
+    /// How many bad rows are shown before the question.
     const SHOWN: usize = 3;
 
     fn of(rows: Rows) -> Self {
@@ -168,7 +168,7 @@ impl Preview {
         preview
     }
 
-    /// Says which rows are none of the orders that are about to be placed.
+    /// Prints which rows are not orders.
     fn warn(&self) {
         let Self { orders, bad, first } = self;
         if *bad > 0 {
@@ -181,7 +181,7 @@ impl Preview {
     }
 }
 
-/// Looks at everything that can be wrong before an order leaves. `None` if there is nothing to place, and that was all.
+/// Checks everything that can be wrong before an order leaves. `None` if there is nothing to place.
 async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     let name = args.file.display();
     let file = read(args.file.clone()).await?;
@@ -217,10 +217,10 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
         Target::Service { named, .. } => target::must_ask(*named, args.yes)?,
     };
     let service = Service::open(&target, args, journal.clone()).await?;
-    // From here on the journal is this run's alone.
+    // From here on the journal is locked for this run.
     let taken_for = journal.as_deref().map(check).transpose()?.flatten();
     let is_rehearsal = service.arena.is_some();
-    // What cannot be written down is told before anybody reads that orders are sent.
+    // A note that cannot be written is reported before the message that orders are sent.
     let of_real_orders = journal.as_deref().filter(|_| !is_rehearsal);
     let noted = of_real_orders.map(|journal| paired::note(journal, &args.file)).transpose()?.flatten();
     target.announce(preview.orders, service.user.as_deref());
@@ -240,7 +240,7 @@ async fn prepare(args: &Args) -> Result<Option<Ready>, Failed> {
     Ok(Some(Ready { rows: open()?, target, service, again, before, journal, results, out }))
 }
 
-/// Refuses a journal that is not that of these rows today. A text says what it is taken for.
+/// Refuses a journal that does not belong to these rows today. A returned text says why it is accepted nevertheless.
 fn check(
     journal: &Path,
     args: &Args,
@@ -260,7 +260,7 @@ fn check(
     Ok(taken_for)
 }
 
-/// The orders' file, read once: it may be a pipe, and must not change under a run.
+/// Reads the orders' file once: it may be a pipe, and must not change during a run.
 async fn read(file: PathBuf) -> Result<Bytes, Failed> {
     let name = file.display().to_string();
     let read = tokio::task::spawn_blocking(move || {
@@ -278,11 +278,11 @@ fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// Where orders are written down before they are sent. Real ones always are.
+/// Returns the journal. A run with real orders always has one.
 fn journal_of(args: &Args, target: &Target) -> Result<Option<PathBuf>, Failed> {
     let journal = match (&args.journal, target) {
         (Some(journal), _) => journal.clone(),
-        // A rehearsal leaves no trace in a journal of real orders.
+        // A rehearsal writes nothing to a journal of real orders.
         (None, Target::Sandbox) => return Ok(None),
         (None, Target::Service { .. }) => match variable_of("STEADFAST_JOURNAL")? {
             Some(journal) => journal.into(),
@@ -302,11 +302,11 @@ fn journal_of(args: &Args, target: &Target) -> Result<Option<PathBuf>, Failed> {
     }
 }
 
-/// What stands behind the name of a journal or a store in the names of the files that belong to it.
+/// The endings of the files that belong to a journal or a store.
 const ENDINGS: [&str; 7] =
     [".lock", ".new", ".limits", ".limits.lock", ".limits.new", ".events", ".events.seen"];
 
-/// The files that belong to the run, and that no results may be written over.
+/// Returns the files of the run, which results must not overwrite.
 fn own_files(args: &Args, journal: Option<&Path>) -> Vec<PathBuf> {
     let mut own = vec![args.file.clone()];
     own.push(known::beside(&args.file, paired::JOURNALS));
@@ -318,7 +318,7 @@ fn own_files(args: &Args, journal: Option<&Path>) -> Vec<PathBuf> {
     own
 }
 
-/// Names every row that is no order.
+/// Reports every row that is not an order.
 fn look<W: Write>(args: &Args, rows: Rows, target: &str, results: &mut Results<W>) -> Result<(), Failed> {
     let mut orders = 0_usize;
     for row in rows {
@@ -345,7 +345,7 @@ fn look<W: Write>(args: &Args, rows: Rows, target: &str, results: &mut Results<W
     if counts.bad > 0 { Err(Failed::already_said()) } else { Ok(()) }
 }
 
-/// Where the rows' results go.
+/// Returns the destination of the rows' results.
 fn sink(args: &Args, out: Option<&OutFile>) -> Box<dyn Write> {
     match out {
         Some(out) => Box::new(out.writer()),
@@ -354,19 +354,19 @@ fn sink(args: &Args, out: Option<&OutFile>) -> Box<dyn Write> {
     }
 }
 
-/// Begins the results, of which nothing has been sent yet: a place that takes no header takes no row.
+/// Begins the results, before anything is sent. If the header cannot be written, no row is sent.
 fn begin(args: &Args, out: Option<&OutFile>, is_rehearsal: bool) -> Result<Results<Box<dyn Write>>, Failed> {
     Results::new(sink(args, out), is_rehearsal).map_err(|error| {
-        // It is told here.
+        // Reported here instead.
         drop(stdout::take_failure());
         Failed::usage(format_args!("results cannot be written: {error}"))
     })
 }
 
-/// Puts the results in their place. Where they cannot be, their rows are printed, and why.
+/// Puts the results in their place. If that fails, their rows are printed, with the reason.
 fn finish(args: &Args, out: Option<OutFile>) -> Option<io::Error> {
     let Unput { rows, error } = out?.finish().err()?;
-    // Standard output is for one object then.
+    // With `--json` standard output holds one object only.
     let printed = if args.json { io::stderr().write_all(&rows) } else { Stdout.write_all(&rows) };
     error.or(printed.err())
 }
@@ -421,7 +421,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     }
 
     if counts.unresolved + counts.not_observed + replay.leftovers + events.sum() > 0 {
-        // Whoever stopped the run must look, too.
+        // An interrupted run must be checked as well.
         return Err(Failed::outcome_unknown());
     }
     if unwritten.is_some() {
@@ -431,7 +431,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
         return Err(Failed::interrupted(""));
     }
     match replay.results.hindrances.first() {
-        // The first is what all the others wait for.
+        // The first one blocks all others.
         Some(Hindrance::Latched) => Err(Failed::latched("")),
         Some(Hindrance::Login) => Err(Failed::login_needed("")),
         Some(Hindrance::Unavailable) => Err(Failed::unavailable("")),
@@ -442,7 +442,7 @@ async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), F
     }
 }
 
-/// What was sent, and what tells of it, where results are lost.
+/// Says what was sent and which files record it, in case results are lost.
 fn where_kept(counts: &Counts, is_rehearsal: bool, journal: Option<&Path>, out: Option<&Path>) -> String {
     let is_sent = counts.rows > counts.bad + counts.not_sent + counts.placed_before;
     let mut kept = match (is_sent, is_rehearsal) {
@@ -460,7 +460,7 @@ fn where_kept(counts: &Counts, is_rehearsal: bool, journal: Option<&Path>, out: 
     kept
 }
 
-/// All counts in one line: three always, and each other one that is not 0.
+/// Returns all counts in one line: three always, the others if they are not 0.
 fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize) -> String {
     let Counts { placed, placed_before, refused, unresolved, .. } = counts;
     let now = placed - placed_before;
@@ -482,7 +482,7 @@ fn last_line(counts: &Counts, events: &EventCounts, leftovers: usize) -> String 
     line
 }
 
-/// Says more of what the last line only counts, as far as there is anything.
+/// Prints details for the counts of the last line.
 fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Path>) {
     if let Some(journal) = journal.filter(|_| counts.unresolved + counts.not_observed > 0) {
         print_note(crate::orders::way_out(journal));
@@ -512,17 +512,17 @@ fn sum_up(counts: &Counts, events: &EventCounts, stop: Stop, journal: Option<&Pa
     }
 }
 
-/// Where the orders go.
+/// The destination of the orders.
 struct Service {
     client: Client,
-    /// Whose account it is, if that is known.
+    /// The user, if known.
     user: Option<String>,
     /// The embedded sandbox, if it is one.
     arena: Option<Arena>,
 }
 
 impl Service {
-    /// Makes sure that the journal is this run's, and that somebody is there.
+    /// Checks that the journal belongs to this run, and that the service can be reached.
     async fn open(target: &Target, args: &Args, journal: Option<PathBuf>) -> Result<Self, Failed> {
         let Target::Service { base, .. } = target else { return Self::sandbox(journal).await };
         let user = find("CLIENT_ID").await?.map(|user| user.expose_secret().to_owned());
@@ -540,7 +540,7 @@ impl Service {
     }
 }
 
-/// A client of an account, with the credentials that all verbs use; the service answers.
+/// Creates a client of an account, with the credentials of all verbs, and checks that the service answers.
 pub(crate) async fn open_client(whose: Whose, journal: Option<PathBuf>) -> Result<Client, Failed> {
     let account = Account::read(whose).await?;
     let access = account.access().await?;
@@ -550,10 +550,10 @@ pub(crate) async fn open_client(whose: Whose, journal: Option<PathBuf>) -> Resul
     Ok(client)
 }
 
-/// What is written down is of one service: a journal of another one's orders is refused.
+/// Creates a client. A journal belongs to one service, so that of another one is refused.
 fn client(base: BaseUrl, access: Access, journal: Option<PathBuf>) -> Result<Client, Failed> {
     let account = limit::Account::new(base.to_string());
-    // What a run writes down is of a day, and the next run goes by the machine's clock.
+    // A run's record is of one trading day, and the next run goes by the machine's clock.
     let safety = Settings::default().refuse_disputed_day(true);
     let builder = Client::builder(base, access).paths(Paths::public()).order_safety(safety);
     let builder = match journal {
@@ -569,7 +569,7 @@ fn client(base: BaseUrl, access: Access, journal: Option<PathBuf>) -> Result<Cli
     })
 }
 
-/// Limits that begin with what an earlier run has spent: to the gateway, both are one.
+/// Returns limits that begin with what an earlier run has spent, because the gateway counts both together.
 fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
     let kept = ColdStart::Journal(known::beside(journal, ".limits"));
     ZoneLimiter::builder().preset().cold_start(kept).build().map_err(|error| match error {
@@ -581,14 +581,14 @@ fn limiter(journal: &Path) -> Result<ZoneLimiter, Failed> {
     })
 }
 
-/// A bar where somebody watches and the results do not scroll past him.
+/// Returns a progress bar, visible only on a terminal where no results are printed.
 fn bar(args: &Args) -> ProgressBar {
     let results_are_shown = args.out.is_none() && !args.json;
     if args.quiet || results_are_shown || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner();
-    // A template that cannot be read leaves the default one.
+    // An invalid template leaves the default one.
     if let Ok(style) = ProgressStyle::with_template("{spinner}  {pos} rows  {elapsed}") {
         bar.set_style(style);
     }
@@ -600,7 +600,7 @@ fn bar(args: &Args) -> ProgressBar {
 mod tests {
     use super::*;
 
-    /// It said `unresolved 0` of a run whose only row was looked for and not there.
+    /// The last line said `unresolved 0` for a run whose only row was looked for and not found.
     #[test]
     fn c03_the_last_line_leaves_out_no_row() {
         let counts = Counts { rows: 3, placed: 2, placed_before: 1, not_observed: 1, ..Counts::default() };

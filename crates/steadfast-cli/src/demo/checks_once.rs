@@ -8,11 +8,11 @@ use super::{
     wire::{BACKOFF, Look, Wire},
 };
 
-/// Looks once into the order list, a second after an answer that says nothing, and sends again if the order is not
-/// there: "the order list must be checked before retrying" (§4.4) at its plainest.
+/// A client that reads the order list once, a second after an answer that proves nothing, and sends the order
+/// again if it is not there. The simplest reading of "the order list must be checked before retrying" (§4.4).
 pub(crate) struct ChecksOnce {
     wire: Wire,
-    /// Orders that it has been told of are nobody else's.
+    /// The ids of orders already assigned to a call.
     known: Mutex<BTreeSet<String>>,
 }
 
@@ -23,7 +23,7 @@ impl ChecksOnce {
         Self { wire, known: Mutex::default() }
     }
 
-    /// Looks for the order; a read that fails is repeated, because it is only a read.
+    /// Looks for the order. A failed read is repeated, because it is only a read.
     async fn check(&self, order: &OrderRequest) -> Option<String> {
         tokio::time::sleep(BEFORE_THE_CHECK).await;
         let mut pauses = BACKOFF.into_iter();
@@ -67,7 +67,7 @@ impl Contender for ChecksOnce {
                     let Some(pause) = pauses.next() else { return Told::Unresolved("all sends failed") };
                     tokio::time::sleep(pause).await;
                 }
-                // A 400 may be the internal error that §7 says to repeat; it is checked like the rest.
+                // A 400 may be the internal error that §7 says to repeat, so it is checked like the others.
                 Look::Refused | Look::Failed => {
                     if let Some(order_id) = self.check(order).await {
                         return self.placed(order_id, How::Found);
@@ -94,7 +94,7 @@ impl Contender for ChecksOnce {
     }
 
     fn in_doubt(&self) -> usize {
-        // It decides at once, so that the death of the token waits for nothing.
+        // It decides at once, so the death of the token has nothing to wait for.
         0
     }
 

@@ -4,53 +4,53 @@ use steadfast_spec::OrderRequest;
 
 /// A client that trades through the scenario.
 ///
-/// The name that a call is given goes to the gateway's ground truth with it, in the header [`INTENT`](crate::placement::INTENT).
+/// Each call's name is stored in the gateway's ground truth, by the header [`INTENT`](crate::placement::INTENT).
 pub(crate) trait Contender: Send + Sync + 'static {
-    /// Logs in, or whatever else comes before the first order.
+    /// Does what comes before the first order, such as a login.
     fn prepare(&self) -> impl Future<Output = Result<(), String>> + Send;
 
-    /// Places an order, and says what its caller is told.
+    /// Places an order, and returns what the caller is told.
     fn place(&self, name: &str, order: &OrderRequest) -> impl Future<Output = Told> + Send;
 
-    /// Cancels an order; what is not open any more stays as it is.
+    /// Cancels an order. An order that is not open any more stays as it is.
     fn cancel(&self, name: &str, order_id: &str) -> impl Future<Output = ()> + Send;
 
     /// Reads the order list.
     fn poll(&self, name: &str) -> impl Future<Output = ()> + Send;
 
-    /// How many orders are in doubt, as far as the client knows.
+    /// Returns how many orders are in doubt, as far as the client knows.
     fn in_doubt(&self) -> usize;
 
     /// Waits until nothing is in doubt any more.
     fn finish(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// What the caller of an order is told in the end.
+/// The final result for the caller of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// It is placed under this identifier.
+    /// It is placed under this id.
     Placed { order_id: String, how: How },
     /// It was refused.
     Rejected,
-    /// It was looked for and is not there.
+    /// It was looked for and not found.
     NotObserved,
-    /// Nobody knows, and this is why.
+    /// The outcome is not known, for this reason.
     Unresolved(&'static str),
 }
 
-/// How a client came by an order's identifier.
+/// How a client got an order's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// The service answered with it.
+    /// From the service's answer.
     Acknowledged,
-    /// It was found in the order list.
+    /// From the order list.
     Found,
     /// The order was sent again.
     SentAgain,
 }
 
 impl How {
-    /// The word in reports.
+    /// Returns the word used in reports.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Acknowledged => "answered",

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How far a client has come, for whoever watches.
+/// A client's progress, for display.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     asked: AtomicUsize,
@@ -14,7 +14,7 @@ pub(crate) struct Live {
 pub(crate) struct Glance {
     pub(crate) asked: usize,
     pub(crate) placed: usize,
-    /// Orders that ended without an identifier.
+    /// Orders that ended without an id.
     pub(crate) otherwise: usize,
     pub(crate) in_doubt: usize,
 }

@@ -5,7 +5,7 @@ use super::{
     wire::{BACKOFF, Look, Wire},
 };
 
-/// Sends again after 1, 2, 4 and 8 seconds whatever went wrong: what a general retry layer does.
+/// Sends again after 1, 2, 4 and 8 seconds after any failure, as a general retry layer does.
 pub(crate) struct Naive(Wire);
 
 impl Naive {
@@ -25,7 +25,7 @@ impl Contender for Naive {
         loop {
             match self.0.place(name, order).await {
                 Look::Placed(order_id) => return Told::Placed { order_id, how },
-                // For a client that goes by the status, a 400 is an error like any other that cannot be repeated.
+                // A client that goes by the status takes a 400 for an error that cannot be repeated.
                 Look::Refused => return Told::Unresolved("refused with 4xx"),
                 Look::Later => {}
                 Look::Failed => how = How::SentAgain,
@@ -50,7 +50,7 @@ impl Contender for Naive {
     }
 
     fn in_doubt(&self) -> usize {
-        // It never doubts.
+        // It never has orders in doubt.
         0
     }
 

@@ -6,7 +6,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::live::{Glance, Live};
 use crate::exit::print_note;
 
-/// Shows how far the clients have come: bars on a terminal, a line every few seconds into a pipe, nothing if quiet.
+/// Shows the clients' progress: bars on a terminal, a line every few seconds into a pipe, nothing if quiet.
 pub(crate) enum Progress {
     Bars(Vec<Bar>, MultiProgress),
     Lines(Vec<Watched>),
@@ -42,7 +42,7 @@ impl Progress {
         Self::Bars(bars.collect(), all)
     }
 
-    /// Shows until it is dropped.
+    /// Shows progress until it is dropped.
     pub(crate) async fn show(&self) -> Infallible {
         let between = match self {
             Self::Bars(..) => BETWEEN_DRAWS,
@@ -76,20 +76,20 @@ impl Progress {
         }
     }
 
-    /// Takes the bars away.
+    /// Removes the bars.
     pub(crate) fn end(&self) {
         if let Self::Bars(bars, all) = self {
             for Bar { bar, .. } in bars {
                 bar.finish_and_clear();
             }
-            // A terminal that is gone needs no clearing.
+            // A closed terminal needs no clearing.
             let _ = all.clear();
         }
     }
 }
 
 fn style() -> ProgressStyle {
-    // A template that cannot be read leaves the default one, which shows the same figures.
+    // An invalid template leaves the default one, which shows the same figures.
     ProgressStyle::with_template("{prefix:>12}  {bar:30.cyan/dim}  {pos:>4}/{len}  {msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -5,10 +5,10 @@ use steadfast_spec::{Zone, zones};
 
 use super::session::Session;
 
-/// How much of the two zones that matter a client used, in per cent.
+/// How much of the two relevant zones a client used, in per cent.
 ///
-/// Of a window of a second it is the mean over the busiest ten seconds, of a window of a minute the busiest minute;
-/// of a zone with both, the larger. Only requests that the gateway admitted count: a refused one uses nothing.
+/// For a window of a second it is the mean over the busiest ten seconds, for a window of a minute the busiest
+/// minute; for a zone with both, the larger. Only admitted requests count, because a refused one uses nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Share {
     pub(crate) general: f64,
@@ -21,7 +21,7 @@ pub(crate) struct Usage {
     pub(crate) zones: Vec<ZoneUsage>,
 }
 
-/// One zone's requests, since the first order was asked for.
+/// One zone's requests, from the time of the first order on.
 #[derive(Clone, Debug)]
 pub(crate) struct ZoneUsage {
     pub(crate) zone: Zone,
@@ -31,7 +31,7 @@ pub(crate) struct ZoneUsage {
     share: f64,
 }
 
-/// A window of a second is looked at over this long.
+/// The stretch over which a window of a second is averaged.
 const BUSY: Duration = Duration::from_secs(10);
 
 impl Usage {
@@ -71,7 +71,7 @@ impl Usage {
     }
 }
 
-/// The most of `instants`, which are in order, that any stretch of `length` holds.
+/// Returns the largest number of `instants` (sorted) in any stretch of `length`.
 fn busiest(instants: &[Duration], length: Duration) -> usize {
     let mut stretch: VecDeque<Duration> = VecDeque::new();
     let mut most = 0;

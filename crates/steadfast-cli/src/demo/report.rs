@@ -23,7 +23,7 @@ use super::{
     wait::{Until, Waits},
 };
 
-/// The run as one HTML page that needs nothing else: styles and plots stand in it.
+/// The run as one self-contained HTML page: styles and plots are inside.
 pub(crate) struct Report<'a> {
     seed: u64,
     elapsed: Duration,

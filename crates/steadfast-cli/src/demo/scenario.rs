@@ -9,12 +9,12 @@ use super::{
     trader::Trader,
 };
 
-/// All that a run asks of a client, and all that its gateway does wrong, as a function of a seed.
+/// All calls of a run and all faults of its gateway, as a function of a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
-    /// In the order in which they are asked for; the place is the intent's number.
+    /// In call order; the index is the intent's number.
     pub(crate) orders: Vec<OrderRequest>,
-    /// In the order of time.
+    /// Sorted by time.
     pub(crate) events: Vec<Event>,
     /// At most one for each order.
     pub(crate) faults: BTreeMap<usize, Misfortune>,
@@ -39,18 +39,18 @@ pub(crate) enum Action {
     Revoke,
 }
 
-/// What goes wrong with the first send of an order that the gateway admits.
+/// The fault for the first send of an order that the gateway admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Misfortune {
     pub(crate) fault: Fault,
-    /// How much later the order comes to exist, if it does later.
+    /// How much later the order comes into existence, if it is applied late.
     pub(crate) late_by: Option<Duration>,
 }
 
-/// A fault, how often a run holds it at least, and the share of the first session before which it strikes.
+/// A fault, its minimum count in a run, and the share of the first session in which it may strike.
 ///
-/// An order that was not applied is sent again 15 to 25 s later at the earliest, and one that is applied late is
-/// found up to 15 s later: both must be over when the token dies.
+/// A resend comes 15 to 25 s later at the earliest, and an order that is applied late is found up to 15 s later.
+/// Both must be over when the token dies.
 const BEFORE_NIGHT: [(Fault, usize, f64); 6] = [
     (Fault::Placement504Applied, 8, 1.0),
     (Fault::Placement504Late, 4, 5.0 / 6.0),
@@ -60,8 +60,8 @@ const BEFORE_NIGHT: [(Fault, usize, f64); 6] = [
     (Fault::Placement200Truncated, 1, 1.0),
 ];
 
-/// A new session does not list the orders of the old one, and the run is about to end: only faults whose order is in
-/// the list at once.
+/// After the night only faults whose order is in the list at once: a new session does not list the old one's orders,
+/// and the run is about to end.
 const AFTER_NIGHT: [(Fault, usize); 4] = [
     (Fault::Placement504Applied, 2),
     (Fault::Placement502Applied, 1),
@@ -69,16 +69,16 @@ const AFTER_NIGHT: [(Fault, usize); 4] = [
     (Fault::Placement503Applied, 1),
 ];
 
-/// The number of orders that the least counts of faults are for; more orders meet more faults.
+/// The number of orders for which the minimum counts of faults hold; more orders meet more faults.
 pub(crate) const STANDARD: usize = 300;
 
 impl Scenario {
-    /// The scenario of a seed with so many orders.
+    /// Creates the scenario of a seed with this number of orders.
     pub(crate) fn new(seed: u64, orders: usize) -> Self {
         Self::with(seed, &Timetable::standard(orders))
     }
 
-    /// The scenario of a seed with a timetable of one's own.
+    /// Creates the scenario of a seed with a given timetable.
     pub(crate) fn with(seed: u64, timetable: &Timetable) -> Self {
         let mut dice = Dice::new(seed);
         let count = timetable.orders();
@@ -90,7 +90,7 @@ impl Scenario {
         Self { orders, events, faults }
     }
 
-    /// A gateway that counts each zone by a sliding log, and does to each order what the scenario says.
+    /// Builds a gateway that counts each zone by a sliding log and injects the scenario's faults.
     pub(crate) fn gateway(&self, seed: u64) -> Result<Sandbox, BoxError> {
         let mut builder = Sandbox::builder().seed(seed);
         for zone in Zone::ALL {
@@ -100,8 +100,8 @@ impl Scenario {
             let mut entry = FaultEntry::default();
             entry.name = misfortune.fault.as_str().to_owned();
             entry.intent = Some(Self::intent(number));
-            // The first send that gets as far as being placed: one that is refused for its quota meets no fault,
-            // and no order meets a second one.
+            // Strikes the first send that gets as far as placement. A send refused for its quota meets no fault, and
+            // no order meets two.
             entry.times = Some(1);
             entry.late_by_ms = misfortune.late_by.map(|by| u64::try_from(by.as_millis()).unwrap_or(u64::MAX));
             builder = builder.script_entry(entry)?;
@@ -109,7 +109,7 @@ impl Scenario {
         Ok(builder.build()?)
     }
 
-    /// What an order's intent is called.
+    /// Returns the name of an order's intent.
     pub(crate) fn intent(number: usize) -> String {
         format!("order-{:04}", number + 1)
     }
@@ -119,7 +119,7 @@ fn misfortunes(dice: &mut Dice, timetable: &Timetable) -> BTreeMap<usize, Misfor
     let (before_night, count) = (timetable.before_night(), timetable.orders());
     let share = (count / STANDARD).max(1);
     let mut struck: BTreeMap<usize, Misfortune> = BTreeMap::new();
-    // Those with the least room first.
+    // Faults with the least room first.
     let mut wanted: Vec<(Fault, usize, usize, usize)> = BEFORE_NIGHT
         .iter()
         .map(|&(fault, least, until)| (fault, least * share, 0, (before_night as f64 * until) as usize))
@@ -160,9 +160,9 @@ fn events(
     events.extend(
         resting.into_iter().zip(cancels).map(|(number, at)| Event { at, action: Action::Cancel(number) }),
     );
-    // The token dies before what happens at the same instant.
+    // The token dies before other events of the same instant.
     events.splice(0..0, timetable.night().map(|at| Event { at, action: Action::Revoke }));
-    // Stable: what happens at one instant stays in the order of intents.
+    // Stable: events of one instant keep the order of intents.
     events.sort_by_key(|event| event.at);
     events
 }
@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// How many orders are asked for before the token dies.
+    /// Counts the orders before the token dies.
     fn before_night(scenario: &Scenario) -> usize {
         let night = scenario.events.iter().position(|event| event.action == Action::Revoke).unwrap();
         let before = scenario.events.iter().take(night);

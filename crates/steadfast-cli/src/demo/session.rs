@@ -12,28 +12,27 @@ use super::{
 };
 use crate::arena::Arena;
 
-/// What one client did in a run, and what its gateway saw.
+/// A client's calls and results in a run, with its gateway's ground truth.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// What the caller of each order was told; `None` for orders that were never asked for, or whose call was cut
-    /// short by an interruption.
+    /// The result of each order; `None` for orders that were never placed, or whose call was interrupted.
     pub(crate) orders: Vec<Option<Answered>>,
     /// Every call, orders included.
     pub(crate) calls: Vec<Call>,
     pub(crate) truth: State,
-    /// The gateway's clock when the first order was asked for.
+    /// The time of the first order, by the gateway's clock.
     pub(crate) start: Duration,
-    /// The gateway's clock when all was over.
+    /// The end of the session, by the gateway's clock.
     pub(crate) end: Duration,
     pub(crate) cut_short: bool,
-    /// Orders that are in doubt still, as far as the client knows.
+    /// Orders still in doubt, as far as the client knows.
     pub(crate) left_in_doubt: usize,
 }
 
 /// The end of an order's call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answered {
-    /// The gateway's clock.
+    /// By the gateway's clock.
     pub(crate) at: Duration,
     pub(crate) told: Told,
 }
@@ -41,15 +40,15 @@ pub(crate) struct Answered {
 /// The start of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// What the ground truth calls it.
+    /// Its name in the ground truth.
     pub(crate) name: String,
     pub(crate) lane: Lane,
-    /// The gateway's clock.
+    /// By the gateway's clock.
     pub(crate) at: Duration,
 }
 
 impl Session {
-    /// A line for each order whose caller was not told of its identifier: what he was told, and what struck it.
+    /// Returns a line for each order whose caller got no id: the result, and the fault that struck it.
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = String> {
         self.orders.iter().enumerate().filter_map(|(number, answered)| {
             let intent = Scenario::intent(number);
@@ -67,13 +66,13 @@ impl Session {
     }
 }
 
-/// How long the death of the token is put off for an order that is still in doubt.
+/// How long the death of the token is delayed for orders still in doubt.
 const LONGEST_DUSK: Duration = Duration::from_secs(10);
-/// How long orders may take to come to an end once the last has been asked for.
+/// How long orders may take to end after the last was placed.
 const LONGEST_END: Duration = Duration::from_secs(120);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Takes one client through the scenario, starting at `start`.
+/// Takes one client through the scenario, beginning at `start`.
 pub(crate) async fn trade<C: Contender>(
     contender: Arc<C>,
     arena: &Arena,
@@ -98,7 +97,7 @@ pub(crate) async fn trade<C: Contender>(
     };
     let mut orders = vec![None; scenario.orders.len()];
     if cut_short {
-        // Calls whose order has not left are gone with this; what has left is followed by the client.
+        // Ends the calls whose order has not left. The client goes on with the others.
         script.open.shutdown().await;
     } else {
         let all = async {
@@ -108,7 +107,7 @@ pub(crate) async fn trade<C: Contender>(
                 }
             }
         };
-        // A client that never comes to an end has orders that nobody can tell anything about.
+        // The result of an order whose client never finishes is not known.
         let _ = tokio::time::timeout(LONGEST_END, all).await;
     }
     contender.finish().await;
@@ -135,11 +134,11 @@ async fn watch_doubt<C: Contender>(contender: Arc<C>, live: Arc<Live>) {
     }
 }
 
-/// The scenario's events on their way to the client.
+/// Plays the scenario's events to the client.
 struct Script<C> {
     contender: Arc<C>,
     orders: Vec<OrderRequest>,
-    /// The identifiers of placed orders, for cancels.
+    /// The ids of placed orders, for cancels.
     known: Arc<Mutex<HashMap<usize, String>>>,
     live: Arc<Live>,
     calls: Vec<Call>,
@@ -177,7 +176,7 @@ impl<C: Contender> Script<C> {
     }
 
     fn cancel(&mut self, arena: &Arena, number: usize) {
-        // Nobody can cancel what he has no identifier of.
+        // An order without a known id cannot be cancelled.
         let Some(order_id) = self.known.lock().get(&number).cloned() else { return };
         let name = format!("cancel-{:04}", number + 1);
         self.note(arena, &name, Lane::Critical);
@@ -198,7 +197,7 @@ impl<C: Contender> Script<C> {
         });
     }
 
-    /// Lets all tokens die once nothing is in doubt, and says how long that took.
+    /// Ends all tokens once nothing is in doubt, and returns how long that took.
     async fn revoke(&mut self, arena: &Arena) -> Duration {
         let asked = Instant::now();
         while self.contender.in_doubt() > 0 && asked.elapsed() < LONGEST_DUSK {

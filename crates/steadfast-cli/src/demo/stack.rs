@@ -14,13 +14,13 @@ use crate::{
 pub(crate) struct Stack(Client);
 
 impl Stack {
-    /// A client of `arena` that logs in by itself.
+    /// Creates a client of `arena` that logs in by itself.
     pub(crate) fn totp(arena: &Arena) -> Result<Self, Failed> {
         let Credentials { api_key, client_id, password, totp_secret, .. } = arena.credentials.clone();
         Self::new(arena, Access::totp(api_key, client_id, password, totp_secret).map_err(Failed::error)?)
     }
 
-    /// A client of `arena` with the token that its user has already: no code, and so no waiting for one.
+    /// Creates a client of `arena` with an existing token, so that no code has to be waited for.
     #[cfg(test)]
     pub(crate) fn with_token(arena: &Arena) -> Result<Self, Failed> {
         let Credentials { api_key, access_token, .. } = arena.credentials.clone();
@@ -29,12 +29,12 @@ impl Stack {
 
     fn new(arena: &Arena, access: Access) -> Result<Self, Failed> {
         let base = arena.credentials.base_url.parse().map_err(Failed::error)?;
-        // The gateway takes cancels at the path of public documentation, which the specification does not show.
+        // The gateway takes cancels at the publicly documented path, which the specification does not show.
         let client = Client::builder(base, access).paths(Paths::public()).build();
         client.map(Self).map_err(Failed::error)
     }
 
-    /// Sends a call whose answer only has to be read to its end.
+    /// Sends a call and reads its answer to the end.
     async fn read(&self, name: &str, operation: &Operation) {
         let Ok(mut request) = self.0.request(operation) else { return };
         if let Ok(name) = HeaderValue::from_str(name) {
@@ -57,7 +57,7 @@ impl From<Placement> for Told {
                 };
                 Self::Placed { order_id, how }
             }
-            // The demo halts nothing; nothing of such an order has left.
+            // The demo never halts. Nothing of such an order has left.
             Placement::Refused { .. } | Placement::NotExecuted { .. } | Placement::NotSent { .. } => {
                 Self::Rejected
             }

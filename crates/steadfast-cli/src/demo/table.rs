@@ -2,10 +2,10 @@ use std::fmt;
 
 use super::tally::Tally;
 
-/// The result for a person: one column a client, one row a figure.
+/// The result as a text table: one column a client, one row a figure.
 pub(crate) struct Table<'a>(pub(crate) &'a [(&'a str, &'a Tally)]);
 
-/// What a row is called, and what it shows of a client.
+/// A row's label, and its cell for a client.
 type Row = (&'static str, fn(&Tally) -> String);
 
 const ROWS: [Row; 15] = [
@@ -27,7 +27,7 @@ const ROWS: [Row; 15] = [
 ];
 
 impl Table<'_> {
-    /// The rows with their cells.
+    /// Returns the rows with their cells.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, Vec<String>)> {
         ROWS.iter().map(|(name, show)| (*name, self.0.iter().map(|(_, tally)| show(tally)).collect()))
     }

@@ -21,12 +21,12 @@ pub(crate) struct Tally {
     pub(crate) quota_used_pct: Share,
     /// From the call to the first byte on the wire.
     pub(crate) cancel_wait_ms: Quantiles,
-    /// From the call to the first request within the quota; for people, not part of the contract.
+    /// From the call to the first request within the quota. For display only, not in the JSON output.
     #[serde(skip)]
     pub(crate) cancel_admitted_ms: Quantiles,
 }
 
-/// What became of the orders, in the words of the contract.
+/// The outcomes of the orders, in the terms of the output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Orders {
     /// Intents.
@@ -35,15 +35,15 @@ pub(crate) struct Orders {
     pub(crate) placed: usize,
     /// Orders beyond the first of their intent.
     pub(crate) duplicated: usize,
-    /// Intents without an order whose caller was told anything but rejected, not observed or unresolved.
+    /// Intents without an order whose caller was told something other than rejected, not observed or unresolved.
     pub(crate) lost: usize,
     pub(crate) rejected: usize,
     pub(crate) not_observed: usize,
-    /// In doubt at the end.
+    /// Intents in doubt at the end.
     pub(crate) unresolved: usize,
-    /// Intents that were ever in doubt: whose send met an answer that does not say what became of it.
+    /// Intents that were ever in doubt: the answer to a send did not say whether it was placed.
     pub(crate) went_in_doubt: usize,
-    /// Of these, the ones whose caller has their order's identifier.
+    /// Those of them whose caller has the order id.
     pub(crate) recovered: usize,
 }
 
@@ -60,10 +60,10 @@ impl Quantiles {
     }
 }
 
-/// Which orders the ground truth has for each intent.
+/// The orders of each intent in the ground truth.
 pub(crate) type Applied = BTreeMap<String, Vec<String>>;
 
-/// Whether a client looks for what it lost; one that only sends again recovers nothing by definition.
+/// Whether a client looks for lost orders. One that only sends again recovers nothing by definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doubts {
     Resolves,
@@ -71,7 +71,7 @@ pub(crate) enum Doubts {
 }
 
 impl Orders {
-    /// Counts what the callers of `told` were told against what was `applied`.
+    /// Compares the results in `told` with the orders in `applied`.
     pub(crate) fn count(
         told: &[Option<Told>],
         applied: &Applied,
@@ -94,7 +94,7 @@ impl Orders {
                 }
                 Some(Told::Rejected) => orders.rejected += 1,
                 Some(Told::NotObserved) => orders.not_observed += 1,
-                // A call that has not come to an end told its caller nothing.
+                // A call that has not ended has no result.
                 Some(Told::Unresolved(_)) | None => orders.unresolved += 1,
             }
         }
@@ -117,9 +117,9 @@ impl Tally {
         }
     }
 
-    /// What a client of this project must never do, if it did: the name of the promise and what was counted.
+    /// Returns each promise of this project that was broken, with the count.
     ///
-    /// Every order in doubt must be recovered, and so many at the least.
+    /// Every order in doubt must be recovered, and at least `least_recovered` of them.
     pub(crate) fn broken_promises(&self, least_recovered: usize) -> Vec<String> {
         let orders = &self.orders;
         let mut broken = Vec::new();
@@ -142,7 +142,7 @@ impl Tally {
     }
 }
 
-/// The orders of each intent in the ground truth; exit legs belong to no intent.
+/// Returns the orders of each intent in the ground truth. Exit legs belong to no intent.
 pub(crate) fn applied(session: &Session) -> Applied {
     let mut applied = Applied::new();
     for order in &session.truth.orders {
@@ -153,18 +153,18 @@ pub(crate) fn applied(session: &Session) -> Applied {
     applied
 }
 
-/// The intents of which a send met a placement fault: each of them gives an answer that does not say what happened.
+/// Returns the intents with a send that met a placement fault, whose answer does not say what happened.
 pub(crate) fn in_doubt(session: &Session) -> BTreeSet<String> {
     let struck =
         session.truth.arrivals.iter().filter(|a| a.faults.iter().any(|f| f.starts_with("placement.")));
     struck.filter_map(|arrival| arrival.intent.clone()).collect()
 }
 
-/// The least of `sorted` that so large a share does not exceed; zero without values.
+/// Returns the smallest of `sorted` that covers this share of the values; zero without values.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * sorted.len() as f64).ceil().max(1.0) as usize;
     let value = sorted.get(rank - 1).copied().unwrap_or_default();
-    // Microseconds are the limit of what is measured here.
+    // Rounded to microseconds, the precision of the measurement.
     (value * 1_000.0).round() / 1_000.0
 }
 

@@ -1,4 +1,4 @@
-//! Short runs over real TCP; the long one is `steadfast demo` itself.
+//! Short runs over real TCP; `steadfast demo` itself is the long one.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{timetable::Timetable, *};
 /// One second of orders and cancels, without a night.
 fn brief(seed: u64, orders: usize) -> Scenario {
     let mut scenario = Scenario::with(seed, &Timetable::brief(orders));
-    // An order that is not applied is sent again after 15 s, which is more than these tests have.
+    // A resend takes 15 s, longer than these tests.
     scenario.faults.retain(|_, misfortune| misfortune.fault.as_str().ends_with("-applied"));
     scenario.faults.retain(|_, misfortune| !misfortune.fault.as_str().ends_with("-not-applied"));
     scenario
@@ -34,10 +34,10 @@ async fn every_order_that_is_applied_behind_an_error_is_found_and_none_is_placed
     assert!(tally.orders.recovered >= 10, "{:?}", tally.orders);
 }
 
-/// The three clients beside each other; with `STEADFAST_DEEP=1` all of `steadfast demo`, otherwise a second of it.
+/// Runs the three clients side by side: all of `steadfast demo` with `STEADFAST_DEEP=1`, otherwise one second of it.
 ///
-/// The second holds no order that is late or was not applied, so that only the whole says something of the rival that
-/// looks once.
+/// That second has no order that is late or was not applied, so only the whole run says something about the client
+/// that checks once.
 #[tokio::test(flavor = "multi_thread")]
 async fn demo_keeps_its_promises_and_the_others_do_not() {
     let deep = std::env::var_os("STEADFAST_DEEP").is_some();
@@ -84,7 +84,7 @@ async fn the_report_needs_nothing_else_and_tells_no_secret() {
     let page =
         Report::new(13, Duration::from_secs(2), &scenario, &["steadfast"], &sessions, &tallies).to_string();
     for outside in ["http://", "https://", "//", "src=", "href=", "url(", "@import", "<script"] {
-        // A closing comment of nothing: the style sheet has none.
+        // An empty closing comment: the style sheet has none.
         assert!(!page.contains(outside), "{outside}");
     }
     let credentials = &arena.credentials;
@@ -98,7 +98,7 @@ async fn the_report_needs_nothing_else_and_tells_no_secret() {
         assert!(!page.contains(secret.as_str()));
     }
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
-    // C10: on a narrow page it scrolls in its frame, where it was drawn with letters of 2.9 pixels.
+    // C10: on a narrow page it must scroll in its frame. It was scaled to letters of 2.9 pixels.
     let frame = page.find("<div class=\"scroll\"><svg").unwrap();
     assert!(
         page[frame..].starts_with("<div class=\"scroll\"><svg viewBox=\"0 0 1212 "),
@@ -108,7 +108,7 @@ async fn the_report_needs_nothing_else_and_tells_no_secret() {
     assert!(page.contains(&struck), "{struck} has no row");
 }
 
-/// What a style says of a selector's property, in pixels.
+/// Returns a property of a selector in the style sheet, in pixels.
 fn pixels(style: &str, selector: &str, property: &str) -> f64 {
     let (_, rule) = style.split_once(&format!("\n{selector} {{")).unwrap();
     let (_, value) = rule.split('}').next().unwrap().split_once(&format!("{property}: ")).unwrap();

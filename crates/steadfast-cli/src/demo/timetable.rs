@@ -2,38 +2,38 @@ use std::time::Duration;
 
 use super::{dice::Dice, scenario::STANDARD};
 
-/// When orders, polls and cancels are asked for, and when the token dies.
+/// When orders are placed, lists read and orders cancelled, and when the token dies.
 #[derive(Clone, Debug)]
 pub(crate) struct Timetable {
     waves: Vec<Wave>,
-    /// How many of the waves come before the night.
+    /// How many waves come before the night.
     evening: usize,
-    /// The quiet time between the two sessions, in which lists are read and orders cancelled.
+    /// The quiet time between the sessions, in which lists are read and orders cancelled.
     lull: (Duration, Duration),
     cancels: usize,
     night: Option<Duration>,
 }
 
-/// So many orders asked for at one instant.
+/// A number of orders placed at one instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wave {
     pub(crate) at: Duration,
     pub(crate) orders: usize,
 }
 
-/// Between two reads of the list: four a second at most.
+/// The pause between two reads of the list: four a second at most.
 const BETWEEN_POLLS: Duration = Duration::from_millis(250);
 /// Orders cancelled at one instant.
 const FLURRY: usize = 3;
 const LULL: Duration = Duration::from_secs(18);
-/// From the end of the lull to the death of the token.
+/// The time from the end of the lull to the death of the token.
 const DUSK: Duration = Duration::from_secs(2);
 
 impl Timetable {
-    /// Six waves, a lull, the death of the token and three waves.
+    /// Creates six waves, a lull, the death of the token and three waves.
     ///
-    /// Three fifths of the orders come before the night. A session lasts as long as its orders need under the quota
-    /// of ten a second, and as long as those of the standard run at least.
+    /// Three fifths of the orders come before the night. A session lasts as long as its orders need at ten a second,
+    /// and at least as long as in the standard run.
     pub(crate) fn standard(orders: usize) -> Self {
         let stretch = (orders as f64 / STANDARD as f64).max(1.0);
         let first = orders * 3 / 5;
@@ -50,7 +50,7 @@ impl Timetable {
         }
     }
 
-    /// One wave, and nothing after it: for tests that last a few seconds.
+    /// Creates a single wave, for tests of a few seconds.
     #[cfg(test)]
     pub(crate) fn brief(orders: usize) -> Self {
         Self {
@@ -70,17 +70,17 @@ impl Timetable {
         self.waves.iter().map(|wave| wave.orders).sum()
     }
 
-    /// How many orders come before the night.
+    /// Counts the orders before the night.
     pub(crate) fn before_night(&self) -> usize {
         self.waves.iter().take(self.evening).map(|wave| wave.orders).sum()
     }
 
-    /// When all tokens die.
+    /// Returns when all tokens die.
     pub(crate) fn night(&self) -> Option<Duration> {
         self.night
     }
 
-    /// When the list is read.
+    /// Returns when the list is read.
     pub(crate) fn polls(&self) -> impl Iterator<Item = Duration> + use<> {
         let (from, to) = self.lull;
         let mut at = from;
@@ -91,11 +91,11 @@ impl Timetable {
         })
     }
 
-    /// When orders are cancelled: half in flurries, as when a strategy is stopped, half one by one between them.
+    /// Returns when orders are cancelled: half in flurries, as when a strategy is stopped, half one by one between
+    /// them.
     ///
-    /// Reads of the list, those included that look for orders in doubt, leave the general quota room for four more
-    /// requests in any second. No second asks for more, so that a cancel that waits does so for its client's sake and
-    /// not for arithmetic's.
+    /// Reads of the list, including searches for orders in doubt, leave room in the general quota for four more
+    /// requests in any second. No second asks for more, so a cancel that waits does so because of its client.
     pub(crate) fn cancels(&self, dice: &mut Dice) -> Vec<Duration> {
         let (from, to) = self.lull;
         let flurries = self.cancels.div_ceil(2 * FLURRY).max(1);
@@ -117,7 +117,7 @@ impl Timetable {
     }
 }
 
-/// Some part of a span.
+/// Returns a random part of a span.
 fn share(span: Duration, dice: &mut Dice) -> Duration {
     Duration::from_millis(dice.below(span.as_millis() as usize) as u64)
 }

@@ -5,11 +5,10 @@ use steadfast_spec::{Decimal, OrderRequest, OrderType, Product, Side, SymId, Val
 
 use super::{dice::Dice, scenario::Misfortune};
 
-/// Thinks up the orders of a trading day.
+/// Generates the orders of a trading day.
 ///
-/// No two orders are alike in instrument, side and quantity, and no two that meet a fault share instrument and side:
-/// by the ground truth, each order then belongs to exactly one intent, and nobody can say that either may have been
-/// meant.
+/// No two orders agree in instrument, side and quantity, and no two that meet a fault agree in instrument and side.
+/// So each order in the ground truth belongs to exactly one intent.
 pub(crate) struct Trader {
     instruments: usize,
     looks: BTreeSet<(usize, Side, u64)>,
@@ -36,12 +35,12 @@ const SYMBOLS: [(&str, u32); 16] = [
 ];
 
 impl Trader {
-    /// A trader who is going to place so many orders.
+    /// Creates a trader for this number of orders.
     pub(crate) fn new(orders: usize) -> Self {
         Self { instruments: (orders / 5).max(48), looks: BTreeSet::new(), in_doubt: BTreeSet::new() }
     }
 
-    /// The next order; `misfortune` is what will strike it.
+    /// Returns the next order; `misfortune` is the fault that will strike it.
     pub(crate) fn order(&mut self, dice: &mut Dice, misfortune: Option<&Misfortune>) -> OrderRequest {
         loop {
             let instrument = dice.below(self.instruments);
@@ -57,7 +56,7 @@ impl Trader {
                 self.in_doubt.insert((instrument, side));
             }
             let may_rest = misfortune.is_some_and(|m| m.fault == Fault::Placement504NotApplied);
-            // What this trader thinks up satisfies §4.4; if it did not, he would think again.
+            // The order satisfies §4.4; if it did not, another one would be generated.
             if let Some(order) = order(dice, instrument, side, lots, may_rest) {
                 return order;
             }
@@ -107,11 +106,11 @@ fn order_type(dice: &mut Dice) -> OrderType {
     }
 }
 
-/// An instrument, what its underlying costs, and its lot.
+/// Returns an instrument, the price of its underlying, and its lot.
 fn listed(instrument: usize) -> (String, u32, u64) {
     let (symbol, spot) = SYMBOLS[instrument % SYMBOLS.len()];
     let kind = instrument / SYMBOLS.len();
-    // Past the first three kinds come further strikes.
+    // Beyond the first three kinds there are further strikes.
     match kind {
         0 => (format!("EQT_{symbol}_EQ_NSE"), spot, 1),
         1 => (format!("EQT_{symbol}_EQ_BSE"), spot, 1),
@@ -124,7 +123,7 @@ fn listed(instrument: usize) -> (String, u32, u64) {
     }
 }
 
-/// A price within two per cent of `spot`, on the tick of 0.05.
+/// Returns a price within two per cent of `spot`, on the tick of 0.05.
 fn near(dice: &mut Dice, spot: u32) -> Decimal {
     let ticks = i64::from(spot) * 20;
     let within = (ticks / 50).max(1);

@@ -6,33 +6,33 @@ use super::{
     session::Session,
 };
 
-/// What became of one order in doubt, on the time since its first send.
+/// The events of one order in doubt, by the time since its first send.
 #[derive(Clone, Debug)]
 pub(crate) struct Trail {
     /// Each request for it that reached the gateway.
     pub(crate) sends: Vec<Duration>,
-    /// Each time that an order came to exist for it.
+    /// Each time that an order came into existence for it.
     pub(crate) applied: Vec<Duration>,
     pub(crate) ended: Option<(Duration, Told)>,
 }
 
-/// How it ended, for a reader.
+/// How it ended, for the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Placed once, and its caller has the identifier.
+    /// Placed once, and the caller has the id.
     Resolved(How),
     /// Placed more than once.
     Duplicated(usize),
-    /// Its caller was told of an identifier, and there is no order.
+    /// The caller was given an id, but there is no order.
     Lost,
-    /// Its caller knows that nobody knows.
+    /// The caller was told that the outcome is not known.
     Open,
-    /// It never came to the gateway.
+    /// It never reached the gateway.
     Unsent,
 }
 
 impl Trail {
-    /// The trail of the order of this number.
+    /// Returns the trail of the order with this number.
     pub(crate) fn of(session: &Session, number: usize) -> Self {
         let intent = Scenario::intent(number);
         let is_own = |name: &Option<String>| name.as_deref() == Some(intent.as_str());
@@ -62,7 +62,7 @@ impl Trail {
     }
 }
 
-/// A fault in the words of the report.
+/// Describes a fault for the report.
 pub(crate) fn words(misfortune: &Misfortune) -> String {
     let name = misfortune.fault.as_str();
     let name = name.strip_prefix("placement.").unwrap_or(name);

@@ -8,12 +8,12 @@ use super::session::Session;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Waits(Vec<(Lane, f64)>);
 
-/// Where a wait ends.
+/// The end point of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// At the first byte of the call's first request, whatever its answer.
+    /// The first byte of the call's first request, whatever its answer.
     Sent,
-    /// At its first request that is within the quota.
+    /// The call's first request within the quota.
     Admitted,
 }
 
@@ -34,7 +34,7 @@ impl Waits {
         Self(waits.collect())
     }
 
-    /// The waits of one lane, in milliseconds, shortest first.
+    /// Returns the waits of one lane, in milliseconds, shortest first.
     pub(crate) fn of_lane(&self, lane: Lane) -> Vec<f64> {
         let mut waits: Vec<f64> =
             self.0.iter().filter(|(of, _)| *of == lane).map(|(_, wait)| *wait).collect();

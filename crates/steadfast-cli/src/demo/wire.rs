@@ -16,32 +16,32 @@ use steadfast_spec::{
 
 use crate::{arena::Arena, placement::INTENT};
 
-/// What the two rivals have in common: plain HTTP over a connection pool, ten requests a second by `governor` for
+/// The common part of the two rivals: plain HTTP over a connection pool, ten requests a second by `governor` for
 /// orders and ten for all else, and a new login on 401.
 ///
-/// A limiter for each zone is more than `governor` gives by itself; with one for everything the rivals would do worse.
+/// Two limiters are more than `governor` gives by default; with a single one the rivals would do worse.
 pub(crate) struct Wire {
     client: Client<HttpConnector, Full<Bytes>>,
     credentials: Credentials,
     token: Mutex<String>,
     login: tokio::sync::Mutex<()>,
-    /// Stands for the authenticator in the user's pocket.
+    /// Stands for the user's authenticator app.
     authenticator: Sandbox,
     orders: DefaultDirectRateLimiter,
     rest: DefaultDirectRateLimiter,
     paths: Paths,
 }
 
-/// What came of one request.
+/// The answer to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A whole answer.
+    /// A complete answer.
     Whole(StatusCode, Bytes),
-    /// No answer, or half of one.
+    /// No answer, or an incomplete one.
     Lost,
 }
 
-/// What the answer to an order looks like to a client that goes by the status.
+/// The answer to an order, as seen by a client that goes by the status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     Placed(String),
@@ -49,7 +49,7 @@ pub(crate) enum Look {
     Later,
     /// Any other 4xx.
     Refused,
-    /// 5xx, no answer, or one that cannot be read.
+    /// 5xx, no answer, or an unreadable one.
     Failed,
 }
 
@@ -61,7 +61,7 @@ const MOST_BODY: usize = 16 * 1024 * 1024;
 const TEN: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 
 impl Wire {
-    /// A client of `arena`, with the token that its user has from the day's first login.
+    /// Creates a client of `arena`, with the token of the day's first login.
     pub(crate) fn new(arena: &Arena) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
@@ -83,7 +83,7 @@ impl Wire {
         look(&self.send(name, Endpoint::PlaceOrder, "", Some(&order.form())).await)
     }
 
-    /// True if the service says that it is done, or that it cannot be.
+    /// Returns true if the service says that it is done, or that it cannot be done.
     pub(crate) async fn cancel(&self, name: &str, order_id: &str) -> bool {
         self.rest.until_ready().await;
         let query = format!("?{}", Form::new().with("orderId", order_id).encode());
@@ -115,7 +115,7 @@ impl Wire {
         }
     }
 
-    /// Fetches a new token, unless somebody else has by now.
+    /// Fetches a new token, unless another call has done so already.
     async fn log_in(&self, refused: &str) {
         let _one_at_a_time = self.login.lock().await;
         if *self.token.lock() != refused {
@@ -129,7 +129,7 @@ impl Wire {
         let answer = self.exchange("login", Endpoint::IndividualToken, "", Some(&form), None).await;
         if let Answer::Whole(StatusCode::OK, body) = answer
             && let Ok(record) = serde_json::from_slice::<serde_json::Value>(&body)
-            // The specification does not show whether this answer stands in the envelope (§4.3).
+            // The specification does not show whether this answer is in the envelope (§4.3).
             && let Some(token) = record["d"]["access_token"].as_str().or(record["access_token"].as_str())
         {
             token.clone_into(&mut self.token.lock());

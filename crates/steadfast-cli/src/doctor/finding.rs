@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     subject: &'static str,
@@ -18,7 +18,7 @@ enum State {
     Bad,
 }
 
-/// What was looked at, in order.
+/// All findings, in the order of the checks.
 #[derive(Debug, Default)]
 pub(super) struct Findings(Vec<Finding>);
 

@@ -16,16 +16,16 @@ use crate::{
     login::wall,
 };
 
-/// How long one look may take.
+/// How long one probe may take.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Looks at the service by reading the order list.
+/// Probes the service by reading the order list.
 pub(crate) struct Probe {
     base: BaseUrl,
     uri: http::Uri,
 }
 
-/// What an answer said.
+/// The result of a probe.
 pub(crate) struct Probed {
     pub(crate) status: u16,
     /// How far the service's clock is ahead.
@@ -42,7 +42,7 @@ impl Probe {
         self.send(Transport::new().leaf::<Full<Bytes>>()?).await
     }
 
-    /// Asks with the token that `source` holds, and writes down what the service says of it: 403 says that it is known (§7).
+    /// Sends the token of `source`, and stores what the service says of it. A 403 shows that the token is known (§7).
     pub(crate) async fn with_token(&self, source: &TokenSource) -> Result<Result<Probed, BoxError>, Failed> {
         let leaf = Transport::new().leaf::<Full<Bytes>>().map_err(Failed::error)?;
         let layer = AuthHeaderLayer::new(source.clone()).only_to(&self.base);

@@ -17,7 +17,7 @@ use crate::{
     secret::{ask, find, find_or_ask, printed_by, variable_of},
 };
 
-/// The flow that was asked for, or the one that there are secrets for.
+/// Returns the requested flow, or the one for which there are secrets.
 pub(super) async fn choose(asked: Option<Flow>) -> Result<Flow, Failed> {
     if let Some(flow) = asked {
         return Ok(flow);
@@ -32,7 +32,7 @@ pub(super) async fn choose(asked: Option<Flow>) -> Result<Flow, Failed> {
     Ok(Flow::Otp)
 }
 
-/// A source that logs in by `flow`, and shares its token through `store`.
+/// Creates a source that logs in by `flow` and shares its token through `store`.
 pub(super) async fn source(flow: Flow, account: Account, store: FileStore, paste: bool) -> Made {
     let leaf = Transport::new().leaf().map_err(Failed::error)?;
     let Account { base, api_key, client_id, .. } = &account;
@@ -88,7 +88,8 @@ async fn credentials(client_id: &Option<secrecy::SecretString>) -> Result<Creden
     Ok(Credentials::new(client_id, find_or_ask("PASSWORD", "password").await?))
 }
 
-/// A code from a message: printed by a command, or typed. `again` is the store of somebody who is asked once more.
+/// Gets a code from a message, by a command or by asking. `again` is the store if the user is asked for another
+/// code.
 async fn one_time_code(again: Option<FileStore>) -> Result<OneTimeCode, BoxError> {
     let failed = |failed: Failed| -> BoxError { failed.to_string().into() };
     if let Some(command) = variable_of("STEADFAST_OTP_COMMAND").map_err(failed)? {

@@ -13,7 +13,7 @@ use super::wall;
 const STEP: u64 = 30;
 const BETWEEN_DRAWS: Duration = Duration::from_millis(200);
 
-/// Shows on a terminal how long the next code is away; silent elsewhere.
+/// Shows on a terminal the time until the next code; silent elsewhere.
 pub(super) struct Progress {
     bar: ProgressBar,
     drawing: Option<JoinHandle<()>>,
@@ -50,7 +50,7 @@ impl Drop for Progress {
     }
 }
 
-/// Whole seconds until the next time step begins by the service's clock.
+/// Returns the whole seconds until the next time step by the service's clock.
 fn next_code(now: SystemTime, ahead_ms: i64) -> u64 {
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or_default().saturating_add(ahead_ms).unsigned_abs();

@@ -1,4 +1,4 @@
-//! `steadfast orders rule`: what somebody who has looked says of an order that the journal knows no end of.
+//! `steadfast orders rule`: records a person's ruling on an order that has no end in the journal.
 
 use std::{
     io::{self, IsTerminal},
@@ -50,7 +50,7 @@ pub(super) async fn run(args: Rule) -> Result<(), Failed> {
     }
 }
 
-/// Nothing is asked of the service. The journal is held from before the question to the end, so that no run can send or
+/// Asks the service nothing. The journal is locked from before the question to the end, so that no run can send or
 /// settle the order meanwhile.
 async fn rule(
     Rule { journal: Unresolved { journal: path, json }, name, ruling, yes }: Rule,
@@ -97,9 +97,9 @@ fn consequence(is_placed: bool) -> &'static str {
     }
 }
 
-/// The journal, which nobody else uses until it is dropped.
+/// Opens the journal and locks it until it is dropped.
 fn open(path: &Path) -> Result<FileJournal, Failed> {
-    // It would be begun anew.
+    // Opening would create it.
     if !path.exists() {
         return Err(Failed::usage(format_args!("{}: no such file", path.display())));
     }
@@ -112,7 +112,7 @@ fn open(path: &Path) -> Result<FileJournal, Failed> {
     })
 }
 
-/// The order that is meant, which must be in doubt.
+/// Finds the order, which must be in doubt.
 fn pick<'a>(open: &'a [RecoveredOrder], name: &str, path: &Path) -> Result<&'a RecoveredOrder, Failed> {
     let is_meant = |order: &&RecoveredOrder| match name.strip_prefix('#') {
         Some(number) => number.parse() == Ok(order.intent.0),
@@ -135,8 +135,8 @@ fn pick<'a>(open: &'a [RecoveredOrder], name: &str, path: &Path) -> Result<&'a R
     }
 }
 
-/// The other order that the journal gives an identifier to, in whatever spelling. What is said of orders in doubt is
-/// disputed, and gives it to none of them.
+/// Returns another order to which the journal assigns the id, in any spelling. Ids of orders in doubt are disputed, and
+/// belong to none of them.
 fn owner(
     entries: &[Entry],
     open: &[RecoveredOrder],
@@ -168,7 +168,7 @@ fn owner(
     Some(name.map_or_else(|| format!("#{}", owner.0), str::to_owned))
 }
 
-/// An identifier without what gets lost where it is read as a number, or typed.
+/// Normalises an id: removes what is lost when it is read as a number or typed.
 fn spelled(order_id: &str) -> String {
     let text = order_id.trim().to_ascii_lowercase();
     match text.bytes().all(|b| b.is_ascii_digit()) {
@@ -177,7 +177,7 @@ fn spelled(order_id: &str) -> String {
     }
 }
 
-/// Makes sure that somebody means it: a wrong word here doubles an order, or loses one.
+/// Asks for confirmation, because a wrong ruling duplicates or loses an order.
 async fn consent(yes: bool) -> Result<(), Failed> {
     if yes {
         return Ok(());
@@ -193,7 +193,7 @@ async fn consent(yes: bool) -> Result<(), Failed> {
     Err(Failed::error("nothing was written"))
 }
 
-/// How to say what became of orders in doubt.
+/// Explains how to rule on orders in doubt.
 pub(crate) fn way_out(journal: &Path) -> String {
     format!(
         "where looking does not settle it, find the order in the service's order list and say what became of it: `steadfast \

@@ -17,21 +17,21 @@ use steadfast::{
 use super::row::{Row, Rows};
 use crate::exit::{Failed, print_note};
 
-/// How many orders a journal remembers by name: the oldest of more would be placed a second time.
+/// How many orders a journal remembers by name. With more, the oldest would be placed a second time.
 const NAMES: usize = 100_000;
 
-/// The file that stands beside `file`, with `ending` behind its name.
+/// Appends `ending` to the name of `file`.
 pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(file);
     name.push(ending);
     name.into()
 }
 
-/// The journal of a file, where nobody names another, stands beside it with this behind its name.
+/// The ending of a journal's name, if no other journal is named.
 pub(super) const JOURNAL: &str = ".journal";
 
-/// The journal of an orders' file: beside the file itself, also where a link leads to it, or where the file has another name
-/// in the same folder, under which it was begun.
+/// Returns the journal of an orders' file. It stands beside the file itself, also if the given path is a link, or if
+/// the journal was begun under another name of the file in the same folder.
 pub(super) fn journal_of(file: &Path) -> Result<PathBuf, Failed> {
     let named = beside(file, JOURNAL);
     if let [journal, more @ ..] = &*journals_of_other_names(file) {
@@ -46,7 +46,7 @@ pub(super) fn journal_of(file: &Path) -> Result<PathBuf, Failed> {
         return Ok(journal.clone());
     }
     let is_link = fs::symlink_metadata(file).is_ok_and(|named| named.is_symlink());
-    // What is no file, such as a pipe, stands nowhere.
+    // A pipe or the like has no place of its own.
     let itself = fs::canonicalize(file).ok().filter(|itself| is_link && itself.is_file());
     let Some(journal) = itself.map(|itself| beside(&itself, JOURNAL)) else { return Ok(named) };
     if named.exists() && fs::canonicalize(&named).ok() != fs::canonicalize(&journal).ok() {
@@ -60,7 +60,7 @@ pub(super) fn journal_of(file: &Path) -> Result<PathBuf, Failed> {
     Ok(journal)
 }
 
-/// The journals of the folder whose file is this one under another name (a hard link).
+/// Returns the journals in the folder that were begun under another name of this file (a hard link).
 fn journals_of_other_names(file: &Path) -> Vec<PathBuf> {
     #[cfg(unix)]
     {
@@ -87,7 +87,7 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Says what a run goes on with, before anything is sent.
+/// Prints what a run continues from, before anything is sent.
 pub(super) fn announce(journal: &Path) -> Result<(), Failed> {
     let (new, what) = match holds_rows(journal)? {
         true => ("", "what it holds is not sent again"),
@@ -97,8 +97,8 @@ pub(super) fn announce(journal: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Refuses a file whose rows another journal of the folder tells of today, if the file of that one is gone: it was renamed,
-/// and all that was sent under its old name would be sent again.
+/// Refuses a file whose rows were sent today by another journal of the folder, if that journal's file is gone: it was
+/// renamed, and everything would be sent again.
 pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: Epoch) -> Result<(), Failed> {
     if journal.exists() {
         return Ok(());
@@ -110,7 +110,7 @@ pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: Epoch) -> Res
     });
     let rows = by_line(rows);
     for other in of_none {
-        // One that cannot be read may be anything.
+        // An unreadable journal may be of anything.
         let entries = without_refused(FileJournal::read(&other).ok().flatten().unwrap_or_default());
         if tells_of(&entries, &rows, today) {
             let other = other.display();
@@ -124,12 +124,12 @@ pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: Epoch) -> Res
     Ok(())
 }
 
-/// The rows that are orders, by their lines.
+/// Returns the rows that are orders, by line.
 pub(super) fn by_line(rows: Rows) -> BTreeMap<u64, Row> {
     rows.flatten().map(|row| (row.line, row)).collect()
 }
 
-/// True if one of the rows was sent today.
+/// Returns true if one of the rows was sent today.
 pub(super) fn tells_of<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     rows: &BTreeMap<u64, Row>,
@@ -141,12 +141,12 @@ pub(super) fn tells_of<'a>(
     entries.into_iter().filter(of_today).filter_map(row_of).any(is_of_row)
 }
 
-/// True if something of a file was sent by what the journal tells.
+/// Returns true if the journal shows that a row of a file was sent.
 pub(super) fn holds_rows(journal: &Path) -> Result<bool, Failed> {
     Ok(read(journal)?.iter().filter_map(row_of).next().is_some())
 }
 
-/// The line and the order of a row that was sent.
+/// Returns the line and the order of a row that was sent.
 fn row_of(entry: &Entry) -> Option<(u64, &OrderRequest)> {
     let Record::Begun { name: Some(name), order, .. } = &entry.record else { return None };
     let line = name.as_str().strip_prefix("line-")?.trim_end_matches("-again").parse().ok()?;
@@ -158,8 +158,8 @@ fn read(journal: &Path) -> Result<Vec<Entry>, Failed> {
     Ok(without_refused(entries.unwrap_or_default()))
 }
 
-/// What a journal tells without the orders that were refused for good, and that no list has shown: their rows may be changed
-/// or left out, and are sent again.
+/// Leaves out the orders that were refused for good and that no list has shown: their rows may be changed or removed,
+/// and are sent again.
 pub(super) fn without_refused(entries: Vec<Entry>) -> Vec<Entry> {
     let mut standing: BTreeMap<_, BTreeSet<usize>> = BTreeMap::new();
     let mut told = BTreeSet::new();
@@ -193,16 +193,16 @@ pub(super) fn without_refused(entries: Vec<Entry>) -> Vec<Entry> {
     entries.into_iter().filter(|entry| !is_refused(entry)).collect()
 }
 
-/// Refuses a journal that is not the one that was written last, or not all of it: as its opening would, before anybody is
-/// asked for anything.
+/// Refuses a journal that is not the one written last, or not complete. Opening it would refuse it too, but only after
+/// the user was asked.
 pub(super) fn refuse_unwhole(journal: &Path) -> Result<(), Failed> {
     FileJournal::check(journal).map_err(|error| Failed::usage(with_advice(&error)))
 }
 
-/// Refuses a journal of another day's run: what the rows mean now is for a person to say.
+/// Refuses a journal of another day's run, because a person has to decide what the rows mean now.
 ///
-/// A name stands for one order within one trading day. On the next, the same rows may be what was placed already, or may
-/// be new orders.
+/// A name stands for one order within one trading day. On the next day the same rows may be placed already or may be
+/// new orders.
 pub(super) fn refuse_other_day(journal: &Path, today: Epoch) -> Result<(), Failed> {
     let other = |entry: &Entry| matches!(entry.record, Record::Begun { day, .. } if day != today);
     if !read(journal)?.iter().any(other) {
@@ -215,8 +215,8 @@ pub(super) fn refuse_other_day(journal: &Path, today: Epoch) -> Result<(), Faile
     )))
 }
 
-/// Refuses a journal that holds orders of another service: none of them is placed at this one, and none that is in doubt
-/// can be found here.
+/// Refuses a journal with orders of another service: they are not placed at this one, and those in doubt cannot be
+/// found here.
 pub(crate) fn refuse_other_account(journal: &Path, account: &Account) -> Result<(), Failed> {
     let entries = read(journal)?;
     let Some(other) = entries.iter().find(|entry| entry.account.as_str() != account.as_str()) else {
@@ -232,8 +232,8 @@ pub(crate) fn refuse_other_account(journal: &Path, account: &Account) -> Result<
 
 /// Refuses a file whose rows are not those that an earlier run has sent.
 ///
-/// A row is known by its line. Where a row was put in or taken out, those behind it stand on other lines, and the last
-/// ones would be placed a second time.
+/// A row is known by its line. If a row was inserted or removed, the following rows have other lines, and the last ones
+/// would be placed a second time.
 pub(super) fn refuse_other_rows(journal: &Path, file: &Path, rows: Rows) -> Result<(), Failed> {
     let entries = read(journal)?;
     let rows = by_line(rows);
@@ -258,12 +258,12 @@ pub(super) fn refuse_other_rows(journal: &Path, file: &Path, rows: Rows) -> Resu
     )))
 }
 
-/// The name of the order that is placed for a row whose first one was not there.
+/// Returns the name of the order that is placed for a row whose first one was not found.
 pub(super) fn name_of_second(line: u64) -> String {
     format!("line-{line}-again")
 }
 
-/// The names of the orders that earlier runs have sent, and which may be placed by that.
+/// Returns the names of the orders that earlier runs have sent and that may be placed.
 pub(super) fn sent_before(journal: Option<&Path>) -> Result<BTreeSet<String>, Failed> {
     Ok(sent(&journal.map(read).transpose()?.unwrap_or_default()))
 }
@@ -282,39 +282,39 @@ fn sent(entries: &[Entry]) -> BTreeSet<String> {
     sends.into_values().collect()
 }
 
-/// The rows whose second order an earlier run has sent, and which may be placed by it: whoever reads that the first one
-/// is not there would place a third.
+/// Returns the rows whose second order was sent by an earlier run and may be placed. After "the first one is not
+/// there", the user would otherwise place a third.
 pub(super) fn seconds(names: &BTreeSet<String>) -> BTreeSet<u64> {
     let line = |name: &String| name.strip_prefix("line-")?.strip_suffix("-again")?.parse().ok();
     names.iter().filter_map(line).collect()
 }
 
-/// The names of the orders that a journal holds no end of. `None` if it cannot be read.
+/// Returns the names of the orders without an end in a journal. `None` if it cannot be read.
 pub(super) fn open_in(journal: &Path) -> Option<BTreeSet<String>> {
     let entries = FileJournal::read(journal).ok()??;
     let orders = steadfast::dedup::unresolved(&entries);
     Some(unknown(&orders).filter_map(|order| Some(order.name.as_ref()?.as_str().to_owned())).collect())
 }
 
-/// The order of a name that a journal holds no end of.
+/// Returns the order of a name, if it has no end in the journal.
 pub(super) fn in_doubt(journal: &Path, name: &str) -> Option<RecoveredOrder> {
     let entries = FileJournal::read(journal).ok()??;
     let mut orders = steadfast::dedup::unresolved(&entries).into_iter();
     orders.find(|order| order.name.as_ref().is_some_and(|its| its.as_str() == name))
 }
 
-/// How an order ended, as a journal tells it.
+/// How an order ended, by the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It holds no end.
+    /// It has no end.
     Open,
     Placed(String),
     /// Every send of it came to nothing.
     NotPlaced,
 }
 
-/// How the named orders of a journal ended. One that it tells nothing of was never sent, or refused for good. `None` if it
-/// cannot be read, or is not the one that was written.
+/// Returns how the named orders of a journal ended. An order that is missing was never sent, or refused for good.
+/// `None` if the journal cannot be read, or is not the one that was written.
 pub(super) fn ends_in(journal: &Path) -> Option<BTreeMap<String, End>> {
     FileJournal::check(journal).ok()?;
     let entries = without_refused(FileJournal::read(journal).ok()??);
@@ -348,17 +348,17 @@ fn may_be_placed(outcome: &Outcome) -> bool {
     outcome.is_unknown() || matches!(outcome, Outcome::Accepted { .. })
 }
 
-/// The trading day that a run begins on.
+/// Returns the trading day on which a run begins.
 pub(super) fn today() -> Epoch {
     Settings::default().today()
 }
 
-/// Those of an earlier run that nobody knows the end of.
+/// Returns the orders of an earlier run whose end is not known.
 pub(super) fn unknown(recovered: &[RecoveredOrder]) -> impl Iterator<Item = &RecoveredOrder> {
     recovered.iter().filter(|order| matches!(order.verdict, Verdict::Pending | Verdict::Unresolved(_)))
 }
 
-/// What is wrong with a journal, and what is safe to do about it.
+/// Describes what is wrong with a journal, and what is safe to do about it.
 pub(crate) fn with_advice(error: &JournalError) -> String {
     let told = with_source(error);
     let advice = match error {
@@ -380,7 +380,7 @@ pub(crate) fn with_advice(error: &JournalError) -> String {
     format!("{told}: {advice}")
 }
 
-/// An error and what is behind it, in one line.
+/// Returns an error with its causes, in one line.
 pub(crate) fn with_source(error: &(dyn std::error::Error + 'static)) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),

@@ -9,17 +9,17 @@ use parking_lot::Mutex;
 
 use crate::exit::Failed;
 
-/// The file of results: written beside its place, and put there once it is whole.
+/// The file of results: written under a temporary name, and renamed once it is complete.
 ///
-/// What was there before stays until then, also when nothing comes of the run.
+/// An existing file stays until then, also if the run fails.
 pub(super) struct OutFile {
     sheet: Arc<Mutex<Sheet>>,
-    /// Where it is written, and where it belongs; `None` for a device or a pipe, which is written to as it is.
+    /// The temporary path and the final one; `None` for a device or a pipe, which is written directly.
     places: Option<(PathBuf, PathBuf)>,
 }
 
 impl OutFile {
-    /// Refuses a place that one of the run's own files has, one that holds anything but results, and one that cannot be
+    /// Refuses a path that is one of the run's own files, one with contents other than results, and one that cannot be
     /// written.
     pub(super) fn check(out: &Path, own: &[PathBuf]) -> Result<(), Failed> {
         if steadfast_spec::Planted::ResultsInPlace.is_on() {
@@ -58,7 +58,7 @@ impl OutFile {
 
     fn open(out: &Path) -> io::Result<Self> {
         if is_own_output(out) {
-            // Whoever has opened it for this process may have written to it.
+            // The process that opened it for this one may have written to it.
             let file = OpenOptions::new().append(true).open(out)?;
             return Ok(Self { sheet: Sheet::new(file), places: None });
         }
@@ -67,7 +67,7 @@ impl OutFile {
         if is_device || steadfast_spec::Planted::ResultsInPlace.is_on() {
             return Ok(Self { sheet: Sheet::new(File::create(out)?), places: None });
         }
-        // A link stays, and what it leads to is replaced.
+        // A link stays, and its target is replaced.
         let place = fs::canonicalize(out).unwrap_or_else(|_| out.to_owned());
         let mut part = place.clone().into_os_string();
         part.push(format!(".{}.part", std::process::id()));
@@ -79,12 +79,12 @@ impl OutFile {
         Ok(Self { sheet: Sheet::new(file), places: Some((part, place)) })
     }
 
-    /// A handle to write by.
+    /// Returns a handle for writing.
     pub(super) fn writer(&self) -> OutWriter {
         OutWriter(self.sheet.clone())
     }
 
-    /// Puts the file in its place, if every row of it is on the disk. One that is not whole is removed.
+    /// Puts the file in its place if every row of it is on the disk. An incomplete file is removed.
     pub(super) fn finish(self) -> Result<(), Unput> {
         let mut sheet = self.sheet.lock();
         let Some((part, place)) = self.places else {
@@ -92,7 +92,7 @@ impl OutFile {
         };
         let synced = if sheet.is_cut { Ok(()) } else { sheet.file.sync_all() };
         if sheet.is_cut || synced.is_err() {
-            // What is left of it is of no use, and the rows are told elsewhere.
+            // The rest of it is useless, and the rows are printed elsewhere.
             let _ = fs::remove_file(&part);
             return Err(sheet.unput(synced.err()));
         }
@@ -103,19 +103,19 @@ impl OutFile {
     }
 }
 
-/// Results that are not in their place.
+/// Results that could not be put in their place.
 pub(super) struct Unput {
-    /// All that was to be written.
+    /// Everything that was to be written.
     pub(super) rows: Vec<u8>,
-    /// Why; `None` where a write has said it already.
+    /// The reason; `None` if a failed write has reported it already.
     pub(super) error: Option<io::Error>,
 }
 
-/// What was written, which is told elsewhere if the file does not take it.
+/// The written results, kept in memory in case the file does not take them.
 struct Sheet {
     file: File,
     rows: Vec<u8>,
-    /// A write has failed: the file lacks something.
+    /// A write has failed: the file is incomplete.
     is_cut: bool,
 }
 
@@ -129,7 +129,7 @@ impl Sheet {
     }
 }
 
-/// Writes rows. The first failure is told once, and ends the run; the rows that come after it are kept.
+/// Writes rows. The first failure is reported once and ends the run; later rows are kept in memory.
 pub(super) struct OutWriter(Arc<Mutex<Sheet>>);
 
 impl Write for OutWriter {
@@ -138,7 +138,7 @@ impl Write for OutWriter {
         if !sheet.is_cut
             && let Err(error) = sheet.file.write_all(bytes)
         {
-            // Whoever is told of it comes with the same bytes again.
+            // The caller tries the same bytes again.
             sheet.is_cut = true;
             return Err(error);
         }
@@ -151,8 +151,8 @@ impl Write for OutWriter {
     }
 }
 
-/// True for a place that takes what is written without anybody at its other end: a file, one that is not there yet, a
-/// character device, and this process's own output, whatever that is.
+/// Returns true for a destination that accepts data without a reader: a file, a new file, a character device, or this
+/// process's own output.
 fn is_written_at_once(out: &Path) -> bool {
     if is_own_output(out) {
         return true;
@@ -165,13 +165,13 @@ fn is_written_at_once(out: &Path) -> bool {
     found.is_file()
 }
 
-/// True for the names of what this process has open.
+/// Returns true for the names of this process's own output.
 fn is_own_output(out: &Path) -> bool {
     let named = ["/dev/stdout", "/dev/stderr"].iter().any(|own| out == Path::new(own));
     named || out.starts_with("/dev/fd") || out.starts_with("/proc/self/fd")
 }
 
-/// True unless something would be lost if results took this place: a file that is there must begin as they do.
+/// Returns true unless results would overwrite other contents: an existing file must begin like results.
 fn holds_results_only(out: &Path) -> bool {
     match fs::metadata(out) {
         Ok(found) if found.is_file() => {}
@@ -183,7 +183,7 @@ fn holds_results_only(out: &Path) -> bool {
     read.is_ok() && line.strip_prefix(header.as_bytes()).is_some_and(|end| end == b"\n" || end == b"\r")
 }
 
-/// True if two paths lead to one file, which need not be there yet.
+/// Returns true if two paths lead to the same file, which need not exist yet.
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     #[cfg(unix)]
     if let (Ok(one), Ok(other)) = (fs::metadata(one), fs::metadata(other)) {

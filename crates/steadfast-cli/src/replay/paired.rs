@@ -1,7 +1,7 @@
-//! Which file a journal is of, and which journals a file has: notes beside both.
+//! Notes that link a journal to its orders' file and a file to its journals.
 //!
-//! A journal knows rows by their lines. Without the notes, another file with equal rows counts as placed, and the same file
-//! under another journal is placed once more.
+//! A journal knows rows by their lines. Without the notes, another file with equal rows would count as placed, and the
+//! same file under another journal would be placed again.
 
 use std::{
     fs::{self, OpenOptions},
@@ -25,16 +25,16 @@ use super::{
 };
 use crate::exit::Failed;
 
-/// Behind a journal's name: names the file whose orders it holds.
+/// The ending of the note beside a journal; it names the orders' file.
 pub(super) const FILE: &str = ".file";
 
-/// Behind an orders' file's name: names journals that it was sent under and that do not stand beside it.
+/// The ending of the note beside an orders' file; it names journals of the file that stand elsewhere.
 pub(super) const JOURNALS: &str = ".journals";
 
-/// How notes name orders that came from a pipe or standard input.
+/// The name in notes for orders from a pipe or standard input.
 const STREAM: &str = "-";
 
-/// The orders' file as notes name it: where it stands itself, whatever links lead to it.
+/// Returns the orders' file as notes name it: its real path, with links resolved.
 fn itself(file: &Path) -> String {
     let place = fs::canonicalize(file).ok().filter(|place| place.is_file());
     place.map_or_else(|| STREAM.to_owned(), |place| place.to_string_lossy().into_owned())
@@ -44,10 +44,9 @@ fn told(noted: &str) -> &str {
     if noted == STREAM { "standard input or a pipe" } else { noted }
 }
 
-/// Refuses a journal that holds what was sent of another file.
+/// Refuses a journal with orders of another file.
 ///
-/// `is_named` says that the command line itself names the journal: it may then go on with a file that was renamed. The text
-/// that is returned says so.
+/// `is_named`: the command line names the journal, so it may continue with a renamed file. The returned text says so.
 pub(super) fn refuse_other_file(
     journal: &Path,
     file: &Path,
@@ -55,7 +54,7 @@ pub(super) fn refuse_other_file(
 ) -> Result<Option<String>, Failed> {
     let noted = read(&beside(journal, FILE)).map_err(Failed::usage)?;
     let this = itself(file);
-    // Of the same file it may be another name.
+    // It may be another name of the same file.
     let is_other = |other: &String| *other != this && !is_same(Path::new(other), file);
     let Some(other) = noted.into_iter().next().filter(is_other) else { return Ok(None) };
     if !known::holds_rows(journal)? || Planted::OtherFileAttached.is_on() {
@@ -77,7 +76,7 @@ pub(super) fn refuse_other_file(
     )))
 }
 
-/// Refuses a file that another journal tells of today: under this one, all of it would be sent again.
+/// Refuses a file that another journal covers today: under this journal, all of it would be sent again.
 pub(super) fn refuse_other_journal(
     journal: &Path,
     file: &Path,
@@ -100,7 +99,7 @@ pub(super) fn refuse_other_journal(
         }
         let entries = match FileJournal::read(&other) {
             Ok(entries) => known::without_refused(entries.unwrap_or_default()),
-            // Whatever has that name is none.
+            // A file with that name is not a journal.
             Err(JournalError::NotAJournal { .. }) => continue,
             Err(error) => return Err(Failed::usage(known::with_advice(&error))),
         };
@@ -116,11 +115,12 @@ pub(super) fn refuse_other_journal(
     Ok(())
 }
 
-/// Writes down whose orders the journal is about to hold, and where the file's journal is: before anything is sent.
+/// Writes both notes before anything is sent: which file the journal belongs to, and where the file's journal is.
 ///
 /// # Errors
 ///
-/// Only of the note beside the journal. That beside the orders' file is for those who forget which journal they named.
+/// Only for the note beside the journal. The note beside the orders' file merely helps users who forget which journal
+/// they named.
 pub(super) fn note(journal: &Path, file: &Path) -> Result<Option<String>, Failed> {
     let (this, by) = (itself(file), beside(journal, FILE));
     write(&by, std::slice::from_ref(&this)).map_err(|error| {
@@ -146,7 +146,7 @@ pub(super) fn note(journal: &Path, file: &Path) -> Result<Option<String>, Failed
     }))
 }
 
-/// The paths that a note names: one JSON string a line. None if there is no note.
+/// Returns the paths in a note, one JSON string a line; none if there is no note.
 fn read(note: &Path) -> Result<Vec<String>, String> {
     let text = match fs::read_to_string(note) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -158,7 +158,7 @@ fn read(note: &Path) -> Result<Vec<String>, String> {
     })
 }
 
-/// Puts a note in its place as a whole.
+/// Writes a note atomically.
 fn write(note: &Path, paths: &[String]) -> io::Result<()> {
     let mut text = String::new();
     for path in paths {

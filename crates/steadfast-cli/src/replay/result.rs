@@ -14,25 +14,25 @@ use crate::{
     readable::cell,
 };
 
-/// Writes what became of each row, as soon as it is known.
+/// Writes the result of each row as soon as it is known.
 pub(crate) struct Results<W: Write> {
     writer: csv::Writer<W>,
     pub(crate) counts: Counts,
-    /// Nothing of it is real, and each row says so: the file may be found by somebody who has not seen the run.
+    /// True for a rehearsal. Each row says so, because the file may be read without knowledge of the run.
     is_rehearsal: bool,
-    /// The rows of the orders that were told, for events that say an order's identifier only.
+    /// The rows of reported orders, for events that contain only an order id.
     lines: HashMap<String, u64>,
-    /// The rows that were told not to be placed.
+    /// The rows reported as not placed.
     not_placed: BTreeMap<u64, NotPlaced>,
-    /// The rows that were told to be placed.
+    /// The rows reported as placed.
     placed: BTreeMap<u64, ToldPlaced>,
-    /// Those among them that the service has contradicted, and of which nothing was told since.
+    /// Those of them that the service has contradicted, without a newer result.
     contradicted: BTreeSet<u64>,
-    /// What has kept orders from being looked at.
+    /// Reasons why orders were not looked at.
     pub(crate) hindrances: BTreeSet<Hindrance>,
 }
 
-/// How a row was told not to be placed.
+/// How a row was reported as not placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NotPlaced {
     Refused,
@@ -40,28 +40,28 @@ enum NotPlaced {
     NotSent,
 }
 
-/// How a row was told to be placed.
+/// How a row was reported as placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ToldPlaced {
     order_id: String,
-    /// An earlier run has sent its order.
+    /// True if an earlier run has sent its order.
     before: bool,
 }
 
 /// The columns of the results.
 pub(super) const COLUMNS: [&str; 5] = ["line", "status", "orderId", "resolution", "msg"];
 
-/// How many rows ended how.
+/// The number of rows by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
     pub(crate) rows: usize,
     pub(crate) placed: usize,
-    /// Those among the placed whose orders an earlier run has sent.
+    /// Placed rows whose orders were sent by an earlier run.
     pub(crate) placed_before: usize,
     pub(crate) refused: usize,
-    /// Rows whose requests the service turned away before it looked at the orders (401, 429).
+    /// Rows whose requests the service refused without looking at the orders (401, 429).
     pub(crate) not_executed: usize,
-    /// Rows that are no orders; nothing was sent for them.
+    /// Rows that are not orders; nothing was sent for them.
     pub(crate) bad: usize,
     pub(crate) not_observed: usize,
     pub(crate) unresolved: usize,
@@ -79,7 +79,7 @@ struct Record<'a> {
 }
 
 impl<W: Write> Results<W> {
-    /// Begins with the header, so that a file without rows has one, too.
+    /// Writes the header at once, so that a file without rows has one too.
     pub(crate) fn new(into: W, is_rehearsal: bool) -> std::io::Result<Self> {
         let mut writer = csv::Writer::from_writer(into);
         writer.write_record(COLUMNS).map_err(std::io::Error::other)?;
@@ -89,7 +89,7 @@ impl<W: Write> Results<W> {
         Ok(Self { writer, counts, is_rehearsal, lines, not_placed, placed, contradicted, hindrances })
     }
 
-    /// Writes a row that was placed, or was not. `was_sent` says that an earlier run has sent its order.
+    /// Writes the result of a row that was an order. `was_sent`: an earlier run has sent its order.
     pub(crate) fn ended(&mut self, line: u64, placement: &Placement, was_sent: bool) -> std::io::Result<()> {
         self.counts.rows += 1;
         self.hindrances.extend(placement.hindrance());
@@ -137,12 +137,12 @@ impl<W: Write> Results<W> {
         self.write(&record)
     }
 
-    /// The rows that were told not to be placed.
+    /// Returns the rows reported as not placed.
     pub(crate) fn not_placed(&self) -> impl Iterator<Item = u64> {
         self.not_placed.keys().copied()
     }
 
-    /// Takes back that a row was told not to be placed: nobody knows. Its second line in the results is the one that holds.
+    /// Corrects a row reported as not placed: its outcome is not known. Its second line in the results holds.
     pub(crate) fn in_doubt_after_all(&mut self, line: u64) -> std::io::Result<()> {
         if !self.not_placed.contains_key(&line) {
             return Ok(());
@@ -150,7 +150,7 @@ impl<W: Write> Results<W> {
         self.unresolved_after_all(line, &told("journal_open"))
     }
 
-    /// The rows that the service has contradicted are in doubt, where nobody has waited for how they end.
+    /// Marks the contradicted rows as in doubt, if the run does not wait for how they end.
     pub(crate) fn leave_contradicted(&mut self) -> std::io::Result<()> {
         while let Some(line) = self.contradicted.pop_first() {
             self.unresolved_after_all(line, &told("interrupted"))?;
@@ -164,7 +164,7 @@ impl<W: Write> Results<W> {
         self.write(&Record { line: Some(line), status: "unresolved", msg, ..Record::default() })
     }
 
-    /// Counts a row no longer as what it was told to be. `None` if it was told to be neither placed nor not.
+    /// Removes a row from the count of its reported result. `None` if it was reported as neither placed nor not placed.
     fn take_back(&mut self, line: u64) -> Option<()> {
         let count = if let Some(told) = self.placed.remove(&line) {
             self.counts.placed_before -= usize::from(told.before);
@@ -180,7 +180,7 @@ impl<W: Write> Results<W> {
         Some(())
     }
 
-    /// A row's result agrees with what was learned last: where it does not, the row has another line, which holds.
+    /// Writes another line for a row if the event contradicts its result; the last line holds.
     fn agree(&mut self, line: u64, seen: &Seen) -> std::io::Result<()> {
         let order_id = seen.order_id.as_deref();
         let told = self.placed.get(&line).cloned();
@@ -193,7 +193,7 @@ impl<W: Write> Results<W> {
             "corrected" => {
                 self.contradicted.remove(&line);
                 let Some(order_id) = order_id else {
-                    // One that was told to be in doubt stays so.
+                    // A row reported as in doubt stays so.
                     let was_told = told.is_some() || self.not_placed.contains_key(&line);
                     let why = seen.msg.strip_prefix(NOT_KNOWN).unwrap_or(&seen.msg);
                     let (reason, may_be) = why.split_at(why.find(';').unwrap_or(why.len()));
@@ -217,7 +217,7 @@ impl<W: Write> Results<W> {
         }
     }
 
-    /// Writes a row that is no order.
+    /// Writes a row that is not an order.
     pub(crate) fn bad(&mut self, row: &BadRow) -> std::io::Result<()> {
         self.counts.rows += 1;
         self.counts.bad += 1;
@@ -226,7 +226,7 @@ impl<W: Write> Results<W> {
         self.write(&Record { line: Some(row.line), status: "bad", msg, ..Record::default() })
     }
 
-    /// Writes what was learned of an order beyond its row's result: a line of its own, behind the rows that are known.
+    /// Writes an event about an order after its row's result, on a line of its own.
     pub(crate) fn event(&mut self, seen: &Seen) -> std::io::Result<()> {
         let named: Option<u64> = seen
             .name
@@ -252,19 +252,18 @@ impl<W: Write> Results<W> {
         self.writer
             .write_record([&line, record.status, &order_id, record.resolution, &msg])
             .map_err(std::io::Error::other)?;
-        // What is known is written before the next order is placed.
+        // Results are flushed before the next order is placed.
         self.writer.flush()
     }
 }
 
-/// A reason's word, and what it means.
+/// Returns the word of a reason, with its meaning.
 fn told(reason: &str) -> String {
     let meant = REASONS.iter().find(|(word, _)| *word == reason);
     meant.map_or_else(|| reason.to_owned(), |(word, sentence)| format!("{word}: {sentence}"))
 }
 
-/// Where another run and another look come to the same end for as long as the day lasts, a person has to say what became of
-/// the order.
+/// Returns advice for reasons that no later run or read can resolve on the same day: a person has to rule on the order.
 fn way_out(reason: &str) -> &'static str {
     match reason {
         "accepted_unknown_id"
@@ -281,17 +280,17 @@ fn way_out(reason: &str) -> &'static str {
     }
 }
 
-/// The orders that it may be stand behind the reason.
+/// Appends the orders that it may be.
 fn with_candidates(text: String, candidates: &[String]) -> String {
     if candidates.is_empty() { text } else { format!("{text}; it may be {}", candidates.join(", ")) }
 }
 
-/// What the service itself has said stands behind it.
+/// Appends the service's own text.
 fn with_said(text: &str, said: Option<&str>) -> String {
     said.map_or_else(|| text.to_owned(), |said| format!("{text}; the service said: {said}"))
 }
 
-/// What the list shows of an order that was found in it: one that is rejected was processed, too, and is no position.
+/// Returns the order's status in the list. A rejected order was processed too, but is no position.
 fn with_status(resolution: &Resolution) -> Option<String> {
     match resolution {
         Resolution::Recovered { status: Some(status), .. } => {

@@ -4,27 +4,27 @@ use bytes::Bytes;
 use csv::{ByteRecord, ReaderBuilder, Trim};
 use steadfast_spec::{InvalidOrder, OrderRequest};
 
-/// The columns of an order file, each there once, in any order.
+/// The columns of an order file, each once, in any order.
 pub(crate) const COLUMNS: [&str; 8] =
     ["symId", "qty", "side", "type", "product", "validity", "limitPrice", "trigPrice"];
 
-/// What stands in for a wrong cell while the others are looked at.
+/// Valid values that replace wrong cells while the others are checked.
 const HARMLESS: [&str; 8] = ["EQT_X_EQ_NSE", "1", "buy", "market", "delivery", "day", "", ""];
 
-/// More characters than any instrument, number or code has.
+/// Longer than any instrument, number or code.
 const LONGEST: usize = 200;
 
 /// Reads the rows of an order file (RFC 4180), one at a time.
 pub(crate) struct Rows {
     reader: csv::Reader<Cursor<Bytes>>,
     lines: Lines,
-    /// The place of each of [`COLUMNS`] in the file.
+    /// The position of each of [`COLUMNS`] in the file.
     places: [usize; 8],
     record: ByteRecord,
 }
 
-/// Counts lines as an editor does; the CSV reader takes blank lines and the second half of a line break for the
-/// beginning of the next row.
+/// Counts lines as an editor does; the CSV reader assigns blank lines and the second half of a line break to the
+/// next row.
 struct Lines {
     file: Bytes,
     counted: usize,
@@ -34,23 +34,23 @@ struct Lines {
 /// A row that can be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The line on which it begins, from 1.
+    /// The line on which it begins, counted from 1.
     pub(crate) line: u64,
     pub(crate) order: OrderRequest,
 }
 
-/// A row that cannot be placed, with everything that is wrong with it.
+/// A row that cannot be placed, with all its errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadRow {
     pub(crate) line: u64,
     pub(crate) errors: Vec<RowError>,
 }
 
-/// One thing that is wrong with a row.
+/// One error in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowError {
     pub(crate) line: u64,
-    /// The column, from 1; `None` if the row as a whole is wrong.
+    /// The column, counted from 1; `None` if the row as a whole is wrong.
     pub(crate) column: Option<usize>,
     pub(crate) reason: RowErrorReason,
 }
@@ -59,19 +59,19 @@ pub(crate) struct RowError {
 pub(crate) enum RowErrorReason {
     /// A field breaks a rule of §4.4.
     Order(InvalidOrder),
-    /// The instrument has none of the three shapes of §2.
+    /// The instrument has none of the three forms of §2.
     Shape,
-    /// A field is longer than any value of its kind: a quote is missing, or the file is another one.
+    /// A field is longer than any valid value: a quote is missing, or it is another kind of file.
     Length { field: &'static str, characters: usize },
-    /// A number with an exponent: `1e3` is easily mistaken for another one.
+    /// A number has an exponent: `1e3` is easily misread.
     Exponent(&'static str),
-    /// A price that an order of this type does not have: whoever has written it expects another order than this one.
+    /// A price that an order of this type does not have; the author probably meant another type.
     Price { field: &'static str, order_type: &'static str },
     /// A field is not UTF-8.
     Encoding(&'static str),
-    /// There are more or fewer fields than columns, and perhaps further lines in one of them.
+    /// There are more or fewer fields than columns; one of them may contain line breaks.
     FieldCount { fields: usize, columns: usize, ends_on: Option<u64> },
-    /// The file cannot be read on.
+    /// The rest of the file cannot be read.
     Unreadable(String),
 }
 
@@ -87,13 +87,13 @@ pub(crate) enum HeaderError {
         column: usize,
         name: String,
     },
-    /// The names are there, with another character than a comma between them.
+    /// The names are there, but the separator is not a comma.
     Separator(char),
     Unreadable(String),
 }
 
 impl Row {
-    /// What is doubtful about a row that is placed all the same.
+    /// Returns a warning about a row that is placed nevertheless.
     pub(crate) fn warning(&self) -> Option<String> {
         let is_refused = self.order.is_eos_outside_bse();
         is_refused.then(|| format!("line {}: validity eos is for BSE only", self.line))
@@ -141,7 +141,7 @@ impl Rows {
                 errors.push(self.error(line, name, RowErrorReason::Exponent(COLUMNS[name])));
             }
         }
-        // The order names its first wrong field only, so that one is put right and the rest looked at again.
+        // The order reports its first wrong field only, so that field is replaced and the others are checked.
         let order = loop {
             match OrderRequest::from_fields(COLUMNS.into_iter().zip(cells)) {
                 Ok(order) => break order,
@@ -151,7 +151,7 @@ impl Rows {
                         errors.push(RowError { line, column: None, reason });
                         return bad(errors);
                     };
-                    // A price that is missing is put right by one that is not.
+                    // A missing price is replaced by a valid one, a wrong price by none.
                     cells[name] = if cells[name] == HARMLESS[name] { "1" } else { HARMLESS[name] };
                     errors.push(self.error(line, name, RowErrorReason::Order(error)));
                     if errors.len() > 2 * COLUMNS.len() {
@@ -160,7 +160,7 @@ impl Rows {
                 }
             }
         };
-        // Only a row whose type is right says which prices it may have.
+        // Which prices a row may have is known only if its type is right.
         if errors.iter().all(|error| error.column != Some(self.places[3] + 1)) {
             let order_type = order.order_type();
             let (limit, trigger) = (order_type.needs_limit_price(), order_type.needs_trig_price());
@@ -174,13 +174,13 @@ impl Rows {
         if order.sym_id().shape().is_none() {
             errors.insert(0, self.error(line, 0, RowErrorReason::Shape));
         }
-        // An empty price may be asked for twice: once as it is, and once for what stands in for it.
+        // An empty price may be reported twice: for itself, and for its replacement.
         errors.sort_by_key(|error| error.column);
         errors.dedup_by_key(|error| error.column);
         if errors.is_empty() { Ok(Row { line, order }) } else { bad(errors) }
     }
 
-    /// A cell of the row that was read last.
+    /// Returns a cell of the row that was read last.
     fn cell(&self, name: usize) -> &[u8] {
         self.record.get(self.places[name]).unwrap_or_default()
     }
@@ -190,7 +190,7 @@ impl Rows {
     }
 }
 
-/// True for `1e3` and its like, and not for a text that is no number anyway.
+/// Returns true for `1e3` and the like, but not for texts that are no number anyway.
 fn has_exponent(cell: &str) -> bool {
     cell.contains(['e', 'E']) && cell.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c))
 }
@@ -215,7 +215,7 @@ fn places(header: &ByteRecord) -> Result<[usize; 8], HeaderError> {
     Ok(places)
 }
 
-/// The character that stands between the columns' names, if it is none that this reader splits at.
+/// Returns the character between the columns' names, if it is not a comma.
 fn separator_of(header: &ByteRecord) -> Option<char> {
     let whole = header.iter().collect::<Vec<_>>().join(&b","[..]);
     let whole = String::from_utf8(whole).ok()?;
@@ -227,7 +227,7 @@ fn separator_of(header: &ByteRecord) -> Option<char> {
 }
 
 impl Lines {
-    /// The line of the first row that begins at `from` or, past line breaks, after it.
+    /// Returns the line of the first row that begins at or after `from`, past line breaks.
     fn at(&mut self, from: u64) -> u64 {
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(self.file.len());
         let breaks = self.file[from..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
@@ -237,14 +237,14 @@ impl Lines {
         self.line
     }
 
-    /// The line on which the row that was found last ends, if what follows it begins at `end`.
+    /// Returns the line on which the last row ends, if the next one begins at `end`.
     fn last(&self, end: u64) -> u64 {
         let end = usize::try_from(end).unwrap_or(usize::MAX).min(self.file.len());
         self.line + line_breaks(self.file.get(self.counted..end).unwrap_or_default().trim_ascii_end())
     }
 }
 
-/// A CR alone is one, too: the CSV reader ends rows there, and a row's line names its order.
+/// Counts line breaks. A single CR is one, because the CSV reader ends rows there, and a row's line names its order.
 fn line_breaks(bytes: &[u8]) -> u64 {
     let is_break = |(at, byte): (usize, &u8)| match byte {
         b'\n' => true,
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(bad.errors[0].to_string(), named);
     }
 
-    /// Rows that shared a line shared its name: the second one was not placed, and told to be.
+    /// Rows on the same line had the same name: the second was reported as placed but was not.
     #[test]
     fn rows_that_a_cr_alone_parts_are_on_lines_of_their_own() {
         let row = "EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,";

@@ -30,7 +30,7 @@ use crate::{
     signal::Signals,
 };
 
-/// How many orders wait or are on their way at once: enough to use the quota while some are looked for.
+/// How many orders wait or are in flight at once: enough to use the quota while some are looked for.
 pub(super) const IN_FLIGHT: usize = 64;
 
 const STOPPED: &str =
@@ -39,13 +39,13 @@ const STOPPED: &str =
 const TOKEN_REFUSED: &str =
     "401 to the token, with which the order list cannot be read; see `steadfast doctor`";
 
-/// So long after the last result somebody who watches is told what is waited for.
+/// How long after the last result a note on a terminal explains the wait.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// How long whoever leaves waits for answers that are on their way to him.
+/// How long a run that is left at once waits for answers already on their way.
 const LEAVING: Duration = Duration::from_millis(200);
 
-/// How long a journal may take to hold what its orders have come to.
+/// How long the journal may take to contain the results of its orders.
 const JOURNAL_LAG: Duration = Duration::from_secs(2);
 
 /// One run over a file.
@@ -53,46 +53,46 @@ pub(super) struct Replay {
     pub(super) client: Client,
     pub(super) tell: Tell,
     pub(super) results: Results<Box<dyn Write>>,
-    /// The names under which orders were asked for.
+    /// The names under which orders were placed.
     pub(super) sent: Vec<String>,
-    /// The names of orders that earlier runs have sent, and which may be placed by that.
+    /// The names of orders that earlier runs have sent and that may be placed.
     pub(super) before: BTreeSet<String>,
     pub(super) journal: Option<PathBuf>,
     /// Orders of an earlier run that are in doubt and have no row.
     pub(super) leftovers: usize,
     pub(super) events: EventCounts,
     pub(super) contradicted: Contradicted,
-    /// Where events are written down.
+    /// The file for events.
     pub(super) kept: Option<Kept>,
-    /// Why results or events cannot be written any more.
+    /// Why results or events can no longer be written.
     pub(super) unwritten: Option<io::Error>,
     pub(super) bar: ProgressBar,
-    /// The rows whose orders are on their way, and the names of those.
+    /// The rows whose orders are in flight, with the orders' names.
     pub(super) open: BTreeMap<u64, String>,
-    /// How many orders wait or are on their way at once.
+    /// How many orders wait or are in flight at once.
     pub(super) most: usize,
     pub(super) stop: Stop,
-    /// What has ended the run, if no later order could be placed either.
+    /// The cause that ended the run, if no later order could be placed either.
     pub(super) ended_by: Option<Hindrance>,
 }
 
-/// Who has asked for the end.
+/// Why the run ends early, if it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stop {
     Nobody,
-    /// No later order could be placed: nothing more leaves, and what is on the wire is followed to its end.
+    /// No later order could be placed: nothing more leaves, and orders on the wire are followed to their end.
     Hindered,
-    /// Nothing more leaves, and what is on the wire is followed to its end.
+    /// Nothing more leaves, and orders on the wire are followed to their end.
     Halted,
-    /// Nothing is waited for any more.
+    /// The run waits for nothing any more.
     Left,
 }
 
-/// Which rows are asked for once more when their order was looked for and is not there.
+/// Which rows are placed again if their order was looked for and not found.
 pub(super) struct Again {
-    /// Every one of them.
+    /// All of them.
     pub(super) all: bool,
-    /// Those whose second order an earlier run has sent: this one attaches to it, and sends nothing.
+    /// Rows whose second order was sent by an earlier run. Placing it again joins that order and sends nothing.
     pub(super) sent: BTreeSet<u64>,
 }
 
@@ -103,10 +103,10 @@ impl Again {
 }
 
 impl Replay {
-    /// Places the rows in their order; what follows a bad row goes on. Each row is in the results in the end.
+    /// Places the rows in their order, also those after a bad row. In the end each row has a result.
     ///
-    /// The first signal halts: no order leaves after it, what is on the wire is resolved, and the rows that were not sent are
-    /// named. The second leaves at once.
+    /// The first signal halts: no order leaves after it, orders on the wire are resolved, and rows that were not sent
+    /// are listed. The second ends the run at once.
     pub(super) async fn place(&mut self, mut rows: Rows, again: &Again, signals: &mut Signals) {
         let mut events = self.client.ledger().events();
         let mut absent = Vec::new();
@@ -121,7 +121,7 @@ impl Replay {
         let mut second =
             |replay: &mut Self| seconds.next().map(|row| (replay.name_after_absence(row.line, again), row));
         self.drive(&mut second, 1, &mut events, signals, |_| false).await;
-        // The second order of a row was not asked for any more: what is known is of the first.
+        // The second order of a row was not placed any more, so the result is that of the first.
         for row in seconds {
             self.ended(&name_of(row.line), row.line, &Placement::NotObserved { said: None });
         }
@@ -140,7 +140,7 @@ impl Replay {
         self.report_leftovers();
     }
 
-    /// Ends the rows that somebody has left, by what the journal tells of them: `orders unresolved` goes by that.
+    /// Writes the results of rows whose calls were abandoned, by the journal, as `orders unresolved` does.
     ///
     /// Nothing has left since the halt, and nothing leaves before it is in the journal.
     fn end_open(&mut self) {
@@ -155,7 +155,7 @@ impl Replay {
                     let (order_id, msg) = (order_id.clone(), "answered before the run was left".to_owned());
                     Placement::Placed { order_id, msg, resolution: None }
                 }
-                // What is known is of the first order.
+                // The journal knows only the first order.
                 Some(_) if is_second => Placement::NotObserved { said: None },
                 Some(Some(known::End::NotPlaced)) => Placement::NotExecuted {
                     why: Hindrance::Interrupted,
@@ -170,9 +170,9 @@ impl Replay {
         }
     }
 
-    /// Asks for the orders that `next` gives, `most` at a time, until there are no more or somebody asks for the end.
+    /// Places the orders that `next` returns, `most` at a time, until there are no more or the user ends the run.
     ///
-    /// `keep` takes a row whose order is not there: it has no result yet.
+    /// `keep` takes each row whose order was not found; it has no result yet.
     async fn drive(
         &mut self,
         next: &mut dyn FnMut(&mut Self) -> Option<(String, Row)>,
@@ -202,7 +202,7 @@ impl Replay {
                 return;
             }
             if self.stop == Stop::Left {
-                // An answer that is there by now is told.
+                // Answers that have arrived by now are reported.
                 let end = tokio::time::Instant::now() + LEAVING;
                 while let Ok(Some((name, row, placement))) =
                     tokio::time::timeout_at(end, on_their_way.next()).await
@@ -213,7 +213,7 @@ impl Replay {
                 return;
             }
             tokio::select! {
-                // Whoever asks for the end is heard before anything else is sent.
+                // A signal is handled before anything else is sent.
                 biased;
                 () = signals.next() => {
                     self.interrupt();
@@ -236,10 +236,10 @@ impl Replay {
         }
     }
 
-    /// The name under which a row is asked for first.
+    /// Returns the name under which a row is placed first.
     ///
-    /// Where an earlier run has settled its first order and sent a second one, only that stands for it: under the name of the
-    /// first it would be sent anew.
+    /// If an earlier run has settled the first order and sent a second one, the second name is used: under the first
+    /// the order would be sent again.
     fn name_of_first(&self, line: u64, again: &Again) -> String {
         let first = name_of(line);
         let is_settled = again.sent.contains(&line) && !self.before.contains(&first);
@@ -249,10 +249,10 @@ impl Replay {
         first
     }
 
-    /// The name under which a row is asked for whose order was looked for and is not there.
+    /// Returns the name under which a row is placed again after its order was not found.
     ///
-    /// The order that is not there is settled first, so that nobody goes on looking for what another one has taken the place
-    /// of. A run that dies between the two has sent nothing for the row, and the next one does.
+    /// The first order is settled before, so that no run looks for it once the second one has replaced it. A run that
+    /// dies in between has sent nothing for the row; the next run does.
     fn name_after_absence(&self, line: u64, again: &Again) -> String {
         let (first, second) = (name_of(line), known::name_of_second(line));
         let Some(journal) = &self.journal else { return second };
@@ -263,11 +263,11 @@ impl Replay {
             let ruled = self.client.ledger().resolve(Some(&order.account), order.intent, Ruling::NotPlaced);
             ruled.is_ok()
         });
-        // It was found meanwhile: to ask once more sends nothing, and tells where it is.
+        // It was found meanwhile: placing it again sends nothing and returns its id.
         if settled { second } else { first }
     }
 
-    /// Waits until no order is in doubt; a signal meanwhile is one like any other.
+    /// Waits until no order is in doubt. Signals meanwhile are handled as before.
     async fn shut_down(&mut self, events: &mut Receiver<OrderEvent>, signals: &mut Signals) {
         let client = self.client.clone();
         let mut ended = std::pin::pin!(client.shutdown());
@@ -289,7 +289,7 @@ impl Replay {
         }
     }
 
-    /// Says what nothing has been heard of for a while, and for how long that may go on.
+    /// Prints how many orders have had no result for a while, and how long that may last.
     fn note_wait(&self, on_their_way: usize) {
         let bound = Settings::default().verification_bound();
         let until = httpdate::fmt_http_date(wall() + bound);
@@ -310,7 +310,7 @@ impl Replay {
         }
     }
 
-    /// Takes the end of an order's call.
+    /// Handles the end of an order's call.
     fn came_back(&mut self, name: &str, row: &Row, placement: Placement) -> Placement {
         self.open.remove(&row.line);
         let placement = self.judged(placement);
@@ -320,8 +320,8 @@ impl Replay {
         placement
     }
 
-    /// Ends the run with an order that shows that none of the later ones could be placed, and gives those that were held
-    /// back by that their reason.
+    /// Ends the run if the result shows that no later order can be placed either. Orders that were held back by that
+    /// get its reason.
     fn judged(&mut self, placement: Placement) -> Placement {
         let why = placement.hindrance();
         if self.stop == Stop::Nobody
@@ -335,7 +335,7 @@ impl Replay {
         }
         match placement {
             Placement::NotSent { why: Hindrance::Interrupted, .. } => self.not_sent(),
-            // Its verdict says nothing of why the list could not be read.
+            // The verdict does not say why the list could not be read.
             Placement::Unresolved { reason, candidates, said: None } => {
                 let is_refused = self.client.tokens().status().state == TokenState::Suspect;
                 let said = is_refused.then(|| TOKEN_REFUSED.to_owned());
@@ -345,7 +345,7 @@ impl Replay {
         }
     }
 
-    /// What became of a row whose turn did not come.
+    /// Returns the result of a row whose turn did not come.
     fn not_sent(&self) -> Placement {
         let why = self.ended_by.unwrap_or(Hindrance::Interrupted);
         Placement::NotSent { why, msg: reason_of(why).to_owned() }
@@ -363,7 +363,7 @@ impl Replay {
         }
     }
 
-    /// The next row that is an order; those before it that are none get their results.
+    /// Returns the next row that is an order. Bad rows before it get their results.
     fn next_row(&mut self, rows: &mut Rows) -> Option<Row> {
         loop {
             match rows.next()? {
@@ -384,7 +384,7 @@ impl Replay {
         }
     }
 
-    /// The events that nobody has waited for.
+    /// Handles the events that have arrived.
     fn take_waiting(&mut self, events: &mut Receiver<OrderEvent>) {
         loop {
             match events.try_recv() {
@@ -405,7 +405,7 @@ impl Replay {
                 contradicted.tell(&event, |name| line_of(name).is_some_and(|line| open.contains_key(&line)))
             }
             Err(RecvError::Lagged(missed)) => Told::missed(missed),
-            // The client that it would come from is held by this run.
+            // Not possible, because this run holds the client that sends them.
             Err(RecvError::Closed) => return,
         };
         match told {
@@ -415,7 +415,7 @@ impl Replay {
         }
     }
 
-    /// Shows an event, counts it, and writes it down twice: with the results, and beside the journal.
+    /// Prints an event, counts it, and writes it to the results and beside the journal.
     fn stands(&mut self, seen: &Seen) {
         self.note(format_args!("{}: {}", seen.event.replace('_', " "), seen.msg));
         self.events.add(seen);
@@ -429,7 +429,7 @@ impl Replay {
         }
     }
 
-    /// What an earlier run left in doubt and no row of this file stands for: nobody else will speak of it.
+    /// Reports orders that an earlier run left in doubt and that have no row in this file.
     fn report_leftovers(&mut self) {
         let recovered = self.client.recovered();
         let rows: BTreeSet<&str> = self.sent.iter().map(|name| name.trim_end_matches("-again")).collect();
@@ -444,8 +444,8 @@ impl Replay {
         notes.iter().for_each(|note| self.note(note));
     }
 
-    /// A row that was told not to be placed is in doubt all the same where the journal holds no end of its order: the next
-    /// run goes by that.
+    /// Corrects rows reported as not placed whose orders have no end in the journal: they are in doubt, and the next
+    /// run treats them so.
     async fn agree_with_journal(&mut self) {
         let Some(journal) = self.journal.clone() else { return };
         if steadfast_spec::Planted::JournalDoubtUnshown.is_on() {
@@ -463,7 +463,7 @@ impl Replay {
                     .collect(),
                 None => not_placed.collect(),
             };
-            // What was written last may be on its way to the disk.
+            // The last records may still be on their way to the disk.
             if doubtful.is_empty() || self.stop == Stop::Left || Instant::now() >= end {
                 break doubtful;
             }
@@ -482,7 +482,7 @@ impl Replay {
         self.note_unwritten(written);
     }
 
-    /// What nobody would be told of is not placed: the end of the output is one of the run.
+    /// Ends the run if its output has gone: no order is placed whose result cannot be reported.
     fn note_unwritten(&mut self, written: io::Result<()>) {
         if let Err(error) = written
             && self.unwritten.is_none()
@@ -505,7 +505,7 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// Why rows were not sent, for a person.
+/// Explains why rows were not sent.
 fn reason_of(why: Hindrance) -> &'static str {
     match why {
         Hindrance::Login => "there is no token that the service accepts",
@@ -514,17 +514,17 @@ fn reason_of(why: Hindrance) -> &'static str {
     }
 }
 
-/// The name that a row's order has in the journal, and at a sandbox.
+/// Returns the name of a row's order in the journal and at a sandbox.
 fn name_of(line: u64) -> String {
     format!("line-{line}")
 }
 
-/// The line of the row that an order has its name from.
+/// Returns the line of the row behind an order's name.
 fn line_of(name: &str) -> Option<u64> {
     name.strip_prefix("line-")?.trim_end_matches("-again").parse().ok()
 }
 
-/// Prints a line for a person above the bar.
+/// Prints a line above the progress bar.
 pub(super) fn say(bar: &ProgressBar, text: impl std::fmt::Display) {
     bar.suspend(|| print_note(text));
 }

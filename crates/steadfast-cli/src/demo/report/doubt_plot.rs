@@ -3,13 +3,13 @@ use std::time::Duration;
 use super::svg::{Anchor, Svg};
 use crate::demo::trail::{Ending, Trail};
 
-/// Each order in doubt, one a row, with what each client made of it.
+/// Each order in doubt, one a row, with its fate at each client.
 pub(crate) struct DoubtPlot<'a> {
     pub(crate) clients: &'a [&'a str],
     pub(crate) rows: Vec<DoubtRow>,
 }
 
-/// One order, the fault that struck it, and each client's trail of it.
+/// One order, the fault that struck it, and its trail at each client.
 pub(crate) struct DoubtRow {
     pub(crate) name: String,
     pub(crate) fault: String,
@@ -19,12 +19,12 @@ pub(crate) struct DoubtRow {
 const WIDTH: f64 = 1_212.0;
 const NAME: f64 = 84.0;
 const LABELS: f64 = 246.0;
-/// From a panel's verdict to the next panel.
+/// The width from a panel's verdict to the next panel.
 const VERDICT: f64 = 112.0;
 const ROW: f64 = 19.0;
 const TOP: f64 = 46.0;
 const TICKS: [f64; 6] = [0.0, 1.0, 3.0, 8.0, 15.0, 25.0];
-/// The end of the axis, in seconds; later events stand at its end.
+/// The end of the axis, in seconds. Later events are drawn at its end.
 const LONGEST: f64 = 30.0;
 
 impl DoubtPlot<'_> {
@@ -84,7 +84,7 @@ fn draw_trail(svg: &mut Svg, trail: &Trail, left: f64, panel: f64, y: f64) {
     svg.text(class, (left + panel - VERDICT, y + 4.0), Anchor::Start, &verdict);
 }
 
-/// A square root, because most is decided in the first seconds.
+/// A square root scale, because most is decided in the first seconds.
 fn x(seconds: f64, panel: f64) -> f64 {
     let share = (seconds.clamp(0.0, LONGEST) / LONGEST).sqrt();
     8.0 + (panel - VERDICT - 20.0) * share

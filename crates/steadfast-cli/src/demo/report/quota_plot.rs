@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::svg::{Anchor, Svg};
 use crate::demo::quota::ZoneUsage;
 
-/// Requests of each second against one zone's quota, for one client.
+/// Requests in each second against one zone's quota, for one client.
 pub(crate) struct QuotaPlot<'a> {
     pub(crate) client: &'a str,
     pub(crate) usage: &'a ZoneUsage,
@@ -20,7 +20,7 @@ const LEFT: f64 = 26.0;
 const TOP: f64 = 18.0;
 const BOTTOM: f64 = HEIGHT - 20.0;
 
-/// How many requests each second saw.
+/// Counts the requests in each second.
 pub(crate) fn per_second(instants: &[Duration], seconds: usize) -> Vec<usize> {
     let mut counts = vec![0; seconds];
     for instant in instants {

@@ -1,6 +1,6 @@
 use std::fmt::{self, Write};
 
-/// A picture, drawn element by element. Its colours are classes, so that the page's style knows light and dark.
+/// An SVG picture. Colours are classes, so that the page's style can have a light and a dark theme.
 #[derive(Debug)]
 pub(crate) struct Svg {
     width: f64,
@@ -9,7 +9,7 @@ pub(crate) struct Svg {
     body: String,
 }
 
-/// Where a text stands relative to its point.
+/// How a text is aligned to its point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -28,7 +28,7 @@ impl Anchor {
 }
 
 impl Svg {
-    /// An empty picture; `label` says what it shows to those who cannot see it.
+    /// Creates an empty picture; `label` describes it for screen readers.
     pub(crate) fn new(width: f64, height: f64, label: &str) -> Self {
         Self { width, height, label: escape(label), body: String::new() }
     }
@@ -39,7 +39,7 @@ impl Svg {
         ));
     }
 
-    /// A bar that stands on `bottom`, with a hint for the pointer.
+    /// Draws a bar that stands on `bottom`, with a tooltip.
     pub(crate) fn bar(
         &mut self,
         class: &str,
@@ -96,7 +96,7 @@ impl fmt::Display for Svg {
     }
 }
 
-/// A text as it stands between tags and in attributes.
+/// Escapes a text for use between tags and in attributes.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -17,7 +17,7 @@ const LANE: f64 = 54.0;
 /// The axis, in decades of milliseconds.
 const DECADES: (i32, i32) = (-1, 5);
 
-/// The lanes that the scenario uses, and what waits in them.
+/// The lanes of the scenario, and the requests in them.
 const LANES: [(Lane, &str); 3] =
     [(Lane::Critical, "cancels"), (Lane::Trading, "orders"), (Lane::Normal, "order lists")];
 
@@ -56,7 +56,7 @@ impl WaitPlot<'_> {
         let figures = format!("median {}  p99 {}", milliseconds(p50), milliseconds(p99));
         svg.text("figures", (RIGHT, top + 12.0), Anchor::End, &figures);
         for (number, wait) in waits.iter().enumerate() {
-            // Spread over the lane's height, so that equal waits stay apart.
+            // Spread over the lane's height, so that equal waits do not overlap.
             let off = ((number * 7) % 13) as f64 - 6.0;
             svg.dot("wait", (x(*wait), middle + off * 1.5), 2.2, &milliseconds(*wait));
         }
