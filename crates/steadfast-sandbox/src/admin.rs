@@ -29,10 +29,10 @@ pub(crate) use self::callers::Callers;
 /// How much of an admin call's body is read.
 const BODY_LIMIT: usize = 256 * 1024;
 
-/// The admin API: what tests and people do to a sandbox from outside, on a listener of its own.
+/// The admin API: changes a sandbox from outside, for tests and people, on a listener of its own.
 ///
-/// Calls are `application/json`, which a web page cannot send to another origin without being asked first, and name the
-/// API's own address.
+/// Calls must be `application/json`, which a web page cannot send to another origin without a preflight, and must name
+/// the API's own address.
 #[derive(Clone, Debug)]
 pub(crate) struct Admin {
     sandbox: Sandbox,
@@ -57,7 +57,7 @@ struct OtpCall {
     client_id: String,
 }
 
-/// A foreign order, or what becomes of an open one.
+/// A foreign order, or the end of an open one.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OrderCall {
@@ -179,7 +179,7 @@ impl Admin {
     }
 }
 
-/// Reads a JSON object; serde alone would also take an array for a structure. An empty body is an empty object.
+/// Reads a JSON object. serde alone would also accept an array for a struct. An empty body is an empty object.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     if body.trim_ascii_start().first() != Some(&b'{') {

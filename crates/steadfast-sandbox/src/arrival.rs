@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{fault::Fault, market::ScripPieces};
 
-/// The end of the year 9999, behind which HTTP has no dates.
+/// The end of the year 9999, the last date of HTTP.
 pub(crate) const LAST_DATE: Duration = Duration::from_secs(253_402_300_799);
 
 /// A request as the gateway's core sees it. It holds secrets, so it has no `Debug`.
@@ -22,9 +22,9 @@ pub(crate) struct Arrival {
     pub(crate) content_type: Option<String>,
     /// The header's value; `None` also for one that is not text.
     pub(crate) authorization: Option<String>,
-    /// True if no cache between may answer: `Cache-Control: no-cache`.
+    /// True if no cache may answer: `Cache-Control: no-cache`.
     pub(crate) no_cache: bool,
-    /// Who the order is for, as the test that sent it knows; hidden from everything but the ground truth.
+    /// The test's name for the order's intent; only the ground truth contains it.
     pub(crate) intent: Option<String>,
     pub(crate) body: Result<Bytes, UnreadBody>,
     pub(crate) peer: IpAddr,
@@ -39,7 +39,7 @@ pub(crate) enum UnreadBody {
     Broken,
 }
 
-/// What the gateway does about a request.
+/// The gateway's reaction to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     /// How long the client waits for it.
@@ -51,20 +51,20 @@ pub(crate) struct Reply {
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Respond(Page),
-    /// The connection is reset without an answer.
+    /// Resets the connection without an answer.
     Reset,
-    /// The page is put on the wire in a way that is the fault's.
+    /// Writes the page in the way of a fault.
     Spoil(Spoiled),
 }
 
-/// An answer whose bytes are not those that HTTP has for it.
+/// An answer whose bytes a fault changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Spoiled {
     pub(crate) fault: Fault,
     pub(crate) page: Page,
-    /// After which byte, where the fault strikes at one and a script names it.
+    /// The byte at which the fault strikes, if it strikes at one and a script names it.
     pub(crate) at_byte: Option<u64>,
-    /// What is left to chance otherwise.
+    /// A random number for what the script does not fix.
     pub(crate) chance: u64,
 }
 
@@ -75,22 +75,22 @@ pub(crate) struct Page {
     pub(crate) content_type: &'static str,
     pub(crate) hint: Option<Hint>,
     pub(crate) content: Content,
-    /// Added to the clock that the `Date` header shows, in seconds.
+    /// Seconds added to the clock of the `Date` header.
     pub(crate) date_skew: i8,
 }
 
-/// The one header by which a response says where to go, when to come back, or what else is to be done about it.
+/// The one extra header of a response: where to go, when to return, or another property.
 #[derive(Clone, Debug)]
 pub(crate) enum Hint {
     Location(String),
     RetryAfter(Cow<'static, str>),
-    /// That it comes out of a cache, and how many seconds old it is.
+    /// The answer is from a cache and this many seconds old.
     Age(u64),
-    /// That it comes out of a cache.
+    /// The answer is from a cache.
     CacheHit,
-    /// That the body is compressed, as a fault says.
+    /// A fault claims that the body is compressed.
     Gzip,
-    /// That the connection ends, as a fault says.
+    /// A fault ends the connection.
     Close,
 }
 
@@ -98,32 +98,32 @@ pub(crate) enum Hint {
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Whole(Bytes),
-    /// The head announces all of it, and the connection breaks after `sent` bytes.
+    /// The head announces the whole body, and the connection breaks after `sent` bytes.
     Cut {
         whole: Bytes,
         sent: usize,
     },
-    /// The head announces all of it, and nothing comes after `sent` bytes.
+    /// The head announces the whole body, and nothing comes after `sent` bytes.
     Stalled {
         whole: Bytes,
         sent: usize,
     },
-    /// `head`, so many fillers, `tail`; sent in pieces and never held in memory.
+    /// `head`, a number of fillers, `tail`; sent in pieces and never held in memory.
     Filled {
         head: &'static str,
         fillers: u64,
         tail: &'static str,
     },
-    /// Generated while it is sent: so many instruments.
+    /// This many instruments, generated while they are sent.
     Scrips {
         count: u64,
-        /// After how many of them the connection breaks, if it does.
+        /// The number of instruments after which the connection breaks, if it does.
         broken_after: Option<u64>,
     },
 }
 
 impl Content {
-    /// The body in one piece; of one that is generated, only so much as fits in memory without a thought.
+    /// Returns the body in one piece; of a generated body at most `MOST` bytes.
     pub(crate) fn bytes(&self) -> Bytes {
         const MOST: usize = 4 << 20;
         match self {
@@ -148,12 +148,12 @@ impl Page {
         Self { status, content_type, hint: None, content: Content::Whole(body.into()), date_skew: 0 }
     }
 
-    /// A JSON answer.
+    /// Creates a JSON answer.
     pub(crate) fn json(status: StatusCode, body: &serde_json::Value) -> Self {
         Self::new(status, "application/json", body.to_string())
     }
 
-    /// A success envelope (§1).
+    /// Creates a success envelope (§1).
     pub(crate) fn ok(d: impl Serialize) -> Self {
         #[derive(Serialize)]
         struct Envelope<T> {
@@ -166,34 +166,34 @@ impl Page {
         Self::new(StatusCode::OK, "application/json", body)
     }
 
-    /// The empty state (§1).
+    /// Creates the envelope for no data (§1).
     pub(crate) fn no_data() -> Self {
         let msg = steadfast_spec::msg::NO_DATA;
         Self::json(StatusCode::OK, &serde_json::json!({"s": "no-data", "msg": msg}))
     }
 
-    /// An error envelope (§7).
+    /// Creates an error envelope (§7).
     pub(crate) fn error(status: StatusCode, msg: &str) -> Self {
         Self::json(status, &serde_json::json!({"s": "error", "msg": msg}))
     }
 
-    /// A page for a person.
+    /// Creates an HTML page for a person.
     pub(crate) fn html(body: String) -> Self {
         Self::new(StatusCode::OK, "text/html; charset=utf-8", body)
     }
 
-    /// A line for a person.
+    /// Creates a line of text for a person.
     pub(crate) fn text(status: StatusCode, body: &'static str) -> Self {
         Self::new(status, "text/plain; charset=utf-8", body)
     }
 
-    /// A redirect.
+    /// Creates a redirect.
     pub(crate) fn redirect(location: String) -> Self {
         let page = Self::new(StatusCode::FOUND, "text/html; charset=utf-8", Bytes::new());
         Self { hint: Some(Hint::Location(location)), ..page }
     }
 
-    /// The headers of the answer, sent at that wall clock; without those that say how long its body is.
+    /// Returns the answer's headers at this wall clock, without those for the body's length.
     pub(crate) fn headers(&self, wall: Duration) -> Vec<(&'static str, String)> {
         let skew = Duration::from_secs(self.date_skew.unsigned_abs().into());
         let shown = if self.date_skew < 0 { wall.saturating_sub(skew) } else { wall.saturating_add(skew) };
@@ -211,12 +211,12 @@ impl Page {
         headers
     }
 
-    /// True if there is no body.
+    /// Returns true if there is no body.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(&self.content, Content::Whole(whole) if whole.is_empty())
     }
 
-    /// The same answer, broken off in the middle of its body.
+    /// Returns the same answer, cut in the middle of its body.
     pub(crate) fn cut_in_half(self) -> Self {
         match self.content {
             Content::Whole(whole) => {
@@ -230,7 +230,7 @@ impl Page {
         }
     }
 
-    /// The same answer with another body.
+    /// Returns the same answer with another body.
     pub(crate) fn with_body(self, body: impl Into<Bytes>) -> Self {
         Self { content: Content::Whole(body.into()), ..self }
     }
@@ -273,7 +273,7 @@ pub(crate) mod refusal {
         Page::error(StatusCode::METHOD_NOT_ALLOWED, msg::METHOD_NOT_ALLOWED)
     }
 
-    /// The text is not shown in §7; it is the name of the status.
+    /// §7 does not show the text; it is the name of the status.
     pub(crate) fn unsupported_media_type() -> Page {
         Page::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported media type")
     }

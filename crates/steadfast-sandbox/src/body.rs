@@ -15,18 +15,18 @@ use crate::{arrival::Content, fault::Fault, market::ScripPieces, wire::GIVE_UP};
 /// The body of the gateway's responses.
 pub struct Body {
     inner: Inner,
-    /// True once everything before the break was handed out and the connection had its turn to send it.
+    /// True once everything before the break was handed out and the connection could send it.
     sent: bool,
 }
 
 enum Inner {
     Whole(Option<Bytes>),
-    /// Announced in full, broken off after `part`.
+    /// Announced in full; breaks after `part`.
     Cut {
         announced: u64,
         part: Option<Bytes>,
     },
-    /// Announced in full; after `part` nothing comes until the end is awaited no more.
+    /// Announced in full; nothing comes after `part` until the waiting ends.
     Stalled {
         announced: u64,
         part: Option<Bytes>,
@@ -40,7 +40,7 @@ enum Inner {
     Pieces(ScripPieces),
 }
 
-/// What a body is filled up with.
+/// The filler of long bodies.
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 impl Body {
@@ -97,7 +97,7 @@ impl http_body::Body for Body {
             Inner::Pieces(pieces) => pieces.next().map(|piece| piece.map(Frame::data)),
         };
         if matches!(frame, Some(Err(BrokenOff))) && !std::mem::replace(&mut self.sent, true) {
-            // A server that meets the error in the same turn drops what it has not sent yet: head and all.
+            // A server that gets the error in the same turn drops what it has not sent yet, even the head.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -141,7 +141,7 @@ impl Error for BrokenOff {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoAnswer {
-    /// The connection was reset, or ended, or what came over it was no answer.
+    /// The connection was reset or ended, or its bytes were not an answer.
     Reset,
     /// The fault strikes connections, and the in-process service has none: serve the sandbox on a
     /// [line](crate::Sandbox::serve_line) or a listener.

@@ -10,7 +10,7 @@ use crate::{
     interpretation::{Interpretation, OrderIds, Prices},
 };
 
-/// Every order that was ever applied, with who really wanted it.
+/// Every order that was ever applied, with its true owner.
 #[derive(Debug, Default)]
 pub(crate) struct OrderBook {
     orders: Vec<BookedOrder>,
@@ -25,7 +25,7 @@ pub(crate) struct BookedOrder {
     pub(crate) user: UserIndex,
     /// The number of the login session in which it was placed.
     pub(crate) session: u64,
-    /// Who it is for, as the sender's test knows; never on the wire.
+    /// The test's name for its intent; never on the wire.
     pub(crate) intent: Option<String>,
     pub(crate) request: OrderRequest,
     pub(crate) leg: LegType,
@@ -33,20 +33,20 @@ pub(crate) struct BookedOrder {
     course: Course,
 }
 
-/// What the market does with an order, decided when it is applied (§3: transitions are not shown).
+/// How the market executes an order, decided when it is applied (§3: transitions are not shown).
 #[derive(Clone, Copy, Debug)]
 enum Course {
-    /// It stays open until then, and has this status from then on.
+    /// It stays open until this instant and then has this status.
     Until(Duration, OrderStatus),
     /// It stays open.
     Open,
 }
 
-/// A change that an order's status forbids.
+/// A change that is not possible because the order is not open.
 #[derive(Debug)]
 pub(crate) struct NotOpen;
 
-/// What an order is applied for.
+/// The owner of an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub(crate) user: UserIndex,
@@ -59,7 +59,7 @@ impl OrderBook {
         Self { ids, ..Self::default() }
     }
 
-    /// Applies an order and returns its identifier; bracket and cover orders bring their exit legs with them (§2).
+    /// Applies an order and returns its id. Bracket and cover orders bring their exit legs with them (§2).
     pub(crate) fn apply(
         &mut self,
         owner: &Owner,
@@ -75,7 +75,7 @@ impl OrderBook {
         };
         for leg in legs {
             if let Some(exit) = exit_leg(request) {
-                // A leg belongs to the order whose leg it is, not to another intent.
+                // A leg belongs to its order, not to another intent.
                 let owner = Owner { intent: None, ..owner.clone() };
                 self.insert(&owner, exit, *leg, now, draw);
             }
@@ -139,14 +139,14 @@ impl OrderBook {
         Ok(())
     }
 
-    /// Puts an order into `status` whatever it was, as the market would have at once.
+    /// Sets an order's status, whatever it was, as if the market had decided at once.
     pub(crate) fn settle_as(&mut self, order_id: &str, status: OrderStatus, now: Duration) {
         if let Some(&index) = self.by_id.get(order_id) {
             self.orders[index].course = Course::Until(now, status);
         }
     }
 
-    /// Replaces an open order's terms.
+    /// Changes an open order's terms.
     pub(crate) fn modify(
         &mut self,
         order_id: &str,
@@ -173,7 +173,7 @@ impl BookedOrder {
         }
     }
 
-    /// The order as a record of `GET /api/oms/orders`.
+    /// Returns the order as a record of `GET /api/oms/orders`.
     pub(crate) fn record(&self, now: Duration, reading: &Interpretation) -> OrderRow<'_> {
         let request = &self.request;
         let priced = |price: Option<Decimal>| price.filter(|_| reading.prices == Prices::Present).map(number);
@@ -193,7 +193,7 @@ impl BookedOrder {
     }
 }
 
-/// A record of the order list, written without a detour through [`Value`]: a list may have thousands.
+/// A record of the order list. Written directly and not through [`Value`], because a list may have thousands.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OrderRow<'a> {
@@ -213,13 +213,13 @@ pub(crate) struct OrderRow<'a> {
     trig_price: Option<Value>,
 }
 
-/// Thirty-two of the digits in the form of a random UUID.
+/// Formats thirty-two of the digits like a random UUID.
 fn uuid(digits: &str) -> String {
     let [a, b, c, d, e] = [0..8, 8..12, 13..16, 17..20, 20..32].map(|range| &digits[range]);
     format!("{a}-{b}-4{c}-a{d}-{e}")
 }
 
-/// A decimal as a JSON number where that is exact, else as a text.
+/// Returns a decimal as a JSON number if that is exact, otherwise as a text.
 fn number(decimal: Decimal) -> Value {
     if let (0, Ok(whole)) = (decimal.scale(), i64::try_from(decimal)) {
         return whole.into();
@@ -236,7 +236,7 @@ fn course(request: &OrderRequest, order_id: &str, now: Duration, draw: Draw) -> 
             Course::Until(now, OrderStatus::Cancelled)
         }
         (OrderType::Limit, Validity::Ioc) => Course::Until(now, OrderStatus::Completed),
-        // Half of what rests in the book is filled within a minute.
+        // Half of the resting orders are filled within a minute.
         _ if draw.fraction("fills", order_id) < 0.5 => {
             let after = Duration::from_secs_f64(1.0 + 59.0 * draw.fraction("fills-after", order_id));
             Course::Until(now + after, OrderStatus::Completed)
@@ -245,7 +245,7 @@ fn course(request: &OrderRequest, order_id: &str, now: Duration, draw: Draw) -> 
     }
 }
 
-/// The order that closes `request` again; its prices are not shown in the specification, so it is a market order.
+/// Returns the order that closes `request`. The specification does not show its prices, so it is a market order.
 fn exit_leg(request: &OrderRequest) -> Option<OrderRequest> {
     let side = match request.side() {
         Side::Buy => Side::Sell,

@@ -14,7 +14,7 @@ use crate::{
     settings::{EleventhSession, LoginAnswer, Settings},
 };
 
-/// Collects the choices of a sandbox; made by [`Sandbox::builder`].
+/// Collects a sandbox's settings; made by [`Sandbox::builder`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct SandboxBuilder {
@@ -26,157 +26,157 @@ pub struct SandboxBuilder {
 }
 
 impl SandboxBuilder {
-    /// Where all chance comes from: secrets, fills, probabilistic faults. Default 0.
+    /// Sets the seed of all random choices: secrets, fills, probabilistic faults. Default 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
-    /// The wall clock at the start; default the machine's.
+    /// Sets the wall clock at the start; default the machine's.
     pub fn wall_clock(mut self, clock: WallClock) -> Self {
         self.wall_clock = clock;
         self
     }
 
-    /// The paths that the specification does not show; default [`Paths::public`].
+    /// Sets the paths that the specification does not show; default [`Paths::public`].
     pub fn paths(mut self, paths: Paths) -> Self {
         self.settings.paths = paths;
         self
     }
 
-    /// How all that the specification leaves open is read; replaces what was set for an axis before.
+    /// Sets the reading of everything that the specification leaves open. Replaces earlier settings of single axes.
     pub fn interpretation(mut self, reading: Interpretation) -> Self {
         self.settings.interpretation = reading;
         self
     }
 
-    /// How JSON bodies are refused.
+    /// Sets how JSON bodies are refused.
     pub fn json_body(mut self, refusal: JsonBody) -> Self {
         self.settings.interpretation.json_body = refusal;
         self
     }
 
-    /// How addresses that are not on the whitelist are refused.
+    /// Sets how addresses that are not on the whitelist are refused.
     pub fn ip_refusal(mut self, refusal: IpRefusal) -> Self {
         self.settings.interpretation.ip_refusal = refusal;
         self
     }
 
-    /// The addresses from which the first user's app may be used; default any.
+    /// Sets the addresses from which the first user's app may be used; default any.
     pub fn whitelist(mut self, addresses: impl Into<Vec<IpAddr>>) -> Self {
         self.whitelist = Some(addresses.into());
         self
     }
 
-    /// What happens to the eleventh login session.
+    /// Sets what happens to the eleventh login session.
     pub fn eleventh_session(mut self, choice: EleventhSession) -> Self {
         self.settings.eleventh_session = choice;
         self
     }
 
-    /// Which orders the order list holds.
+    /// Sets which orders the order list holds.
     pub fn list_scope(mut self, scope: ListScope) -> Self {
         self.settings.interpretation.list_scope = scope;
         self
     }
 
-    /// In which order the order list is.
+    /// Sets the sort order of the order list.
     pub fn list_order(mut self, order: ListOrder) -> Self {
         self.settings.interpretation.list_order = order;
         self
     }
 
-    /// Whether a 429 says when to come back.
+    /// Sets whether a 429 has a `Retry-After`.
     pub fn retry_after(mut self, choice: RetryAfter) -> Self {
         self.settings.interpretation.retry_after = choice;
         self
     }
 
-    /// The body of a successful individual login.
+    /// Sets the body of a successful individual login.
     pub fn login_answer(mut self, answer: LoginAnswer) -> Self {
         self.settings.login_answer = answer;
         self
     }
 
-    /// How many time steps an authenticator's code may be off; default 1.
+    /// Sets how many time steps an authenticator's code may be off; default 1.
     pub fn totp_window(mut self, steps: u8) -> Self {
         self.settings.totp_window = steps.into();
         self
     }
 
-    /// Locks an account after so many failed logins; default never.
+    /// Locks an account after this many failed logins; default never.
     pub fn lock_out_after(mut self, failures: u32) -> Self {
         self.settings.lock_out_after = Some(failures);
         self
     }
 
-    /// How long a client waits for a 504; default 200 ms.
+    /// Sets how long a client waits for a 504; default 200 ms.
     pub fn gateway_timeout(mut self, wait: Duration) -> Self {
         self.settings.gateway_timeout = wait;
         self
     }
 
-    /// How much later a late order comes to exist; default 2 to 8 s.
+    /// Sets how much later a late order comes into existence; default 2 to 8 s.
     pub fn late_by(mut self, least: Duration, most: Duration) -> Self {
         self.settings.late_by = (least, most);
         self
     }
 
-    /// How old a stale order list is; default 2 s.
+    /// Sets how old a stale order list is; default 2 s.
     pub fn stale_by(mut self, age: Duration) -> Self {
         self.settings.stale_by = age;
         self
     }
 
-    /// How old an order list out of a cache is; default 30 s.
+    /// Sets how old an order list from a cache is; default 30 s.
     pub fn cached_for(mut self, age: Duration) -> Self {
         self.settings.cached_for = age;
         self
     }
 
-    /// How a zone counts; default [`Kind::SlidingLog`].
+    /// Sets how a zone counts; default [`Kind::SlidingLog`].
     pub fn enforcer(mut self, zone: Zone, kind: Kind) -> Self {
         self.settings.enforcers.insert(zone, kind);
         self
     }
 
-    /// How much later an admitted request is counted; default at once.
+    /// Sets how much later an admitted request is counted; default at once.
     pub fn accounting_lag(mut self, lag: Duration) -> Self {
         self.settings.accounting_lag = lag;
         self
     }
 
-    /// Up to how much after its arrival a request is put to its zones; default at once.
+    /// Sets the maximum delay between a request's arrival and the check by its zones; default at once.
     pub fn accounting_jitter(mut self, jitter: Duration) -> Self {
         self.settings.accounting_jitter = jitter;
         self
     }
 
-    /// Counts an admitted request up to so long after it was answered; default when it arrives.
+    /// Counts an admitted request up to this long after its answer; by default when it arrives.
     ///
-    /// Until then the request takes no room, so that a burst may pass, and a later request be refused for it.
+    /// Until then the request takes no slot, so a burst may pass, and a later request may be refused because of it.
     pub fn counted_after_answer(mut self, most: Duration) -> Self {
         self.settings.counted_after_answer = Some(most);
         self
     }
 
-    /// The clock that the zones count with: its phase against the wall clock, and its drift. Default: the wall clock.
+    /// Sets the clock by which zones count: its phase against the wall clock, and its drift. Default: the wall clock.
     pub fn quota_clock(mut self, clock: GatewayClock) -> Self {
         self.quota_clock = Some(clock);
         self
     }
 
-    /// Makes the scrip master so many instruments long: a million are about 80 MB.
+    /// Makes the scrip master this many instruments long; a million are about 80 MB.
     pub fn large_scrip_master(mut self, instruments: u64) -> Self {
         self.settings.large_scrip_master = Some(instruments);
         self
     }
 
-    /// Makes a fault strike a share of the requests that it can strike, from 0 to 1.
+    /// Makes a fault strike a share, from 0 to 1, of the requests that it can strike.
     ///
     /// # Errors
     ///
-    /// [`InvalidFault`] for an unknown name or a rate that is none.
+    /// [`InvalidFault`] for an unknown name or an invalid rate.
     pub fn fault(mut self, name: &str, rate: f64) -> Result<Self, InvalidFault> {
         self.plan.set_rate(name.parse().map_err(InvalidFault::Name)?, rate)?;
         Ok(self)
@@ -192,7 +192,7 @@ impl SandboxBuilder {
         Ok(self)
     }
 
-    /// Adds the exact faults of a TOML script, and sets the axes of its `[interpretation]`.
+    /// Adds the faults of a TOML script, and sets the axes of its `[interpretation]`.
     ///
     /// # Errors
     ///
@@ -208,11 +208,11 @@ impl SandboxBuilder {
         Ok(self)
     }
 
-    /// The sandbox. Must be called where its clock is to start; a runtime is not needed.
+    /// Builds the sandbox. Its clock starts now; no runtime is needed.
     ///
     /// # Errors
     ///
-    /// [`InvalidSandbox`] naming the setting that contradicts itself.
+    /// [`InvalidSandbox`] naming the invalid setting.
     pub fn build(self) -> Result<Sandbox, InvalidSandbox> {
         let (least, most) = self.settings.late_by;
         if least > most {
@@ -231,11 +231,11 @@ impl SandboxBuilder {
     }
 }
 
-/// Settings that no sandbox can have.
+/// Why a sandbox cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidSandbox {
-    /// `late_by`'s least exceeds its most.
+    /// `late_by` has a minimum above its maximum.
     LateBy,
     /// The wall clock is before 1970.
     WallClock,

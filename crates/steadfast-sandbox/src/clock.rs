@@ -3,7 +3,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The gateway's clock: tokio's, which tests pause, plus what was skipped.
+/// The gateway's clock: tokio's, which tests can pause, plus skipped time.
 #[derive(Debug)]
 pub(crate) struct Clock {
     start: Instant,
@@ -15,12 +15,12 @@ impl Clock {
         Self { start: Instant::now(), skipped: Mutex::new(Duration::ZERO) }
     }
 
-    /// The time since the sandbox was started, as the gateway sees it.
+    /// Returns the gateway's time since the sandbox was started.
     pub(crate) fn now(&self) -> Duration {
         self.start.elapsed().saturating_add(*self.skipped.lock())
     }
 
-    /// Skips `by`; the clock stops at a century, far from where its arithmetic would end.
+    /// Skips `by`. The clock stops after a century, far from any overflow.
     pub(crate) fn advance(&self, by: Duration) {
         const CENTURY: Duration = Duration::from_secs(100 * 366 * 86_400);
         let mut skipped = self.skipped.lock();

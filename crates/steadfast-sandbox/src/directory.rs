@@ -4,33 +4,33 @@ use steadfast_spec::AssetClass;
 
 use crate::draw::Draw;
 
-/// The users and apps that the sandbox knows: two of each, so that one can meet what belongs to the other.
+/// The sandbox's users and apps: two of each, so that one can try to reach what belongs to the other.
 pub(crate) struct Directory {
     users: Vec<User>,
 }
 
-/// A user with the one app that is registered to him.
+/// A user with his one registered app.
 pub(crate) struct User {
     pub(crate) client_id: String,
     pub(crate) password: String,
     pub(crate) totp_secret: String,
     pub(crate) app: App,
-    /// The last accepted step of the authenticator's clock: a code is good once.
+    /// The last accepted time step of the authenticator, because a code is valid once.
     pub(crate) last_step: Option<u64>,
-    /// The code sent by SMS or e-mail, and until when it is good, on the gateway's clock.
+    /// The code sent by SMS or e-mail, and until when it is valid, by the gateway's clock.
     pub(crate) otp: Option<(String, std::time::Duration)>,
     pub(crate) failed_logins: u32,
     pub(crate) locked: bool,
 }
 
-/// An app of §5: its key, its secret, where it may be used from and for what.
+/// An app of §5: its key and secret, the allowed addresses and segments.
 pub(crate) struct App {
     pub(crate) api_key: String,
     pub(crate) secret: String,
     pub(crate) redirect_uri: String,
     /// `None` admits any address.
     pub(crate) whitelist: Option<BTreeSet<IpAddr>>,
-    /// The whitelist as it was set, whatever a fault took off it since.
+    /// The whitelist as it was set, before any fault removed addresses.
     pub(crate) registered_addresses: Option<BTreeSet<IpAddr>>,
     pub(crate) derivatives: bool,
 }
@@ -82,7 +82,7 @@ impl Directory {
 }
 
 impl App {
-    /// Registers the addresses from which the app may be used.
+    /// Sets the addresses from which the app may be used.
     pub(crate) fn register(&mut self, addresses: Option<BTreeSet<IpAddr>>) {
         self.whitelist.clone_from(&addresses);
         self.registered_addresses = addresses;
@@ -92,7 +92,7 @@ impl App {
         self.whitelist.as_ref().is_none_or(|list| list.contains(&peer))
     }
 
-    /// True if the app may trade the segment; the second app may not trade derivatives (§7, 403).
+    /// Returns true if the app may trade the segment; the second app may not trade derivatives (§7, 403).
     pub(crate) fn may_trade(&self, class: AssetClass) -> bool {
         class == AssetClass::Equity || self.derivatives
     }

@@ -1,8 +1,8 @@
 use sha1::{Digest, Sha1};
 
-/// The sandbox's only source of chance: a value is a function of the seed, a label and a key, and of nothing else.
+/// The sandbox's only source of random values. A value depends only on the seed, a label and a key.
 ///
-/// There is no state, so what one client draws never shifts what another one meets.
+/// There is no state, so the draws of one client never change those of another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draw {
     seed: u64,
@@ -13,7 +13,7 @@ impl Draw {
         Self { seed }
     }
 
-    /// Twenty bytes for (seed, label, key).
+    /// Returns twenty bytes for (seed, label, key).
     fn digest(self, label: &str, key: &str) -> [u8; 20] {
         let mut hash = Sha1::new();
         hash.update(self.seed.to_le_bytes());
@@ -23,25 +23,25 @@ impl Draw {
         hash.finalize().into()
     }
 
-    /// A number between zero and one, one excluded.
+    /// Returns a number from zero up to, but not including, one.
     pub(crate) fn fraction(self, label: &str, key: &str) -> f64 {
         let [a, b, c, d, e, f, g, h, ..] = self.digest(label, key);
         // The 53 bits that a float holds exactly.
         (u64::from_le_bytes([a, b, c, d, e, f, g, h]) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number below `n`; zero if `n` is zero.
+    /// Returns a number below `n`; zero if `n` is zero.
     pub(crate) fn below(self, label: &str, key: &str, n: u64) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.digest(label, key);
         u64::from_le_bytes([a, b, c, d, e, f, g, h]).checked_rem(n).unwrap_or_default()
     }
 
-    /// A text of forty lowercase hexadecimal digits.
+    /// Returns a text of forty lowercase hexadecimal digits.
     pub(crate) fn text(self, label: &str, key: &str) -> String {
         data_encoding::HEXLOWER.encode(&self.digest(label, key))
     }
 
-    /// Twenty bytes as a base32 secret of 160 bits.
+    /// Returns twenty bytes as a base32 secret of 160 bits.
     pub(crate) fn base32(self, label: &str, key: &str) -> String {
         data_encoding::BASE32_NOPAD.encode(&self.digest(label, key))
     }

@@ -1,13 +1,13 @@
 //! Counts requests as a gateway does, by any of eight rules.
 //!
-//! The spec gives limits and zones but no algorithm (§8): it does not say where a window begins, whether it
-//! slides, or whether a rejected request counts. Here each reading is a state machine of its own. An
-//! [`Enforcer`] is one [`Window`] counted by one [`Kind`] for one scope (a token, a key, an address); a request
-//! that falls under several is put to all of them at once by [`decide`].
+//! The specification gives limits and zones but no algorithm (§8): it does not say where a window begins,
+//! whether it slides, or whether a rejected request counts. Here each reading is a state machine of its own. An
+//! [`Enforcer`] is one [`Window`] counted by one [`Kind`] for one scope (a token, a key, an address).
+//! [`decide`] puts a request that falls under several to all of them at once.
 //!
-//! The machines are pure: they take the time and answer, and hold no clock, lock or randomness. All arithmetic
-//! is in integers, nothing is rounded but what the modelled gateway rounds, and no time or limit makes them
-//! panic. They share nothing with the client's limiter, which is tested against them.
+//! The machines are pure: they take the time and return a decision, and hold no clock, lock or randomness. All
+//! arithmetic is in integers, rounding happens only where the modelled gateway rounds, and no time or limit
+//! makes them panic. They share no code with the client's limiter, which is tested against them.
 //!
 //! # What each kind admits
 //!
@@ -17,9 +17,9 @@
 //! | name | counts | in any `T` |
 //! |---|---|---|
 //! | `fixed` | `[phase + k·T, phase + (k + 1)·T)` | 2N |
-//! | `first-hit` | `[t, t + T)` from the first request after the former such window | 2N − 1 |
+//! | `first-hit` | `[t, t + T)` from the first request after the previous such window | 2N − 1 |
 //! | `sliding-log` | `(now − T, now]` | N |
-//! | `sliding-counter` | the fixed window, and the part of the former one that the last `T` cover | 2N − 1 |
+//! | `sliding-counter` | the fixed window, and the part of the previous one that the last `T` cover | 2N − 1 |
 //! | `counting-rejects` | the same, rejected requests included | 2N − 1 |
 //! | `token-bucket` | a bucket of N, refilled at N/T | 2N − 1 |
 //! | `whole-second` | the whole second, minute, … of the wall clock | 2N |
@@ -51,8 +51,8 @@
 //!
 //! # What is not here
 //!
-//! Jitter and late accounting are the caller's: it decides at which instant a request is accounted. So is the
-//! choice of the enforcers that a request falls under.
+//! Jitter and late accounting: the caller decides at which instant a request is accounted, and under which
+//! enforcers it falls.
 
 mod algorithm;
 mod clock;
@@ -90,14 +90,14 @@ pub use self::{
 /// Counts the requests of one scope in one window, by one rule.
 ///
 /// Times are durations since an instant that the caller chooses once. Time never goes back: an arrival before
-/// the latest counted one is taken to come at that one's instant.
+/// the latest counted one is treated as arriving at that instant.
 ///
-/// Asking and counting are apart, so that several enforcers can decide as one: ask all with [`admits`], then
-/// tell all either [`commit`] or [`reject`]. [`decide`] does just that.
+/// Checking and counting are separate, so that several enforcers can decide as one: ask all with [`admits`],
+/// then call either [`commit`] or [`reject`] on all of them. [`decide`] does that.
 ///
 /// # Clone
 ///
-/// A clone counts on its own from the state it was made in.
+/// A clone starts from the current state and counts on its own.
 ///
 /// [`admits`]: Enforcer::admits
 /// [`commit`]: Enforcer::commit
@@ -114,7 +114,7 @@ pub struct Enforcer {
 }
 
 impl Enforcer {
-    /// An enforcer that has seen no request.
+    /// Creates an enforcer that has seen no request.
     #[must_use]
     pub fn new(kind: Kind, window: Window) -> Self {
         let rejects = match kind {
@@ -124,7 +124,7 @@ impl Enforcer {
         Self { kind, window, clock: GatewayClock::new(), rejects, latest: 0, state: State::new(kind, window) }
     }
 
-    /// Makes rejected requests use up quota as admitted ones do.
+    /// Makes rejected requests use quota like admitted ones.
     ///
     /// A window then counts past its limit, and a bucket goes into debt.
     #[must_use]
@@ -140,19 +140,19 @@ impl Enforcer {
         self
     }
 
-    /// The rule that is counted by.
+    /// Returns the rule by which it counts.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The limit and the period that are enforced.
+    /// Returns the limit and the period.
     #[must_use]
     pub const fn window(&self) -> Window {
         self.window
     }
 
-    /// Whether one more request at `now` would be within the limit. Changes nothing.
+    /// Returns whether one more request at `now` would be within the limit. Changes nothing.
     #[must_use]
     pub fn admits(&self, now: Duration) -> bool {
         self.state.algorithm().admits(self.reading(now))
@@ -160,16 +160,16 @@ impl Enforcer {
 
     /// Counts a request that the gateway admitted at `now`.
     ///
-    /// It is counted even if it does not fit, as by a gateway that accounts late.
+    /// It is counted even if it exceeds the limit, as by a gateway that accounts late.
     pub fn commit(&mut self, now: Duration) {
         self.latest = self.reading(now);
         self.state.algorithm_mut().charge(self.latest);
     }
 
-    /// Takes note of a request that the gateway rejected at `now`, on account of this window or another.
+    /// Notes a request that the gateway rejected at `now`, because of this window or another.
     ///
-    /// It is counted by [`Kind::CountingRejects`] and after [`counting_rejects`](Self::counting_rejects), else
-    /// nothing changes.
+    /// It is counted by [`Kind::CountingRejects`] and after [`counting_rejects`](Self::counting_rejects);
+    /// otherwise nothing changes.
     pub fn reject(&mut self, now: Duration) {
         match self.rejects {
             Rejects::Free => {}
@@ -177,11 +177,11 @@ impl Enforcer {
         }
     }
 
-    /// How long after `now` a request would first be admitted, if no other arrives until then.
+    /// Returns how long after `now` a request would first be admitted, if no other arrives until then.
     ///
-    /// From then on it stays admitted, so several enforcers all admit after the longest of their answers.
-    /// [`Duration::MAX`] stands for never, which is what a bucket that does not leak and the end of the clock
-    /// (584 years) come to.
+    /// It would be admitted at any later time too, so several enforcers all admit after the longest of their
+    /// answers. [`Duration::MAX`] means never: a bucket that does not leak, or the end of the clock (584
+    /// years).
     #[must_use]
     pub fn retry_after(&self, now: Duration) -> Duration {
         if self.admits(now) {
@@ -194,13 +194,13 @@ impl Enforcer {
             .map_or(Duration::MAX, |then| then.saturating_sub(now))
     }
 
-    /// What the gateway's clock reads when a request arrives at `now`.
+    /// Returns the gateway's clock when a request arrives at `now`.
     fn reading(&self, now: Duration) -> u64 {
         self.clock.read(now).max(self.latest)
     }
 }
 
-/// Whether rejected requests use up quota, which the spec leaves open.
+/// Whether rejected requests use quota, which the specification leaves open.
 #[derive(Clone, Copy, Debug)]
 enum Rejects {
     Free,

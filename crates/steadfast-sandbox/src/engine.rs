@@ -24,15 +24,14 @@ use crate::{
     truth::{ArrivalTruth, Record},
 };
 
-/// The path that every endpoint lies below (§1, §9).
+/// The base path of all endpoints (§1, §9).
 pub(crate) const BASE_PATH: &str = "/v2";
-/// Where the login page sends its form; the broker's own, outside §4.1.
+/// The target of the login page's form; the broker's own, outside of §4.1.
 pub(crate) const LOGIN_PATH: &str = "/api-gw/oauth/login";
 
-/// The gateway as a pure state machine: a request and the time in, a reply out.
+/// The gateway as a pure state machine: takes a request and the time, returns a reply.
 ///
-/// It holds no clock, no lock and no socket. The in-process service, the TCP server and the admin API all drive
-/// this one.
+/// It holds no clock, lock or socket. The in-process service, the TCP server and the admin API all drive it.
 pub(crate) struct Engine {
     pub(crate) settings: Settings,
     pub(crate) draw: Draw,
@@ -43,10 +42,10 @@ pub(crate) struct Engine {
     pub(crate) book: OrderBook,
     pub(crate) plan: Plan,
     pub(crate) record: Record,
-    /// Orders that come to exist later than they were answered.
+    /// Orders that come into existence later than they were answered.
     pub(crate) late: BTreeMap<(Duration, u64), (Owner, OrderRequest)>,
     attempts: BTreeMap<String, u32>,
-    /// How many requests were sent, and how many connections opened.
+    /// The number of requests sent and of connections opened.
     announced: u64,
     connections: u64,
     /// Until then every request is refused with 429.
@@ -55,15 +54,15 @@ pub(crate) struct Engine {
     pub(crate) epoch: Duration,
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub(crate) user: UserIndex,
-    /// Absent where the endpoint takes an API key only.
+    /// Absent if the endpoint takes only an API key.
     pub(crate) session: Option<Session>,
 }
 
-/// What is known of a request as soon as it is sent.
+/// The facts about a request from its send on.
 pub(crate) struct Ticket {
     attempt: u32,
     key: String,
@@ -85,12 +84,12 @@ pub(crate) struct Passage<'a> {
     pub(crate) zones: Vec<Zone>,
     pub(crate) accounted: Duration,
     pub(crate) refused_by: Option<Zone>,
-    /// For whom the request counts once it was answered.
+    /// The keys for which the request counts after its answer.
     uncounted: Vec<Key>,
     pub(crate) faults: Vec<&'static str>,
-    /// How long the answer takes, where a script says so.
+    /// How long the answer takes, if a script says so.
     answer_after: Option<Duration>,
-    /// True if the gateway's clock for authenticators is off.
+    /// True if the gateway's clock for authenticator codes is wrong.
     pub(crate) totp_skewed: bool,
 }
 
@@ -116,12 +115,12 @@ impl Engine {
         }
     }
 
-    /// The wall clock at `now`, since the Unix epoch.
+    /// Returns the wall clock at `now`, since the Unix epoch.
     pub(crate) fn wall(&self, now: Duration) -> Duration {
         self.epoch + now
     }
 
-    /// Brings late orders into the book.
+    /// Puts late orders into the book once they are due.
     pub(crate) fn settle(&mut self, now: Duration) {
         while let Some(entry) = self.late.first_entry().filter(|entry| entry.key().0 <= now) {
             let ((at, _), (owner, request)) = entry.remove_entry();
@@ -129,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// A connection was opened; the fault that strikes it, if one does.
+    /// Notes a new connection. Returns the fault that strikes it, if one does.
     pub(crate) fn accept(&mut self) -> Option<(Strike, u64)> {
         self.connections += 1;
         if self.plan.is_empty() {
@@ -142,7 +141,7 @@ impl Engine {
         Some((strike, self.draw.below("at-byte", &key, u64::MAX)))
     }
 
-    /// Takes note of a request that is sent: how long it is on its way.
+    /// Notes a request that is sent, and returns how long it is on its way.
     pub(crate) fn announce(&mut self, arrival: &Arrival) -> Ticket {
         self.announced += 1;
         let attempt = arrival.intent.as_ref().map_or(1, |intent| {
@@ -157,7 +156,7 @@ impl Engine {
         };
         let mut ticket = Ticket { attempt, key, endpoint: None, delay: Duration::ZERO, fault: None };
         if !self.plan.is_empty() {
-            // A script may select by endpoint what the gateway itself never looks at.
+            // A script may select by endpoint where the gateway itself does not need it.
             let path = arrival.path.strip_prefix(BASE_PATH).unwrap_or_default();
             ticket.endpoint = self.routes.find(&arrival.method, path).and_then(|route| route.endpoint);
             let intent = arrival.intent.as_deref();
@@ -218,7 +217,7 @@ impl Engine {
         reply
     }
 
-    /// Checks that are the gateway's (§7, column "Origin"), in order: path, method, query, credentials, quota, body.
+    /// Makes the gateway's checks (§7, column "Origin"), in order: path, method, query, credentials, quota, body.
     fn admit(&mut self, passage: &mut Passage<'_>) -> Result<Form, Page> {
         let arrival = passage.arrival;
         let path = arrival.path.strip_prefix(BASE_PATH).filter(|path| path.starts_with('/'));
@@ -247,14 +246,14 @@ impl Engine {
                 });
             }
         }
-        // The key of a token exchange stands in its form, which therefore is read before it is counted.
+        // The key of a token exchange is in its form, so the form is read before the request is counted.
         let form = self.read_form(passage);
         passage.zones = self.zones(route.endpoint, route.zones);
         self.count(passage, form.as_ref().ok())?;
         form
     }
 
-    /// Axes 1 and 2: the zones of two endpoints have several readings.
+    /// Axes 1 and 2: the zones of two endpoints can be read in several ways.
     fn zones(&self, endpoint: Option<Endpoint>, shown: Vec<Zone>) -> Vec<Zone> {
         let reading = &self.settings.interpretation;
         match (endpoint, reading.list_zone, reading.order_zone) {
@@ -378,7 +377,7 @@ impl Engine {
                 Some(caller) => Some(self.directory.user(caller.user).app.api_key.clone()),
                 None => {
                     let key = form.unwrap_or(&passage.query).get("client_id")?;
-                    // Whoever sends what cannot be a key is counted too, without being remembered at length.
+                    // A text that cannot be a key is counted too, but shortened to save memory.
                     Some(key.chars().take(LONGEST_KEY).collect())
                 }
             },
@@ -461,14 +460,14 @@ impl Engine {
         Ok(())
     }
 
-    /// What goes wrong after a request was executed.
+    /// Applies the faults that strike after a request was executed.
     fn spoil(&mut self, reply: Reply, passage: &mut Passage<'_>) -> Reply {
         let Reply { after, action: Action::Respond(page) } = reply else { return reply };
         let strike = self.strike(Stage::Answer, passage);
         let action = match strike.map(|strike| strike.fault) {
             None => Action::Respond(page),
             Some(Fault::ConnectionResetAfter) => Action::Reset,
-            // A body that does not exist cannot break off: the connection does.
+            // There is no body to break off, so the connection is reset.
             Some(Fault::ConnectionResetMidBody) if page.is_empty() => Action::Reset,
             Some(Fault::ConnectionResetMidBody) => Action::Respond(page.cut_in_half()),
             Some(fault) if fault.group() == "answer" => Action::Respond(spoil(fault, page)),
@@ -485,14 +484,14 @@ impl Engine {
         Reply { after, action }
     }
 
-    /// An answer whose bytes are the fault's.
+    /// Returns an answer whose bytes the fault changes.
     pub(crate) fn spoiled(&self, strike: Strike, page: Page, passage: &Passage<'_>) -> Reply {
         let chance = self.draw.below("at-byte", &passage.key, u64::MAX);
         let spoiled = Spoiled { fault: strike.fault, page, at_byte: strike.at_byte, chance };
         Reply { after: Duration::ZERO, action: Action::Spoil(spoiled) }
     }
 
-    /// The fault that strikes the request at this stage, if one does.
+    /// Returns the fault that strikes the request at this stage, if one does.
     pub(crate) fn strike(&mut self, stage: Stage, passage: &mut Passage<'_>) -> Option<Strike> {
         if self.plan.is_empty() {
             return None;
@@ -549,9 +548,9 @@ impl Engine {
 
 /// No API key is longer.
 const LONGEST_KEY: usize = 64;
-/// A waiting time that nobody can mean: eleven days.
+/// An absurd `Retry-After`: eleven days.
 const ABSURD: &str = "999999";
-/// A waiting time that is neither a number nor a date.
+/// A `Retry-After` that is neither a number nor a date.
 const GARBAGE: &str = "soon";
 
 fn come_back_after(wait: Cow<'static, str>) -> Page {
@@ -562,7 +561,7 @@ pub(crate) fn nanos(at: Duration) -> u64 {
     u64::try_from(at.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// §7, 400: a malformed URL. Escapes must be whole, and the text behind them UTF-8 without control characters.
+/// §7, 400: a malformed URL. Escapes must be complete, and decode to UTF-8 without control characters.
 fn is_well_formed(path: &str) -> bool {
     let bytes = path.as_bytes();
     let escapes_are_whole = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%').all(|(i, _)| {
@@ -573,7 +572,7 @@ fn is_well_formed(path: &str) -> bool {
         && percent_decode_str(path).decode_utf8().is_ok_and(|text| !text.chars().any(char::is_control))
 }
 
-/// The page of a fault that answers with a 5xx, or with the 400 that may mean anything.
+/// Returns the page of a fault that answers with a 5xx, or with the ambiguous 400.
 pub(crate) fn fault_page(fault: Fault) -> Option<Page> {
     use steadfast_spec::msg;
     let name = fault.as_str().split_once('.').map_or("", |(_, name)| name);

@@ -1,4 +1,4 @@
-//! The faults by name. What each one does stands where it strikes; here is the one table of their names.
+//! The faults, in one table of their names. The code of each is where it strikes.
 
 mod catalogue;
 mod name;
@@ -15,7 +15,7 @@ pub use self::{
 
 macro_rules! faults {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal [$($id:literal),*],)+) => {
-        /// Something that the sandbox does wrong on demand, by the one name that is used everywhere.
+        /// Something that the sandbox does wrong on demand, with one name that is used everywhere.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Fault {

@@ -1,4 +1,5 @@
-//! What the specification leaves open, one axis for each question; the simulator draws a point in this space per seed.
+//! What the specification leaves open, with one axis for each question. The simulator draws a point in this space per
+//! seed.
 
 mod choice;
 mod dress;
@@ -209,23 +210,23 @@ macro_rules! axes {
         }
 
         impl Interpretation {
-            /// Every axis with the names of its values, the first of which is the default.
+            /// Every axis with the names of its values, the default first.
             pub const AXES: &'static [Axis] = &[
                 $(Axis { number: $number, name: $name, values: <$choice as Choice>::NAMES },)+
             ];
 
-            /// A reading drawn axis by axis: `choose(site, n)` gives a number below `n`, and 0 is the default.
+            /// Draws a reading axis by axis: `choose(site, n)` returns a number below `n`, and 0 is the default.
             ///
-            /// The sites are `axis.` and the axis' name, in the order of [`AXES`](Self::AXES).
+            /// The sites are `axis.` followed by the axis' name, in the order of [`AXES`](Self::AXES).
             pub fn drawn(mut choose: impl FnMut(&'static str, u32) -> u32) -> Self {
                 Self { $($field: Choice::nth(choose(concat!("axis.", $name), <$choice as Choice>::NAMES.len() as u32)),)+ }
             }
 
-            /// Puts one axis to the value of that name.
+            /// Sets one axis to the value with this name.
             ///
             /// # Errors
             ///
-            /// [`InvalidAxis`] naming what there is instead.
+            /// [`InvalidAxis`] naming the valid choices.
             pub fn set(&mut self, axis: &str, value: &str) -> Result<(), InvalidAxis> {
                 match axis {
                     $($name => self.$field = Choice::named(value)
@@ -235,7 +236,7 @@ macro_rules! axes {
                 Ok(())
             }
 
-            /// The value of every axis by name, in the order of [`AXES`](Self::AXES).
+            /// Returns the value of every axis by name, in the order of [`AXES`](Self::AXES).
             #[must_use]
             pub fn values(&self) -> Vec<(&'static str, &'static str)> {
                 vec![$(($name, self.$field.name()),)+]
@@ -280,8 +281,8 @@ pub struct Axis {
 }
 
 impl Interpretation {
-    /// True if the gateway counts as its table of zones says, and a 429 misleads nobody: axes 1-4 and 15 are where
-    /// they are by default. Only then can a client be asked to meet no 429.
+    /// Returns true if the gateway counts as its table of zones says, and no 429 is misleading: axes 1-4 and 15 have
+    /// their defaults. Only then can a client be required to meet no 429.
     #[must_use]
     pub fn counts_as_documented(&self) -> bool {
         let plain = Self::default();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{draw::Draw, fault::Fault};
 
-/// How long one leg of a request's way takes under a fault of the group `time`.
+/// Returns how long one leg of a request's way takes under a fault of the group `time`.
 pub(crate) fn delay(fault: Fault, draw: Draw, key: &str) -> Duration {
     let name = fault.as_str();
     let (leg, profile) = name.split_once('-').unwrap_or((name, ""));
@@ -18,7 +18,7 @@ pub(crate) fn delay(fault: Fault, draw: Draw, key: &str) -> Duration {
         "internet" => 10.0 + 50.0 * part,
         "bad" if one_in(10.0) => 3_000.0 + 7_000.0 * part,
         "bad" => 100.0 + 2_900.0 * part * part,
-        // Whatever is sent within 50 ms of it arrives before it.
+        // Requests sent within 50 ms of it arrive before it.
         "reordered" => 50.0,
         _ => 0.0,
     };

@@ -31,41 +31,39 @@
 //! # }
 //! ```
 //!
-//! # What it enforces
-//!
-//! Every endpoint, rule and error of §1-§9, the five zones with [eight ways of counting](enforce). What the
+//! Every endpoint, rule and error of §1-§9, and the five zones with [eight ways of counting](enforce). What the
 //! specification leaves open is an axis of [`Interpretation`], or a setting of [`SandboxBuilder`].
 //!
 //! # What it does wrong
 //!
 //! Each [`Fault`] has one name, used in code, on the command line, in scripts, by the admin API and in the ground
-//! truth; [`catalogue`] says what covers each item of the fault catalogue.
+//! truth. [`catalogue`] shows what covers each item of the fault catalogue.
 //!
 //! | group | what goes wrong | strikes |
 //! |---|---|---|
-//! | `placement`, `list` | what becomes of an order, and how it is answered; what the list shows | one request |
-//! | `auth`, `quota` | tokens, logins, addresses, clocks; refusals that nobody caused | one request; some last |
-//! | `answer` | well-formed HTTP whose content is not what §1 says | one answer |
-//! | `transport` | bytes that are no HTTP, too late, too little or too much ([`Seen`] says what a client makes of them) | one answer |
-//! | `connection` | resets, and what happens to a connection as such | one request, or one connection |
+//! | `placement`, `list` | the fate of an order and its answer; the contents of the list | one request |
+//! | `auth`, `quota` | tokens, logins, addresses, clocks; unjustified refusals | one request; some last |
+//! | `answer` | well-formed HTTP whose content is not as §1 says | one answer |
+//! | `transport` | bytes that are not HTTP, too late, too few or too many ([`Seen`] says what a client sees of them) | one answer |
+//! | `connection` | resets and other faults of a connection | one request, or one connection |
 //! | `time` | how long each leg of the way takes | one leg |
 //!
-//! A request can meet one fault of each stage of its way: one on the way up, one at its quota, one at the placement, one
-//! of its answer, and so on. Bytes are written over any connection ([`Sandbox::serve`], [`Sandbox::serve_line`]); the
-//! in-process service gives what an HTTP client would make of them, and refuses by name what strikes connections as
-//! such.
+//! A request can meet one fault at each stage of its way: one on the way up, one at its quota, one at the placement,
+//! one of its answer, and so on. Over a connection ([`Sandbox::serve`], [`Sandbox::serve_line`]) a fault writes its
+//! bytes. The in-process service returns what an HTTP client would see of them, and refuses faults of connections by
+//! name.
 //!
 //! # What it does not do
 //!
-//! It has no WebSocket channel, because the specification shows neither its address nor its messages (§6), and its
-//! market is a coin that fills half of the resting orders. It speaks HTTP/1.1 only, so faults of HTTP/2 are not here.
+//! It has no WebSocket channel, because the specification shows neither its address nor its messages (§6). Its market
+//! fills half of the resting orders at random. It speaks HTTP/1.1 only, so there are no faults of HTTP/2.
 //!
 //! # The admin API
 //!
-//! [`Sandbox::serve_admin`] serves what tests and people do to a sandbox from outside, on a listener of its own.
-//! Every POST is `application/json`, with or without a body; every answer is a JSON object, that of a refused call
-//! `{"error": "..."}`. Calls name the listener's own address or `localhost` in `Host`; with an `Origin`, as web pages
-//! have it, they are refused with 403, because a page may not read the tokens of a sandbox.
+//! [`Sandbox::serve_admin`] lets tests and people change a sandbox from outside, on a listener of its own. Every POST
+//! is `application/json`, with or without a body; every answer is a JSON object, for a refused call `{"error": "..."}`.
+//! Calls name the listener's own address or `localhost` in `Host`. Calls with an `Origin`, as web pages send it, are
+//! refused with 403, because a page must not read the tokens of a sandbox.
 //!
 //! | Call | What it does |
 //! |---|---|
@@ -75,7 +73,7 @@
 //! | `POST /orders` | `{"action": "place", "order": {...}}` places an order as from another channel; `fill`, `cancel` and `reject` with `orderId` end an open one; answers `orderId` |
 //! | `POST /tokens/revoke` | ends the session of `{"token": "..."}`, or all sessions without it |
 //! | `POST /otp` | sends a one-time password to `{"client_id": "..."}`; answers its `code` |
-//! | `POST /reset` | begins anew, and answers the new `access_token` |
+//! | `POST /reset` | starts over; answers the new `access_token` |
 
 mod admin;
 mod arrival;

@@ -40,7 +40,7 @@ const EXPIRIES: [&str; 3] = ["26Nov2026", "31Dec2026", "28Jan2027"];
 /// The groups of `symbol-store/{scripGroup}`; their values are not shown in the specification.
 const GROUPS: [&str; 4] = ["NSE_EQ", "BSE_EQ", "NFO_FUT", "NFO_OPT"];
 
-/// The instrument of a number: all three shapes of §2, without repeats.
+/// Returns the instrument with this number: all three forms of §2, without repeats.
 pub(crate) fn sym_id(number: u64) -> String {
     let symbol = SYMBOLS[(number % 20) as usize];
     let round = number / 80;
@@ -60,7 +60,7 @@ fn group(number: u64) -> &'static str {
     GROUPS[((number / 20) % 4) as usize]
 }
 
-/// One record of the scrip master. It is written without a detour through [`Value`]: there may be millions.
+/// One record of the scrip master. Written directly and not through [`Value`], because there may be millions.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Scrip {
@@ -76,13 +76,13 @@ fn scrip(number: u64) -> Scrip {
     Scrip { sym_id: sym_id(number), group, lot_size, tick_size: "0.05" }
 }
 
-/// What an instrument costs: a function of the seed and its name.
+/// Returns an instrument's price, a function of the seed and the name.
 pub(crate) fn price(draw: Draw, sym_id: &str) -> Decimal {
     Decimal::new(10_000 + 5 * i64::try_from(draw.below("price", sym_id, 80_000)).unwrap_or_default(), 2)
 }
 
 impl Engine {
-    /// Market data and account data (§4.1, §4.5); shapes that are not shown are the sandbox's own.
+    /// Answers reads of market and account data (§4.1, §4.5); forms that are not shown are the sandbox's own.
     pub(crate) fn read_data(&self, endpoint: Endpoint, passage: &Passage<'_>, caller: Caller) -> Page {
         match endpoint {
             Endpoint::SymbolStore => symbols(&passage.arrival.path),
@@ -90,7 +90,7 @@ impl Engine {
             Endpoint::Quotes => self.quote(&passage.query),
             Endpoint::Positions => self.positions(passage, caller),
             Endpoint::Funds => Page::ok(json!({"available": "1000000.00", "used": "0.00"})),
-            // Nothing is ever delivered within a sandbox's life.
+            // No trade is settled within a sandbox's life.
             Endpoint::Holdings => Page::no_data(),
             _ => refusal::not_found(),
         }
@@ -123,7 +123,7 @@ impl Engine {
                 Side::Sell => -order.request.qty(),
             };
             let position = net.entry(order.request.sym_id().as_str()).or_default();
-            // Quantities near the largest decimal do not wrap; the position stays where it was.
+            // Quantities near the largest decimal do not overflow; the position stays unchanged.
             *position = position.checked_add(qty).unwrap_or(*position);
         }
         let records: Vec<Value> =
@@ -174,7 +174,7 @@ fn symbols(path: &str) -> Page {
     if records.is_empty() { Page::no_data() } else { Page::ok(json!(records)) }
 }
 
-/// The scrip master in pieces of some hundred records, so that no size of it is ever held in memory.
+/// The scrip master in pieces of some hundred records, so that it is never held in memory as a whole.
 pub(crate) struct ScripPieces {
     next: u64,
     /// Where the pieces end, or the connection breaks.

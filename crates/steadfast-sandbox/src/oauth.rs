@@ -15,11 +15,11 @@ use crate::{
     totp,
 };
 
-/// The fields that the authorize address hands on through the login page; §4.2 does not show them.
+/// The fields that the login page passes on from the authorize address; §4.2 does not show them.
 const HANDED_ON: [&str; 3] = ["client_id", "redirect_uri", "state"];
 
 impl Engine {
-    /// What a fault answers to a login in place of looking at it.
+    /// Returns a fault's answer to a login, without looking at the login.
     pub(crate) fn spoil_login(&mut self, passage: &mut Passage<'_>) -> Option<Reply> {
         let strike = self.strike(Stage::BeforeLogin, passage)?;
         let page = match strike.fault {
@@ -49,7 +49,8 @@ impl Engine {
             .into_iter()
             .filter_map(|name| query.get(name).map(|value| (name, value)))
             .map(|(name, value)| {
-                // The login form has a user's `client_id` of its own, so the app's is handed on as `api_key`.
+                // The login form has its own `client_id` for the user, so the app's is passed on as
+                // `api_key`.
                 let name = if name == "client_id" { "api_key" } else { name };
                 format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">", escape(value))
             })
@@ -64,7 +65,7 @@ impl Engine {
         ))
     }
 
-    /// The login page's form: redirects with a single-use code.
+    /// Handles the login page's form: redirects with a single-use code.
     pub(crate) fn submit_login(&mut self, passage: &mut Passage<'_>, form: &Form) -> Page {
         let app = form.get("api_key").and_then(|key| self.directory.by_api_key(key));
         let user = form.get("client_id").and_then(|id| self.directory.by_client_id(id));
@@ -173,9 +174,9 @@ impl Engine {
         }
     }
 
-    /// Password and two-factor code; a right code is used up even if the password is wrong.
+    /// Checks password and two-factor code. A right code is used up even if the password is wrong.
     fn credentials_hold(&mut self, passage: &Passage<'_>, user: UserIndex, form: &Form, kind: &str) -> bool {
-        // Two minutes ahead is beyond the window of every authenticator.
+        // Two minutes ahead is beyond every authenticator's tolerance.
         let ahead = if passage.totp_skewed { Duration::from_secs(120) } else { Duration::ZERO };
         let step = totp::step_at(self.wall(passage.now) + ahead);
         let window = self.settings.totp_window;

@@ -13,7 +13,7 @@ use crate::{
     plan::Strike,
 };
 
-/// What a placement fault does to the order itself.
+/// The effect of a placement fault on the order itself.
 #[derive(Clone, Copy)]
 enum Application {
     Now,
@@ -25,7 +25,7 @@ enum Application {
 impl Engine {
     /// §4.4.
     pub(crate) fn place_order(&mut self, passage: &mut Passage<'_>, caller: Caller, form: &Form) -> Reply {
-        // §2: the three shapes are all that an instrument identifier can be.
+        // §2: an instrument identifier has one of three forms.
         let order = OrderRequest::from_fields(form.iter()).ok();
         let Some((order, class)) =
             order.and_then(|order| order.sym_id().asset_class().map(|class| (order, class)))
@@ -46,7 +46,7 @@ impl Engine {
             orders.next().map(|order| order.order_id.clone())
         });
         let application = match strike {
-            // What nothing was before repeats nothing.
+            // Without an earlier order there is no id to repeat.
             Some(strike) if repeats_id(strike.fault) && before.is_none() => Application::Now,
             Some(strike) => application(strike.fault),
             None => Application::Now,
@@ -86,7 +86,7 @@ impl Engine {
             };
             return Reply { after, action: Action::Respond(page) };
         }
-        // A 504 is answered when the gateway's patience ends; everything else at once.
+        // A 504 is answered after the gateway's timeout, everything else at once.
         let after = match fault_page(strike.fault) {
             Some(page) if page.status == StatusCode::GATEWAY_TIMEOUT => self.settings.gateway_timeout,
             _ => Duration::ZERO,
@@ -125,7 +125,7 @@ impl Engine {
             return page;
         }
         let fault = fault.filter(|&it| it != Fault::ListCachedUnlessAsked || !passage.arrival.no_cache);
-        // A stale list is the whole list as of then: its orders and their statuses.
+        // A stale list is the whole list of that time, with its orders and their statuses.
         let (age, hint) = match fault {
             Some(Fault::ListStale) => (self.settings.stale_by, None),
             Some(Fault::ListCachedAge | Fault::ListCachedUnlessAsked) => {
@@ -179,7 +179,7 @@ impl Engine {
         if fault == Some(Fault::ListTruncated) { page.cut_in_half() } else { page }
     }
 
-    /// How long after it was applied an order is not listed.
+    /// Returns for how long after it was applied an order is not listed.
     fn unseen_for(&self, order: &BookedOrder) -> Duration {
         let most = self.settings.interpretation.visibility_lag.most();
         if most.is_zero() {
@@ -188,13 +188,13 @@ impl Engine {
         most.mul_f64(self.draw.fraction("visibility-lag", &order.order_id))
     }
 
-    /// §4.5: request and response are not shown; here all of the user's orders, whatever the session.
+    /// §4.5: request and response are not shown; here all orders of the user, of any session.
     pub(crate) fn history(&self, caller: Caller, now: Duration) -> Page {
         let orders: Vec<&BookedOrder> = self.book.iter().filter(|order| order.user == caller.user).collect();
         if orders.is_empty() { Page::no_data() } else { rows(orders, now, &self.settings.interpretation) }
     }
 
-    /// §4.5. What an order that is not open answers is not shown; here the input-validation error.
+    /// §4.5. The answer for an order that is not open is not shown; here the input-validation error.
     pub(crate) fn cancel_order(&mut self, passage: &Passage<'_>, caller: Caller) -> Page {
         let order_id = passage.query.get("orderId").unwrap_or_default();
         if let Some(page) = self.refuse_stranger(order_id, caller) {
@@ -206,7 +206,8 @@ impl Engine {
         }
     }
 
-    /// Path and fields are not shown; here any field of §4.4 beside `orderId` replaces the order's own.
+    /// Path and fields are not shown; here the given fields of §4.4, beside `orderId`, replace the
+    /// order's own.
     pub(crate) fn modify_order(&mut self, now: Duration, caller: Caller, form: &Form) -> Page {
         let order_id = form.get("orderId").unwrap_or_default();
         if let Some(page) = self.refuse_stranger(order_id, caller) {
@@ -226,7 +227,7 @@ impl Engine {
         }
     }
 
-    /// §7, 403: accessing another user's resource. An identifier that nobody has is an input error.
+    /// §7, 403: accessing another user's resource. An unknown order id is an input error.
     fn refuse_stranger(&self, order_id: &str, caller: Caller) -> Option<Page> {
         match self.book.find(order_id) {
             None => Some(refusal::input_validation()),
@@ -237,11 +238,11 @@ impl Engine {
 }
 
 const PLACED: &str = "Order placed";
-/// What an intermediary says that got no answer.
+/// The text of an intermediary that got no answer.
 const NO_UPSTREAM: &str = "upstream connect error or disconnect/reset before headers";
 const NO_UPSTREAM_PAGE: &str =
     "<html><head><title>Error</title></head><body><center><h1>Error</h1></center></body></html>";
-/// How much later an order comes to exist whose gateway an intermediary has given up on.
+/// How much later an order comes into existence after an intermediary has given up on the gateway.
 const BEHIND_A_PROXY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(29));
 
 fn placed(order_id: Option<String>) -> Page {
@@ -261,18 +262,18 @@ fn application(fault: Fault) -> Application {
     }
 }
 
-/// The status with which an intermediary answers in the gateway's place.
+/// Returns the status with which an intermediary answers in the gateway's place.
 fn intermediary(fault: Fault) -> Option<StatusCode> {
     let (status, _) = fault.as_str().strip_prefix("placement.proxy-")?.split_once('-')?;
     status.parse().ok()
 }
 
-/// True if the answer names the order before it.
+/// Returns true if the answer has the id of the previous order.
 fn repeats_id(fault: Fault) -> bool {
     matches!(fault, Fault::PlacementRepeatedIdApplied | Fault::PlacementRepeatedIdNotApplied)
 }
 
-/// The status in which a fault books an order.
+/// Returns the status in which a fault books an order.
 fn booked_as(fault: Fault) -> Option<OrderStatus> {
     match fault {
         Fault::PlacementBookedCompleted => Some(OrderStatus::Completed),
@@ -286,7 +287,7 @@ fn rows(orders: Vec<&BookedOrder>, now: Duration, reading: &Interpretation) -> P
     Page::ok(orders.into_iter().map(|order| order.record(now, reading)).collect::<Vec<_>>())
 }
 
-/// The real orders, and fifty thousand of nobody: some 10 MB.
+/// Returns the real orders and fifty thousand fictitious ones: some 10 MB.
 fn huge(orders: &[&BookedOrder], now: Duration, reading: &Interpretation) -> Page {
     let real = orders.iter().map(|order| json!(order.record(now, reading)).to_string());
     let nobodys = (0..50_000).map(|number| {
@@ -298,7 +299,7 @@ fn huge(orders: &[&BookedOrder], now: Duration, reading: &Interpretation) -> Pag
     Page::json(StatusCode::OK, &Value::Null).with_body(format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(",")))
 }
 
-/// The real orders, and a hundred thousand identifiers that no other list has: some 3 MB.
+/// Returns the real orders and a hundred thousand ids that no other list has: some 3 MB.
 fn huge_bare(orders: &[&BookedOrder], now: Duration, reading: &Interpretation, read: u64) -> Page {
     let real = orders.iter().map(|order| json!(order.record(now, reading)).to_string());
     let bare = (0..100_000).map(|number| format!(r#"{{"orderId":"98{read:06}{number:06}"}}"#));
@@ -306,7 +307,7 @@ fn huge_bare(orders: &[&BookedOrder], now: Duration, reading: &Interpretation, r
     Page::json(StatusCode::OK, &Value::Null).with_body(format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(",")))
 }
 
-/// An order as the list shows it under a fault.
+/// Returns an order as the list shows it under a fault.
 fn listed(order: &BookedOrder, fault: Fault, now: Duration, reading: &Interpretation) -> Value {
     let mut record = json!(order.record(now, reading));
     let Some(fields) = record.as_object_mut() else { return record };

@@ -16,7 +16,7 @@ pub(crate) struct Plan {
     scripted: Vec<Scripted>,
 }
 
-/// One entry of a script: exactly which requests a fault strikes. A script wins over rates.
+/// One entry of a script: exactly which requests a fault strikes. A script takes precedence over rates.
 #[derive(Clone, Debug)]
 struct Scripted {
     fault: Fault,
@@ -30,7 +30,7 @@ struct Scripted {
     at_byte: Option<u64>,
 }
 
-/// A fault that strikes, with what its script says about it.
+/// A fault that strikes, with the details of its script.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strike {
     pub(crate) fault: Fault,
@@ -39,14 +39,14 @@ pub(crate) struct Strike {
     pub(crate) at_byte: Option<u64>,
 }
 
-/// What a plan may know about the request that it decides on.
+/// The facts about a request on which a plan decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) endpoint: Option<Endpoint>,
     pub(crate) intent: Option<&'a str>,
-    /// Counts the sends of one intent, from one; a request without an intent is a first one.
+    /// The number of the send within its intent, from one; one for a request without an intent.
     pub(crate) attempt: u32,
-    /// Names the request in draws: intent and attempt where there is an intent, else its number of arrival.
+    /// The request's name in draws: intent and attempt, or its number of arrival without an intent.
     pub(crate) key: &'a str,
 }
 
@@ -55,7 +55,7 @@ impl Plan {
         self.rates.is_empty() && self.scripted.is_empty()
     }
 
-    /// A fault that strikes connections, if one is planned.
+    /// Returns a fault that strikes connections, if one is planned.
     pub(crate) fn connection_fault(&self) -> Option<Fault> {
         let rates = self.rates.iter().map(|(fault, _)| *fault);
         let mut planned = rates.chain(self.scripted.iter().map(|entry| entry.fault));
@@ -66,7 +66,7 @@ impl Plan {
         *self = Self::default();
     }
 
-    /// Sets the rate at which `fault` strikes; zero takes it out.
+    /// Sets the rate at which `fault` strikes; zero removes it.
     pub(crate) fn set_rate(&mut self, fault: Fault, rate: f64) -> Result<(), InvalidFault> {
         if !(0.0..=1.0).contains(&rate) {
             return Err(InvalidFault::Rate(fault));
@@ -78,7 +78,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds what one entry of a script, or one call of the admin API, says.
+    /// Adds one entry of a script, or one call of the admin API.
     pub(crate) fn add(&mut self, entry: FaultEntry) -> Result<(), InvalidFault> {
         let fault: Fault = entry.name.parse().map_err(InvalidFault::Name)?;
         if let Some(rate) = entry.rate {
@@ -120,7 +120,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The fault that strikes a request at one stage.
+    /// Returns the fault that strikes a request at one stage.
     pub(crate) fn strike(&mut self, stage: Stage, target: Target<'_>, draw: Draw) -> Option<Strike> {
         self.scripted(stage, target).or_else(|| self.drawn(stage, target, draw))
     }
@@ -151,7 +151,7 @@ impl Plan {
         Some(Strike { fault, late_by, answer_after, at_byte })
     }
 
-    /// The rates of a stage share one draw, so that at most one of them strikes and each keeps its own share.
+    /// The rates of a stage share one draw, so that at most one of them strikes and each keeps its share.
     fn drawn(&self, stage: Stage, target: Target<'_>, draw: Draw) -> Option<Strike> {
         let mut rates = self.rates.iter().filter(|(fault, _)| fault.stage() == stage).peekable();
         rates.peek()?;
@@ -166,8 +166,9 @@ impl Plan {
 
 /// One fault of a script file or of the admin API's `POST /faults`.
 ///
-/// With `rate`, the fault strikes that share of the requests it can strike. Without, it strikes exactly those that
-/// `endpoint`, `intent`, `attempt` and `nth` select: the `nth` such request and as many as `times` says from there.
+/// With `rate`, the fault strikes that share of the requests it can strike. Without, it strikes exactly the
+/// requests that `endpoint`, `intent`, `attempt` and `nth` select: the `nth` of them, and `times` in all from
+/// there.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -178,15 +179,15 @@ pub struct FaultEntry {
     pub rate: Option<f64>,
     /// Only orders sent for this intent (header `x-test-intent`).
     pub intent: Option<String>,
-    /// Only the intent's send of this number, from 1.
+    /// Only this send of the intent, from 1.
     pub attempt: Option<u32>,
     /// Only requests to this endpoint, by its name: `place-order`, `orders`, ….
     pub endpoint: Option<String>,
-    /// From which of the selected requests on, from 1.
+    /// The first of the selected requests to strike, from 1.
     pub nth: Option<u32>,
-    /// How often; once with `nth` or with an intent's attempt, otherwise always.
+    /// How often it strikes; once with `nth` or with an intent's attempt, otherwise always.
     pub times: Option<u32>,
-    /// For late placements: how much later the order comes to exist, in milliseconds.
+    /// For late placements: how much later the order comes into existence, in milliseconds.
     pub late_by_ms: Option<u64>,
     /// How long the client waits for the answer, in milliseconds.
     pub answer_after_ms: Option<u64>,
@@ -195,7 +196,7 @@ pub struct FaultEntry {
 }
 
 impl FaultEntry {
-    /// A field that says something about exact requests only.
+    /// Returns a field that is meaningful for exact requests only, if one is set.
     fn exact_field(&self) -> Option<&'static str> {
         let given = [
             ("intent", self.intent.is_some()),
@@ -238,17 +239,17 @@ pub enum InvalidFault {
     Nth(Fault),
     /// `attempt` counts from 1.
     Attempt(Fault),
-    /// `late_by_ms` of a fault that makes no order late.
+    /// `late_by_ms` for a fault that makes no order late.
     NotLate(Fault),
     /// A rate beside a field that selects exact requests.
     BesideRate(Fault, &'static str),
-    /// `at_byte` of a fault that does not strike at a byte.
+    /// `at_byte` for a fault that does not strike at a byte.
     NoByte(Fault),
     /// There is no such endpoint.
     Endpoint(Fault),
     /// A script's interpretation has no such axis or value.
     Axis(InvalidAxis),
-    /// The script is not TOML of the form that is asked for.
+    /// The script is not TOML of the required form.
     Script(String),
 }
 

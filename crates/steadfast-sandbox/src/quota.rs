@@ -8,7 +8,7 @@ use crate::{
     settings::Settings,
 };
 
-/// Whom a request counts for: one of these for each of its zones.
+/// The holder for which a request counts; one of these for each of its zones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) zone: Zone,
@@ -19,19 +19,19 @@ pub(crate) struct Key {
 #[derive(Debug)]
 pub(crate) struct Quotas {
     kinds: BTreeMap<Zone, Kind>,
-    /// How zones count that have no kind of their own.
+    /// How zones without a kind of their own count.
     other: Kind,
     refused: Refused,
     clock: GatewayClock,
-    /// How much later than it arrives a request is counted, if the gateway knows so early.
+    /// How much later than its arrival a request is counted, if that is known on arrival.
     lag: Option<Duration>,
     strictness: Strictness,
     held: BTreeMap<Key, Held>,
-    /// How many holders there may be before silent ones are looked for.
+    /// How many holders may exist before silent ones are removed.
     sweep_above: usize,
 }
 
-/// How a gateway's limits are to those of its documentation.
+/// How a gateway's limits compare to its documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Strictness {
     Documented,
@@ -42,7 +42,7 @@ enum Strictness {
 #[derive(Debug)]
 struct Held {
     windows: Vec<Enforcer>,
-    /// With accounting lag: requests admitted and not yet counted, by the instant at which they will be.
+    /// With accounting lag: the instants at which admitted requests will be counted.
     uncounted: Vec<Duration>,
     last: Duration,
 }
@@ -54,9 +54,9 @@ pub(crate) struct OverQuota {
     pub(crate) retry_after: Duration,
 }
 
-/// A holder that was silent for longer than any window has nothing to remember.
+/// A holder silent for longer than any window has an empty state.
 const FORGET_AFTER: Duration = Duration::from_secs(180);
-/// So many holders are never looked through.
+/// Up to this many holders no search for silent ones is made.
 const SWEEP_ABOVE: usize = 4_096;
 
 impl Quotas {
@@ -95,7 +95,7 @@ impl Quotas {
         self.held.clear();
     }
 
-    /// The scope of a zone of §8.
+    /// Returns the scope of a zone of §8.
     pub(crate) fn scope(zone: Zone) -> Scope {
         zones().into_iter().find(|spec| spec.zone == zone).map_or(Scope::AuthToken, |spec| spec.scope)
     }
@@ -144,7 +144,7 @@ impl Quotas {
         }
     }
 
-    /// Counts a request that is not refused whatever the quota says: somebody else's traffic on the same holder.
+    /// Counts another program's request on the same holder. It is never refused.
     pub(crate) fn count_foreign(&mut self, keys: &[Key], now: Duration) {
         for key in keys {
             self.hold(key, now);
@@ -168,7 +168,7 @@ impl Quotas {
             }
         });
         held.last = held.last.max(now);
-        // What has become due is counted at the instant at which it became due.
+        // Requests that have become due are counted at their due instants.
         let mut due: Vec<Duration> = held.uncounted.extract_if(.., |at| *at <= now).collect();
         due.sort_unstable();
         for at in due {
@@ -193,7 +193,7 @@ impl Quotas {
     fn sweep(&mut self, now: Duration) {
         if self.held.len() > self.sweep_above {
             self.held.retain(|_, held| now < held.last.saturating_add(FORGET_AFTER));
-            // Each look at all of them is paid for by as many new ones.
+            // The cost of each search is spread over as many new holders.
             self.sweep_above = SWEEP_ABOVE.max(2 * self.held.len());
         }
     }
@@ -244,7 +244,7 @@ mod tests {
             assert_eq!(quotas.admit(&both, Duration::ZERO), Ok(()));
         }
         assert_eq!(quotas.admit(&both, Duration::ZERO).map_err(|over| over.zone), Err(Zone::OTP));
-        // The refused request left the other zone alone: 97 of 100 are still there.
+        // The refused request left the other zone untouched: 97 of 100 are still free.
         let alone = [key(Zone::API_KEY, "k")];
         let admitted = (0..200).filter(|_| quotas.admit(&alone, Duration::ZERO).is_ok()).count();
         assert_eq!(admitted, 97);

@@ -28,7 +28,7 @@ pub struct Sandbox {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What the gateway's services share. Its `Debug` shows none of the secrets in it.
+/// The state that the gateway's services share. Its `Debug` shows none of the secrets in it.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) engine: Mutex<Engine>,
@@ -43,7 +43,7 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// All that a client needs to trade with a sandbox. Nothing in it is worth protecting.
+/// Everything that a client needs to trade with a sandbox. None of it needs protection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each field is the name that the service's specification uses")]
@@ -58,7 +58,7 @@ pub struct Credentials {
     pub access_token: String,
 }
 
-/// What the admin API and tests may do to the order book.
+/// How the admin API and tests may end an open order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BookEdit {
     /// Fill an open order.
@@ -69,7 +69,7 @@ pub enum BookEdit {
     Reject,
 }
 
-/// An edit of an order that is not open or does not exist.
+/// The order does not exist or is not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderNotOpen;
 
@@ -82,7 +82,7 @@ impl std::fmt::Display for OrderNotOpen {
 impl std::error::Error for OrderNotOpen {}
 
 impl Sandbox {
-    /// Starts the settings of a sandbox.
+    /// Returns a builder with default settings.
     pub fn builder() -> SandboxBuilder {
         SandboxBuilder::default()
     }
@@ -99,7 +99,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// One session for each user, so that a client can start without a login.
+    /// Opens a session for each user, so that a client can start without a login.
     fn open_sessions(&self) {
         let now = self.shared.clock.now();
         let mut engine = self.shared.engine.lock();
@@ -109,25 +109,25 @@ impl Sandbox {
         });
     }
 
-    /// The gateway as a tower service.
+    /// Returns the gateway as a tower service.
     #[must_use]
     pub fn gateway(&self) -> Gateway {
         Gateway::new(self.shared.clone())
     }
 
-    /// The first user's credentials, with the base address of the in-process service.
+    /// Returns the first user's credentials, with the base address of the in-process service.
     #[must_use]
     pub fn credentials(&self) -> Credentials {
         self.credentials_of(0, "localhost")
     }
 
-    /// The second user's, whose app may not trade derivatives.
+    /// Returns the credentials of the second user, whose app may not trade derivatives.
     #[must_use]
     pub fn other_credentials(&self) -> Credentials {
         self.credentials_of(1, "localhost")
     }
 
-    /// The first user's credentials, with the base address of a server at `authority`.
+    /// Returns the first user's credentials, with the base address of a server at `authority`.
     #[must_use]
     pub fn credentials_at(&self, authority: impl std::fmt::Display) -> Credentials {
         self.credentials_of(0, authority)
@@ -148,18 +148,18 @@ impl Sandbox {
         }
     }
 
-    /// Moves the gateway's clock forward, wall time and quotas alike.
+    /// Moves the gateway's clock forward, for wall time and quotas alike.
     pub fn advance(&self, by: Duration) {
         self.shared.clock.advance(by);
     }
 
-    /// The gateway's clock: the time since the sandbox was started, skipped time included.
+    /// Returns the gateway's clock: the time since the sandbox was started, skipped time included.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.shared.clock.now()
     }
 
-    /// What really happened so far.
+    /// Returns the ground truth so far.
     #[must_use]
     pub fn state(&self) -> State {
         let now = self.shared.clock.now();
@@ -193,19 +193,19 @@ impl Sandbox {
         }
     }
 
-    /// How often each fault struck so far; a fault that never did is absent.
+    /// Returns how often each fault has struck; faults that never did are absent.
     #[must_use]
     pub fn fault_counts(&self) -> BTreeMap<&'static str, u64> {
         self.shared.engine.lock().record.faults.clone()
     }
 
-    /// The first user's authenticator code, as of the gateway's clock.
+    /// Returns the first user's authenticator code, by the gateway's clock.
     #[must_use]
     pub fn totp_now(&self) -> String {
         self.totp_of(0)
     }
 
-    /// The second user's authenticator code, as of the gateway's clock.
+    /// Returns the second user's authenticator code, by the gateway's clock.
     #[must_use]
     pub fn other_totp_now(&self) -> String {
         self.totp_of(1)
@@ -219,7 +219,8 @@ impl Sandbox {
         totp::code(&secret, totp::step_at(engine.wall(now)))
     }
 
-    /// Sends a user a one-time code, as an SMS would: good once, for 60 seconds (§5.4). `None` for an unknown user.
+    /// Sends a user a one-time code, as an SMS would: valid once, for 60 seconds (§5.4). `None` for an unknown
+    /// user.
     #[must_use]
     pub fn send_otp(&self, client_id: &str) -> Option<String> {
         let now = self.shared.clock.now();
@@ -248,7 +249,7 @@ impl Sandbox {
         self.shared.engine.lock().plan.add(fault)
     }
 
-    /// Injects all of the faults, or none of them.
+    /// Injects all faults, or none.
     pub(crate) fn inject_all(&self, faults: Vec<FaultEntry>) -> Result<(), InvalidFault> {
         let mut engine = self.shared.engine.lock();
         let mut plan = engine.plan.clone();
@@ -257,12 +258,12 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Takes all faults out again.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.shared.engine.lock().plan.clear();
     }
 
-    /// Kills one token, or all of them, as a night roll-over does.
+    /// Ends one token, or all of them, as a night roll-over does.
     pub fn revoke(&self, token: Option<&str>) {
         let sessions = &mut self.shared.engine.lock().sessions;
         match token {
@@ -271,7 +272,7 @@ impl Sandbox {
         }
     }
 
-    /// Books an order that no client of this sandbox placed: the user's mobile app did. Returns its identifier.
+    /// Books an order from another channel, such as the user's mobile app. Returns its id.
     pub fn place_foreign(&self, request: &OrderRequest) -> String {
         let now = self.shared.clock.now();
         let token = self.shared.tokens.lock()[0].clone();
@@ -281,7 +282,7 @@ impl Sandbox {
         engine.book.apply(&Owner { user: 0, session, intent: None }, request, now, draw)
     }
 
-    /// Changes an open order as the market or the user's mobile app would.
+    /// Ends an open order as the market or the user's mobile app would.
     ///
     /// # Errors
     ///

@@ -25,14 +25,14 @@ use crate::{
 use self::seats::Seats;
 pub(crate) use self::seats::{Busy, Seat};
 
-/// Connections served at once. A further one takes the place of the one that has been idle longest; where none is, it
-/// waits, and the next ones in the listener's backlog.
+/// The number of connections served at once. A further one replaces the connection that has been idle longest; if
+/// none is idle, it waits, and later ones wait in the listener's backlog.
 const MOST_CONNECTIONS: usize = 1_024;
 /// How long open requests may take to end once the server is told to stop.
 const DRAIN: Duration = Duration::from_secs(2);
 
 impl Sandbox {
-    /// Serves the gateway on `listener` until `shutdown` completes, then ends what is open.
+    /// Serves the gateway on `listener` until `shutdown` completes, then ends open connections.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Sandbox {
 
     /// Serves the gateway on one connection of any kind until it ends, for a client at `peer`.
     ///
-    /// This is how a test puts a real HTTP client before the gateway without a socket:
+    /// This lets a test run a real HTTP client against the gateway without a socket:
     ///
     /// ```
     /// use steadfast_sandbox::Sandbox;
@@ -74,8 +74,8 @@ impl Sandbox {
 
     /// Serves the admin API on `listener` until `shutdown` completes.
     ///
-    /// It answers programs that call it by its own address or as `localhost`: a request with another `Host`, or with
-    /// an `Origin`, as web pages send it, is answered with 403.
+    /// It answers calls to its own address or to `localhost`. A request with another `Host`, or with an `Origin`, as
+    /// web pages send it, is answered with 403.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ where
 {
     let (running, stop) = watch::channel(());
     let seats = Seats::new(MOST_CONNECTIONS);
-    // Dropped with this future, and every connection with it.
+    // Dropping this future drops every connection.
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     let mut waiting = None;
@@ -161,11 +161,11 @@ async fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // It only speeds answers up, and a client that is gone already is no reason to end.
+                // This only makes answers faster, and may fail if the client is gone already.
                 let _ = stream.set_nodelay(true);
                 return Ok((stream, peer));
             }
-            // The client gave up, or the process is short of descriptors for a moment: neither ends the server.
+            // The client gave up, or file descriptors are short for a moment: neither ends the server.
             Err(error) if is_passing(&error) => {
                 tracing::warn!(%error, "connection not accepted");
                 tokio::time::sleep(Duration::from_millis(10)).await;

@@ -24,23 +24,23 @@ use crate::{
 /// How much of a request's body is read; an order's form is a few hundred bytes.
 const BODY_LIMIT: usize = 64 * 1024;
 
-/// How long the name of an intent may be; the ground truth keeps a million of them.
+/// The maximum length of an intent's name; the ground truth keeps a million of them.
 const LONGEST_INTENT: usize = 200;
 
-/// The gateway as a tower service, without sockets: what the TCP server puts behind each connection.
+/// The gateway as a tower service without sockets; the TCP server uses it behind each connection.
 ///
-/// Its error is a request without an answer. Of faults whose bytes are no HTTP it gives what an HTTP client makes of
-/// them ([`Seen`](crate::Seen)); faults that strike connections it refuses by name.
+/// Its error is a request without an answer. For faults whose bytes are not HTTP it returns what an HTTP client sees
+/// of them ([`Seen`](crate::Seen)); faults of connections it refuses by name.
 ///
 /// # Clone
 ///
-/// Clones are the same gateway.
+/// Clones share the gateway.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     shared: Arc<Shared>,
 }
 
-/// The address that a request comes from, as a request extension; 127.0.0.1 without it.
+/// A request's source address, as an extension; 127.0.0.1 without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerIp(pub IpAddr);
 
@@ -49,10 +49,10 @@ impl Gateway {
         Self { shared }
     }
 
-    /// Answers a request that came over a connection, by bytes where they are the fault.
+    /// Answers a request from a connection, with raw bytes if the fault requires them.
     ///
-    /// This is for servers of one's own, such as [`serve_answers`](crate::wire::serve_answers); the tower service
-    /// does the same with what an HTTP client would make of the bytes.
+    /// For servers of the caller's own, such as [`serve_answers`](crate::wire::serve_answers). The tower service
+    /// does the same, but returns what an HTTP client would see of the bytes.
     pub async fn answer<B>(&self, request: Request<B>) -> Answer<Body>
     where
         B: http_body::Body<Data = Bytes>,
@@ -86,7 +86,7 @@ impl Gateway {
         Ok(response(page, wall))
     }
 
-    /// What the gateway does about a request, once it does it, and its wall clock then.
+    /// Returns the gateway's action for a request when it is due, with its wall clock then.
     async fn act<B>(&self, request: Request<B>) -> (Action, Duration)
     where
         B: http_body::Body<Data = Bytes>,
@@ -94,7 +94,7 @@ impl Gateway {
         let shared = &self.shared;
         let (parts, body) = request.into_parts();
         let text = |name: header::HeaderName| {
-            // Two values contradict each other; none of them is believed.
+            // Two values contradict each other, so neither is used.
             let mut values = parts.headers.get_all(name).iter();
             let value = values.next().and_then(|value| value.to_str().ok()).map(str::to_owned);
             value.filter(|_| values.next().is_none())
@@ -135,7 +135,7 @@ where
 {
     type Response = Response<Body>;
     type Error = NoAnswer;
-    // Boxed: this is the far end of a connection, not a layer on its way.
+    // Boxed: this is the end of a connection, not a layer on the client's path.
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, NoAnswer>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), NoAnswer>> {
@@ -147,7 +147,7 @@ where
     }
 }
 
-/// Reads a body. One that takes too long is broken: it is refused, and its connection ends with it.
+/// Reads a body. A body that takes too long counts as broken: it is refused and its connection ends.
 async fn read_in_time<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes, UnreadBody> {
     if Planted::SlowBodiesHold.is_on() {
         return read(body).await;

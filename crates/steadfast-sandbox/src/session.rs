@@ -4,9 +4,9 @@ use crate::{directory::UserIndex, draw::Draw, settings::EleventhSession};
 
 /// How long a token is valid from its issue (§2, §5).
 pub(crate) const TOKEN_LIFE: Duration = Duration::from_secs(86_400);
-/// Active login sessions per user (§5.8, §8).
+/// The number of active login sessions per user (§5.8, §8).
 const MOST_SESSIONS: usize = 10;
-/// How long an authorization code is good; the specification does not say.
+/// How long an authorization code is valid; the specification does not say.
 const CODE_LIFE: Duration = Duration::from_secs(600);
 
 /// The login sessions and authorization codes that are alive.
@@ -22,7 +22,7 @@ pub(crate) struct Sessions {
 pub(crate) struct Session {
     pub(crate) user: UserIndex,
     pub(crate) issued: Duration,
-    /// Counts logins over the sandbox's life; an order remembers the one it was placed in.
+    /// The number of the login within the sandbox's life; an order stores that of its session.
     pub(crate) number: u64,
 }
 
@@ -32,7 +32,7 @@ struct Code {
     issued: Duration,
 }
 
-/// A login that §8's limit of ten sessions forbids.
+/// A login beyond the ten sessions of §8.
 #[derive(Debug)]
 pub(crate) struct TooManySessions;
 
@@ -58,7 +58,8 @@ impl Sessions {
         Ok(token)
     }
 
-    /// The session of a token that is alive at `now`: it dies silently after 24 hours (§3).
+    /// Returns the session of a token that is valid at `now`. A token ends silently after 24 hours
+    /// (§3).
     pub(crate) fn find(&self, token: &str, now: Duration) -> Option<Session> {
         self.by_token.get(token).copied().filter(|session| now < session.issued + TOKEN_LIFE)
     }
@@ -71,12 +72,12 @@ impl Sessions {
         self.by_token.clear();
     }
 
-    /// Kills every token of a user.
+    /// Ends every token of a user.
     pub(crate) fn revoke_user(&mut self, user: UserIndex) {
         self.by_token.retain(|_, session| session.user != user);
     }
 
-    /// The token of a user's latest session that is alive.
+    /// Returns the token of a user's latest valid session.
     pub(crate) fn latest(&self, user: UserIndex, now: Duration) -> Option<String> {
         let alive = self.of(user).filter(|(_, session)| now < session.issued + TOKEN_LIFE);
         alive.max_by_key(|(_, session)| session.number).map(|(token, _)| token.clone())
@@ -108,7 +109,7 @@ impl Sessions {
         code
     }
 
-    /// Uses up an authorization code: whoever presents it, it is good once.
+    /// Uses up an authorization code: valid once, whichever client presents it.
     pub(crate) fn take_code(&mut self, code: &str, redirect_uri: &str, now: Duration) -> Option<UserIndex> {
         let code = self.codes.remove(code)?;
         (code.redirect_uri == redirect_uri && now < code.issued + CODE_LIFE).then_some(code.user)

@@ -7,11 +7,11 @@ use crate::{
     interpretation::Interpretation,
 };
 
-/// What happens to a user's eleventh login session: §8 says only that there are at most ten.
+/// What happens to a user's eleventh login session; §8 says only that there are at most ten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EleventhSession {
-    /// The oldest session's token dies.
+    /// The oldest session's token ends.
     #[default]
     EvictOldest,
     /// The login is refused with 403.
@@ -29,7 +29,7 @@ pub enum LoginAnswer {
     Bare,
 }
 
-/// Everything about a sandbox that is a choice.
+/// All settings of a sandbox.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) seed: u64,

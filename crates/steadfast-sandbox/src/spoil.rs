@@ -1,4 +1,4 @@
-//! Answers that are well-formed HTTP, and not what the specification says.
+//! Answers that are well-formed HTTP but not as specified.
 
 mod gzip;
 
@@ -10,12 +10,12 @@ use crate::{
     fault::Fault,
 };
 
-/// Where redirects point to: an address that is nobody's (RFC 5737).
+/// The target of redirects: an address that is not in use (RFC 5737).
 const ELSEWHERE: &str = "http://192.0.2.1/v2/elsewhere";
-/// So many fillers of 64 KiB are 50 MiB, and 10 GiB.
+/// Numbers of fillers of 64 KiB that make 50 MiB and 10 GiB.
 const FILLERS: [u64; 2] = [800, 163_840];
 
-/// The answer under a fault of the group `answer`.
+/// Returns the answer under a fault of the group `answer`.
 pub(crate) fn spoil(fault: Fault, page: Page) -> Page {
     let redirect = |status, page: Page| {
         let hint = Some(Hint::Location(ELSEWHERE.to_owned()));
@@ -64,7 +64,7 @@ pub(crate) fn spoil(fault: Fault, page: Page) -> Page {
     }
 }
 
-/// The faults that change single fields of the envelope.
+/// Applies the faults that change single fields of the envelope.
 fn respell(fault: Fault, page: Page) -> Page {
     let mut fields = match serde_json::from_slice(&page.content.bytes()) {
         Ok(Value::Object(fields)) => fields,

@@ -6,14 +6,14 @@ use sha1::Sha1;
 /// The length of a time step (RFC 6238, §4.1).
 const STEP: Duration = Duration::from_secs(30);
 
-/// The number of the time step at the wall-clock time `wall`, since the Unix epoch.
+/// Returns the number of the time step at the wall-clock time `wall`, since the Unix epoch.
 pub(crate) fn step_at(wall: Duration) -> u64 {
     wall.as_secs() / STEP.as_secs()
 }
 
-/// The six digits for one time step (RFC 6238 with SHA-1, RFC 4226 §5.3).
+/// Returns the six digits for one time step (RFC 6238 with SHA-1, RFC 4226 §5.3).
 pub(crate) fn code(secret: &[u8], step: u64) -> String {
-    // HMAC takes keys of any length, so the other arm is never reached; an empty code matches nothing.
+    // HMAC takes keys of any length, so the other arm is never reached. An empty code matches nothing.
     let Ok(mut mac) = Hmac::<Sha1>::new_from_slice(secret) else { return String::new() };
     mac.update(&step.to_be_bytes());
     let digest: [u8; 20] = mac.finalize().into_bytes().into();

@@ -14,7 +14,7 @@ pub struct State {
     pub pending_orders: usize,
     /// The latest requests, oldest first; older ones are dropped once there are a million.
     pub arrivals: Vec<ArrivalTruth>,
-    /// How many requests there were in all.
+    /// The number of all requests.
     pub requests: u64,
     /// How many 429s each zone caused.
     pub refusals: BTreeMap<String, u64>,
@@ -22,21 +22,21 @@ pub struct State {
     pub injected_429s: u64,
     /// How often each fault struck.
     pub faults: BTreeMap<String, u64>,
-    /// What became of logins.
+    /// Results of logins.
     pub logins: Logins,
 }
 
-/// One order, and who really wanted it.
+/// One order, with its true owner.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct OrderTruth {
-    /// The identifier on the wire.
+    /// The order id on the wire.
     pub order_id: String,
     /// The user's client id.
     pub owner: String,
-    /// What the sender's test called it (header `x-test-intent`).
+    /// The test's name for its intent (header `x-test-intent`).
     pub intent: Option<String>,
-    /// When it came to exist, in nanoseconds since the sandbox was started.
+    /// When it was applied, in nanoseconds since the sandbox was started.
     pub applied_ns: u64,
     /// The instrument.
     pub sym_id: String,
@@ -76,13 +76,13 @@ pub struct ArrivalTruth {
     pub zone_refused: Option<&'static str>,
     /// The user's client id, once it is known.
     pub owner: Option<String>,
-    /// What the sender's test calls it.
+    /// The test's name for its intent.
     pub intent: Option<String>,
     /// The faults that struck it.
     pub faults: Vec<&'static str>,
 }
 
-/// What became of logins.
+/// Results of logins.
 #[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Logins {
@@ -106,7 +106,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// A fault struck.
+    /// Counts a fault that struck.
     pub(crate) fn count(&mut self, fault: &'static str) {
         *self.faults.entry(fault).or_default() += 1;
     }

@@ -1,4 +1,5 @@
-//! Answers as bytes: what a server writes that is no HTTP, too late, too little or too much, and the connection's end.
+//! Answers as bytes: what a server writes that is not HTTP, too late, too little or too much, and how the connection
+//! ends.
 //!
 //! A [`Script`] is data. [`serve_answers`] plays it on any [`Line`]: a TCP stream, or a pipe in memory.
 
@@ -26,13 +27,13 @@ pub use self::{
     line::Line,
 };
 
-/// After so long a server that does not answer ends the connection; no client waits that long.
+/// How long a server that does not answer keeps the connection; no client waits that long.
 pub(crate) const GIVE_UP: Duration = Duration::from_secs(600);
 
 /// How long a client may take to send a request's body.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a gateway does about a request.
+/// A gateway's reaction to a request.
 #[derive(Debug)]
 pub enum Answer<B> {
     /// It answers as HTTP does.
@@ -43,7 +44,7 @@ pub enum Answer<B> {
     Script(Script),
 }
 
-/// What is written in place of an answer, when, and how the connection goes on.
+/// The bytes written in place of an answer, their timing, and how the connection goes on.
 #[derive(Clone)]
 pub struct Script {
     steps: Vec<Step>,
@@ -57,20 +58,20 @@ enum Step {
     Trickle(Bytes, Duration),
 }
 
-/// How a connection goes on behind a script.
+/// How a connection goes on after a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// It serves the next request.
     Keep,
-    /// It ends as connections end.
+    /// It ends in an orderly way.
     Close,
-    /// The server's half ends; it goes on reading.
+    /// The server's half ends, and the server goes on reading.
     HalfClose,
-    /// Nothing more comes.
+    /// Nothing more is sent.
     Hang,
     /// It is reset.
     Reset,
-    /// When the next request comes, the same is sent once more; then the request is served.
+    /// When the next request comes, the same bytes are sent again; then the request is served.
     SendAgain,
     /// It ends when the next request comes, which is not read.
     CloseOnRequest,

@@ -5,17 +5,17 @@ use steadfast_spec::Planted;
 
 use super::Refused;
 
-/// Who may call the admin API: programs that name its own address, and no web page.
+/// The allowed callers of the admin API: programs that name its own address, and no web page.
 ///
-/// A page can give its own name the address of this machine (DNS rebinding); its browser then takes the API for the
-/// page's own server. The name in `Host` tells the two apart, and a browser names every page in `Origin`.
+/// A page can point its own name at this machine (DNS rebinding), so that its browser takes the API for the page's
+/// server. `Host` then has the page's name, and browsers name every page in `Origin`.
 #[derive(Clone, Debug)]
 pub(crate) struct Callers {
     hosts: Vec<String>,
 }
 
 impl Callers {
-    /// Those who call one of the addresses, or this machine by a name of its own, at one of their ports.
+    /// Allows calls to these addresses, or to this machine by a local name, at one of their ports.
     pub(crate) fn of(addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         let mut hosts = Vec::new();
         for address in addresses {
@@ -51,7 +51,7 @@ impl Callers {
 
     fn know(&self, host: &str) -> bool {
         self.hosts.iter().any(|known| {
-            // Clients leave the port of plain HTTP out.
+            // Clients omit the port of plain HTTP.
             known.eq_ignore_ascii_case(host)
                 || known.strip_suffix(":80").is_some_and(|known| known.eq_ignore_ascii_case(host))
         })

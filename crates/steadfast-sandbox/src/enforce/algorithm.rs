@@ -6,18 +6,18 @@ use super::{
 
 /// One way to count, on the gateway's own clock in nanoseconds. From call to call `now` never decreases.
 pub(super) trait Algorithm {
-    /// Whether one more request at `now` is within the limit.
+    /// Returns whether one more request at `now` is within the limit.
     fn admits(&self, now: u64) -> bool;
 
-    /// When one more request is first within the limit if none is counted until then, asked at a `now` at which
-    /// it is not; `None` if the clock ends before.
+    /// Returns when one more request is first within the limit if none is counted until then; `None` if the
+    /// clock ends before. Called only at a `now` at which a request is not within the limit.
     fn opens(&self, now: u64) -> Option<u64>;
 
     /// Counts one request at `now`, whether it is within the limit or not.
     fn charge(&mut self, now: u64);
 }
 
-/// The state of whichever algorithm a [`Kind`] names.
+/// The state of any of the algorithms.
 #[derive(Clone, Debug)]
 pub(super) enum State {
     FixedWindow(FixedWindow),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// What one second reads on a clock without drift, in millionths.
+/// What a clock without drift advances in one second, in millionths.
 const TRUE_RATE: i64 = 1_000_000;
 
 /// The clock that a gateway counts by, as a function of true time.
@@ -14,17 +14,17 @@ pub struct GatewayClock {
 }
 
 impl GatewayClock {
-    /// A clock that reads zero at true time zero, and then the true time.
+    /// Creates a clock that reads the true time.
     #[must_use]
     pub const fn new() -> Self {
         Self { epoch: 0, ppm: 0 }
     }
 
-    /// Sets what the clock reads at true time zero.
+    /// Sets the reading at true time zero.
     ///
-    /// Whoever counts time from the start of a run gives the wall time of that start (since 1970) here, and
-    /// so aligns [`Kind::WholeSecond`](super::Kind::WholeSecond) to real seconds and minutes. For the
-    /// other kinds it only moves the phase.
+    /// A caller that counts time from the start of a run gives the wall time of that start (since 1970)
+    /// here. That aligns [`Kind::WholeSecond`](super::Kind::WholeSecond) to real seconds and minutes. For
+    /// the other kinds it only moves the phase.
     #[must_use]
     pub fn epoch(mut self, epoch: Duration) -> Self {
         self.epoch = nanos(epoch);
@@ -40,26 +40,27 @@ impl GatewayClock {
         self
     }
 
-    /// What the clock reads at the true time `now`, in nanoseconds.
+    /// Returns the clock's reading at the true time `now`, in nanoseconds.
     pub(super) fn read(&self, now: Duration) -> u64 {
         let elapsed = u128::from(nanos(now)) * self.rate() / u128::from(TRUE_RATE.unsigned_abs());
         u64::try_from(u128::from(self.epoch) + elapsed).unwrap_or(u64::MAX)
     }
 
-    /// The first true time at which the clock reads `reading` or more, if there is one.
+    /// Returns the first true time at which the clock reads `reading` or more, if there is one.
     pub(super) fn when(&self, reading: u64) -> Option<Duration> {
         let elapsed = u128::from(reading.saturating_sub(self.epoch));
         let truth = (elapsed * u128::from(TRUE_RATE.unsigned_abs())).div_ceil(self.rate());
         u64::try_from(truth).ok().map(Duration::from_nanos)
     }
 
-    /// How many millionths of a second the clock runs in a true second. An `i16` cannot bring that to zero.
+    /// Returns how many millionths of a second the clock runs in a true second. An `i16` cannot bring that
+    /// to zero.
     fn rate(&self) -> u128 {
         u128::from((TRUE_RATE + i64::from(self.ppm)).unsigned_abs())
     }
 }
 
-/// A duration in whole nanoseconds; whatever is longer than 584 years reads as that.
+/// Returns a duration in whole nanoseconds, capped at 584 years.
 pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -2,10 +2,10 @@ use std::{error::Error, fmt, time::Duration};
 
 use super::Enforcer;
 
-/// Puts one request to all the windows it falls under: all of them count it as admitted, or none does.
+/// Puts one request to all windows that it falls under: all of them count it as admitted, or none does.
 ///
 /// # Errors
-/// [`Refusal`] if a window has no room at `now`. All of them were then told of a rejected request.
+/// [`Refusal`] if a window has no room at `now`. All of them have then noted a rejected request.
 ///
 /// ```
 /// use std::{num::NonZeroU32, time::Duration};
@@ -35,7 +35,7 @@ pub fn decide(windows: &mut [&mut Enforcer], now: Duration) -> Result<(), Refusa
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// Which of the windows has no room, by its place among those that were asked; the first if several.
+    /// The index of the window that has no room; the first if several have none.
     pub window: usize,
     /// How long after the refused request another would be admitted by all windows, if none arrives in between;
     /// [`Duration::MAX`] if never.

@@ -1,9 +1,10 @@
 use super::{Algorithm, Window};
 
-/// Counts in `[t, t + T)`, where `t` is the first counted request since the former such window ended.
+/// Counts in `[t, t + T)`, where `t` is the first counted request after the previous such window ended.
 ///
-/// This is a key with a time to live that the first increment sets. The request that opens a window is the
-/// earliest in it, so at most 2N − 1 pass within one period: N − 1 at the end of a window, N in the next.
+/// This models a key whose time to live is set by the first increment. The request that opens a window is
+/// the earliest in it, so at most 2N − 1 pass within one period: N − 1 at the end of a window, N in the
+/// next.
 #[derive(Clone, Debug)]
 pub(super) struct FirstHit {
     limit: u64,
@@ -17,7 +18,7 @@ impl FirstHit {
         Self { limit: window.requests(), period: window.nanos(), window: None }
     }
 
-    /// The window that is open at `now`.
+    /// Returns the window that is open at `now`.
     fn open(&self, now: u64) -> Option<(u64, u64)> {
         self.window.filter(|(start, _)| now.saturating_sub(*start) < self.period)
     }

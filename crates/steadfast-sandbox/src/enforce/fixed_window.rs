@@ -2,10 +2,9 @@ use std::time::Duration;
 
 use super::{Algorithm, Window};
 
-/// Counts anew in each of `[phase + k·T, phase + (k + 1)·T)`.
+/// Counts from zero in each of `[phase + k·T, phase + (k + 1)·T)`.
 ///
-/// What was counted at the end of one window is forgotten at the start of the next, so that 2N may pass
-/// around the boundary.
+/// The count of one window is forgotten at the start of the next, so 2N may pass around the boundary.
 #[derive(Clone, Debug)]
 pub(super) struct FixedWindow {
     limit: u64,
@@ -48,26 +47,26 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Windows of `period` nanoseconds, one of which begins at `phase`.
+    /// Creates windows of `period` nanoseconds, one of which begins at `phase`.
     pub(super) fn new(period: u64, phase: Duration) -> Self {
         // A remainder is less than the period.
         let phase = (phase.as_nanos() % u128::from(period)) as u64;
         Self { period, lead: if phase == 0 { 0 } else { period - phase } }
     }
 
-    /// The number of the window that holds `now`.
+    /// Returns the number of the window that holds `now`.
     pub(super) fn index(self, now: u64) -> u64 {
         // A quotient beyond u64 needs a period of one nanosecond, and then the lead is zero.
         ((u128::from(now) + u128::from(self.lead)) / u128::from(self.period)) as u64
     }
 
-    /// How far `now` is into its window.
+    /// Returns how far `now` is into its window.
     pub(super) fn offset(self, now: u64) -> u64 {
         // A remainder is less than the period.
         ((u128::from(now) + u128::from(self.lead)) % u128::from(self.period)) as u64
     }
 
-    /// The instant that is `offset` into the window of that number, if the clock has it.
+    /// Returns the instant `offset` into the window with this number, if the clock reaches it.
     pub(super) fn instant(self, index: u64, offset: u64) -> Option<u64> {
         let since_first = u128::from(index) * u128::from(self.period) + u128::from(offset);
         u64::try_from(since_first.saturating_sub(u128::from(self.lead))).ok()

@@ -1,30 +1,30 @@
 use std::{error::Error, fmt, str::FromStr, time::Duration};
 
-/// By which rule a gateway counts requests.
+/// The rule by which a gateway counts requests.
 ///
-/// The spec names limits and no rule (§8), so every zone can have any of these. The names of the command
+/// The specification names limits and no rule (§8), so every zone can have any of these. The names on the command
 /// line are stable: [`Display`](fmt::Display) writes what [`FromStr`] reads, parameters included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// `fixed`, `fixed:250ms`: counts anew in each of `[phase + k·T, phase + (k + 1)·T)`.
+    /// `fixed`, `fixed:250ms`: counts from zero in each of `[phase + k·T, phase + (k + 1)·T)`.
     FixedWindow {
         /// When a window begins, modulo the period.
         phase: Duration,
     },
-    /// `first-hit`: counts in `[t, t + T)`, where `t` is the first counted request since the former such
-    /// window ended.
+    /// `first-hit`: counts in `[t, t + T)`, where `t` is the first counted request after the previous such window
+    /// ended.
     FirstHit,
     /// `sliding-log`: counts in `(now − T, now]`.
     SlidingLog,
-    /// `sliding-counter`, `sliding-counter:250ms`: two fixed windows, the former one weighted by the part
-    /// of it that the last `T` still cover.
+    /// `sliding-counter`, `sliding-counter:250ms`: two fixed windows, the previous one weighted by the part of it
+    /// that the last `T` still cover.
     SlidingCounter {
         /// When a bucket begins, modulo the period.
         phase: Duration,
     },
-    /// `counting-rejects`, `counting-rejects:250ms`: the sliding counter, in which rejected requests count
-    /// like admitted ones.
+    /// `counting-rejects`, `counting-rejects:250ms`: the sliding counter, in which rejected requests count like
+    /// admitted ones.
     ///
     /// The same as [`Kind::SlidingCounter`] with [`Enforcer::counting_rejects`](super::Enforcer::counting_rejects).
     CountingRejects {
@@ -33,7 +33,7 @@ pub enum Kind {
     },
     /// `token-bucket`: a bucket of `N` tokens, full at first, which gains `N` evenly in each period.
     TokenBucket,
-    /// `whole-second`: counts anew in each whole second (minute, …) of the gateway's wall clock.
+    /// `whole-second`: counts from zero in each whole second (minute, …) of the gateway's wall clock.
     WholeSecond,
     /// `leaky-bucket`, `leaky-bucket:5`: nginx's `limit_req … burst=b nodelay`.
     LeakyBucket {
@@ -52,7 +52,7 @@ const WHOLE_SECOND: &str = "whole-second";
 const LEAKY_BUCKET: &str = "leaky-bucket";
 
 impl Kind {
-    /// Every kind, each with the parameter that its bare name stands for: phase zero, burst zero.
+    /// Every kind, with the default parameter of its bare name: phase zero, burst zero.
     pub const ALL: [Self; 8] = [
         Self::FixedWindow { phase: Duration::ZERO },
         Self::FirstHit,
@@ -64,7 +64,7 @@ impl Kind {
         Self::LeakyBucket { burst: 0 },
     ];
 
-    /// The name without a parameter.
+    /// Returns the name without a parameter.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -185,7 +185,7 @@ impl Error for InvalidKind {}
 /// Units of a phase in nanoseconds, the longest first.
 const UNITS: [(u128, &str); 4] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
 
-/// The longest unit that holds the duration a whole number of times.
+/// Returns the longest unit of which the duration is a whole multiple.
 fn in_units(duration: Duration) -> (u128, &'static str) {
     let nanos = duration.as_nanos();
     UNITS
@@ -202,7 +202,7 @@ fn duration(text: &str) -> Option<Duration> {
     Some(Duration::new(seconds, u32::try_from(nanos % UNITS[0].0).ok()?))
 }
 
-/// A number in digits alone: the standard parser takes a leading `+` too.
+/// Parses a number of digits only; the standard parser also accepts a leading `+`.
 fn whole(text: &str) -> Option<u128> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

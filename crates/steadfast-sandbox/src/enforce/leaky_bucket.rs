@@ -5,13 +5,13 @@ const NANOS_PER_MILLI: u64 = 1_000_000;
 const REQUEST: u128 = 1_000;
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// nginx's `limit_req … burst=b nodelay`: a bucket that leaks at N/T, and rejects what is more than `b` ahead.
+/// nginx's `limit_req … burst=b nodelay`: a bucket that leaks at N/T, and rejects requests more than `b` ahead.
 ///
-/// All of it as coarse as there: the clock has milliseconds, the rate is whole milli-requests per second, each
-/// leak is rounded down to whole milli-requests, and the remainder is lost with each counted request. So 400 in
-/// 60 s leak 6.666 a second, and a steady 400 a minute are too many in the end. The level is cut off at zero after
-/// the request was added, so the first one, and one after a long silence, adds nothing: b + 1 pass at once, and
-/// at most N + b + 1 within a period of whole milliseconds.
+/// It is as coarse as nginx: the clock has milliseconds, the rate is whole milli-requests per second, each leak is
+/// rounded down to whole milli-requests, and the remainder is lost with each counted request. So 400 in 60 s leak
+/// 6.666 a second, and a steady 400 a minute are too many in the end. The level is cut off at zero after the
+/// request was added, so the first request, and one after a long silence, adds nothing: b + 1 pass at once, and at
+/// most N + b + 1 within a period of whole milliseconds.
 #[derive(Clone, Debug)]
 pub(super) struct LeakyBucket {
     /// Milli-requests per second. A rate below one rounds to zero, and such a bucket never leaks.
@@ -28,7 +28,7 @@ impl LeakyBucket {
         Self { rate, burst: u128::from(burst) * REQUEST, level: None }
     }
 
-    /// What would be in the bucket after one more request at `now`.
+    /// Returns the content of the bucket after one more request at `now`.
     fn excess_at(&self, now: u64) -> u128 {
         self.level.map_or(0, |(last, excess)| {
             let elapsed = (now / NANOS_PER_MILLI).saturating_sub(last);
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(gateway.admitted(&[ms(0); 20]), 6);
         // Excess 5,000 leaks 10 a millisecond: half a request after 50 ms, a whole one after 100 ms.
         assert_eq!(gateway.verdicts(&[ms(50), ms(99), ms(100), ms(100)]), [false, false, true, false]);
-        // At 600 ms the level is zero, and five fit. It takes one interval more until one is free again.
+        // At 600 ms the level is zero, and five fit. One more interval passes before the next slot is free.
         assert_eq!(gateway.admitted(&[ms(600); 20]), 5);
         assert_eq!(gateway.admitted(&[ms(1_200); 20]), 6);
     }

@@ -1,4 +1,4 @@
-//! What holds for every kind, over random histories.
+//! Properties of every kind, over random histories.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::{scenario::*, trace::*, *};
 
-/// The most that the kind lets pass in any half-open interval of one period, as the module promises.
+/// Returns the most that the kind admits in any half-open interval of one period, as the module
+/// promises.
 fn most_in_one_period(kind: Kind, limit: usize) -> usize {
     match kind {
         Kind::FixedWindow { .. } | Kind::WholeSecond => 2 * limit,
@@ -216,7 +217,7 @@ fn counting_rejects_is_the_sliding_counter_with_the_switch() {
 
 #[test]
 fn any_kind_can_count_its_rejects() {
-    // How many of 200 requests in ten seconds pass, and how many if the rejected ones count.
+    // How many of 200 requests in ten seconds pass, and how many if rejected ones count.
     let knocking = (0..10_000).step_by(50).map(ms).collect::<Vec<_>>();
     let passed = Kind::ALL.map(|kind| {
         let mut counting = per_second(10, kind).counting_rejects();
@@ -318,7 +319,7 @@ fn million_requests_to_each_kind_use_the_quota_up() {
         ("fixed", 10_000),
         ("first-hit", 10_000),
         ("sliding-log", 10_000),
-        // Nine of the former second still weigh so much that a tenth never fits.
+        // Nine requests of the previous second weigh so much that a tenth never fits.
         ("sliding-counter", 10 + 999 * 9),
         ("counting-rejects", 10),
         ("token-bucket", 10_009),

@@ -1,9 +1,9 @@
-//! The definition of each kind, applied to the whole history anew: slow, and without any state to get wrong.
+//! The definition of each kind, applied to the whole history each time: slow, but without state.
 
 use super::{Kind, Window};
 
-/// Whether one more request at `now` is within the window, after requests counted at the instants `counted`
-/// (nanoseconds in ascending order, none after `now`).
+/// Returns whether one more request at `now` is within the window, after requests counted at the instants
+/// `counted` (nanoseconds in ascending order, none after `now`).
 pub(super) fn admits(kind: Kind, window: Window, counted: &[u64], now: u64) -> bool {
     let limit = i128::from(window.limit());
     let period = i128::try_from(window.period().as_nanos()).unwrap();
@@ -43,7 +43,7 @@ pub(super) fn admits(kind: Kind, window: Window, counted: &[u64], now: u64) -> b
             (requests - limit) * period <= elapsed * limit
         }),
         Kind::LeakyBucket { burst } if (limit * 1_000_000_000) % period == 0 => {
-            // No remainder is lost at such a rate, so that here too all closed intervals decide.
+            // No remainder is lost at such a rate, so here too the closed intervals decide.
             let per_second = limit * 1_000_000_000 / period;
             let millis = counted.iter().map(|at| at / 1_000_000).collect::<Vec<_>>();
             conforms(&millis, now / 1_000_000, |requests, elapsed| {
@@ -62,15 +62,16 @@ pub(super) fn admits(kind: Kind, window: Window, counted: &[u64], now: u64) -> b
     }
 }
 
-/// Whether every interval that ends with a request at `now` holds as few requests as its length allows.
+/// Returns whether every interval that ends with a request at `now` holds no more requests than its length
+/// allows.
 fn conforms(counted: &[i128], now: i128, allowed: impl Fn(i128, i128) -> bool) -> bool {
     let starts = counted.iter().copied().chain([now]);
     starts.enumerate().all(|(before, start)| allowed((counted.len() + 1 - before) as i128, now - start))
 }
 
-/// The most requests of `admitted` that any half-open interval of that length holds.
+/// Returns the most requests of `admitted` that any half-open interval of this length holds.
 pub(super) fn most_in_any(length: u64, admitted: &[u64]) -> usize {
-    // An interval that holds the most can be moved until it begins with a request.
+    // An interval with the most requests can be moved until it begins with one.
     let held = |start: u64| admitted.iter().filter(|at| (start..start + length).contains(*at)).count();
     admitted.iter().map(|start| held(*start)).max().unwrap_or(0)
 }

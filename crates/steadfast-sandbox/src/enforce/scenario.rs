@@ -1,4 +1,4 @@
-//! Random gateways, and the requests that come to them.
+//! Random gateways, and the requests that reach them.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use proptest::{prelude::*, sample::select};
 
 use super::{trace::*, *};
 
-/// A gateway to build, and the requests that come to it.
+/// A gateway to build, and the requests that reach it.
 #[derive(Clone, Debug)]
 pub(super) struct Scenario {
     pub(super) kind: Kind,
     pub(super) window: Window,
     pub(super) counting: bool,
-    /// When each request comes, and whether another zone refuses it.
+    /// When each request arrives, and whether another zone refuses it.
     pub(super) requests: Vec<(u64, bool)>,
 }
 
@@ -31,7 +31,7 @@ impl Scenario {
     }
 }
 
-/// Puts one request to one enforcer, and says whether it was within the limit.
+/// Puts one request to one enforcer, and returns whether it was within the limit.
 pub(super) fn request(enforcer: &mut Enforcer, now: Duration, refused_elsewhere: bool) -> bool {
     let admits = enforcer.admits(now);
     if admits && !refused_elsewhere {
@@ -42,7 +42,7 @@ pub(super) fn request(enforcer: &mut Enforcer, now: Duration, refused_elsewhere:
     admits
 }
 
-/// Lets all requests of the scenario come, and says which of them were within the limit.
+/// Puts all requests of the scenario to the enforcer, and returns which were within the limit.
 pub(super) fn play(enforcer: &mut Enforcer, requests: &[(u64, bool)], shift: u64) -> Vec<bool> {
     requests.iter().map(|(at, elsewhere)| request(enforcer, ns(at + shift), *elsewhere)).collect()
 }
@@ -68,8 +68,8 @@ pub(super) fn kinds(period: u64) -> impl Strategy<Value = Kind> {
     })
 }
 
-/// Distances between arrivals in which rules differ: none at all, whole periods and intervals give or take a
-/// nanosecond, and whatever lies between. Negative ones are arrivals out of order.
+/// Distances between arrivals at which rules differ: zero, whole periods and intervals plus or minus a
+/// nanosecond, and values in between. Negative ones are arrivals out of order.
 fn steps(window: Window) -> impl Strategy<Value = i64> {
     let period = window.nanos().cast_signed();
     let interval = (period / i64::from(window.limit())).max(1);

@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use super::{Algorithm, Window, fixed_window::Grid};
 
-/// Two counts of fixed windows, the former one weighted by the part of it that the last `T` still cover.
+/// Two counts of fixed windows, the previous one weighted by the part of it that the last `T` still cover.
 ///
-/// At `e` into a window, a request is admitted if `previous·(T − e)/T + current + 1 ≤ N`: it may use the
-/// limit up, itself included, and not pass it. All of it in integers. At most 2N − 1 pass within one period,
-/// when the former window's requests came at its end. Public description: Cloudflare's edge.
+/// At `e` into a window, a request is admitted if `previous·(T − e)/T + current + 1 ≤ N`: including itself,
+/// it may reach the limit but not exceed it. All of it in integers. At most 2N − 1 pass within one period,
+/// if the previous window's requests came at its end. Public description: Cloudflare's edge.
 #[derive(Clone, Debug)]
 pub(super) struct SlidingCounter {
     limit: u64,
@@ -30,7 +30,7 @@ impl SlidingCounter {
         }
     }
 
-    /// The counts of the window before that of `now`, and of that window itself.
+    /// Returns the counts of the window before that of `now`, and of that window itself.
     fn counts_at(&self, now: u64) -> (u64, u64) {
         match self.grid.index(now).saturating_sub(self.index) {
             0 => (self.previous, self.current),
@@ -39,7 +39,8 @@ impl SlidingCounter {
         }
     }
 
-    /// How far into a window one more request fits, where `previous` came before and `current` in it.
+    /// Returns how far into a window one more request fits, with `previous` in the window before and
+    /// `current` in it.
     fn fits_from(&self, previous: u64, current: u64) -> Option<u64> {
         let room = self.limit.checked_sub(current)?.checked_sub(1)?;
         let Some(covered) = (u128::from(room) * u128::from(self.period)).checked_div(u128::from(previous))
@@ -61,7 +62,7 @@ impl Algorithm for SlidingCounter {
     fn opens(&self, now: u64) -> Option<u64> {
         let index = self.grid.index(now);
         let (previous, current) = self.counts_at(now);
-        // The window of `now` has no room left for this request if the limit is reached in it, and the next
+        // If the limit is reached in the window of `now`, it has no room left for this request, and the next
         // one begins with `current` weighing in full.
         let (index, offset) = match self.fits_from(previous, current) {
             Some(offset) => (index, offset),
@@ -90,16 +91,16 @@ mod tests {
         let mut gateway = per_second(10, PLAIN);
         assert_eq!(gateway.admitted(&[ms(999); 12]), 10);
         assert_eq!(gateway.admitted(&[ms(1_000); 12]), 0);
-        // Ten of the former window weigh 10·(1 − e): a place comes free every 100 ms.
+        // Ten requests of the previous window weigh 10·(1 − e): a slot becomes free every 100 ms.
         let arrivals = [ns(1_099_999_999), ms(1_100), ms(1_199), ms(1_200), ms(1_200)];
         assert_eq!(gateway.verdicts(&arrivals), [false, true, false, true, false]);
-        // 10·0.3 + 2 leaves five places.
+        // 10·0.3 + 2 leaves five slots.
         assert_eq!(gateway.admitted(&[ms(1_700); 12]), 5);
     }
 
     #[test]
     fn request_may_use_the_limit_up_and_not_pass_it() {
-        // Cloudflare's own example: 42 in the former minute, 18 in the first 15 s of this one, make 49.5.
+        // Cloudflare's own example: 42 in the previous minute, 18 in the first 15 s of this one, make 49.5.
         let window = Window::new(50, ms(60_000)).unwrap();
         let mut gateway = Enforcer::new(PLAIN, window);
         assert_eq!(gateway.admitted(&[ms(59_999); 42]), 42);
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(gateway.admitted(&[ms(200), ms(200)]), 2);
         assert_eq!(gateway.retry_after(ms(200)), ms(1_300));
         assert_eq!(gateway.verdicts(&[ms(1_000), ns(1_499_999_999), ms(1_500)]), [false, false, true]);
-        // With a limit of one, the former window must have left the last second altogether.
+        // With a limit of one, the previous window must have left the last second completely.
         let mut strict = per_second(1, PLAIN);
         assert_eq!(strict.verdicts(&[ms(200), ns(1_999_999_999), ms(2_000)]), [true, false, true]);
     }
@@ -134,7 +135,7 @@ mod tests {
         let (mut plain, mut counting) = (per_second(2, PLAIN), per_second(2, COUNTING));
         assert_eq!(plain.verdicts(&arrivals), [true, true, false]);
         assert_eq!(counting.verdicts(&arrivals), [true, true, false]);
-        // Two of the former second must weigh one or less, or three.
+        // The two of the previous second must weigh one or less, or three.
         assert_eq!(plain.retry_after(ms(500)), ms(1_000));
         assert_eq!(counting.retry_after(ms(500)), ns(1_166_666_667));
     }
@@ -145,7 +146,7 @@ mod tests {
         let mut counting = per_second(10, COUNTING);
         assert_eq!(counting.admitted(&knocking), 10);
         assert!(per_second(10, PLAIN).admitted(&knocking) > 90);
-        // It forgives after two windows of silence at the latest.
+        // It admits again after two windows of silence at the latest.
         assert!(!counting.admits(ms(10_500)));
         assert_eq!(counting.admitted(&[ms(11_000); 12]), 10);
     }

@@ -5,7 +5,7 @@ use super::{Algorithm, Window};
 /// Counts in `(now − T, now]`, so that never more than N pass in any `[t, t + T)`.
 ///
 /// Only the N latest stamps are kept. That loses nothing: there is room if and only if the N-th last one
-/// has expired, even when more than N were counted (late accounting, counted rejections).
+/// has expired, even if more than N were counted (late accounting, counted rejections).
 #[derive(Clone, Debug)]
 pub(super) struct SlidingLog {
     limit: usize,

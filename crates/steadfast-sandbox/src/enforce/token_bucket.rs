@@ -1,16 +1,16 @@
 use super::{Algorithm, Window};
 
-/// A bucket of N tokens, full at first, that gains N evenly in each period and loses one to each request.
+/// A bucket of N tokens, full at first, that gains N evenly in each period and loses one for each request.
 ///
-/// That is GCRA with burst N and emission interval T/N. The interval need not be whole nanoseconds, so
-/// the bucket is kept in units of 1/N ns: a request takes T of them, a nanosecond gives N back, and nothing is
+/// That is GCRA with burst N and emission interval T/N. The interval need not be whole nanoseconds, so the
+/// bucket is kept in units of 1/N ns: a request takes T of them, a nanosecond gives N back, and nothing is
 /// ever rounded. At most 2N − 1 pass within one period.
 #[derive(Clone, Debug)]
 pub(super) struct TokenBucket {
     limit: u128,
     period: u128,
-    /// What was missing from the full bucket at `last`; more than the bucket holds if requests were counted
-    /// that did not fit.
+    /// What was missing from the full bucket at `last`; more than the bucket holds if requests beyond the
+    /// limit were counted.
     missing: u128,
     last: u64,
 }

@@ -1,4 +1,4 @@
-//! Words for traces of requests, for the tests of the algorithms.
+//! Short helpers for traces of requests in the algorithms' tests.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -17,12 +17,12 @@ pub(super) fn per_second(limit: u32, kind: Kind) -> Enforcer {
 }
 
 impl Enforcer {
-    /// Whether each of the requests is admitted, when they come one after the other.
+    /// Returns whether each of these successive requests is admitted.
     pub(super) fn verdicts(&mut self, arrivals: &[Duration]) -> Vec<bool> {
         arrivals.iter().map(|now| decide(&mut [self], *now).is_ok()).collect()
     }
 
-    /// How many of the requests are admitted.
+    /// Returns how many of the requests are admitted.
     pub(super) fn admitted(&mut self, arrivals: &[Duration]) -> usize {
         self.verdicts(arrivals).into_iter().filter(|admitted| *admitted).count()
     }

@@ -2,11 +2,11 @@ use super::{Algorithm, Window};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Counts anew in each whole second, minute, … of the gateway's wall clock.
+/// Counts from zero in each whole second, minute, … of the gateway's wall clock.
 ///
-/// This is a counter whose key is the wall time in seconds, divided by the period. It differs from
-/// [`FixedWindow`](super::fixed_window::FixedWindow) in that it has no phase of its own, and that it knows no
-/// time below the second: a period that is no whole number of seconds is enforced as the next longer one.
+/// This models a counter whose key is the wall time in seconds, divided by the period. Unlike
+/// [`FixedWindow`](super::fixed_window::FixedWindow) it has no phase of its own and no resolution below the
+/// second: a period that is not a whole number of seconds is enforced as the next longer one.
 #[derive(Clone, Debug)]
 pub(super) struct WholeSecond {
     limit: u64,

@@ -7,7 +7,7 @@ use std::{
 
 /// How many requests are allowed in how much time, such as 10 in one second (§8).
 ///
-/// What "in" means is the [`Kind`](super::Kind)'s business.
+/// The [`Kind`](super::Kind) says how they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     limit: NonZeroU32,
@@ -41,24 +41,24 @@ impl Window {
         Self { limit, period: MINUTE }
     }
 
-    /// The number of requests, at least one.
+    /// Returns the number of requests, at least one.
     #[must_use]
     pub const fn limit(self) -> u32 {
         self.limit.get()
     }
 
-    /// The length of the window, more than zero.
+    /// Returns the length of the window, more than zero.
     #[must_use]
     pub const fn period(self) -> Duration {
         Duration::from_nanos(self.period.get())
     }
 
-    /// The limit in the width that counters have.
+    /// Returns the limit as wide as the counters.
     pub(super) fn requests(self) -> u64 {
         u64::from(self.limit.get())
     }
 
-    /// The period in nanoseconds.
+    /// Returns the period in nanoseconds.
     pub(super) const fn nanos(self) -> u64 {
         self.period.get()
     }
@@ -70,7 +70,7 @@ impl fmt::Display for Window {
     }
 }
 
-/// A window that no request or no time fits into.
+/// Why a window is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidWindow {

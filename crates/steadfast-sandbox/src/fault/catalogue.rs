@@ -2,15 +2,15 @@ mod process;
 
 use super::Fault;
 
-/// One item of the fault catalogue, and what puts it before the client.
+/// One item of the fault catalogue, and its coverage.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CatalogueRow {
     /// Its name: `C3`.
     pub id: &'static str,
-    /// What goes wrong.
+    /// The problem it describes.
     pub what: &'static str,
-    /// What injects it; at least one for every item.
+    /// Its coverage; at least one for every item.
     pub covered: Vec<Cover>,
 }
 
@@ -20,15 +20,16 @@ pub struct CatalogueRow {
 pub enum Cover {
     /// The sandbox injects it.
     Fault(Fault),
-    /// An axis of the interpretation is it.
+    /// An axis of the interpretation stands for it.
     Axis(&'static str),
-    /// The test of that name in that file is or drives it.
+    /// The test with this name in this file checks or triggers it.
     Test(&'static str, &'static str),
 }
 
-/// The catalogue's items of the groups A to C, E to K, and M: what each is, and what covers it beside faults.
+/// Returns the catalogue's items of the groups A to C, E to K, and M, with what covers each beside faults.
 ///
-/// Group D is of HTTP/2, which is not spoken; L waits for the sidecar; J, K and M are not the sandbox's, but tests'.
+/// Group D is about HTTP/2, which is not spoken; L waits for the sidecar; J, K and M are covered by tests, not by
+/// the sandbox.
 #[must_use]
 pub fn catalogue() -> Vec<CatalogueRow> {
     let row = |&(id, what, others): &Item| {
@@ -38,7 +39,7 @@ pub fn catalogue() -> Vec<CatalogueRow> {
     ITEMS.iter().chain(process::ITEMS).map(row).collect()
 }
 
-/// An item's name, what it is, and what covers it beside faults.
+/// An item's name, its description, and what covers it beside faults.
 type Item = (&'static str, &'static str, &'static [Cover]);
 
 const ITEMS: &[Item] = &[
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
     use crate::Interpretation;
 
-    /// The items of the design's catalogue, group by group.
+    /// The items of the catalogue, group by group.
     const NAMES: &[(char, &[u8])] = &[
         ('A', &[1, 2, 3, 4, 5, 8]),
         ('B', &[1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 14, 15, 16]),

@@ -17,7 +17,7 @@ impl FromStr for Fault {
     }
 }
 
-/// A name that is no fault's.
+/// A name that is not a fault's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFault {
     name: String,

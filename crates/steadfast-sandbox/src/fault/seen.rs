@@ -1,20 +1,20 @@
 use super::Fault;
 
-/// What an HTTP/1 client on hyper makes of the bytes of a transport fault.
+/// What an HTTP/1 client on hyper sees of a transport fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Seen {
-    /// An answer in one piece. Its status may be the fault's, and its body empty where that status has none.
+    /// A complete answer. Its status may be the fault's, and its body empty if that status has none.
     Whole,
-    /// The answer in one piece, at the pace of the fault.
+    /// The complete answer, at the fault's pace.
     Slow,
-    /// A part of the body, and no error: only its JSON can tell.
+    /// A part of the body and no error; only the JSON shows it.
     SilentlyCut,
     /// A head, and then an error.
     BodyBroken,
-    /// A head, and then nothing: only a deadline ends it.
+    /// A head, and then nothing until a deadline.
     BodyStalls,
-    /// Nothing: only a deadline ends it.
+    /// Nothing until a deadline.
     HeadStalls,
     /// An error of parsing, although the request was executed.
     Unparsable,
@@ -27,7 +27,8 @@ pub enum Seen {
 }
 
 impl Fault {
-    /// What a client on hyper makes of a transport fault; `None` for faults that are well-formed HTTP.
+    /// Returns what a client on hyper sees of a transport fault; `None` for faults that are well-formed
+    /// HTTP.
     #[must_use]
     pub fn seen(self) -> Option<Seen> {
         Some(match self {
@@ -58,7 +59,7 @@ impl Fault {
             | Self::TransportH2Preface
             | Self::TransportStatus099
             | Self::TransportHttp2Line => Seen::Unparsable,
-            // Half a megabyte is more than what hyper keeps of a head by default.
+            // Half a megabyte exceeds hyper's default limit for a head.
             Self::TransportHeaders101 | Self::TransportGiantHeader => Seen::TooLarge,
             Self::TransportLengthAndChunked
             | Self::TransportBareLf

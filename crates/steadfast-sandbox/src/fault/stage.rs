@@ -17,7 +17,7 @@ pub(crate) enum Stage {
     Placement,
     /// In place of, or around, listing orders.
     List,
-    /// Before a login's password is looked at.
+    /// Before a login's password is checked.
     BeforeLogin,
     /// In place of, or around, opening a session.
     Login,
@@ -38,7 +38,7 @@ pub enum Place {
 }
 
 impl Fault {
-    /// Where the fault can be injected.
+    /// Returns where the fault can be injected.
     #[must_use]
     pub fn place(self) -> Place {
         match self.stage() {
@@ -47,7 +47,7 @@ impl Fault {
         }
     }
 
-    /// The fault's group: what stands before the dot.
+    /// Returns the fault's group, the part of its name before the dot.
     #[must_use]
     pub fn group(self) -> &'static str {
         self.as_str().split_once('.').map_or("", |(group, _)| group)
@@ -84,7 +84,7 @@ impl Fault {
 }
 
 impl Stage {
-    /// Names the stage in draws.
+    /// Returns the stage's name in draws.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Accept => "accept",

@@ -8,7 +8,7 @@ pub(super) trait Choice: Copy + PartialEq + 'static {
         Self::ALL.get(index).copied()
     }
 
-    /// The reading of that number; beyond the last one, the default.
+    /// Returns the reading with this number; beyond the last one, the default.
     fn nth(index: u32) -> Self {
         Self::ALL.get(index as usize).copied().unwrap_or(Self::ALL[0])
     }

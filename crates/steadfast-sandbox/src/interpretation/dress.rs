@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Interpretation {
-    /// An answer as this reading of the specification has it: axes 7, 16 and 17.
+    /// Rewrites an answer to this reading of the specification: axes 7, 16 and 17.
     pub(crate) fn dress(&self, page: Page) -> Page {
         let plain = (NoDataStatus::Ok, ErrorText::AsShown, ExtraFields::None);
         if (self.no_data, self.error_text, self.extra_fields) == plain {
@@ -45,7 +45,7 @@ impl Interpretation {
         Page { status, content: Content::Whole(body.into()), ..page }
     }
 
-    /// A quantity that is a JSON number or text already, as the list writes it: axis 11.
+    /// Rewrites a quantity, given as a JSON number or text, as the list writes it: axis 11.
     pub(crate) fn quantity(&self, plain: Value) -> Value {
         let text = plain.as_str().map_or_else(|| plain.to_string(), str::to_owned);
         match self.quantity {
@@ -56,7 +56,7 @@ impl Interpretation {
         }
     }
 
-    /// What a login says about the life of its token: axis 20.
+    /// Returns a login's `expires_in`: axis 20.
     pub(crate) fn expires_in(&self) -> Value {
         match self.expires_in {
             ExpiresIn::Number => TOKEN_LIFE.as_secs().into(),

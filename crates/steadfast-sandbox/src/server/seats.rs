@@ -14,11 +14,11 @@ use tokio::sync::Notify;
 
 use crate::wire::HEAD_TIMEOUT;
 
-/// The connections that a server serves at once. Idle ones yield to new ones.
+/// The connections that a server serves at once. Idle ones are closed for new ones.
 ///
 /// # Clone
 ///
-/// Clones are the same seats.
+/// Clones share the seats.
 #[derive(Clone, Debug)]
 pub(super) struct Seats(Arc<Hall>);
 
@@ -33,20 +33,21 @@ struct Hall {
 #[derive(Debug, Default)]
 struct Taken {
     count: usize,
-    /// How often any seat became idle so far.
+    /// How often a seat has become idle so far.
     clock: u64,
-    /// The idle seats, the one first that has been idle longest; each with its way out.
+    /// The idle seats with their exits, the longest idle first.
     idle: BTreeMap<u64, Arc<Exit>>,
 }
 
-/// Tells a connection to leave.
+/// Tells a connection to close.
 #[derive(Debug, Default)]
 struct Exit {
     is_told: AtomicBool,
     told: Notify,
 }
 
-/// The seat of one connection. Busy until it is said to be idle; that of a connection without a server never yields.
+/// The seat of one connection, busy until it is marked idle. The seat of a connection without a server is never
+/// taken.
 #[derive(Debug)]
 pub(crate) struct Seat {
     held: Option<Arc<Held>>,
@@ -64,11 +65,11 @@ struct Held {
 struct State {
     /// Exchanges under way.
     busy: usize,
-    /// Under which number it is idle.
+    /// Its number while idle.
     idle: Option<u64>,
 }
 
-/// Keeps a seat from yielding until it is dropped.
+/// Keeps a seat from being taken until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy(Option<Arc<Held>>);
 
@@ -77,11 +78,11 @@ impl Seats {
         Self(Arc::new(Hall { most, taken: Mutex::default(), changed: Notify::new() }))
     }
 
-    /// Waits for a free seat, or for one that is idle; the connection that has been idle longest leaves.
+    /// Waits for a free or idle seat. The connection that has been idle longest closes.
     ///
     /// # Cancellation
     ///
-    /// Takes no seat, and sends nobody away, unless it returns.
+    /// If it is dropped before it returns, no seat is taken and no connection closed.
     pub(super) async fn take(&self) -> Seat {
         loop {
             let changed = self.0.changed.notified();
@@ -100,7 +101,7 @@ impl Seats {
             if Planted::IdleConnectionsStay.is_on() {
                 return None;
             }
-            // The seat changes hands: the connection that leaves frees none.
+            // The seat is handed over: the closing connection frees none.
             let (_, exit) = taken.idle.pop_first()?;
             exit.is_told.store(true, Ordering::Relaxed);
             exit.told.notify_one();
@@ -117,17 +118,17 @@ impl Default for Seat {
 }
 
 impl Seat {
-    /// That of a connection without a server, which may be idle for so long.
+    /// Creates the seat of a connection without a server, which may be idle for `patience`.
     pub(crate) fn patient(patience: Duration) -> Self {
         Self { held: None, patience }
     }
 
-    /// How long the connection may be idle.
+    /// Returns how long the connection may be idle.
     pub(crate) fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Completes when the connection has to leave.
+    /// Completes when the connection has to close.
     pub(super) fn left(&self) -> impl Future<Output = ()> + use<> {
         let exit = self.held.as_ref().map(|held| held.exit.clone());
         async move {
@@ -138,15 +139,15 @@ impl Seat {
         }
     }
 
-    /// The connection waits for its first request.
+    /// Marks the connection as waiting for its first request.
     pub(crate) fn idle(&self) {
         if let Some(held) = &self.held {
             held.rest(&mut held.state.lock());
         }
     }
 
-    /// A request has come; the connection is idle again when what is returned is dropped. `None` if it was told to
-    /// leave a moment ago: then the request must not be looked at.
+    /// Marks the connection busy for a request, until the returned value is dropped. `None` if it was told to close
+    /// a moment ago: the request must then be ignored.
     pub(crate) fn busy(&self) -> Option<Busy> {
         if let Some(held) = &self.held {
             let mut state = held.state.lock();

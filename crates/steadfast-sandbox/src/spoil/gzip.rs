@@ -5,7 +5,7 @@ use bytes::Bytes;
 /// How often 258 zeros are repeated: 16 MiB of them.
 const REPEATS: u32 = 65_028;
 
-/// 16 MiB of zeros as gzip (RFC 1951, RFC 1952), by hand: one block with the fixed codes.
+/// Returns 16 MiB of zeros as gzip (RFC 1951, RFC 1952): one hand-made block with the fixed codes.
 pub(super) fn bomb() -> Bytes {
     static BOMB: LazyLock<Bytes> = LazyLock::new(|| {
         let mut bits = Bits { bytes: vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255], free: 0 };
@@ -48,7 +48,7 @@ impl Bits {
         self.free -= 1;
     }
 
-    /// A Huffman code, which begins with its highest bit.
+    /// Appends a Huffman code, highest bit first.
     fn code(&mut self, code: u8, length: u32) {
         for place in (0..length).rev() {
             self.push((code >> place) & 1);

@@ -8,7 +8,7 @@ use crate::{
     fault::Fault,
 };
 
-/// An answer as HTTP/1.1 has it, in the parts that faults change.
+/// An HTTP/1.1 answer, in the parts that faults change.
 struct Raw {
     version: &'static str,
     status: String,
@@ -33,7 +33,7 @@ impl Raw {
         self
     }
 
-    /// With the length that the body has.
+    /// Sets the length of the body.
     fn measured(self) -> Self {
         let length = self.body.len();
         self.with("content-length", length)
@@ -56,7 +56,7 @@ impl Raw {
         join(&self.head(), &self.body)
     }
 
-    /// The body in two chunks, without the last one that ends it.
+    /// Returns the body in two chunks, without the last chunk that ends it.
     fn chunks(&self) -> Vec<u8> {
         let (first, second) = self.body.split_at(self.body.len() / 2);
         let mut bytes = Vec::new();
@@ -73,18 +73,18 @@ fn join(head: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// How many bytes the head of an answer has.
+/// Returns how many bytes the head of an answer has.
 pub(super) fn head_length(page: &Page, wall: Duration) -> usize {
     Raw::of(page, wall).measured().head().len()
 }
 
-/// How many bytes an answer has.
+/// Returns how many bytes an answer has.
 pub(super) fn length(page: &Page, wall: Duration) -> usize {
     Raw::of(page, wall).measured().bytes().len()
 }
 
 impl Spoiled {
-    /// At which byte of an answer of that length the fault strikes.
+    /// Returns at which byte of an answer of this length the fault strikes.
     pub(super) fn byte(&self, length: usize) -> usize {
         let length = length as u64;
         let byte = self.at_byte.unwrap_or_else(|| self.chance % (length + 1)).min(length);
@@ -92,7 +92,7 @@ impl Spoiled {
     }
 }
 
-/// The bytes of a fault.
+/// Returns the bytes of a fault.
 pub(super) fn script(spoiled: Spoiled, wall: Duration) -> Script {
     let raw = Raw::of(&spoiled.page, wall);
     let half = raw.body.len() / 2;
@@ -158,7 +158,7 @@ fn storm(interim: &str, raw: &Raw) -> Script {
     Script::sends(join(&interim.repeat(50), &raw.bytes()), End::Keep)
 }
 
-/// The faults that are a head that HTTP does not have; the connection stays, if the client leaves it.
+/// Returns an answer with an invalid head. The connection stays open as far as the client allows it.
 fn odd_head(fault: Fault, raw: Raw) -> Vec<u8> {
     let length = raw.body.len();
     let raw = match fault {

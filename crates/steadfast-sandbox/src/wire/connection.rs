@@ -31,9 +31,9 @@ pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take from a request's head to its answer's head.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Serves a connection with a service of one's own, such as one that puts a network before the gateway.
+/// Serves a connection with a service of the caller's own, such as one that puts a network before the gateway.
 ///
-/// Ends with the connection. Requests that are pipelined behind one whose answer is a [`Script`] are lost with it.
+/// Ends with the connection. Requests pipelined after one whose answer is a [`Script`] are lost with it.
 pub async fn serve_answers<I, S, F, B>(io: I, service: S)
 where
     I: Line,
@@ -45,8 +45,8 @@ where
     serve_patiently(io, HEAD_TIMEOUT, service).await;
 }
 
-/// Like [`serve_answers`], for a client that may take `patience` to send a request's head, and stay idle as long; there it
-/// is ten seconds.
+/// Like [`serve_answers`], for a client that may take `patience`, instead of ten seconds, to send a request's head, and
+/// may stay idle as long.
 pub async fn serve_patiently<I, S, F, B>(io: I, patience: Duration, service: S)
 where
     I: Line,
@@ -77,7 +77,7 @@ impl Hub {
     }
 }
 
-/// Serves a connection until it ends, `stop` changes, or all connections are reset. Between two requests its seat is idle.
+/// Serves a connection until it ends, `stop` changes, or all connections are reset. Between requests its seat is idle.
 pub(crate) async fn converse<I, S, F, B>(
     mut io: I,
     service: S,
@@ -103,7 +103,7 @@ pub(crate) async fn converse<I, S, F, B>(
         };
         let Some(left) = left else { return };
         match after {
-            // It has ended as connections end.
+            // It has ended in an orderly way.
             None => return,
             Some(After::Reset) => return left.reset(),
             Some(After::Script(script)) => match play(left, script).await {
@@ -118,8 +118,8 @@ pub(crate) async fn converse<I, S, F, B>(
     }
 }
 
-/// Serves requests as HTTP does, until the connection ends or something else is to happen to it. True if the server
-/// was told to stop.
+/// Serves HTTP requests until the connection ends or a script takes it over. Returns true if the server was told to
+/// stop.
 async fn exchange<I, S, F, B>(
     slot: &Arc<Mutex<Slot<I>>>,
     service: S,
@@ -176,7 +176,7 @@ where
                 connection.as_mut().graceful_shutdown();
             }
             ended = connection.as_mut() => {
-                // A client that went away, or one that was reset on purpose, is not the server's failure.
+                // A client that went away, or was reset on purpose, is not the server's failure.
                 if let Err(error) = ended {
                     tracing::debug!(%error, "connection ended");
                 }
@@ -186,17 +186,17 @@ where
     }
 }
 
-/// A connection, and what is to happen to it once HTTP is done with it.
+/// A connection, and what happens to it after HTTP.
 struct Slot<I> {
     io: Option<I>,
-    /// What was read of the next request already.
+    /// The bytes of the next request that were read already.
     ahead: Bytes,
     after: Option<After>,
-    /// Until what is to happen has happened.
+    /// Held until the pending action is done.
     busy: Option<Busy>,
 }
 
-/// An answer's body; the connection is busy until all of it was taken.
+/// An answer's body; the connection is busy until all of it was read.
 struct Answered<B> {
     body: Pin<Box<B>>,
     _busy: Busy,
@@ -227,7 +227,7 @@ enum After {
     Script(Script),
 }
 
-/// A connection that is lent to HTTP, and taken back for what HTTP does not have.
+/// A connection that is lent to HTTP, and taken back for what HTTP cannot do.
 struct Lent<I> {
     slot: Arc<Mutex<Slot<I>>>,
 }
@@ -277,7 +277,7 @@ impl<I: Line> AsyncWrite for Lent<I> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.slot.lock().after.is_some() {
-            // A regular close must not overtake what is to happen.
+            // A regular close must not come before the pending action.
             return Poll::Ready(Ok(()));
         }
         self.with(|io| io.poll_shutdown(cx))

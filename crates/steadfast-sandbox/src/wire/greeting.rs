@@ -20,13 +20,13 @@ use tokio::{
 use super::{Answer, End, GIVE_UP, Line, Script, connection::converse};
 use crate::{Body, Gateway, PeerIp, fault::Fault, plan::Strike, sandbox::Shared, server::Seat};
 
-/// How long nobody reads from a connection that is accepted slowly.
+/// How long the server does not read from a slowly accepted connection.
 const SLOW: Duration = Duration::from_secs(5);
-/// The answer behind which a connection ends without a word.
+/// The number of the answer after which a connection ends without notice.
 const LAST_ANSWER: u32 = 3;
-/// Within so many bytes a request is broken off; no order is shorter.
+/// A request is broken off within this many bytes; no order is shorter.
 const SHORTEST_REQUEST: u64 = 200;
-/// What a server says that nobody has asked.
+/// An answer that the server sends without a request.
 const UNASKED: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// Serves the gateway on one connection, under the fault that strikes it, if one does.
@@ -84,7 +84,7 @@ pub(crate) async fn serve<I: Line>(
     converse(io, service, stop, &shared.hub, seat).await;
 }
 
-/// An answer that does not say that it is the last one.
+/// Returns an answer that does not announce that it is the last one.
 async fn last(response: Response<Body>) -> Answer<Body> {
     let (head, body) = response.into_parts();
     let Ok(body) = body.collect().await else { return Answer::Reset };

@@ -7,18 +7,19 @@ use tokio::{
 
 /// The server's end of a connection.
 pub trait Line: AsyncRead + AsyncWrite + Send + Unpin + 'static {
-    /// Ends it in a way that the client can tell from a regular end.
+    /// Ends it so that the client can tell it from a regular end.
     fn reset(self);
 }
 
 impl Line for TcpStream {
     fn reset(self) {
-        // A lingering time of zero makes the close a reset. Should it fail, the client sees a close: also lost.
+        // A linger time of zero makes the close a reset. If setting it fails, the client sees a close: lost as
+        // well.
         let _: io::Result<()> = socket2::SockRef::from(&self).set_linger(Some(Duration::ZERO));
     }
 }
 
-/// A pipe of tokio's has no reset: its other end sees the end.
+/// A tokio pipe has no reset; its other end sees an end of file.
 impl Line for DuplexStream {
     fn reset(self) {}
 }

@@ -8,13 +8,13 @@ use tokio::{
 
 use super::{End, GIVE_UP, Line, Script, Step};
 
-/// What is left of a connection behind a script.
+/// The state of a connection after a script.
 pub(crate) enum Rest<I> {
-    /// It serves the next request, of which these bytes were read already.
+    /// It serves the next request; these bytes of it were read already.
     Kept(I, Bytes),
     /// It is over.
     Over,
-    /// It is over, and so is every other one of the server.
+    /// It is over, and so are all other connections of the server.
     AllReset,
 }
 
@@ -50,7 +50,8 @@ pub(crate) async fn play<I: Line>(mut io: I, script: Script) -> Rest<I> {
         }
         End::Reset => io.reset(),
         End::ResetAll => {
-            // The answer is to arrive before the connection goes, or nobody could tell it from the others.
+            // The answer must arrive before the connection is reset; otherwise this fault looks like the
+            // others.
             sleep(Duration::from_millis(20)).await;
             io.reset();
             return Rest::AllReset;
@@ -64,7 +65,7 @@ pub(crate) async fn play<I: Line>(mut io: I, script: Script) -> Rest<I> {
             linger(&mut io, GIVE_UP).await;
         }
         End::CloseOnRequest => {
-            // One byte of the request is taken, so that a client can have written it.
+            // Takes one byte of the request, so that a client can have written it.
             let _ = timeout_at(Instant::now() + GIVE_UP, io.read_u8()).await;
             drop(io.shutdown().await);
         }
@@ -72,12 +73,12 @@ pub(crate) async fn play<I: Line>(mut io: I, script: Script) -> Rest<I> {
     Rest::Over
 }
 
-/// Writes all of it; false if the client is gone.
+/// Writes all bytes; returns false if the client is gone.
 async fn write<I: Line>(io: &mut I, bytes: &[u8]) -> bool {
     io.write_all(bytes).await.is_ok() && io.flush().await.is_ok()
 }
 
-/// Lets time pass, and throws away what the client sends meanwhile; false if it went away.
+/// Lets time pass and discards what the client sends; returns false if it went away.
 async fn linger<I: Line>(io: &mut I, time: Duration) -> bool {
     let until = Instant::now() + time;
     let mut unread = [0; 1_024];

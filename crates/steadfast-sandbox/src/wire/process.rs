@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Spoiled {
-    /// What an HTTP client makes of the fault's bytes, and after how long: the page that it sees, if it sees one.
+    /// Returns what an HTTP client sees of the fault's bytes, and after how long: a page, if it sees one.
     pub(crate) fn into_seen(self, wall: Duration) -> (Duration, Option<Page>) {
         let body = self.page.content.bytes();
         let half = body.len() / 2;
@@ -32,7 +32,7 @@ impl Spoiled {
                 };
                 (Duration::ZERO, Some(page.with_body(body.slice(..kept))))
             }
-            // What does not exist cannot break off: the connection does.
+            // There is no body to break off, so the connection breaks.
             Seen::BodyBroken if body.is_empty() => (Duration::ZERO, None),
             Seen::BodyBroken => {
                 (Duration::ZERO, Some(Page { content: Content::Cut { whole: body, sent: half }, ..page }))
@@ -55,7 +55,7 @@ impl Spoiled {
 }
 
 impl Spoiled {
-    /// The status that a client sees; 0 if it sees none.
+    /// Returns the status that a client sees; 0 if it sees none.
     pub(crate) fn shown_status(&self) -> u16 {
         match self.fault.seen() {
             None | Some(Seen::HeadStalls | Seen::Unparsable | Seen::TooLarge | Seen::Incomplete) => 0,
@@ -64,7 +64,7 @@ impl Spoiled {
     }
 }
 
-/// The status that is the fault's.
+/// Returns the fault's own status.
 fn status(fault: Fault) -> Option<StatusCode> {
     let status = match fault {
         Fault::TransportStatus600 => 600,

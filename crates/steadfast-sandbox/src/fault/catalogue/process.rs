@@ -1,6 +1,6 @@
-//! What goes wrong in processes and their journals (J), what callers do (K), and where a secret could get to (M).
+//! Failures of processes and their journals (J), mistakes of callers (K), and leaks of secrets (M).
 //!
-//! None of it is the sandbox's to inject: a test drives each of them.
+//! The sandbox cannot inject them; a test triggers each of them.
 
 use super::{Cover, Item};
 
