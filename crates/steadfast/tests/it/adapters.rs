@@ -1,4 +1,4 @@
-//! The ways to take the stack into a program: as a field, as one layer of others, over another client.
+//! Ways to use the stack in a program: as a field, as one layer of others, over another client.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use crate::{
     world::{order, script},
 };
 
-/// A program's own type, which names the stack that it holds.
+/// A program's own type, which names the stack in a field.
 #[derive(Clone)]
 struct Desk {
     stack: BoxedStack<steadfast_sandbox::Body>,
@@ -43,7 +43,7 @@ impl Desk {
     }
 }
 
-/// A sandbox that places the first order and answers 504, and the stack for its account.
+/// Returns a sandbox that places the first order and answers 504, and a stack for its account.
 fn losing_the_first_answer() -> (Sandbox, Stack, String) {
     let sandbox = script("[[fault]]\nname = 'placement.504-applied'\nnth = 1").build().unwrap();
     let facts = sandbox.credentials();
@@ -68,7 +68,7 @@ async fn a_stack_in_a_field_is_shared_by_its_clones() {
 #[tokio::test(start_paused = true)]
 async fn a_stack_is_one_layer_among_others() {
     let (sandbox, stack, base) = losing_the_first_answer();
-    // What a program has outside sees one call, and what it has inside every send.
+    // A layer outside of the stack sees one call, a layer inside sees every send.
     let count = || Arc::<AtomicUsize>::default();
     let (outside, inside) = (count(), count());
     let add = |count: &Arc<AtomicUsize>| {

@@ -1,4 +1,4 @@
-//! A transport in memory that answers by a function and remembers what it was asked.
+//! A transport in memory that answers by a function and records the requests.
 
 use std::{
     future::Future,
@@ -37,7 +37,7 @@ impl Answering {
         Self::with(move |_| Response::new(whole(body)))
     }
 
-    /// Method and address of each request so far.
+    /// Returns method and address of each request so far.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -56,7 +56,7 @@ pub(crate) fn whole(body: impl Into<Bytes>) -> Body {
     Full::new(body.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body that begins at once and then goes on with a blank after each `pause`, for ever.
+/// Returns a body that begins at once and then sends a blank after each `pause`, for ever.
 pub(crate) fn trickle(beginning: &'static str, pause: Duration) -> Body {
     let blanks = futures_util::stream::unfold(beginning, move |piece| async move {
         if piece == " " {

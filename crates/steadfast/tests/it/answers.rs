@@ -1,4 +1,4 @@
-//! A gateway of a few lines that answers as a test says, and remembers what reached it.
+//! A small gateway that answers as a test says, and records what reached it.
 
 use std::{
     pin::Pin,
@@ -14,7 +14,7 @@ use steadfast::{Access, BoxError, Client, ClientBuilder, OrderRequest, Paths};
 use tokio::time::{Instant, sleep};
 use tower::Service;
 
-/// What every answer takes.
+/// How long every answer takes.
 pub(crate) const TRIP: Duration = Duration::from_millis(20);
 
 pub(crate) const NO_DATA: &str = r#"{"s":"no-data","msg":"no-data"}"#;
@@ -29,7 +29,7 @@ pub(crate) struct Arrival {
     pub(crate) body: String,
 }
 
-/// What is answered, or `None` for a connection that ends instead.
+/// The answer, or `None` for a connection that ends instead.
 pub(crate) type Reply = Option<Response<Full<Bytes>>>;
 
 pub(crate) fn reply(status: u16, body: impl Into<Bytes>) -> Reply {
@@ -50,7 +50,7 @@ pub(crate) fn list(records: &[String]) -> String {
     format!(r#"{{"s":"ok","d":[{}]}}"#, records.join(","))
 }
 
-/// The record of [`order`](crate::world::order).
+/// Returns the record of [`order`](crate::world::order).
 pub(crate) fn record(order_id: &str, order: &OrderRequest) -> String {
     let price = order.limit_price().unwrap();
     format!(
@@ -61,7 +61,7 @@ pub(crate) fn record(order_id: &str, order: &OrderRequest) -> String {
 
 type Answer = dyn Fn(&Arrival, usize) -> Reply + Send + Sync;
 
-/// Answers each request by what it is and how many like it came before, itself included.
+/// Answers each request by its content and by how many like it have come, itself included.
 #[derive(Clone)]
 pub(crate) struct Answers {
     start: Instant,
@@ -74,7 +74,8 @@ impl Answers {
         Self { start: Instant::now(), arrivals: Arc::default(), answer: Arc::new(answer) }
     }
 
-    /// The first order is answered by `first`, all others are placed; lists are `list`, from the second on.
+    /// Answers the first order by `first` and places all others; the first list is empty, later ones are
+    /// `list`.
     pub(crate) fn to_first_order(
         first: impl Fn() -> Reply + Send + Sync + 'static,
         list: impl Fn() -> Reply + Send + Sync + 'static,
@@ -100,7 +101,7 @@ impl Answers {
         self.arrivals.lock().unwrap().clone()
     }
 
-    /// How many requests ended in `path`.
+    /// Returns how many requests had a path ending in `path`.
     pub(crate) fn count(&self, path: &str) -> usize {
         self.arrivals().iter().filter(|arrival| arrival.path.ends_with(path)).count()
     }

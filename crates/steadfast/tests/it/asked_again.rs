@@ -1,4 +1,4 @@
-//! Callers that go away at any moment, and ask again under the same name.
+//! Callers that go away at any moment, and call again under the same name.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn whoever_asks_again_is_told_of_the_one_order_or_that_there_is_none() {
         (cut, true),
         (cut, false),
     ] {
-        // Before the baseline, while it is read, while the order is under way, between looks, around the bound, after it.
+        // Before the baseline, while it is read, during the send, between reads, around the bound, after it.
         for leaves_after in [0, 10, 25, 39, 41, 50, 530, 600, 3_000, 14_999, 15_030, 15_070, 16_000, 46_000] {
             let gateway = Answers::to_first_order(first, move || {
                 let shown = list(&[record("1", &order("EQT_INFY_EQ_NSE"))]);

@@ -1,4 +1,5 @@
-//! Orders, changes and cancels that cannot be meant: the field is named, and nothing is sent.
+//! Orders, changes and cancels that cannot be meant: the error names the field, and nothing is
+//! sent.
 
 use steadfast::{ErrorKind, OrderChange, OrderRequest};
 
@@ -24,7 +25,7 @@ fn each_field_that_holds_what_it_cannot_is_named() {
     let controls = ["\0", "1\x000", "10\n0", "buy\rsell", "\u{7f}", "EQT_INFY_EQ_NSE\r\nqty: 9", "1\u{85}0"];
     for value in controls {
         for (field, _) in GOOD {
-            // Space around an instrument is none of it.
+            // Space around an instrument is not part of it.
             let Err(error) = with(field, value) else { panic!("{field}={value:?} was taken") };
             assert_eq!(error.field(), field, "{value:?}");
             assert!(!error.to_string().contains(char::is_control), "{error:?}");
@@ -80,7 +81,7 @@ fn a_number_is_sent_with_the_value_that_was_written_or_not_at_all() {
         let Ok(order) = with("qty", written) else { continue };
         assert_eq!(order.form().get("qty"), Some(sent), "{written}");
     }
-    // As many digits as can be held are all there; one more is refused, and never rounded.
+    // All digits that can be held are kept; one more is refused, and never rounded.
     let longest = "0.1234567890123456789012345678";
     assert_eq!(with("limitPrice", longest).unwrap().form().get("limitPrice"), Some(longest));
     assert_eq!(with("limitPrice", &format!("{longest}9")).unwrap_err().field(), "limitPrice");

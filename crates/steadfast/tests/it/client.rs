@@ -98,7 +98,7 @@ async fn every_call_can_be_spawned() {
     tokio::spawn(async move { client.cancel(&placed.order_id).await }).await.unwrap().unwrap();
 }
 
-/// A transport that is known to be alive as long as its sentinel is, and that answers everything alike.
+/// A transport that answers every request alike. Its sentinel shows whether it is still alive.
 #[derive(Clone)]
 struct Answering {
     sentinel: Arc<()>,
@@ -267,7 +267,7 @@ async fn a_client_that_is_dropped_lets_go_of_its_transport_and_logs_in_no_more()
     {
         let transport = Answering::with(placed);
         let client = transport.client(access);
-        // With a token or without one: the order makes the ledger know how to read lists.
+        // With or without a token. The order lets the ledger know how to read lists.
         let _ = timeout(SECOND, client.place_order(&order("EQT_INFY_EQ_NSE"))).await;
         drop(client);
         sleep(7_200 * SECOND).await;

@@ -1,4 +1,4 @@
-//! Connections that are never finished, are refused, or lead to somebody else: nothing was sent over them.
+//! Connections that are never completed, are refused, or lead to another server: nothing was sent over them.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +15,7 @@ use tokio_rustls::{TlsAcceptor, rustls};
 
 use crate::{transport::once, world::order};
 
-/// A proxy that tunnels one connection, and the head of the request that it was asked with.
+/// Starts a proxy that tunnels one connection, and returns the head of the request for the tunnel.
 pub(crate) async fn proxy() -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -34,7 +34,7 @@ pub(crate) async fn proxy() -> (String, tokio::task::JoinHandle<String>) {
     (address, asked)
 }
 
-/// A sandbox behind TLS with a certificate of its own, and the authority that signed it.
+/// Serves a sandbox behind TLS with a certificate of its own, and returns the authority that signed it.
 pub(crate) async fn serve_tls(sandbox: &Sandbox) -> (String, String) {
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
@@ -64,7 +64,7 @@ pub(crate) async fn serve_tls(sandbox: &Sandbox) -> (String, String) {
     (format!("https://localhost:{port}/v2"), signed.cert.pem())
 }
 
-/// A server that accepts, writes this, and notes all that it is sent.
+/// Starts a server that accepts, writes this text, and notes everything that it receives.
 pub(crate) async fn answering(answer: &'static str) -> (String, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -85,7 +85,7 @@ pub(crate) async fn answering(answer: &'static str) -> (String, Arc<Mutex<Vec<u8
     (address, heard)
 }
 
-/// What becomes of an order that goes over `transport`, long before its send would be given up.
+/// Checks that an order over `transport` fails with nothing sent, long before a send would be given up.
 async fn nothing_is_sent(base: &str, transport: Transport, why: &str) {
     let access = Access::token("the-api-key", "the-access-token").unwrap();
     let client =
@@ -105,8 +105,8 @@ fn hurried() -> Transport {
     Transport::new().connect_timeout(Duration::from_millis(200))
 }
 
-// The connect timeout ended with the TCP connection: who never answered `CONNECT` or the handshake was waited for as long
-// as for a whole send, five times.
+// The connect timeout ended with the TCP connection: a missing answer to `CONNECT` or to the TLS handshake was waited
+// for as long as for a whole send, five times.
 #[tokio::test]
 async fn a_connection_that_is_never_finished_is_given_up_within_the_connect_timeout() {
     let (address, heard) = answering("").await;
@@ -145,7 +145,7 @@ async fn a_certificate_for_another_name_is_refused_however_trusted_its_authority
     assert_eq!(sandbox.state().requests, 0);
 }
 
-// Under HTTP/2 a form may leave long after it was let go.
+// With HTTP/2 a form may leave long after it was released.
 #[tokio::test]
 async fn o14_http2_is_not_offered() {
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

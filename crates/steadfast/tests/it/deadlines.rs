@@ -1,4 +1,4 @@
-//! By when the typed client's calls end, whatever the service does.
+//! Calls of the typed client end by their deadline, whatever the service does.
 
 use std::{error::Error as _, time::Duration};
 
@@ -28,7 +28,7 @@ async fn an_answer_that_trickles_for_ever_ends_with_the_deadline() {
         assert_eq!(error.source().unwrap().to_string(), "answer was not complete by the call's deadline");
     }
     assert_eq!(start.elapsed(), 240 * SECOND, "two calls of 120 s");
-    // A cancel looks the order up, and nobody knows.
+    // The cancel looks the order up, and its status is not known.
     assert_eq!(client.cancel("1").await.unwrap_err().kind(), ErrorKind::InDoubt);
     assert_eq!(start.elapsed(), 480 * SECOND);
 }
@@ -63,7 +63,7 @@ async fn one_clients_deadline_is_not_anothers() {
     });
     let client = transport.client();
     let hurried = client.with_deadline(DeadlineLayer::default().send_by(SECOND / 2));
-    // All that reads may take of a second.
+    // The most that reads may use in a second.
     for _ in 0..8 {
         client.orders().await.unwrap();
     }
@@ -91,7 +91,7 @@ async fn a_deadline_for_some_calls_is_all_of_it() {
         assert_eq!(client.describe().setting("Deadline", "answered within"), Some(within));
         assert_eq!(client.describe().setting("Deadline", "left within"), Some(by));
     }
-    // All that reads may take of a second.
+    // The most that reads may use in a second.
     for _ in 0..8 {
         calm.orders().await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! The page of defaults says what the code does, of every setting there is.
+//! Checks that the page of defaults agrees with the code and lists every setting.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -22,7 +22,7 @@ use crate::answering::builder;
 
 const PAGE: &str = include_str!("../../src/guide/defaults.md");
 
-/// Where settings are set: the type, and its source.
+/// The types with settings, and their source files.
 const SOURCES: [(&str, &str); 22] = [
     ("ClientBuilder", include_str!("../../src/client/builder.rs")),
     ("Transport", include_str!("../../src/transport.rs")),
@@ -42,14 +42,14 @@ const SOURCES: [(&str, &str); 22] = [
     ("IndividualLogin", include_str!("../../../steadfast-auth/src/login/individual.rs")),
     ("CodeExchange", include_str!("../../../steadfast-auth/src/login/oauth.rs")),
     ("BrowserLogin", include_str!("../../../steadfast-auth/src/login/browser.rs")),
-    // These set what a client's builder sets, under the same names.
+    // These have the settings of a client's builder, under the same names.
     ("Stack", include_str!("../../src/stack.rs")),
     ("RouteLayer", include_str!("../../src/route.rs")),
     ("LimiterGate", include_str!("../../src/gate.rs")),
     ("RateLimitLayer", include_str!("../../../steadfast-limit/src/layer.rs")),
 ];
 
-/// The rows of the page: each setting, and its default.
+/// Returns the rows of the page: each setting with its default.
 fn page() -> BTreeMap<&'static str, &'static str> {
     let rows = PAGE.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
@@ -63,7 +63,7 @@ fn page() -> BTreeMap<&'static str, &'static str> {
     page
 }
 
-/// The methods of a type that take it and give it back.
+/// Returns the methods of a type that take `self` and return it.
 fn setters(name: &str, source: &'static str) -> impl Iterator<Item = &'static str> {
     let code = source.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let blocks = code.split("\nimpl").skip(1);
@@ -100,7 +100,7 @@ fn every_setting_is_on_the_page_of_defaults() {
     }
 }
 
-/// What a field is in the debug output of a value.
+/// Returns a field from the debug output of a value.
 fn field(value: &impl Debug, name: &str) -> String {
     let shown = format!("{value:?}");
     let start = shown.find(&format!("{name}: ")).unwrap_or_else(|| panic!("{shown} has no {name}"));
@@ -221,7 +221,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
 #[test]
 fn the_page_of_defaults_says_what_the_code_does() {
     let (page, code) = (page(), defaults());
-    // What is in words is no value.
+    // Defaults described in words are not compared.
     let values = page.iter().filter_map(|(setting, value)| Some((*setting, value.split('`').nth(1)?)));
     let code: BTreeMap<_, _> = code.iter().map(|(setting, value)| (*setting, &**value)).collect();
     assert_eq!(values.collect::<BTreeMap<_, _>>(), code);

@@ -1,4 +1,4 @@
-//! What a stack or a client says of itself.
+//! The descriptions of stacks and clients.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! A call may be dropped at any point; what is left behind is nothing, or an order that is still looked for.
+//! A call may be dropped at any point. It leaves nothing behind, or an order that is still looked for.
 
 use steadfast_testkit::drop_at_every_poll;
 
 use crate::world::{SECOND, World, script};
 
-/// Drops placements at every poll and returns how many orders came to exist, and how many placements began.
+/// Drops placements at every poll and returns how many orders exist, and how many placements began.
 async fn placements_dropped_at_every_poll(world: &World) -> (usize, usize) {
     let (placed, polls) = drop_at_every_poll(
         || {
@@ -16,7 +16,7 @@ async fn placements_dropped_at_every_poll(world: &World) -> (usize, usize) {
             async move {
                 world.stack.known_orders().shutdown().await;
                 assert_eq!(world.stack.known_orders().in_doubt(), 0, "dropped after {polls} polls");
-                // Two of the longest windows: long enough for every stamp and every hold to end by itself.
+                // Twice the longest window: long enough for every stamp and hold to end by itself.
                 tokio::time::sleep(130 * SECOND).await;
                 let snapshot = world.stack.rate_limits().snapshot();
                 assert!(snapshot.zones.is_empty(), "dropped after {polls} polls: {snapshot:?}");
@@ -43,7 +43,7 @@ async fn a_placement_dropped_while_it_is_in_doubt_is_never_sent_again() {
         let world = world.clone();
         tokio::spawn(async move { world.place("b").await })
     };
-    // The 504 has come, and the order is being looked for.
+    // The 504 has come, and the search for the order goes on.
     tokio::time::sleep(5 * SECOND).await;
     assert_eq!(world.stack.known_orders().in_doubt(), 1);
     doubtful.abort();

@@ -1,4 +1,4 @@
-//! Who says when the connection of a lost send ended, and what is not sent any more by then.
+//! How the end of a lost send's connection is known, and what can no longer be sent after it.
 
 use std::{
     sync::{
@@ -48,7 +48,7 @@ struct Server {
 }
 
 impl Server {
-    /// A server behind TLS or not; its handshakes take this long.
+    /// Starts a server with or without TLS; its handshakes take this long.
     async fn start(tls: bool, handshake: Duration) -> Self {
         let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
@@ -146,7 +146,7 @@ async fn o01_a_finished_exchange_keeps_its_connection() {
         sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
-    // Until somebody who is in doubt about one of them ends it: they all went over the same.
+    // Until one of them is in doubt and ends the connection, which all of them used.
     let ended = stamps[0].abort();
     assert!(ended.is_some());
     assert_eq!(stamps[2].abort(), ended);
@@ -154,7 +154,7 @@ async fn o01_a_finished_exchange_keeps_its_connection() {
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
 }
 
-// A layer between may hand the send to a task that goes on for a while.
+// A layer in between may hand the send to a task that goes on for a while.
 #[tokio::test]
 async fn o01_a_send_that_is_given_up_before_it_began_never_begins() {
     let server = Server::start(true, Duration::from_millis(300)).await;

@@ -1,4 +1,4 @@
-//! What a stored token has spent is kept beside it.
+//! The spent limits of a stored token are kept beside it.
 
 use std::time::Duration;
 

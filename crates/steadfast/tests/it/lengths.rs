@@ -1,4 +1,4 @@
-//! An answer that gives its length twice is not believed, and nothing more is sent over its connection.
+//! An answer that gives its length twice is not accepted, and nothing more is sent over its connection.
 
 use std::sync::{
     Arc,
@@ -22,7 +22,7 @@ use tower::{Service, ServiceExt};
 const BOTH: &str = "content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 const CHUNKED: &str = "transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
 
-/// A server that answers everything with this, and how many connections were made to it.
+/// Starts a server that gives this answer to every request, and counts its connections.
 async fn server(rest_of_answer: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/v2", listener.local_addr().unwrap());
@@ -53,7 +53,7 @@ async fn answer_all(mut stream: BufReader<tokio::net::TcpStream>, rest_of_answer
     }
 }
 
-/// An order, and a read, which has no body.
+/// Returns an order, and a read, which has no body.
 fn requests(base: &str) -> [Request<Full<Bytes>>; 2] {
     [
         Request::post(format!("{base}/api/oms/place-order"))

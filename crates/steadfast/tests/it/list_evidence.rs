@@ -1,4 +1,4 @@
-//! What an order list must be before "not in the list" counts, and how an order may be spelled in it.
+//! When "not in the list" counts, and how an order may be spelled in a list.
 
 use http::{HeaderMap, header::AGE};
 use steadfast::{ErrorKind, dedup::Settings};
@@ -11,7 +11,7 @@ use crate::{
 const FUTURE: &str = "FUT_NIFTY_FUT_NFO_05Dec2026";
 const OPTION: &str = "OPT_NIFTY_CE_NFO_28Nov2026_24500";
 
-/// An order whose 504 is followed by lists that are always the same.
+/// Places an order whose 504 is followed by lists that are always the same.
 async fn after_a_504(
     sym_id: &str,
     answer: impl Fn() -> crate::answers::Reply + Send + Sync + 'static,
@@ -50,7 +50,7 @@ async fn a_list_that_is_not_whole_fresh_and_understood_shows_no_absence() {
         let (gateway, told) = after_a_504("EQT_INFY_EQ_NSE", move || reply(status, body)).await;
         assert_eq!((gateway.orders_sent(), told), (1, Some(ErrorKind::InDoubt)), "{status} {body}");
     }
-    // The control: the same with a list that is all that.
+    // The control: the same with a list that meets all conditions.
     let (gateway, told) = after_a_504("EQT_INFY_EQ_NSE", || reply(200, NO_DATA)).await;
     assert_eq!((gateway.orders_sent(), told), (2, None));
 }
@@ -79,7 +79,8 @@ async fn an_order_whose_instrument_is_listed_in_another_spelling_is_not_sent_aga
         let (gateway, told) = after_a_504(ordered, || reply(200, list(&[record("7", &order(listed))]))).await;
         assert_eq!((gateway.orders_sent(), told), (1, Some(ErrorKind::InDoubt)), "{ordered} as {listed}");
     }
-    // Another expiry is another instrument; but nobody else trades here, and no list has shown yet how it spells this one.
+    // Another expiry is another instrument. But this account is exclusive, and no list has shown yet how it spells this
+    // one.
     let other = || reply(200, list(&[record("7", &order("FUT_NIFTY_FUT_NFO_12Dec2026"))]));
     let (gateway, told) = after_a_504(FUTURE, other).await;
     assert_eq!((gateway.orders_sent(), told), (1, Some(ErrorKind::InDoubt)));
@@ -108,7 +109,7 @@ async fn a_list_that_shows_the_newest_orders_only_shows_no_absence_once_one_has_
             ("POST", number) if number == before + 1 => reply(504, GATEWAY_TIMED_OUT),
             ("POST", _) => reply(200, placed(number)),
             _ => {
-                // Never more than the newest two.
+                // At most the two newest.
                 let newest = arrival.at.as_secs() as usize / 30;
                 let ids = newest.saturating_sub(1)..=newest;
                 let shown = ids.filter(|id| *id > 0 && *id <= before);
@@ -134,8 +135,8 @@ async fn a_list_that_shows_the_newest_orders_only_shows_no_absence_once_one_has_
     }
 }
 
-/// One of two equal orders is acknowledged, the other one lost: what is listed is the first, whatever its identifier looks
-/// like there.
+/// One of two equal orders is acknowledged, the other one is lost. The listed order is the acknowledged one, however
+/// its id is spelled there.
 #[tokio::test(start_paused = true)]
 async fn an_acknowledged_order_is_never_told_to_a_second_caller_under_another_spelling_of_its_identifier() {
     for (acknowledged, listed) in [

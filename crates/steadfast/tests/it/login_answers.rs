@@ -1,4 +1,4 @@
-//! Answers to logins that are not as specified: how often a login follows, what is believed, and what is shown.
+//! Answers to logins that are not as specified: how many logins follow, what is accepted, and what is shown.
 
 use std::{
     error::Error,
@@ -41,7 +41,7 @@ fn gateway(status: u16, login: String) -> Answers {
     })
 }
 
-/// What a caller is told, in every form.
+/// Returns everything that a caller is shown.
 fn shown(error: &steadfast::Error) -> String {
     let mut shown = format!("{error} {error:?} {:?}", error.message());
     let mut next = error.source();
@@ -79,7 +79,7 @@ async fn an_answer_that_brings_no_usable_token_places_nothing_shows_nothing_and_
         let client = client(&gateway);
         for _ in 0..20 {
             let error = client.place_order(&order("EQT_INFY_EQ_NSE")).await.unwrap_err();
-            // Nothing was refused where the answer says nothing.
+            // An answer that proves nothing is no refusal.
             let refused = matches!(status, 400..500);
             let kind = if refused { ErrorKind::Unauthorized } else { ErrorKind::Unavailable };
             assert_eq!(error.kind(), kind, "{status} {body:.60}");

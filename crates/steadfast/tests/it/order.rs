@@ -38,7 +38,7 @@ fn base() -> BaseUrl {
     "http://localhost/v2".parse().unwrap()
 }
 
-/// A service whose bodies are whole, whatever a layer has made of them.
+/// Returns a service whose bodies are whole, whatever body type its layers produce.
 pub(crate) fn whole<S, A, B>(service: S) -> BoxCloneSyncService<Request<A>, Response<Full<Bytes>>, BoxError>
 where
     S: Service<Request<A>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -55,7 +55,7 @@ where
     }))
 }
 
-/// The same service, for requests with another body.
+/// Returns the same service, for requests with another body.
 pub(crate) fn of_any_body<A>(
     service: Boxed,
 ) -> BoxCloneSyncService<Request<A>, Response<Full<Bytes>>, BoxError>
@@ -74,7 +74,7 @@ where
     }))
 }
 
-/// One layer around a service.
+/// Puts one layer around a service.
 fn around(place: Place, inner: Boxed) -> Boxed {
     let ledger = || Ledger::new(Settings::default());
     match place {

@@ -20,7 +20,7 @@ use crate::{
 const NOON: &str = "Sat, 21 Nov 2026 12:00:00 GMT";
 const HALF_A_MINUTE_LATER: &str = "Sat, 21 Nov 2026 12:00:30 GMT";
 
-/// Refuses the request number `nth` whose path ends in `path`, and asks for the pauses in `after`.
+/// Refuses request number `nth` with a path ending in `path`, and asks for the pauses in `after`.
 fn refusing(path: &'static str, nth: usize, after: &'static [&'static str]) -> Answers {
     Answers::with(move |arrival, number| {
         if arrival.path.ends_with(path) && number == nth {
@@ -93,7 +93,7 @@ async fn a_refused_order_stops_the_orders_of_its_account_for_as_long_as_asked_an
         };
         tokio::join!(waits, goes_on);
         let waited = refused.await.unwrap();
-        // A repeat spreads itself over a tenth more, so that those who were refused do not come back as one.
+        // A repeat waits up to a tenth longer, so that refused requests do not return all at once.
         assert!(waited > pause && waited < pause * 11 / 10 + SECOND, "{after:?}: {waited:?}");
         assert_eq!(gateway.orders_sent(), 5, "each once, and the refused one again");
     }
@@ -106,7 +106,7 @@ async fn who_cannot_wait_for_the_end_of_a_pause_is_told_of_zone_and_instant_and_
     for _ in 0..8 {
         client.orders().await.unwrap();
     }
-    // More reads than a second admits, queued before and during the pause.
+    // More reads than the limits admit in a second, queued before and during the pause.
     let polls: Vec<_> = (0..40)
         .map(|_| {
             let client = client.clone();
@@ -117,7 +117,7 @@ async fn who_cannot_wait_for_the_end_of_a_pause_is_told_of_zone_and_instant_and_
         sleep(TRIP).await;
     }
     sleep(2 * TRIP).await;
-    // Those that left beside the refused one have arrived by now.
+    // The requests that left together with the refused one have arrived by now.
     let (before, start) = (gateway.arrivals().len(), Instant::now());
     let hurried = client.with_deadline(DeadlineLayer::default().send_by(5 * SECOND));
     for error in join_all((0..3).map(|_| hurried.orders())).await.into_iter().map(Result::unwrap_err) {

@@ -1,4 +1,4 @@
-//! Every physical send takes a permit, and what never left takes none.
+//! Every physical send takes a permit, and a request that never left takes none.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::world::{SECOND, World};
 
-/// A limiter that forgets nothing for an hour: what it holds for spent is then grants less refunds.
+/// Returns a limiter that forgets nothing for an hour, so that its spent slots are grants less refunds.
 fn limiter() -> ZoneLimiter {
     let hour = Duration::from_secs(3_600);
     let remembers =
@@ -26,7 +26,7 @@ fn limiter() -> ZoneLimiter {
     zones.into_iter().fold(ZoneLimiter::builder().preset(), remembers).build().unwrap()
 }
 
-/// A world that logs in by itself, every login through the same limiter.
+/// Creates a world that logs in by itself, every login through the same limiter.
 fn world(script: &str) -> (World, ZoneLimiter, ScopeKeys) {
     let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
     let clock = WallClock::new(move || noon + start.elapsed());
@@ -47,11 +47,12 @@ fn world(script: &str) -> (World, ZoneLimiter, ScopeKeys) {
     (World::around(sandbox, stack), limiter, keys)
 }
 
-/// The requests that arrived at the sandbox, by zone.
+/// Returns the number of requests that arrived at the sandbox, by zone.
 fn sends(world: &World) -> BTreeMap<String, usize> {
     let mut sends = BTreeMap::new();
     for arrival in world.sandbox.state().arrivals {
-        // A connection that ended before the gateway read anything falls under what was sent all the same.
+        // A connection that ended before the gateway read anything counts for the zone of the request all
+        // the same.
         let zone = if arrival.path.ends_with("place-order") { "place_order" } else { "general" };
         let unread = arrival.zones.is_empty().then_some(zone);
         for zone in arrival.zones.into_iter().chain(unread) {
@@ -61,14 +62,14 @@ fn sends(world: &World) -> BTreeMap<String, usize> {
     sends
 }
 
-/// The permits that were granted and not refunded, by zone.
+/// Returns the number of permits that were granted and not refunded, by zone.
 fn permits(limiter: &ZoneLimiter, keys: ScopeKeys) -> BTreeMap<String, usize> {
     limiter.export(keys).into_iter().map(|spent| (spent.zone, spent.stamps.len())).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn permits_not_refunded_are_the_sends_at_the_transport() {
-    // Retries, lookups of orders in doubt, lost connections.
+    // Repeats, searches for orders in doubt, lost connections.
     let (world, limiter, keys) = world(
         "[[fault]]\nname = 'placement.504-applied'\nnth = 2\ntimes = 2\n\
          [[fault]]\nname = 'placement.503-not-applied'\nnth = 7\ntimes = 1\n\

@@ -1,4 +1,4 @@
-//! What an answer to an order may say against all expectation, and what is made of it.
+//! Unexpected answers to orders, and how they are handled.
 
 use http::Method;
 use steadfast::ErrorKind;
@@ -31,7 +31,7 @@ async fn an_order_behind_a_status_that_proves_nothing_is_found() {
 #[tokio::test(start_paused = true)]
 async fn an_order_behind_a_status_without_a_meaning_is_not_sent_again_though_it_is_absent() {
     for status in OPAQUE {
-        // Whatever its body says of an order, in an envelope that would be right behind a 200.
+        // The body does not matter, even with an envelope that would be right for a 200.
         for body in ["", GATEWAY_TIMED_OUT, &placed("9")].map(ToOwned::to_owned) {
             let gateway =
                 Answers::to_first_order(move || reply(status, body.clone()), || reply(200, NO_DATA));
@@ -118,7 +118,7 @@ async fn whichever_answers_are_lost_a_cancel_is_in_doubt_unless_the_list_says_mo
     }
 }
 
-/// A gateway that places nothing and answers every order with one identifier had each of them reported placed.
+/// The gateway places nothing and answers every order with the same id. Each order was reported as placed.
 #[tokio::test(start_paused = true)]
 async fn o06_an_order_with_the_id_of_another_one_is_not_told_as_placed() {
     let gateway = Answers::with(|arrival, _| match arrival.method {

@@ -1,4 +1,4 @@
-//! The facade's layers, and all layers together, over a service that insists on being polled ready.
+//! The facade's layers, and all layers together, over a service that must be polled ready before a call.
 
 use std::{
     fmt,
@@ -43,7 +43,7 @@ fn read() -> Request<Body> {
     Request::get(format!("{BASE}/api/oms/orders")).body(Body::default()).unwrap()
 }
 
-/// Calls a layer's service in the ways that are easily got wrong, and drops it at every poll.
+/// Calls a layer's service in ways that are often implemented wrongly, and drops it at every poll.
 async fn probe<L>(layer: L)
 where
     L: Layer<Strict<Slow>>,
@@ -55,7 +55,7 @@ where
 
     let mut ready = service.clone();
     ready.ready().await.unwrap();
-    // The clone is not ready, and what it was cloned from still is.
+    // The clone is not ready; the original still is.
     let mut other = ready.clone();
     ready.call(read()).await.map(drop).unwrap();
     other.ready().await.unwrap().call(read()).await.map(drop).unwrap();
@@ -140,8 +140,9 @@ impl Probed {
         self.world.stack.known_orders().shutdown().await;
         assert_eq!(self.world.stack.known_orders().in_doubt(), 0, "{when}");
         assert_eq!(self.uses.running(), 0, "{when}");
-        // Two minutes in which a lost request may arrive, or in which what a 429 has taught is taken back, and two of the
-        // longest windows: long enough for every stamp and every hold to end by itself, also after a look at what is watched.
+        // A lost request may arrive for two minutes, and the reaction to a 429 is taken back in that time. Twice the
+        // longest window is added: long enough for every stamp and hold to end by itself, also after a read of the
+        // watch.
         sleep(420 * SECOND).await;
         let snapshot = self.world.stack.rate_limits().snapshot();
         assert!(snapshot.zones.is_empty(), "{when}: {snapshot:?}");
@@ -173,7 +174,7 @@ async fn repeats_searches_and_resends_each_wait_until_the_transport_is_ready() {
     for number in 0..10 {
         assert_eq!(probed.place().await.unwrap(), 200, "order {number}");
         assert_eq!(probed.send(&Operation::orders()).await.unwrap(), 200, "list {number}");
-        // Apart, so that each order is one of its own.
+        // At intervals, so that the orders are separate.
         sleep(60 * SECOND).await;
     }
     let state = probed.world.sandbox.state();
@@ -199,7 +200,7 @@ async fn a_send_after_a_renewal_waits_until_the_transport_is_ready() {
     let stack = Stack::new(base, tokens).routes(Routes::new(&Paths::public()));
     let probed = Probed::new(World::around(sandbox, stack));
     assert_eq!(probed.place().await.unwrap(), 200);
-    // Long enough for the next login's code to be another one.
+    // Long enough for the next login to have another code.
     sleep(40 * SECOND).await;
     probed.world.sandbox.revoke(None);
     assert_eq!(probed.place().await.unwrap(), 200);
@@ -207,7 +208,7 @@ async fn a_send_after_a_renewal_waits_until_the_transport_is_ready() {
     assert_eq!(probed.uses.running(), 0);
 }
 
-/// Drops placements at every poll; returns how many came to be orders, and how many there were.
+/// Drops placements at every poll. Returns how many orders exist, and how many placements there were.
 async fn placements_dropped_at_every_poll(probed: &Probed) -> (usize, usize) {
     let (placed, polls) = drop_at_every_poll(
         || {

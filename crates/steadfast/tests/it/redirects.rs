@@ -1,4 +1,4 @@
-//! Answers that lead elsewhere.
+//! Answers that redirect to another address.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::world::{SECOND, World};
 
-/// A sandbox and a stack that logs in by itself, with a wall clock that follows the paused one.
+/// Returns a sandbox, and a stack that logs in by itself with a wall clock that follows the paused one.
 pub(crate) fn stack_that_logs_in(script: &str) -> (Sandbox, Stack) {
     let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
     let clock = WallClock::new(move || noon + start.elapsed());
@@ -38,7 +38,7 @@ fn world_that_logs_in(script: &str) -> World {
 async fn an_order_in_doubt_right_after_a_renewal_is_found() {
     let world = world_that_logs_in("[[fault]]\nname = 'placement.504-applied'\nintent = 'b'\ntimes = 1");
     assert!(world.place("a").await.unwrap().is_some());
-    // Long enough for the next login's code to be another one.
+    // Long enough for the next login to have another code.
     tokio::time::sleep(40 * SECOND).await;
     world.sandbox.revoke(None);
     assert!(world.place("b").await.unwrap().is_some(), "neither duplicated nor stranded");
@@ -48,7 +48,7 @@ async fn an_order_in_doubt_right_after_a_renewal_is_found() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wave_of_orders_that_meets_a_dead_token_is_placed_once_each() {
-    // The list of the new session takes its time, so that many orders meet the session while it is being read.
+    // The new session's list is slow, so that many orders are placed while it is being read.
     for (lag, nth) in [(0, 2), (0, 15), (300, 2), (300, 12), (700, 3), (700, 12), (900, 22)] {
         let world = world_that_logs_in(&format!(
             "[[fault]]\nname = 'list.unknown-enums'\nendpoint = 'orders'\nanswer_after_ms = {lag}\n\

@@ -1,4 +1,4 @@
-//! What a user can get wrong, and who says so.
+//! Mistakes in settings, and the errors that report them.
 
 use std::error::Error as _;
 

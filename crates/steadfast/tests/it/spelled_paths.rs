@@ -14,7 +14,8 @@ fn post(path: &str) -> Request<Full<Bytes>> {
     Request::post(format!("http://localhost/v2{path}")).body(Full::from(FORM)).unwrap()
 }
 
-/// A server that tidies paths would place these orders: unseen by the kill switch, unlisted where answers are lost.
+/// A server that normalises paths would place these orders: not covered by the kill switch, and not looked for if
+/// the answer is lost.
 #[tokio::test(start_paused = true)]
 async fn an_order_under_another_spelling_of_its_path_is_refused_and_never_sent() {
     let gateway = Answers::with(|_, _| reply(504, GATEWAY_TIMED_OUT));
@@ -64,7 +65,7 @@ async fn what_is_no_endpoint_at_all_is_passed_on_once() {
         assert_eq!(client.raw(post(path)).await.unwrap().status(), 504, "{path}");
         assert_eq!(gateway.arrivals().len(), number + 1, "{path}");
     }
-    // By another method than its own, an endpoint is not allowed (§7), and says so itself.
+    // An endpoint does not allow another method (§7), and the service says so.
     let mut put = post("/api/oms/place-order");
     *put.method_mut() = Method::PUT;
     assert_eq!(client.raw(put).await.unwrap().status(), 504);

@@ -1,10 +1,11 @@
-//! The answer to the one question that resolves an order, spoiled in every way that the sandbox knows.
+//! Order lists spoiled in every way that the sandbox knows, for an order in doubt.
 
 use steadfast_sandbox::Fault;
 
 use crate::world::{World, script};
 
-/// What is behind the lost answer of the order, and what spoils every list but the first.
+/// Creates a world where `placement` loses the first order's answer and `fault` spoils every list but
+/// the first.
 fn world(placement: &str, fault: Fault) -> World {
     World::new(script(&format!(
         "[[fault]]\nname = '{placement}'\nnth = 1\n\
@@ -18,7 +19,7 @@ async fn an_order_is_placed_once_at_most_and_never_invented_however_its_list_is_
     for &fault in Fault::ALL.iter().filter(|fault| matches!(fault.group(), "answer" | "transport")) {
         for placement in ["placement.504-applied", "placement.504-not-applied"] {
             let world = world(placement, fault);
-            // An order in doubt is an answer or an error: nothing that names an order.
+            // A call in doubt ends with an answer or an error; an error names no order.
             let told = world.place("a").await.unwrap_or_default();
             let there: Vec<String> = world.placed().remove("a").unwrap_or_default();
             assert!(there.len() <= 1, "{placement} {fault}: {there:?}");
@@ -37,6 +38,6 @@ async fn an_order_is_placed_once_at_most_and_never_invented_however_its_list_is_
             assert!(sends <= 2, "{fault}: sent {sends} times");
         }
     }
-    // Some of it spoils nothing that matters, and is seen through.
+    // Some faults spoil nothing that matters.
     assert!(found > 5 && sent_again > 5, "{found} found, {sent_again} sent again");
 }

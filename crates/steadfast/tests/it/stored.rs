@@ -1,4 +1,4 @@
-//! Tokens that outlive the client that fetched them, and clients that never see a password.
+//! Tokens that outlive the client that fetched them, and clients without a password.
 
 use std::{error::Error, time::Duration};
 
@@ -21,7 +21,7 @@ fn with_password(served: &Served, store: FileStore) -> Client {
     served.builder(access.store(store)).build().unwrap()
 }
 
-/// As `steadfast login` or another program of the account does it.
+/// Creates a source that fetches tokens like `steadfast login` or another program of the account.
 fn fetcher(sandbox: &Sandbox, store: FileStore) -> TokenSource {
     let facts = sandbox.credentials();
     let (base, api_key) = (facts.base_url.parse().unwrap(), ApiKey::new(facts.api_key).unwrap());
@@ -42,7 +42,7 @@ async fn a_client_with_a_store_logs_in_once_for_all_that_follow() {
     assert_eq!(with_password(&served, store(&folder)).orders().await.unwrap(), []);
     assert_eq!(served.sandbox.state().logins.succeeded, 1);
 
-    // A restart, and a program that has no password.
+    // A restart, and a program without a password.
     assert_eq!(with_password(&served, store(&folder)).orders().await.unwrap(), []);
     let facts = served.facts.clone();
     let access = Access::stored(facts.api_key, facts.client_id, store(&folder)).unwrap();
@@ -61,7 +61,7 @@ async fn a_client_without_a_password_says_that_somebody_has_to_log_in_and_follow
     assert_eq!(served.sandbox.state().logins.succeeded, 0, "it never logs in itself");
 
     assert_eq!(with_password(&served, store(&folder)).orders().await.unwrap(), []);
-    // Requests that find no token look for a stored one every five seconds.
+    // Requests without a token look for a stored one every five seconds.
     tokio::time::sleep(Duration::from_millis(5_100)).await;
     assert_eq!(client.orders().await.unwrap(), []);
     assert_eq!(served.sandbox.state().logins.succeeded, 1);

@@ -1,4 +1,4 @@
-//! Many orders under many faults at once, judged by the ground truth alone.
+//! Many orders under many faults at once, checked against the ground truth alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,17 @@ use tokio::time::{sleep, timeout};
 
 use crate::world::{SECOND, World, order};
 
-/// What the caller of one order was told.
+/// The result for the caller of one order.
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
     Placed(String),
     NotPlaced,
     InDoubt,
-    /// It went away before it was told anything.
+    /// The caller went away before it had a result.
     Nothing,
 }
 
-/// A number from a seed, by the multiplication that splits seeds well enough for a test.
+/// Mixes a seed and a salt into a number, by a multiplication that is good enough for a test.
 fn mix(seed: u64, salt: u64) -> u64 {
     let mut x =
         seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(salt.wrapping_mul(0xbf58_476d_1ce4_e5b9));
@@ -35,11 +35,11 @@ fn mix(seed: u64, salt: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Each seed has its own faults, at its own rates: a uniform mix never meets the rare combinations.
+/// Gives each seed its own faults at its own rates: a uniform mix never meets the rare combinations.
 fn misbehaving(seed: u64) -> SandboxBuilder {
     const RATES: [f64; 5] = [0.0, 0.0, 0.05, 0.2, 0.6];
-    // Never `double-forward`, which breaks the assumption that a request is applied at most once, and no lateness
-    // beyond the bound. Halved or foreign quota is nothing that zero 429s could survive, and orders must.
+    // Excluded are `double-forward`, which breaks the assumption that a request is applied at most once, and
+    // lateness beyond the bound. Halved or foreign quota makes zero 429s impossible, but orders must be right.
     const FAULTS: [&str; 24] = [
         "placement.504-applied",
         "placement.504-not-applied",
@@ -68,7 +68,7 @@ fn misbehaving(seed: u64) -> SandboxBuilder {
     ];
     let mut builder = Sandbox::builder().seed(seed);
     for (salt, name) in (0..).zip(FAULTS) {
-        // Half of a seed's faults are off, and all of a stage together stay below one.
+        // Half of a seed's faults are off, and the rates of one stage add up to less than one.
         let rate = RATES[(mix(seed, salt) % 5) as usize] / 4.0;
         builder = builder.fault(name, rate).unwrap();
     }
@@ -112,7 +112,7 @@ async fn storm(seed: u64) -> (usize, usize) {
     let world = World::new(misbehaving(seed));
     let count = 12 + mix(seed, 100) % 30;
     let orders = (0..count).map(|number| {
-        // A third are twins of each other; the rest have an instrument of their own.
+        // A third are twins of each other; each of the others has an instrument of its own.
         let twin = mix(seed, 200 + number).is_multiple_of(3);
         let sym_id = if twin { "EQT_TWIN_EQ_NSE".to_owned() } else { format!("EQT_S{number}_EQ_NSE") };
         let patience = mix(seed, 300 + number).is_multiple_of(5).then(|| mix(seed, 400 + number) % 40);

@@ -1,4 +1,4 @@
-//! Real sockets, real time: short tests of what only a network shows.
+//! Short tests with real sockets and real time, of what only a network shows.
 
 use steadfast::{Access, Client, ErrorKind};
 use steadfast_sandbox::Sandbox;
@@ -9,7 +9,7 @@ use crate::{
     world::{order, script},
 };
 
-/// A client of the sandbox that logs in with its authenticator's secret.
+/// Creates a client of the sandbox that logs in with an authenticator's secret.
 fn client_that_logs_in(served: &Served) -> Client {
     let facts = served.facts.clone();
     let access = Access::totp(facts.api_key, facts.client_id, facts.password, facts.totp_secret).unwrap();

@@ -1,4 +1,4 @@
-//! How long a token is believed, whatever its record says of its life.
+//! How long a token is used, whatever life its record claims.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -31,7 +31,7 @@ fn client(gateway: &Answers) -> Client {
 
 #[tokio::test(start_paused = true)]
 async fn no_stated_life_makes_a_storm_of_logins_or_lets_a_token_outlive_its_day() {
-    // A life of seconds is believed, with half a minute between logins: `tokens_that_live_for_a_second` has it.
+    // A life of seconds is used, with half a minute between logins: see `tokens_that_live_for_a_second`.
     for life in [
         "86400",
         "86401",

@@ -1,4 +1,5 @@
-//! How connections are made: through a proxy, with an authority of one's own, over another client.
+//! How connections are made: through a proxy, with a certificate authority of the caller's own,
+//! over another client.
 
 use steadfast::{
     Access, Client, ErrorKind, InvalidCertificates, InvalidClient, Outcome, Transport,
@@ -16,7 +17,7 @@ use crate::{
     world::{order, script},
 };
 
-/// Every request is sent once.
+/// Returns a policy that sends every request once.
 pub(crate) fn once() -> RetryPolicy {
     RetryPolicy::default().schedule(Schedule::never())
 }
@@ -49,7 +50,7 @@ async fn x02_clear_text_does_not_go_through_a_proxy() {
         let access = Access::token("key", "token").unwrap();
         let client = Client::builder(base.parse().unwrap(), access).transport(transport.clone()).build();
         assert!(matches!(client, Err(InvalidClient::ClearTextThroughProxy)), "{base}: {client:?}");
-        // Nor in a stack that is made by hand.
+        // A hand-made stack does not send it either.
         let request = http::Request::get(format!("{base}/api/oms/orders"))
             .header("authorization", "the-access-token")
             .body(http_body_util::Full::<bytes::Bytes>::default());

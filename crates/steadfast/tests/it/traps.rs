@@ -1,5 +1,5 @@
-//! Mistakes that other stacks have made, one test each: the sound service keeps what the test asserts, and a service with
-//! the defect planted in it does not.
+//! Mistakes that other stacks have made, one test each: the correct service passes the test's assertion, and a service
+//! with the planted defect fails it.
 
 mod outcomes;
 mod planted;
@@ -44,7 +44,7 @@ use crate::{
 type Form = Full<Bytes>;
 type Answer = Response<Form>;
 
-/// Runs an assertion on a service with a planted defect: it must panic. What it says is what it saw.
+/// Runs an assertion on a service with a planted defect. It must panic; returns the panic's message.
 async fn found(assertion: impl Future<Output = ()>) -> String {
     let panic =
         AssertUnwindSafe(assertion).catch_unwind().await.expect_err("the planted defect was not found");
@@ -65,7 +65,7 @@ fn stack() -> Stack {
     Stack::new(base(), tokens).retry(RetryPolicy::default().jitter(Jitter::NONE))
 }
 
-/// A transport that answers every request with this status, after so many seconds; how many there were.
+/// Returns a transport that answers every request with this status after so many seconds, and its request count.
 fn answering<A: Send + 'static>(
     status: u16,
     seconds: u32,
@@ -83,7 +83,7 @@ fn answering<A: Send + 'static>(
     (BoxCloneSyncService::new(transport), sends)
 }
 
-/// Limits of which a request for the list takes all, for so many seconds.
+/// Returns limits of which one read of the list takes everything, for so many seconds.
 fn one_in(seconds: u32) -> ZoneLimiter {
     let one = |builder: steadfast::limit::Builder| {
         builder.adjust(Zone::GENERAL, |quota| quota.clear_limits().limit(1, SECOND * seconds))
@@ -112,7 +112,7 @@ async fn a_clone_is_never_called_in_place_of_the_service_that_was_polled_ready()
     );
 }
 
-/// `refusing` and `other` share one slot.
+/// Checks that a refused request keeps no slot; `refusing` and `other` share one slot.
 async fn what_is_refused_keeps_no_slot(mut refusing: Boxed, other: Boxed) {
     refusing.ready().await.unwrap().call(list()).await.unwrap_err();
     let other = timeout(60 * SECOND, other.oneshot(list())).await;
@@ -181,7 +181,7 @@ async fn a_send_after_a_renewal_has_the_new_token(service: Boxed, sandbox: Sandb
         Request::get(format!("{base}/api/oms/orders")).body(Full::default()).unwrap()
     };
     assert_eq!(service.clone().oneshot(list()).await.unwrap().status(), 200);
-    // Long enough for the next login's code to be another one.
+    // Long enough for the next login to have another code.
     sleep(40 * SECOND).await;
     sandbox.revoke(None);
     assert_eq!(

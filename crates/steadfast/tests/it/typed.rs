@@ -96,13 +96,13 @@ async fn every_open_order_is_cancelled_and_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn however_many_orders_are_open_all_are_cancelled() {
-    // More than may wait at once, and more than the limits let through by one call's deadline.
+    // More than may wait at once, and more than the limits admit within one call's deadline.
     let (client, sandbox) = client(Sandbox::builder());
     for _ in 0..1_500 {
         sandbox.place_foreign(&order("EQT_INFY_EQ_NSE"));
     }
     let cancelled = client.cancel_all().await.unwrap();
-    // Some are filled while others are cancelled; those the service refuses to cancel.
+    // Some are filled meanwhile; the service refuses to cancel those.
     let failed: Vec<_> = cancelled.iter().filter_map(|one| one.result.as_ref().err()).collect();
     let other: Vec<_> = failed.iter().filter(|error| error.kind() != ErrorKind::Rejected).collect();
     assert!(other.is_empty(), "{} of {}: {:?}", other.len(), cancelled.len(), other[0]);
@@ -150,10 +150,10 @@ async fn o01_a_late_change_does_not_land_over_a_newer_one() {
     assert!(ready >= lost + Duration::from_secs(45), "{:?}", ready - lost);
     let state = sandbox.state();
     assert_eq!(state.arrivals.iter().filter(|arrival| arrival.method == "PUT").count(), 1);
-    // Another order's change is not held up, nor is a cancel.
+    // A change of another order is not held up, nor is a cancel.
     client.modify(&other, &OrderChange::new().qty(8)).await.unwrap();
     tokio::time::sleep_until(ready).await;
-    // The order may have been filled by now; that is for the service to say.
+    // The order may be filled by now, and the service may refuse the change.
     let told = client.modify(&id, &OrderChange::new().qty(8)).await;
     assert!(told.is_ok() || told.is_err_and(|error| error.kind() == ErrorKind::Rejected));
     let state = sandbox.state();

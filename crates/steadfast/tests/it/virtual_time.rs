@@ -1,4 +1,4 @@
-//! Time is tokio's and paused: minutes of waiting take no time at all.
+//! Tests in tokio's paused time: minutes of waiting take no time.
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use http::StatusCode;
@@ -114,8 +114,8 @@ async fn twins_in_a_storm_of_504s_end_with_one_order_for_each_caller_that_was_to
         told.extend(placed.unwrap());
     }
     world.stack.known_orders().shutdown().await;
-    // The twins are equal, so which order is whose does not matter; how many there are does. The resend of an order
-    // may be lost as well, and then its caller is told that it is in doubt.
+    // The twins are equal, so only their number matters. The resend of an order may be lost as well; its caller is
+    // then told that it is in doubt.
     let mut orders: Vec<String> =
         world.sandbox.state().orders.into_iter().map(|order| order.order_id).collect();
     told.sort();

@@ -1,4 +1,4 @@
-//! Many callers that wait for one login, however it ends.
+//! Many callers that wait for one login, with every kind of end.
 
 use std::{
     sync::{
@@ -27,14 +27,14 @@ use crate::{
 
 const TOKEN: &str = r#"{"access_token":"a-token","token_type":"bearer","expires_in":86400,"scope":"x"}"#;
 
-/// How the gateway answers a login; `None` for never.
+/// The gateway's answer to a login; `None` for never.
 type Login = fn(usize) -> Option<Response<Full<Bytes>>>;
 
 fn status(status: u16) -> Option<Response<Full<Bytes>>> {
     reply(status, r#"{"s":"error","msg":"no"}"#)
 }
 
-/// A client whose logins are answered by `answer`, and how many there were.
+/// Returns a client whose logins are answered by `answer`, and the count of logins.
 fn client(gateway: &Answers, answer: Login) -> (Client, Arc<AtomicUsize>) {
     let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
     let clock = WallClock::new(move || noon + start.elapsed());
@@ -67,7 +67,7 @@ fn trading() -> Answers {
     })
 }
 
-/// Fifty calls at once, orders and reads by turns.
+/// Makes fifty calls at once, orders and reads by turns.
 async fn fifty(client: &Client) -> Vec<Result<(), Error>> {
     join_all((0..50).map(|number| async move {
         match number % 2 {
@@ -81,7 +81,7 @@ async fn fifty(client: &Client) -> Vec<Result<(), Error>> {
 #[tokio::test(start_paused = true)]
 async fn fifty_callers_behind_a_login_that_fails_are_all_told_and_nothing_is_sent() {
     use ErrorKind::{Unauthorized, Unavailable};
-    // With what a login is answered, what it is called, how many there are for the first fifty and for fifty more.
+    // The login's answer, its name, and the number of logins for the first fifty calls and for fifty more.
     let cases: [(&str, Login, ErrorKind, [usize; 2]); 6] = [
         ("bad request", |_| status(400), Unauthorized, [1, 1]),
         ("denied", |_| status(403), Unauthorized, [1, 1]),
@@ -125,7 +125,7 @@ async fn fifty_callers_behind_a_login_that_is_rate_limited_make_no_second_one_be
         _ => reply(200, TOKEN),
     });
     let start = Instant::now();
-    // Those who are told and ask again each second must not hurry it.
+    // Callers that fail and call again each second must not hurry the login.
     while fifty(&client).await.iter().any(Result::is_err) {
         assert_eq!(logins.load(Ordering::SeqCst), 1, "after {:?}", start.elapsed());
         sleep(SECOND).await;
@@ -139,7 +139,7 @@ async fn fifty_callers_behind_a_login_that_is_rate_limited_make_no_second_one_be
 
 #[tokio::test(start_paused = true)]
 async fn a_401_that_no_login_cures_costs_four_logins_an_hour_at_most_and_stops_no_reads() {
-    // Reads work with every token, orders with none: say, because this address may not trade.
+    // Reads work with every token, orders with none, for instance because this address may not trade.
     let gateway = Answers::with(|arrival, _| match arrival.path.rsplit('/').next() {
         Some("place-order") => reply(401, r#"{"s":"error","msg":"Unauthorized"}"#),
         _ => reply(200, NO_DATA),

@@ -1,4 +1,4 @@
-//! Every window of every zone, counted by force from what reached the gateway.
+//! Every window of every zone, counted directly from the requests that reached the gateway.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::{
     world::{SECOND, order},
 };
 
-/// The most that a gateway can count in any window, whenever between arrival and answer it counts.
+/// Returns the most that a gateway can count in any window, if it counts anywhere between arrival
+/// and answer.
 fn densest(arrivals: &[Duration], window: Duration) -> usize {
     let starts = arrivals.iter().map(|at| *at + TRIP);
     let counted =

@@ -1,5 +1,5 @@
-//! Every fault of a connection and of an answer's bytes, before the whole stack with a real HTTP client: an order
-//! whose answer is lost is in doubt, is found, and is there once.
+//! Every fault of a connection and of an answer's bytes, with the whole stack and a real HTTP client: an order whose
+//! answer is lost is in doubt, is found, and exists once.
 
 use std::{
     io,
@@ -71,17 +71,17 @@ impl Connection for Pipe {
     }
 }
 
-/// What happens to the dialling of a connection, before there is one.
+/// How dialling a connection goes.
 #[derive(Clone, Copy)]
 enum Dial {
     Through,
-    /// The first so many names are not found, or the first so many connections refused.
+    /// The first lookups or connections fail with this error.
     Fails(u64, io::ErrorKind),
-    /// Each takes so long.
+    /// Each takes this long.
     Slow(Duration),
 }
 
-/// What became of an order.
+/// The result of an order.
 struct Told {
     status: StatusCode,
     order_id: Option<String>,
@@ -99,7 +99,7 @@ async fn place(sandbox: &Sandbox, dial: Dial) -> Result<Told, BoxError> {
     let connector = service_fn(move |_: Uri| {
         let number = dialled.fetch_add(1, Ordering::Relaxed);
         let sandbox = far.clone();
-        // The client asks for a future that can be moved.
+        // The client requires a future that is `Unpin`.
         Box::pin(async move {
             match dial {
                 Dial::Fails(times, kind) if number < times => return Err(io::Error::from(kind)),
@@ -108,7 +108,7 @@ async fn place(sandbox: &Sandbox, dial: Dial) -> Result<Told, BoxError> {
             }
             let (client, server) = duplex(64 * 1024);
             tokio::spawn(async move { sandbox.serve_line(server, [127, 0, 0, 1].into()).await });
-            // Whoever serves the pipe has read what was written before anything else happens, so nothing arrives later.
+            // The server of the pipe has read what was written before anything else happens, so nothing arrives later.
             Ok::<_, io::Error>(Line::over(TokioIo::new(Pipe(client)), true))
         })
     });
@@ -142,7 +142,7 @@ fn orders(sandbox: &Sandbox) -> Vec<String> {
     sandbox.state().orders.into_iter().map(|order| order.order_id).collect()
 }
 
-/// How often an order arrived.
+/// Returns how often an order arrived.
 fn sends(sandbox: &Sandbox) -> usize {
     sandbox.state().arrivals.iter().filter(|arrival| arrival.path.ends_with("/place-order")).count()
 }
@@ -151,7 +151,7 @@ fn of_groups(groups: &[&str]) -> impl Iterator<Item = Fault> {
     Fault::ALL.iter().copied().filter(move |fault| groups.contains(&fault.group()))
 }
 
-/// What says all that a success says, however oddly: nothing is in doubt.
+/// Answers that contain everything of a success, however oddly: nothing is in doubt.
 const DIRECT: [Fault; 12] = [
     Fault::AnswerOrderIdNumber,
     Fault::AnswerNulInMsg,
@@ -192,17 +192,18 @@ async fn an_order_that_was_not_placed_is_placed_once_or_stays_in_doubt_behind_an
         let told = place(&sandbox, Dial::Through).await;
         let there = orders(&sandbox);
         assert!(there.len() <= 1, "{fault}: {there:?}");
-        // A send that ends after half a minute settles when it is too old to be sent again.
+        // A send that ends after half a minute settles when the order is too old to be sent again.
         let Ok(told) = told else {
             assert_eq!((there.len(), sends(&sandbox)), (0, 1), "{fault}");
             continue;
         };
-        // Told of an order that exists, or told that nobody knows; never of one that does not.
+        // The caller is given the id of an order that exists, or told that it is in doubt; never the id of one that
+        // does not exist.
         assert_eq!(told.order_id.as_ref(), there.first(), "{fault}");
         assert_eq!(told.unresolved, there.is_empty(), "{fault}");
         placed += there.len();
     }
-    // A 504 whose text is spoiled is not the gateway's own word, and is never sent again.
+    // A 504 with a spoiled text is not the gateway's own word, and is never sent again.
     assert!(placed > 25, "{placed} were sent again once their absence was established");
 }
 
@@ -217,7 +218,7 @@ async fn an_order_is_placed_once_whatever_happens_to_its_connection() {
     }
 }
 
-/// Every byte with `STEADFAST_DEEP=1`, every seventh without.
+/// Tests every byte with `STEADFAST_DEEP=1`, otherwise every seventh.
 #[tokio::test(start_paused = true)]
 async fn an_order_is_placed_once_at_whichever_byte_request_or_answer_breaks_off() {
     let step = if std::env::var_os("STEADFAST_DEEP").is_some() { 1 } else { 7 };
@@ -272,7 +273,7 @@ async fn an_order_whose_list_fails_for_as_long_as_anybody_asks_stays_in_doubt() 
         assert_eq!((told.order_id, told.unresolved), (None, true), "list.{status}");
         assert_eq!(orders(&sandbox).len(), 1, "list.{status}");
     }
-    // The look before the order already kills a token that nobody can renew: then nothing leaves.
+    // The read before the order already invalidates a token that cannot be renewed, so nothing leaves.
     let sandbox = script_of("[[fault]]\nname = 'list.401'");
     let error = place(&sandbox, Dial::Through).await.err().unwrap();
     assert_eq!(Failure::find(&*error).map(Failure::fate), Some(Fate::NeverLeft), "{error}");
@@ -316,7 +317,7 @@ async fn a_token_that_dies_while_a_read_is_repeated_is_an_answer_and_no_loop() {
     assert_eq!(world.sandbox.state().requests, 3);
 }
 
-/// A sandbox in which the fault strikes the first of what it can strike.
+/// Returns a sandbox in which the fault strikes the first request that it can strike.
 fn struck(fault: Fault, more: &str) -> Sandbox {
     script_of(&format!("[[fault]]\nname = '{fault}'\nnth = 1\n{more}"))
 }

@@ -1,4 +1,4 @@
-//! A sandbox and a stack around it, and the questions that the tests ask of the ground truth.
+//! A sandbox with a stack around it, and queries of the ground truth.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -40,7 +40,7 @@ impl World {
         let service =
             service.and_then(|response: Response<ResponseBody<steadfast_sandbox::Body>>| async move {
                 let (parts, body) = response.into_parts();
-                // What the layers wrote beside an answer counts even if its body breaks off.
+                // The stamps beside an answer are kept even if its body breaks off.
                 let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
                 Ok(Response::from_parts(parts, Full::from(body)))
             });
@@ -69,7 +69,7 @@ impl World {
         self.call(request.body(Full::from(operation.body().unwrap_or_default())).unwrap()).await
     }
 
-    /// Places an order for `intent`; the identifier if the answer is a success.
+    /// Places an order for `intent`, and returns its id if the answer is a success.
     pub(crate) async fn place(&self, intent: &str) -> Result<Option<String>, BoxError> {
         self.place_order(&order("EQT_INFY_EQ_NSE"), intent).await
     }
@@ -84,7 +84,7 @@ impl World {
         Ok(steadfast::spec::PlacedOrder::parse(&body).ok().map(|placed| placed.order_id))
     }
 
-    /// How many orders exist for each intent.
+    /// Returns the orders that exist for each intent.
     pub(crate) fn placed(&self) -> BTreeMap<String, Vec<String>> {
         let mut placed: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for order in self.sandbox.state().orders {

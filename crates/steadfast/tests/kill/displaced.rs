@@ -1,4 +1,4 @@
-//! A journal or its lock that is moved, removed or replaced while a process places orders: nothing leaves after it, and
+//! A journal or its lock is moved, removed or replaced while a process places orders: nothing leaves after that, and
 //! the next process places nothing twice.
 
 use std::{
@@ -14,7 +14,7 @@ use tokio::{process::Command, task::JoinSet, time::sleep};
 
 use crate::{World, settings};
 
-/// Where the child finds the gateway, the journal and its credentials.
+/// The variable that gives the child the gateway, the journal and its credentials.
 const CHILD: &str = "STEADFAST_DISPLACED_CHILD";
 const ORDERS: usize = 12;
 const CASES: usize = 50;
@@ -27,7 +27,7 @@ enum Harm {
     LockRemoved,
 }
 
-/// Each order by a quantity of its own, so that the gateway's books tell them apart.
+/// Returns an order with a quantity of its own, so that the gateway's books tell the orders apart.
 fn order(number: usize) -> OrderRequest {
     let qty = (number + 1).to_string();
     let fields = [
@@ -57,7 +57,7 @@ fn open(facts: &str) -> Result<Client, steadfast::InvalidClient> {
     Client::builder(base.parse().unwrap(), access).order_safety(settings()).journal(journal).build()
 }
 
-/// What the child does: places its orders one after the other.
+/// The child: places its orders one after the other.
 #[tokio::test]
 async fn displaced_child() {
     let Ok(facts) = env::var(CHILD) else { return };
@@ -93,7 +93,7 @@ fn harm(how: Harm, journal: &Path) {
     }
 }
 
-/// One case: how many orders had left when the harm was done.
+/// Runs one case; returns how many orders had left when the harm was done.
 async fn case(how: Harm, after: usize, later: Duration) -> usize {
     let world = World::new().await;
     let (own, journal) = (world.sandbox.credentials(), world.journal());
@@ -118,7 +118,7 @@ async fn case(how: Harm, after: usize, later: Duration) -> usize {
     match how {
         Harm::LockRemoved => {
             let client = open(&facts).unwrap();
-            // The one that was refused is in the journal, and is not sent on a guess.
+            // The refused order is in the journal, and is not sent on a guess.
             client.recover().await.unwrap();
             assert!(place_all(&client).await >= ORDERS - 1, "{how:?}: the journal knows all of them");
             client.shutdown().await;
@@ -132,7 +132,7 @@ async fn case(how: Harm, after: usize, later: Duration) -> usize {
         }
     }
     if let Harm::Moved = how {
-        // As the error says.
+        // As the error advises.
         fs::rename(beside(&journal, ".aside"), &journal).unwrap();
         fs::remove_file(beside(&journal, ".lock")).unwrap();
         let client = open(&facts).unwrap();
@@ -152,7 +152,7 @@ async fn o07_nothing_leaves_without_its_journal_and_nothing_is_placed_twice() {
     let mut left = BTreeSet::new();
     for number in 0..CASES {
         let how = [Harm::Moved, Harm::Removed, Harm::Replaced, Harm::LockRemoved][number % 4];
-        // Instants that no two cases share, in every part of the run; they fall between and into sends.
+        // No two cases share an instant; the instants cover every part of the run, between and during sends.
         let later = Duration::from_micros((number as u64).wrapping_mul(2_654_435_761) % 40_000);
         running.spawn(case(how, number % (ORDERS - 3), later));
         if running.len() >= 8 {

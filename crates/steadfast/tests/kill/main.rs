@@ -1,8 +1,8 @@
-//! Processes that place orders over loopback, killed at every point at which they touch their journal.
+//! Processes that place orders over loopback, killed at every access to their journal.
 //!
-//! Each case runs this same binary as a child under `strace`, which ends it at its n-th write, sync or rename of the
-//! journal, or makes that call fail. Then another process goes on with the journal. The gateway's own books say whether
-//! an order was placed twice, and whether one was lost without a word.
+//! Each case runs this binary as a child under `strace`, which kills it at its n-th write, sync or rename of the
+//! journal, or makes that call fail. Then another process continues with the journal. The gateway's own books show
+//! whether an order was placed twice, and whether one was lost without a report.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -32,11 +32,11 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Where the child finds the gateway, the journal and its credentials.
+/// The variable that gives the child the gateway, the journal and its credentials.
 const CHILD: &str = "STEADFAST_KILLED_CHILD";
 const ORDERS: usize = 6;
 
-/// Short, so that a doubt is settled soon; the gateway of these tests applies at once or never.
+/// Short, so that a doubt settles soon; the gateway of these tests applies at once or never.
 fn settings() -> Settings {
     Settings::default()
         .gateway_timeout(Duration::from_millis(200))
@@ -62,7 +62,7 @@ fn client(base: &str, access: Access, journal: &Path) -> Client {
     builder.journal(journal).build().unwrap()
 }
 
-/// What the child does: places its orders, three at a time.
+/// The child: places its orders, three at a time.
 #[tokio::test]
 async fn child() {
     let Ok(facts) = env::var(CHILD) else { return };
@@ -82,7 +82,7 @@ async fn child() {
     client.shutdown().await;
 }
 
-/// A gateway over loopback, and what stays on disk between two processes.
+/// A gateway over loopback, and the files that remain between two processes.
 struct World {
     sandbox: Sandbox,
     address: SocketAddr,
@@ -91,7 +91,7 @@ struct World {
     folder: TempDir,
 }
 
-/// The gateway's connections: from which port each came, in order, and how many of them are open.
+/// The gateway's connections: the client port of each, in order, and how many of them are open.
 #[derive(Default)]
 struct Lines {
     accepted: Vec<u16>,
@@ -122,9 +122,9 @@ impl World {
         Self { sandbox, address, lines, base, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Waits until all has arrived that a process has sent which is gone.
+    /// Waits until everything has arrived that an ended process has sent.
     async fn drained(&self) {
-        // Connections are accepted in order: once this one is, so are all of the process.
+        // Connections are accepted in order, so once this one is accepted, all of the process are.
         let last = TcpStream::connect(self.address).await.unwrap();
         let port = last.local_addr().unwrap().port();
         let mut lines = self.lines.subscribe();
@@ -146,7 +146,7 @@ impl World {
         arrivals.iter().filter(|arrival| arrival.path.ends_with("/place-order")).count()
     }
 
-    /// Runs the child under strace with an injection; true if it came to its own end.
+    /// Runs the child under strace with an injection; returns true if it ended by itself.
     async fn run_child(&self, inject: Option<&str>) -> bool {
         let own = self.sandbox.credentials();
         let journal = self.journal();
@@ -177,7 +177,7 @@ impl World {
         lived
     }
 
-    /// Goes on with the journal, and holds what it says against the gateway's books.
+    /// Continues with the journal, and compares its results with the gateway's books.
     async fn recover(&self, what: &str) -> usize {
         let begun = FileJournal::read(self.journal()).unwrap().unwrap_or_default();
         let in_doubt = steadfast::dedup::unresolved(&begun).len();
@@ -200,7 +200,7 @@ impl World {
         }
         assert_eq!(self.posts(), posts, "{what}: recovery sends nothing");
         assert_eq!(self.state().orders.len(), orders);
-        // The whole session once more, by name: what is there attaches, what is not is placed now, nothing twice.
+        // Places the whole session again, by name: existing orders attach, missing ones are placed now, and none twice.
         let mut missing = 0;
         for number in 0..ORDERS {
             let name = IntentId::new(format!("order-{number}"));
@@ -215,7 +215,7 @@ impl World {
     }
 }
 
-/// The calls that reach the disk, and how they fail.
+/// The system calls that reach the disk, and how they fail.
 const INJECTIONS: [&str; 9] = [
     "inject=write:signal=KILL",
     "inject=fdatasync:signal=KILL",
@@ -228,7 +228,7 @@ const INJECTIONS: [&str; 9] = [
     "inject=fsync:error=EIO",
 ];
 
-/// Every injection at each of the first touches; the opening of the journal has only one rename and one sync of its folder.
+/// Every injection at each of the first accesses. Opening the journal has only one rename and one sync of its folder.
 fn round() -> impl Iterator<Item = String> {
     let every = |at: usize| {
         let once = |inject: &str| inject.contains("rename") || inject.contains("fsync:");

@@ -1,4 +1,4 @@
-//! Processes that are stopped in the middle of an order and go on later: what they knew by then is old.
+//! Processes that are stopped in the middle of an order and continue later with outdated knowledge.
 
 use std::{env, process::Stdio, sync::Arc, time::Duration};
 
@@ -14,9 +14,10 @@ use tokio::{
 
 use crate::{order, settings};
 
-/// Where the stopped child finds the gateway and its credentials, how many orders to place, and by when each must leave.
+/// The variable that gives the stopped child the gateway, its credentials, the number of orders, and by when each must
+/// leave.
 const CHILD: &str = "STEADFAST_STOPPED_CHILD";
-/// Longer than any order below may wait before it leaves, or be when it is sent again.
+/// Longer than any order below may wait before it leaves, and longer than the maximum age for a resend.
 const LONG: Duration = Duration::from_millis(2_500);
 const TOO_OLD: Duration = Duration::from_secs(2);
 
@@ -24,7 +25,7 @@ fn old_settings() -> Settings {
     settings().max_resend_age(TOO_OLD).max_resend_age_market(TOO_OLD)
 }
 
-/// What the child does: places its orders one after the other, and says what it was told of each.
+/// The child: places its orders one after the other, and prints the result of each.
 #[tokio::test]
 async fn stopped_child() {
     let Ok(facts) = env::var(CHILD) else { return };
@@ -48,13 +49,13 @@ async fn stopped_child() {
     client.shutdown().await;
 }
 
-/// A request that waits until it may go on to the gateway.
+/// A request held on its way to the gateway.
 struct Held {
     method: &'static str,
     go_on: oneshot::Sender<()>,
 }
 
-/// A gateway, and a line to it on which every request is held until the test lets it go on.
+/// A gateway, and a line to it on which every request is held until the test releases it.
 struct World {
     sandbox: Sandbox,
     base: String,
@@ -98,7 +99,7 @@ impl World {
         command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
     }
 
-    /// The next request with this method; whatever comes before it goes on at once.
+    /// Returns the next request with this method. Requests before it are released at once.
     async fn next(&self, method: &str) -> Held {
         loop {
             let held = self.held.lock().await.recv().await.unwrap();
@@ -109,7 +110,7 @@ impl World {
         }
     }
 
-    /// From now on nothing is held.
+    /// From now on no request is held.
     fn hold_nothing(self: &Arc<Self>) {
         let world = self.clone();
         tokio::spawn(async move {
@@ -125,7 +126,7 @@ impl World {
     }
 }
 
-/// Carries requests, each of which is one piece: they are small, and none follows before the last one's answer.
+/// Forwards requests. Each is one piece, because it is small and follows the previous answer.
 async fn carry(
     mut from: OwnedReadHalf,
     mut forth: tokio::net::tcp::OwnedWriteHalf,
@@ -147,7 +148,7 @@ async fn carry(
     }
 }
 
-/// Stops a process, or lets it go on; true once it does.
+/// Stops a process, or lets it continue; returns true if the signal was sent.
 async fn signal(child: &Child, name: &str) -> bool {
     let Some(pid) = child.id() else { return false };
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {pid}")]).stderr(Stdio::null()).status();
@@ -163,13 +164,13 @@ async fn stop(child: &Child) {
     }
 }
 
-/// What the child was told of each order, in turn, when it has ended.
+/// Returns the result of each order, in order, after the child has ended.
 async fn told(mut child: Child) -> Vec<String> {
     let mut text = String::new();
     let mut output = child.stdout.take().unwrap();
     timeout(Duration::from_secs(60), output.read_to_string(&mut text)).await.unwrap().unwrap();
     assert!(child.wait().await.unwrap().success());
-    // The harness begins its own line before the first word.
+    // The test harness begins its own line before the first word.
     text.lines().filter_map(|line| Some(line.split_once("told: ")?.1.to_owned())).collect()
 }
 
@@ -177,7 +178,7 @@ async fn told(mut child: Child) -> Vec<String> {
 async fn an_order_whose_process_was_stopped_beyond_its_last_instant_does_not_leave() {
     let world = World::new().await;
     let child = world.start(1, TOO_OLD);
-    // It asks what the list held before its order, and is stopped there.
+    // It reads the list before its order, and is stopped there.
     let list = world.next("GET").await;
     stop(&child).await;
     sleep(LONG).await;
@@ -217,7 +218,7 @@ async fn wherever_a_process_is_stopped_it_places_no_order_twice_and_calls_none_p
         world.will("placement.504-not-applied", 2);
         world.hold_nothing();
         let child = world.start(orders, Duration::from_secs(20));
-        // Every pause is another one, and so is every stretch between two.
+        // Every pause has a different length, and so has every stretch between two.
         let mut at = 7 * round;
         while signal(&child, "STOP").await && !is_over(&child) {
             at = (at * 31 + 17) % 101;
@@ -242,7 +243,7 @@ async fn wherever_a_process_is_stopped_it_places_no_order_twice_and_calls_none_p
     assert!(stops > 3);
 }
 
-/// True once a child has ended, whether or not anybody has asked it.
+/// Returns true once a child has ended, even if it was not waited for.
 fn is_over(child: &Child) -> bool {
     let Some(pid) = child.id() else { return true };
     std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))

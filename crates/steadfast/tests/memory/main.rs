@@ -1,6 +1,6 @@
-//! How much memory a long list takes, and a clone of the client.
+//! Measures the memory for a long list, and for a clone of the client.
 //!
-//! Alone in its binary: its allocator counts what every thread does.
+//! Alone in its binary, because its allocator counts all threads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ fn in_use() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// The tests count one after the other.
+/// Makes the tests count one after the other.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
 fn client(sandbox: &Sandbox) -> Client {
@@ -42,7 +42,7 @@ async fn a_clone_of_a_client_is_one_allocation() {
 
 const MIB: usize = 1024 * 1024;
 
-/// How many instruments there are, and how long their list is at least: plainly 8 MiB, in the deep stages 200.
+/// Returns the number of instruments and the minimum length of their list: 8 MiB, in the deep stages 200.
 fn instruments() -> (u64, usize) {
     if std::env::var_os("STEADFAST_DEEP").is_some() { (2_600_000, 200 * MIB) } else { (100_000, 8 * MIB) }
 }

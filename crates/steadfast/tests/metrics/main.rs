@@ -1,6 +1,6 @@
-//! The names that dashboards are built on, and that a whole day of trouble records nothing else.
+//! Names for dashboards, and a check that a whole day of trouble records no others.
 //!
-//! Alone in its binary: a subscriber for one test would miss spans that another test's thread has met first.
+//! Alone in its binary: a subscriber of one test would miss spans that another test's thread has met first.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -22,8 +22,8 @@ use steadfast::{
 };
 use tokio::time::Instant;
 
-/// A stack that logs in by itself, around a sandbox with these faults; the wall clock follows the paused one, so that a
-/// code is never waited for in vain.
+/// Returns a stack that logs in by itself, around a sandbox with these faults. The wall clock follows the paused one,
+/// so that waiting for a code succeeds.
 fn logging_in(faults: &str) -> world::World {
     let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
     let clock = WallClock::new(move || noon + start.elapsed());

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use steadfast::metrics::METRICS;
 
-// These names and values are what dashboards and alarms are built on: a change here is a breaking change.
+// Dashboards and alarms depend on these names and values: a change here is a breaking change.
 #[test]
 fn names_labels_and_values_are_frozen() {
     let mut lines = String::new();

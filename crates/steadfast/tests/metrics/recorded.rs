@@ -21,7 +21,7 @@ use crate::world::{SECOND, World, script};
 
 type Key = (String, BTreeMap<String, String>);
 
-/// Everything that was recorded; histograms by their sums and counts.
+/// Returns everything that was recorded; histograms by sum and count.
 fn taken(from: &Snapshotter) -> BTreeMap<Key, (Kind, f64, usize)> {
     let entries = from.snapshot().into_vec().into_iter();
     entries
@@ -83,7 +83,7 @@ async fn a_storm_records_nothing_beside_the_catalogue() {
         }
         names.insert(name.as_str());
     }
-    // Tokens that were given log nobody in, and whoever waits here gets his permits.
+    // With given tokens there are no logins, and every wait here ends with a permit.
     let absent: Vec<_> = METRICS.iter().map(|m| m.name).filter(|name| !names.contains(name)).collect();
     assert_eq!(absent, [metrics::PERMIT_MISSED, metrics::LOGINS], "{names:?}");
     assert!(value(&recorded, key(metrics::RECOVERED, [("confidence", "exact")])) > 0.0);
@@ -97,7 +97,7 @@ async fn a_lost_order_is_told_from_its_send_to_its_end() {
     let world = World::new(script("[[fault]]\nname = 'placement.504-applied'\nnth = 1"));
     assert!(world.place("one").await.unwrap().is_some());
     metrics::record(&world.stack);
-    // Again, because whoever asks twice must not count twice.
+    // Again, because recording twice must not count twice.
     metrics::record(&world.stack);
 
     let taken = taken(&snapshotter);
@@ -147,7 +147,7 @@ async fn a_wait_for_permits_is_recorded_under_its_zone_and_lane() {
     assert_eq!(value(&now, key(metrics::ZONE_USED, minute)), 25.0);
     assert_eq!(value(&now, key(metrics::ZONE_FREE, minute)), 375.0);
 
-    // A zone that nobody uses any more is shown as free, not as it was.
+    // A zone that is no longer used is shown as free, not with its last value.
     tokio::time::sleep(Duration::from_secs(7_200)).await;
     metrics::record(&world.stack);
     assert_eq!(value(&taken(&snapshotter), key(metrics::ZONE_USED, minute)), 0.0);
@@ -167,7 +167,7 @@ async fn a_wait_that_ends_without_permits_is_recorded_by_its_end() {
     let orders = Operation::orders();
     world.send(&orders, None).await.unwrap();
 
-    // One waits in line and is dropped after 5 s; the next finds no room in line, and one of another lane has no time.
+    // One waits and is dropped after 5 s; the next finds its queue full, and one of another lane has no time.
     let waits = timeout(5 * SECOND, world.send(&orders, None));
     let finds_no_room = async {
         sleep(SECOND).await;
@@ -211,7 +211,7 @@ async fn a_call_that_is_dropped_is_recorded_as_dropped() {
 
 type End = fn() -> Result<Grant, LoginFailure>;
 
-/// A login that ends as it is told.
+/// A login that ends as given.
 struct Told(End);
 
 impl Login for Told {

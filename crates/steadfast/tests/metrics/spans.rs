@@ -24,11 +24,11 @@ type Fields = Vec<(&'static str, String)>;
 thread_local! {
     static SPANS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
     static WARNINGS: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
-    /// Every span with its level, and the fields that it can have.
+    /// Every span with its level, and its possible fields.
     static DECLARED: RefCell<BTreeMap<String, Vec<&'static str>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Keeps everything that is recorded on spans of ours, and every warning, for each thread apart.
+/// Records all fields of this project's spans, and every warning, for each thread separately.
 struct Spans;
 
 struct Line<'a>(&'a mut Fields);
@@ -108,7 +108,8 @@ async fn a_call_and_each_of_its_sends_have_spans_with_frozen_names() {
     );
 }
 
-/// What a dashboard can be built on: every span, its fields, and what `error.type` can be beside a status.
+/// Lists everything that dashboards may use: every span, its fields, and the values of `error.type` beside
+/// a status.
 fn catalogue() -> String {
     let mut lines = String::new();
     for (span, fields) in DECLARED.take() {
@@ -127,7 +128,7 @@ fn catalogue() -> String {
     lines
 }
 
-// Names of spans and fields are what dashboards are built on: a change here is a breaking change.
+// Dashboards depend on the names of spans and fields: a change here is a breaking change.
 #[tokio::test(start_paused = true)]
 async fn names_of_spans_and_their_fields_are_frozen() {
     subscribe();
@@ -185,7 +186,7 @@ async fn a_refused_call_says_so_without_an_error_text() {
     );
 }
 
-// The policy knows nothing of the send after a 401, so its own count said that there was none.
+// The policy does not know of the send after a 401, so its own count showed none.
 #[tokio::test(start_paused = true)]
 async fn a_send_after_a_401_is_a_resend() {
     subscribe();

@@ -1,6 +1,6 @@
-//! What the layers of the metrics allocate for each call.
+//! Counts the allocations of the metrics layers for each call.
 //!
-//! Alone in its binary: its allocator counts what every thread does.
+//! Alone in its binary, because its allocator counts all threads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -36,7 +36,7 @@ fn leaf(_: Request<()>) -> Ready<Result<Response<()>, BoxError>> {
     ready(Ok(response))
 }
 
-/// How many allocations a call makes, and how long it takes, in an own build's time.
+/// Returns how many allocations a call makes, and how long it takes in this build.
 fn cost<S>(mut service: S) -> (f64, Duration)
 where
     S: Service<Request<()>, Response = Response<()>, Error = BoxError>,
@@ -50,7 +50,7 @@ where
             panic!("a leaf that is always ready was not");
         };
     };
-    // The first ones make the tables and the recorder's entries.
+    // The first calls fill the tables and the recorder's entries.
     (0..100).for_each(|_| call());
     let (before, start) = (MEMORY.stats().allocations, tokio::time::Instant::now());
     (0..CALLS).for_each(|_| call());
@@ -69,7 +69,7 @@ fn metered() -> impl Service<Request<()>, Response = Response<()>, Error = BoxEr
         .service(service_fn(leaf))
 }
 
-/// A recorder that allocates nothing, so that what is counted is the layers' doing.
+/// A recorder that allocates nothing, so that only the layers' allocations count.
 #[derive(Default)]
 struct Cheap(Arc<Sink>);
 
@@ -112,7 +112,7 @@ fn a_call_allocates_its_two_extensions_and_nothing_for_what_is_recorded() {
         "allocations and time for each call: bare {bare:?}, layers {unrecorded:?}, recorded {recorded:?}"
     );
     let added = unrecorded.0 - bare.0;
-    // The test's harness has a thread of its own, which now and then allocates too.
+    // The test harness has its own thread, which occasionally allocates too.
     assert!(added < 3.1, "{added} allocations: a cell, and the boxes of two extensions");
     assert!(recorded.0 < unrecorded.0 + 0.1, "recording allocates: {recorded:?}");
 }

@@ -1,8 +1,9 @@
-//! Whole clients at their defaults, in outages in the middle of an order: how many orders there are in the end, and
-//! what was told of them.
+//! Whole clients at their defaults, in outages in the middle of an order: how many orders exist in the end, and what
+//! the callers were told.
 //!
 //! A plain test runs two short outages. `cargo xtask outage` runs outages around the attempt timeout and beyond, over
-//! plain TCP and TLS, with processes that live and that are killed in the outage and followed by another one.
+//! plain TCP and TLS, with processes that survive and processes that are killed in the outage and followed by another
+//! one.
 
 use std::{
     collections::BTreeMap, env, future::pending, net::IpAddr, path::Path, process::Stdio, time::Duration,
@@ -25,15 +26,16 @@ use crate::{
     network::{Link, run_inside, unshare, why_not},
 };
 
-/// What a campaign is asked for: the lengths of the outages in seconds, and how often each; `20,28;5`.
+/// The variable that configures a campaign: the lengths of the outages in seconds, and the number of runs of each;
+/// `20,28;5`.
 const CAMPAIGN: &str = "STEADFAST_OUTAGE_CAMPAIGN";
-/// What a cell of it is.
+/// The variable that describes one cell of it.
 const CELL: &str = "STEADFAST_OUTAGE_CELL";
-/// Where the process that is killed finds the gateway, its journal and its credentials.
+/// The variable that gives the killed process the gateway, its journal and its credentials.
 const KILLED: &str = "STEADFAST_OUTAGE_KILLED";
 /// How many cells run at once; they wait most of the time.
 const AT_ONCE: usize = 40;
-/// How much longer than twice the outage a cell waits for what the kernel may still send: its pauses double.
+/// How much longer than twice the outage a cell waits for late data of the kernel, whose pauses double.
 const ALL_TRIED: Duration = Duration::from_secs(10);
 
 /// One outage.
@@ -61,7 +63,7 @@ impl Cell {
         Duration::from_secs(self.seconds)
     }
 
-    /// Runs the outage, and says how many orders there are in the end and what was told.
+    /// Runs the outage; returns how many orders exist in the end and the result.
     async fn run(self) -> (usize, String) {
         let gateway = Gateway::start(if self.tls { Way::Tls } else { Way::Plain }).await;
         let folder = tempfile::tempdir().unwrap();
@@ -83,7 +85,7 @@ impl Cell {
             Ok(placed) if ids == [placed.order_id.as_str()] => "right: placed".to_owned(),
             Ok(placed) => format!("WRONG: placed as {}, and there are {ids:?}", placed.order_id),
             Err(error) => {
-                // Who is told that nothing was sent, or that it was refused, may place it anew.
+                // After "nothing was sent" or "refused" the caller may place the order again.
                 let is_none = matches!(error.outcome(), Outcome::NotSent | Outcome::Rejected);
                 let is_right = ids.is_empty() || ids.len() == 1 && !is_none;
                 let word = if is_right { "right" } else { "WRONG" };
@@ -134,7 +136,7 @@ impl Cell {
     }
 }
 
-/// What the process that is killed does.
+/// The process that is killed.
 #[tokio::test]
 async fn killed() {
     let Ok(facts) = env::var(KILLED) else { return };
@@ -185,10 +187,10 @@ impl Gateway {
     }
 }
 
-/// Passes on what arrives, for as long as the client keeps its connection.
+/// Forwards what arrives, as long as the client keeps its connection.
 ///
-/// The sandbox hangs up after ten seconds without a request. What the kernel delivers later would find nobody, as it
-/// does not at gateways that are more patient.
+/// The sandbox closes a connection after ten seconds without a request. Data that the kernel delivers later would be
+/// lost, but a more patient gateway would read it.
 async fn pass_on(mut client: impl AsyncRead + AsyncWrite + Unpin, sandbox: &Sandbox, peer: IpAddr) {
     let (mut asked, mut answered) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
     let mut behind: Option<DuplexStream> = None;
@@ -222,15 +224,15 @@ async fn pass_on(mut client: impl AsyncRead + AsyncWrite + Unpin, sandbox: &Sand
     }
 }
 
-/// All at its defaults but the journal, which the process after a killed one needs.
+/// Creates a client with defaults, except for the journal, which the process after a killed one needs.
 fn client(base: &str, access: Access, pem: &str, journal: &Path) -> Client {
     let transport = Transport::new().root_certificates(pem.as_bytes()).unwrap();
     Client::builder(base.parse().unwrap(), access).transport(transport).journal(journal).build().unwrap()
 }
 
-/// What is placed in the outage.
+/// The instrument of the order in the outage.
 const SYMBOL: &str = "EQT_INFY_EQ_NSE";
-/// What is placed before it, so that a connection stands and the account is known.
+/// The instrument of the order before it, which opens a connection and fills the account's list.
 const EARLIER: &str = "EQT_TCS_EQ_NSE";
 
 fn order(symbol: &str) -> OrderRequest {
@@ -250,7 +252,7 @@ fn name() -> IntentId {
     IntentId::new("the-order")
 }
 
-/// What a cell does, in its own network and process.
+/// Runs a cell, in its own network and process.
 #[test]
 fn cell() {
     let Ok(text) = env::var(CELL) else { return };
@@ -260,7 +262,7 @@ fn cell() {
     });
 }
 
-/// Runs a cell as a process; how many orders there are in the end, and what was told.
+/// Runs a cell as a process; returns how many orders exist in the end, and the result.
 async fn start(cell: Cell) -> (Cell, String) {
     let mut command = Command::from(unshare(&env::current_exe().unwrap().display().to_string()));
     command.args(["--exact", "campaign::cell", "--nocapture"]).env(CELL, cell.name());
@@ -278,7 +280,7 @@ async fn o01_an_order_in_an_outage_is_placed_once_or_told_to_be_in_doubt() {
     }
     let asked = env::var(CAMPAIGN).ok();
     let (lengths, times) = asked.as_deref().and_then(|asked| asked.split_once(';')).unwrap_or(("3", "1"));
-    // Whoever is killed is followed by a search that takes minutes.
+    // A killed process is followed by a search that takes minutes.
     let fates = if asked.is_some() { &[false, true][..] } else { &[false] };
     let mut cells = Vec::new();
     for _ in 0..times.parse().unwrap() {

@@ -1,4 +1,4 @@
-//! A gateway that notes all that arrives, over plain TCP or TLS.
+//! A gateway that notes everything that arrives, over plain TCP or TLS.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, rustls};
 
-/// What is spoken below HTTP.
+/// The protocol below HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Plain,
@@ -21,7 +21,7 @@ pub(crate) enum Way {
 
 pub(crate) struct Gateway {
     pub(crate) base: String,
-    /// Its authority; also over plain TCP, where nobody asks.
+    /// Its certificate authority; unused over plain TCP.
     pub(crate) pem: String,
     notes: Arc<Mutex<Notes>>,
     reads: watch::Sender<bool>,
@@ -63,17 +63,17 @@ impl Gateway {
         Self { base, pem, notes, reads }
     }
 
-    /// How many orders have arrived.
+    /// Returns how many orders have arrived.
     pub(crate) fn orders(&self) -> usize {
         self.notes.lock().unwrap().orders
     }
 
-    /// How many bytes have arrived.
+    /// Returns how many bytes have arrived.
     pub(crate) fn heard(&self) -> usize {
         self.notes.lock().unwrap().heard
     }
 
-    /// How each connection has ended that is over.
+    /// Returns how each ended connection has ended.
     pub(crate) fn endings(&self) -> Vec<Result<(), io::ErrorKind>> {
         self.notes.lock().unwrap().endings.clone()
     }
@@ -87,7 +87,7 @@ impl Gateway {
     }
 }
 
-/// A certificate for `localhost`, and the authority that signed it.
+/// Creates a certificate for `localhost`, and the authority that signed it.
 pub(crate) fn authority() -> (TlsAcceptor, String) {
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(signed.signing_key.serialize_der()).unwrap();
@@ -131,7 +131,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// The head of the first request, and its whole length, once all of it is there.
+/// Returns the head of the first request and its whole length, once it is complete.
 fn request(text: &[u8]) -> Option<(String, usize)> {
     let end = text.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&text[..end]).to_lowercase();

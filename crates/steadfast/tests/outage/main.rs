@@ -1,7 +1,7 @@
-//! Outages of a real network, made by the kernel: what was given up in one does not arrive after it.
+//! Outages of a real network, made by the kernel: a send that was given up in an outage does not arrive after it.
 //!
 //! Each test runs itself again in a network of its own (`unshare --net`), takes the loopback device down in the middle
-//! of an order, and up again. What the kernel has still to send it sends then; the gateway notes all that arrives.
+//! of an order, and up again. The kernel then sends its unsent data, and the gateway notes everything that arrives.
 //! `cargo xtask outage` runs the long campaign: whole clients at their defaults, and outages of 20 s to 90 s.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
@@ -36,13 +36,13 @@ use crate::{
 
 /// How long a send may take in these tests; the kernel tries again after 0.2, 0.6, 1.4 and 3 s.
 const ATTEMPT: Duration = Duration::from_secs(1);
-/// By when after an outage the kernel has tried again, if it ever does.
+/// How long after an outage the kernel has tried again, if it ever does.
 const TRIED_AGAIN: Duration = Duration::from_secs(5);
 const FORM: &str = "symId=EQT_INFY_EQ_NSE&qty=10&side=buy&type=market&product=intraday&validity=day";
 
 type Sends = BoxCloneSyncService<Request<Full<Bytes>>, Response<TimedBody<Incoming>>, BoxError>;
 
-/// One send each, given up after `attempt`.
+/// Sends once, and gives up after `attempt`.
 fn sends(pem: &str, attempt: Duration) -> Sends {
     let transport = Transport::new().root_certificates(pem.as_bytes()).unwrap();
     let sends = AttemptTimeoutLayer::new(attempt).layer(transport.leaf().unwrap());
@@ -57,7 +57,7 @@ fn order(base: &str, form: impl Into<Bytes>) -> Request<Full<Bytes>> {
     Request::post(format!("{base}/api/oms/place-order")).body(Full::new(form.into())).unwrap()
 }
 
-/// When the connection of a lost order ended.
+/// Returns when the connection of a lost order ended.
 fn ended(error: &BoxError) -> Instant {
     match Failure::find(&**error).map(Failure::fate) {
         Some(Fate::Lost { ended: Some(ended) }) => Instant::from_std(ended),
@@ -65,7 +65,7 @@ fn ended(error: &BoxError) -> Instant {
     }
 }
 
-/// An order is sent into an outage over a connection that stood before, and given up; then the network is back.
+/// Sends an order into an outage over an existing connection, gives it up, and restores the network.
 async fn outage_in_an_order(way: Way) {
     let gateway = Gateway::start(way).await;
     let service = sends(&gateway.pem, ATTEMPT);
@@ -80,7 +80,7 @@ async fn outage_in_an_order(way: Way) {
     link.up();
     sleep(TRIED_AGAIN).await;
     assert_eq!(gateway.orders(), 0, "{way:?}: it arrived when the network was back");
-    // The network is back, and so is the gateway.
+    // The network and the gateway are back.
     service.oneshot(order(&gateway.base, FORM)).await.map(drop).unwrap();
     assert_eq!(gateway.orders(), 1);
 }
@@ -95,7 +95,7 @@ fn o01_a_send_given_up_in_an_outage_never_arrives_over_tls() {
     run_inside("o01_a_send_given_up_in_an_outage_never_arrives_over_tls", || outage_in_an_order(Way::Tls));
 }
 
-/// The same, but nobody waits for the timeout: the call is dropped.
+/// The same, but the call is dropped instead of timing out.
 #[test]
 fn o01_a_call_dropped_in_an_outage_never_arrives() {
     run_inside("o01_a_call_dropped_in_an_outage_never_arrives", async || {
@@ -112,10 +112,10 @@ fn o01_a_call_dropped_in_an_outage_never_arrives() {
     });
 }
 
-/// Where the child finds the gateway, and its authority.
+/// The variable that gives the child the gateway and its authority.
 const CHILD: &str = "STEADFAST_OUTAGE_CHILD";
 
-/// What the child does: lists its orders, waits for a line, and sends an order.
+/// The child: lists its orders, waits for a line, and sends an order.
 #[tokio::test]
 async fn child() {
     let Ok(facts) = env::var(CHILD) else { return };
@@ -125,7 +125,7 @@ async fn child() {
     listed.into_body().collect().await.map(drop).unwrap();
     println!("\nlisted");
     std::io::stdin().read_line(&mut String::new()).unwrap();
-    // Killed meanwhile.
+    // It is killed meanwhile.
     let _ = service.oneshot(order(base, FORM)).await;
 }
 
@@ -144,7 +144,7 @@ async fn killed_in_an_outage(way: Way) {
     let link = Link::down();
     child.stdin.as_mut().unwrap().write_all(b"go\n").await.unwrap();
     sleep(Duration::from_millis(500)).await;
-    // SIGKILL: nothing of the process runs any more.
+    // SIGKILL: no code of the process runs any more.
     child.kill().await.unwrap();
     link.up();
     sleep(TRIED_AGAIN).await;
@@ -163,7 +163,7 @@ fn o01_a_process_killed_in_an_outage_sends_nothing_more_over_tls() {
     });
 }
 
-/// An orderly end of TLS writes out what is buffered, and waits for room if the other end does not read.
+/// An orderly end of TLS writes buffered data, and waits for room if the other end does not read.
 #[test]
 fn o01_a_full_send_buffer_under_tls_does_not_delay_the_end() {
     run_inside("o01_a_full_send_buffer_under_tls_does_not_delay_the_end", async || {

@@ -1,4 +1,4 @@
-//! A network of one's own, and its link.
+//! A separate network namespace, and its link.
 
 use std::{
     env,
@@ -10,9 +10,9 @@ const INSIDE: &str = "STEADFAST_OUTAGE_INSIDE";
 /// Set where a test that cannot run is a failure.
 const MUST_RUN: &str = "STEADFAST_MUST_RUN";
 
-/// Runs `test` again in a network of its own, where it goes on with `body`.
+/// Runs `test` again in a network of its own, where it continues with `body`.
 ///
-/// Without the right to make networks it is not run, and says so.
+/// Without the right to create networks the test is skipped, with a message.
 pub(crate) fn run_inside<F: Future<Output = ()>>(test: &str, body: impl FnOnce() -> F) {
     if env::var_os(INSIDE).is_some() {
         ip(&["link", "set", "lo", "up"]);
@@ -35,7 +35,7 @@ pub(crate) fn run_inside<F: Future<Output = ()>>(test: &str, body: impl FnOnce()
     assert!(status.success() && stdout.contains(" 1 passed"), "{stdout}{stderr}");
 }
 
-/// Why this machine has no networks for its tests, if it has none.
+/// Returns why this machine cannot create networks, if it cannot.
 pub(crate) fn why_not() -> Option<String> {
     let tried = unshare("ip").args(["link", "set", "lo", "up"]).output();
     match tried {
@@ -48,14 +48,14 @@ pub(crate) fn why_not() -> Option<String> {
     }
 }
 
-/// `program` in a network of its own, as its root.
+/// Runs `program` in a network of its own, as its root.
 pub(crate) fn unshare(program: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--net", program]);
     command
 }
 
-/// The link is down until it is set up again.
+/// Takes the link down until it is set up again.
 #[must_use]
 pub(crate) struct Link(());
 

@@ -44,7 +44,7 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
-/// The secret itself, any piece of eight characters of it, and its usual disguises.
+/// Returns the secret itself, any eight consecutive characters of it, and its usual encodings.
 fn pieces(secret: &str) -> Vec<String> {
     let chars: Vec<char> = secret.chars().collect();
     let mut pieces: Vec<String> =
@@ -116,7 +116,7 @@ async fn a_trace_of_everything_holds_no_secret() {
     assert!(log.contains("token taken over from the store"), "the store was in use");
     let limits = std::fs::read(folder.path().join("auth.json.limits")).unwrap();
     let limits = String::from_utf8_lossy(&limits);
-    // All of these gateways have the same secrets, but for the token that was fetched.
+    // All these gateways have the same secrets, except for the fetched token.
     for secret in [
         &facts.access_token,
         &fetched,

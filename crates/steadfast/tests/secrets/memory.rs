@@ -1,7 +1,7 @@
-//! What of a token is left in the memory of a process that has dropped its client.
+//! Copies of a token in the memory of a process that has dropped its client.
 //!
-//! Nothing promises that it is gone: hyper's buffers and those of the kernel are not ours to wipe. So the copies are
-//! counted and reported, and it is only held that dropping a client leaves none that grows with what it did.
+//! Nothing promises that there are none: the buffers of hyper and of the kernel cannot be wiped from here. So the
+//! copies are counted and reported; the test requires only that their number does not grow with the client's work.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -15,7 +15,7 @@ use steadfast::{Access, Client};
 use steadfast_sandbox::Sandbox;
 use tokio::{net::TcpListener, process::Command};
 
-/// The gateway, the key, the masked token, and how many lists to ask for.
+/// The variable with the gateway, the key, the masked token, and the number of lists to read.
 const CHILD: &str = "STEADFAST_MEMORY_CHILD";
 const MASK: u8 = 0x5a;
 
@@ -23,19 +23,19 @@ fn masked(text: &str) -> Vec<u8> {
     text.bytes().map(|byte| byte ^ MASK).collect()
 }
 
-/// How often the masked token is found unmasked in this process's memory.
+/// Returns how often the token, given masked, is found in this process's memory.
 fn copies(masked: &[u8]) -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let mut memory = File::open("/proc/self/mem").unwrap();
     let mut found = 0;
-    // Page by page, so that no more of it is copied than what is looked at.
+    // Page by page, so that little of the memory is copied.
     let mut window = vec![0; 4096 + masked.len() - 1];
     for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|may| may.starts_with("rw"))) {
         let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
         let (start, end) = (u64::from_str_radix(start, 16).unwrap(), u64::from_str_radix(end, 16).unwrap());
         for page in (start..end).step_by(4096) {
             let length = window.len().min(usize::try_from(end - page).unwrap());
-            // What was looked at before must not be found as a copy of its own.
+            // The window of the search must not be counted as a copy.
             if window.as_ptr().addr() as u64 / 4096 * 4096 <= page + 4096
                 && page <= window.as_ptr().addr() as u64 + 2 * 4096
             {

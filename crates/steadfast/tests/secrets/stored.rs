@@ -8,8 +8,8 @@ use steadfast::{
 use steadfast_sandbox::Sandbox;
 use tokio::time::Instant;
 
-/// Logs in, wrongly and well; a client without a password and one of another account read the file. Returns what can be
-/// shown of all of it.
+/// Logs in, wrongly and correctly; a client without a password and one of another account read the file. Returns
+/// everything that can be shown of it.
 pub(crate) async fn logins(store: impl Fn() -> FileStore) -> String {
     // The client below reads the machine's own clock, which stays near this one.
     let (now, start) = (WallClock::system().now(), Instant::now());
@@ -27,7 +27,7 @@ pub(crate) async fn logins(store: impl Fn() -> FileStore) -> String {
         (TokenSource::builder(api_key, login).clock(clock.clone()).store(store()).build(), shown)
     };
 
-    // Wrong by its last character only, so that an echo of it would be one of the password.
+    // Wrong in its last character only, so that an echo of it would reveal the password.
     let (wrong, mut shown) = source(&format!("{}x", facts.password));
     let error = wrong.login().await.unwrap_err();
     let cause = std::error::Error::source(&error).map(ToString::to_string);

@@ -1,6 +1,6 @@
-//! The specification, held sentence by sentence against the client.
+//! The specification, tested sentence by sentence against the client.
 //!
-//! Each test is named after the section that it holds. Time is tokio's and paused, except in [`served`], where the
+//! Each test is named after the section that it tests. Time is tokio's and paused, except in [`served`], where the
 //! typed client talks to a socket.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]

@@ -21,7 +21,7 @@ fn client() -> Client {
     Client::builder(base, Access::token("key", "token").unwrap()).paths(Paths::public()).build().unwrap()
 }
 
-/// The typed refusal in an error's chain.
+/// Returns the typed refusal in an error's chain.
 fn refusal(error: &steadfast::BoxError) -> InvalidRequest {
     assert_eq!(Failure::outcome_of(&**error), Outcome::NotSent);
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&**error);

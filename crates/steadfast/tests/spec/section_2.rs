@@ -120,7 +120,7 @@ async fn spec_2_client_follows_an_order_through_the_statuses_of_the_book() {
         (BookEdit::Reject, OrderStatus::Rejected),
         (BookEdit::Cancel, OrderStatus::Cancelled),
     ] {
-        // Far from the market, so that nothing but the edit ends it.
+        // Far from the market, so that only the edit ends it.
         let order_id = sandbox.place_foreign(&order_with(&[("limitPrice", "0.05")]));
         sandbox.edit_order(&order_id, edit).unwrap();
         let listed = parse_order_list(world.orders().await.body(), &FieldNames::default()).unwrap();

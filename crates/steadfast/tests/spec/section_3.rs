@@ -35,7 +35,7 @@ async fn spec_3_client_a_token_serves_for_most_of_24_hours_and_is_renewed_before
     let apart: Vec<Duration> = logins.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     assert!(apart.iter().all(|apart| *apart < 24 * HOUR), "{apart:?}");
     assert!(apart[0] > 20 * HOUR, "a token is not renewed long before its end: {apart:?}");
-    // A token of the early morning is renewed once more before the market opens.
+    // A token from the early morning is renewed once more before the market opens.
     assert!(logins.len() <= 2 + 4, "{apart:?}");
 }
 

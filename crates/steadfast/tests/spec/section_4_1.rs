@@ -9,7 +9,7 @@ use crate::{
     world::{KEY, TOKEN, World, order_with, sandbox},
 };
 
-/// What the `Authorization` header holds.
+/// The contents of the `Authorization` header.
 #[derive(Clone, Copy)]
 enum Header {
     Nothing,
@@ -68,7 +68,7 @@ async fn spec_4_1_client_each_endpoint_is_called_by_its_method_path_and_header()
 async fn spec_4_1_client_each_protected_endpoint_is_found_and_admitted_by_the_gateway() {
     let sandbox = sandbox(Sandbox::builder());
     let world = World::at(&sandbox);
-    // Far from the market, so that it stays open until it is modified and cancelled.
+    // Far from the market, so that it stays open until it is changed and cancelled.
     let order = order_with(&[("limitPrice", "0.05")]);
     let order_id = sandbox.place_foreign(&order);
     let modified = order.form().with("orderId", order_id.as_str());

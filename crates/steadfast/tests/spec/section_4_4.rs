@@ -12,7 +12,7 @@ use crate::{
     world::{World, faulty, fields_with, order_with, sandbox},
 };
 
-/// The field that a locally refused order is refused for.
+/// Returns the field for which an order is refused locally.
 fn refused_field(changes: &[(&str, &str)]) -> String {
     OrderRequest::from_fields(fields_with(changes)).unwrap_err().field().to_owned()
 }

@@ -1,4 +1,4 @@
-//! The thirteen rows of the error table, as they are met by requests that only read.
+//! The thirteen rows of the error table, for requests that only read.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn msg_of(status: u16) -> &'static str {
     rows(|row| row.status.as_u16() == status)[0].1
 }
 
-/// The whole seconds between the sends of a read that is always answered so.
+/// Returns the whole seconds between the sends of a read that always gets this answer.
 async fn pauses_of_a_read(status: u16, msg: &str) -> Vec<u64> {
     let world = World::scripted([error(status, msg)]);
     let response = world.orders().await;
@@ -180,7 +180,8 @@ async fn spec_7_client_each_row_has_its_kind_its_text_and_whether_to_try_again()
         ErrorKind::Unavailable,
     ];
     for ((status, msg), kind) in texts.into_iter().zip(kinds) {
-        // The zone of the 429 pauses by itself; another operation's zone does not, and the pause stays short.
+        // The zone of the 429 pauses by itself; the zone of another operation does not, and the pause stays
+        // short.
         let call = if status == 429 { Operation::symbols("NSE_EQ") } else { Operation::orders() };
         let error = client.call(&call).await.unwrap_err();
         assert_eq!((error.kind(), error.status().map(|status| status.as_u16())), (kind, Some(status)));

@@ -1,4 +1,4 @@
-//! The rows of the error table, as they are met by an order.
+//! The rows of the error table, for orders.
 
 use http::StatusCode;
 use steadfast::spec::ERRORS;
@@ -10,7 +10,8 @@ use crate::{
 
 const PLACE: &str = "/v2/api/oms/place-order";
 
-/// A service whose order list is empty, and that answers the first order so and the next with a success.
+/// Returns a service with an empty order list that gives this answer to the first order and a success to
+/// the next.
 fn answering_the_first_order(status: u16, msg: &'static str) -> World {
     let orders = std::sync::atomic::AtomicU32::new(0);
     World::over(Wire::answering(move |request| {
@@ -24,7 +25,7 @@ fn answering_the_first_order(status: u16, msg: &'static str) -> World {
     }))
 }
 
-/// What left after the first order. Before it there is a look at the list, so that older orders are known.
+/// Returns the requests after the first order. Before it the list is read, so that older orders are known.
 fn lines_after_the_first_order(world: &World) -> Vec<String> {
     let lines = world.wire.lines();
     let first = lines.iter().position(|line| line.starts_with("POST")).unwrap();

@@ -1,4 +1,4 @@
-//! The five zones, as a client that shares them with nobody uses them.
+//! The five zones, as used by a client that shares them with no other program.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -23,7 +23,7 @@ fn quotes() -> Operation {
     Operation::new(Endpoint::Quotes).query("symId", "EQT_INFY_EQ_NSE")
 }
 
-/// Sends `count` such requests at once, waits for all, and returns how long that took.
+/// Sends `count` of these requests at once, waits for all, and returns how long that took.
 async fn burst(world: &World, operation: &Operation, count: usize) -> Duration {
     let start = Instant::now();
     let mut calls: FuturesUnordered<_> = (0..count).map(|_| world.send(operation)).collect();
@@ -37,13 +37,13 @@ fn refused(sandbox: &Sandbox) -> u64 {
     sandbox.state().refusals.values().sum()
 }
 
-/// The most requests of a zone that any stretch of `period` held at the gateway.
+/// Returns the most requests of a zone in any stretch of `period` at the gateway.
 fn densest(sandbox: &Sandbox, zone: Zone, period: Duration) -> usize {
     let counted = accountings(&sandbox.state(), zone, &sandbox.credentials().client_id);
     densest_window(&counted, period)
 }
 
-/// The instants at which requests left, as nanoseconds since the first.
+/// Returns the instants at which requests left, in nanoseconds since the first.
 fn instants(wire: &Wire) -> Vec<u64> {
     let seen = wire.seen();
     seen.iter().map(|request| (request.at - seen[0].at).as_nanos() as u64).collect()
@@ -174,7 +174,7 @@ async fn spec_8_client_other_traffic_does_not_consume_the_otp_quota() {
     for endpoint in Endpoint::ALL {
         if endpoint != Endpoint::IndividualToken && endpoint != Endpoint::SymbolStore {
             let call = Operation::new(endpoint).query("orderId", "1");
-            // Not all of them are orders that the stack would let pass; none may touch the zone.
+            // Some of them are orders that the stack refuses; none may touch the zone.
             let _ = world.send(&call).await;
         }
     }
@@ -230,7 +230,7 @@ async fn spec_8_client_the_otp_zone_counts_addresses_and_the_others_accounts() {
     }
 }
 
-/// Bursts in three zones at a gateway that counts by `kind`; how many were refused.
+/// Sends bursts in three zones to a gateway that counts by `kind`; returns how many were refused.
 async fn refused_by(kind: &str, limiter: ZoneLimiter) -> u64 {
     let kind: Kind = kind.parse().unwrap();
     let builder =

@@ -1,4 +1,4 @@
-//! Sockets for the typed client: a sandbox behind one, or canned answers.
+//! Sockets for the typed client, with a sandbox or prepared answers behind them.
 
 use std::{
     net::SocketAddr,
@@ -46,7 +46,8 @@ impl Served {
     }
 }
 
-/// A client that repeats nothing, of a service that gives `answers` in turn; and what that service has read.
+/// Returns a client that repeats nothing, whose service gives `answers` in turn, and the requests that the
+/// service read.
 pub(crate) async fn canned(answers: Vec<(u16, String)>) -> (Client, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/v2", listener.local_addr().unwrap());

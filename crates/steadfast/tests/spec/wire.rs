@@ -1,4 +1,4 @@
-//! The far end of the wire: it writes down what leaves, and lets a sandbox or a script answer.
+//! The far end of the wire: records what leaves, and lets a sandbox or a script answer.
 
 use std::{
     future::Future,
@@ -17,14 +17,14 @@ use tower::{Service, ServiceExt};
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Full<Bytes>>, BoxError>> + Send>>;
 
-/// A transport that remembers every request that has left.
+/// A transport that records every request that has left.
 #[derive(Clone)]
 pub(crate) struct Wire {
     far: Arc<dyn Fn(Request<Full<Bytes>>) -> Answer + Send + Sync>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// A request as it left.
+/// A request that has left.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) at: Instant,
@@ -36,29 +36,29 @@ pub(crate) struct Seen {
     pub(crate) status: u16,
 }
 
-/// An answer of a script.
+/// A scripted answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Scripted {
     status: u16,
     body: String,
 }
 
-/// 200 with `d` as the envelope's payload.
+/// Returns a 200 with `d` as the envelope's payload.
 pub(crate) fn ok(d: &str) -> Scripted {
     bare(&format!(r#"{{"s":"ok","d":{d}}}"#))
 }
 
-/// 200 with a body of its own.
+/// Returns a 200 with a raw body.
 pub(crate) fn bare(body: &str) -> Scripted {
     Scripted { status: 200, body: body.to_owned() }
 }
 
-/// An error in its envelope.
+/// Returns an error in its envelope.
 pub(crate) fn error(status: u16, msg: &str) -> Scripted {
     Scripted { status, body: format!(r#"{{"s":"error","msg":"{msg}"}}"#) }
 }
 
-/// The record of §2, as §4.2 answers it.
+/// Returns the token record of §2 in the form of §4.2.
 pub(crate) fn token(token: &str) -> Scripted {
     bare(&format!(
         r#"{{"access_token":"{token}","token_type":"bearer","expires_in":86400,"scope":"general"}}"#
@@ -83,7 +83,7 @@ impl Wire {
         })
     }
 
-    /// Answers in turn, and with the last answer for ever.
+    /// Gives the answers in turn, and repeats the last one for ever.
     pub(crate) fn scripted(answers: impl IntoIterator<Item = Scripted>) -> Self {
         let answers: Vec<Scripted> = answers.into_iter().collect();
         let next = Mutex::new(0);
@@ -95,7 +95,7 @@ impl Wire {
         })
     }
 
-    /// Answers each request by what it is.
+    /// Answers each request by its content.
     pub(crate) fn answering(
         answer: impl Fn(&Request<Full<Bytes>>) -> Scripted + Send + Sync + 'static,
     ) -> Self {
@@ -113,7 +113,7 @@ impl Wire {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The one request that has left.
+    /// Returns the only request that has left.
     #[track_caller]
     pub(crate) fn only(&self) -> Seen {
         let mut seen = self.seen();
@@ -121,7 +121,7 @@ impl Wire {
         seen.remove(0)
     }
 
-    /// The one request that has left to `path`; an order is preceded by a look at the list.
+    /// Returns the only request that has left to `path`; before an order the list is read.
     #[track_caller]
     pub(crate) fn only_to(&self, path: &str) -> Seen {
         let mut seen = self.to_path(path);
@@ -129,24 +129,24 @@ impl Wire {
         seen.remove(0)
     }
 
-    /// What has left and how it was answered, as lines like `GET /api/oms/orders 200`.
+    /// Returns the requests and their statuses, as lines like `GET /api/oms/orders 200`.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.seen().iter().map(|seen| format!("{} {} {}", seen.method, seen.path(), seen.status)).collect()
     }
 
-    /// The whole seconds between one request and the next.
+    /// Returns the whole seconds between one request and the next.
     pub(crate) fn pauses(&self) -> Vec<u64> {
         self.seen().windows(2).map(|pair| (pair[1].at - pair[0].at).as_secs()).collect()
     }
 
-    /// The requests to one path.
+    /// Returns the requests to one path.
     pub(crate) fn to_path(&self, path: &str) -> Vec<Seen> {
         self.seen().into_iter().filter(|seen| seen.path() == path).collect()
     }
 }
 
 impl Seen {
-    /// The path below the version segment.
+    /// Returns the path below the version segment.
     pub(crate) fn path(&self) -> &str {
         self.uri.path().split_once("/v2").map_or(self.uri.path(), |(_, path)| path)
     }
@@ -163,7 +163,7 @@ impl Seen {
         Form::parse(self.body.as_bytes()).unwrap()
     }
 
-    /// The names of the form's fields, in their order.
+    /// Returns the names of the form's fields, in their order.
     pub(crate) fn fields(&self) -> Vec<String> {
         self.form().iter().map(|(name, _)| name.to_owned()).collect()
     }

@@ -37,7 +37,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The default stack, with a given token, over a wire.
+    /// Creates the default stack, with a given token, over a wire.
     pub(crate) fn over(wire: Wire) -> Self {
         Self::with(wire, |stack| stack)
     }
@@ -47,12 +47,12 @@ impl World {
         Self::assemble(BASE, wire, settings(Stack::new(base(), tokens)))
     }
 
-    /// Over a script.
+    /// Creates a stack over a script.
     pub(crate) fn scripted(answers: impl IntoIterator<Item = Scripted>) -> Self {
         Self::over(Wire::scripted(answers))
     }
 
-    /// Over a sandbox, with the token of its first user.
+    /// Creates a stack over a sandbox, with the token of its first user.
     pub(crate) fn at(sandbox: &Sandbox) -> Self {
         Self::at_with(sandbox, |stack| stack)
     }
@@ -63,12 +63,12 @@ impl World {
         Self::assemble(BASE, Wire::to(sandbox), settings(Stack::new(base(), tokens)))
     }
 
-    /// Over a wire, with tokens that the stack fetches itself by `tokens`.
+    /// Creates a stack over a wire, with tokens that it fetches itself by `tokens`.
     pub(crate) fn logging_in(wire: Wire, tokens: TokenSource) -> Self {
         Self::assemble(BASE, wire, Stack::new(base(), tokens))
     }
 
-    /// Below a base address of the test's.
+    /// Creates a stack below the given base address.
     pub(crate) fn below(base: &str, wire: Wire) -> Self {
         let tokens = TokenSource::fixed(ApiKey::new(KEY).unwrap(), TOKEN).unwrap();
         Self::assemble(base, wire, Stack::new(base.parse().unwrap(), tokens))
@@ -119,7 +119,7 @@ pub(crate) fn sandbox(builder: SandboxBuilder) -> Sandbox {
     builder.wall_clock(WallClock::new(morning)).build().unwrap()
 }
 
-/// A sandbox with one exact fault or more.
+/// Creates a sandbox with one or more exact faults.
 pub(crate) fn faulty(script: &str) -> Sandbox {
     sandbox(Sandbox::builder().seed(3).script(script).unwrap())
 }
@@ -129,13 +129,13 @@ fn morning() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_699_938_000)
 }
 
-/// A wall clock that goes with tokio's, from the same start as a [`sandbox`]'s.
+/// Returns a wall clock that follows tokio's, from the same start as a [`sandbox`]'s.
 pub(crate) fn wall_clock() -> WallClock {
     let start = Instant::now();
     WallClock::new(move || morning() + start.elapsed())
 }
 
-/// Logs in at a sandbox with an authenticator's codes.
+/// Returns a source that logs in at a sandbox with an authenticator's codes.
 pub(crate) fn totp_source(sandbox: &Sandbox, wire: &Wire) -> TokenSource {
     let facts = sandbox.credentials();
     let key = ApiKey::new(facts.api_key).unwrap();
@@ -145,7 +145,8 @@ pub(crate) fn totp_source(sandbox: &Sandbox, wire: &Wire) -> TokenSource {
     TokenSource::builder(key, login).clock(wall_clock()).build()
 }
 
-/// Logs in over a scripted wire with an authenticator's codes, under the limits of `limiter`.
+/// Returns a source that logs in over a scripted wire with an authenticator's codes, under the
+/// limits of `limiter`.
 pub(crate) fn limited_totp_source(wire: &Wire, limiter: &ZoneLimiter, account: &str) -> TokenSource {
     let key = ApiKey::new(KEY).unwrap();
     let credentials = Credentials::new(account, "hunter2");
@@ -155,7 +156,7 @@ pub(crate) fn limited_totp_source(wire: &Wire, limiter: &ZoneLimiter, account: &
     TokenSource::builder(key, login.gate(gate)).clock(wall_clock()).build()
 }
 
-/// Logs in with a code that was sent to the user.
+/// Returns a source that logs in with a code sent to the user.
 pub(crate) fn otp_source(wire: &Wire, credentials: Credentials, key: &str, code: String) -> TokenSource {
     let key = ApiKey::new(key).unwrap();
     let codes = move || {
@@ -166,7 +167,7 @@ pub(crate) fn otp_source(wire: &Wire, credentials: Credentials, key: &str, code:
     TokenSource::builder(key, login).clock(wall_clock()).build()
 }
 
-/// Exchanges the codes that `next` hands out.
+/// Returns a source that exchanges the codes from `next`.
 pub(crate) fn exchange_source(
     wire: &Wire,
     key: &str,
@@ -184,12 +185,12 @@ pub(crate) fn exchange_source(
     TokenSource::builder(key, login).clock(wall_clock()).build()
 }
 
-/// An order with `changes` to its fields; an empty value takes a field out.
+/// Returns an order with `changes` to its fields; an empty value removes a field.
 pub(crate) fn order_with(changes: &[(&str, &str)]) -> OrderRequest {
     OrderRequest::from_fields(fields_with(changes)).unwrap()
 }
 
-/// The fields of a limit order with `changes`; an empty value takes a field out.
+/// Returns the fields of a limit order with `changes`; an empty value removes a field.
 pub(crate) fn fields_with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let mut fields = vec![
         ("symId", "EQT_INFY_EQ_NSE"),

@@ -1,4 +1,5 @@
-//! Every row of the outcome table: what becomes of a read and of an order whose first send ends so.
+//! Every row of the outcome table: what happens to a read and to an order whose first send ends in this
+//! way.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,11 +29,11 @@ enum Signal {
     Refused,
     /// Status and text of an error envelope.
     Says(u16, &'static str),
-    /// Status and body as it is.
+    /// Status and raw body.
     Body(u16, &'static str),
 }
 
-/// What is done about it.
+/// The reaction to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Done {
     /// How often a read is sent.
@@ -45,11 +46,12 @@ struct Done {
 
 const RETURNED: Done = Done { reads: 1, orders: 1, verified: false };
 const REPEATED: Done = Done { reads: 2, orders: 2, verified: false };
-/// Read again; looked for, not found, and sent again.
+/// The read is repeated. The order is looked for, not found, and sent again.
 const RESENT: Done = Done { reads: 2, orders: 2, verified: true };
-/// Looked for, and never sent again.
+/// The order is looked for, and never sent again.
 const LOOKED_FOR: Done = Done { reads: 1, orders: 1, verified: true };
-/// Read again; looked for, and never sent again: nobody knows until when the order may still arrive.
+/// The read is repeated. The order is looked for and never sent again, because it may still arrive at an
+/// unknown time.
 const READ_AGAIN: Done = Done { reads: 2, orders: 1, verified: true };
 
 fn table() -> Vec<(&'static str, Signal, Done)> {
@@ -60,7 +62,7 @@ fn table() -> Vec<(&'static str, Signal, Done)> {
         ("refused by a layer of our own", Refused, RETURNED),
         ("429", Says(429, "x"), RESENT),
         ("429 of an edge", Body(429, "<html>"), RESENT),
-        // Told after a look that does not show it.
+        // Returned after one list that does not show the order.
         ("401 of a token that nobody renews", Says(401, "x"), LOOKED_FOR),
         ("400 bad request", Says(400, msg::BAD_REQUEST), RETURNED),
         ("400 input validation", Says(400, msg::INPUT_VALIDATION), RETURNED),
@@ -91,7 +93,8 @@ fn table() -> Vec<(&'static str, Signal, Done)> {
     table
 }
 
-/// The paths that arrived at a gateway whose first answer to `path` is `signal`, and whose others are good.
+/// The paths that arrived at a gateway whose first answer to `path` is `signal`, and whose other answers
+/// are good.
 type Arrived = Arc<Mutex<Vec<String>>>;
 
 fn gateway(path: &'static str, signal: Signal) -> (Boxed, Arrived) {
@@ -121,7 +124,7 @@ fn ended(signal: Signal) -> Result<Answer, BoxError> {
     Ok(Response::builder().status(status).body(Full::from(body))?)
 }
 
-/// What a stack does about a signal.
+/// Returns a stack's reaction to a signal.
 async fn done(signal: &Signal, stack: fn(Boxed) -> Boxed) -> Done {
     let (transport, arrived) = gateway("orders", signal.clone());
     let _ = stack(transport).oneshot(list()).await;
@@ -142,7 +145,7 @@ async fn the_row_holds(name: &str, signal: Signal, expected: Done, stack: fn(Box
     assert_eq!(done(&signal, stack).await, expected, "{name}: {signal:?}");
 }
 
-/// All layers; the order's call is over within its deadline.
+/// Builds all layers. The order's call ends within its deadline.
 fn all_layers(transport: Boxed) -> Boxed {
     let tokens = TokenSource::fixed(ApiKey::new("key").unwrap(), "token").unwrap();
     let retry = RetryPolicy::default().jitter(Jitter::NONE);
@@ -158,7 +161,7 @@ async fn every_row_of_the_outcome_table_holds() {
 
 #[tokio::test(start_paused = true)]
 async fn every_row_of_the_outcome_table_is_missed_by_a_stack_that_does_not_look() {
-    // Repeats whatever did not succeed; repeats nothing; sends everything twice.
+    // One repeats everything unsuccessful, one repeats nothing, one sends everything twice.
     let planted: [fn(Boxed) -> Boxed; 3] = [naive_retry, |transport| transport, twice];
     let mut missed = [0; 3];
     for (name, signal, expected) in table() {

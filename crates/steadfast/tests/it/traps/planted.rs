@@ -15,7 +15,7 @@ use tower::{Service, ServiceExt, service_fn, util::BoxCloneSyncService};
 use super::{Answer, Form};
 use crate::{order::Boxed, world::SECOND};
 
-/// Calls a clone of the service that was polled ready.
+/// Calls a clone of the service that was polled ready, which is not ready itself.
 #[derive(Clone)]
 pub(crate) struct CloneInCall<S>(pub(crate) S);
 
@@ -51,7 +51,7 @@ impl<S: Service<Request<Form>, Response = Answer, Error = BoxError>> Service<Req
     }
 }
 
-/// Sends again, up to five times, whatever did not succeed: after a pause, and whatever it was.
+/// Sends every unsuccessful request again, up to five times, after a pause.
 pub(crate) fn naive_retry(inner: Boxed) -> Boxed {
     BoxCloneSyncService::new(service_fn(move |request: Request<Form>| {
         let inner = inner.clone();
@@ -80,7 +80,7 @@ pub(crate) fn twice(inner: Boxed) -> Boxed {
     }))
 }
 
-/// Sends with the header of the first request, as one that attached it outside of the repeats would.
+/// Sends with the first request's header, like a layer that attaches it outside of the repeats.
 pub(crate) fn with_the_first_header<S, B>(
     inner: S,
 ) -> impl Service<Request<B>, Response = S::Response, Error = S::Error, Future: Send> + Clone + Send + Sync

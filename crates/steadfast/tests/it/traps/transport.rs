@@ -1,4 +1,4 @@
-//! What hyper reports and what it does not, and what that proves of an order (§1 of the outcome table).
+//! What hyper reports and what it does not, and what that proves about an order (§1 of the outcome table).
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -26,7 +26,7 @@ use crate::{
 
 const FORM: &str = "symId=EQT_INFY_EQ_NSE&qty=10";
 
-/// A gateway that reads one whole order, writes these bytes and closes the connection.
+/// Starts a gateway that reads one whole order, writes these bytes and closes the connection.
 async fn gateway(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -54,7 +54,7 @@ where
     whole_or_cut(ClassifyLayer::new().layer(leaf))
 }
 
-/// As [`whole`], for bodies that may break off: what was written beside them counts.
+/// As [`whole`], for bodies that may break off: the stamps beside them are kept.
 fn whole_or_cut<S, B>(service: S) -> Boxed
 where
     S: Service<Request<Form>, Response = Response<B>, Error = BoxError> + Clone + Send + Sync + 'static,
@@ -87,7 +87,7 @@ async fn an_incomplete_message_does_not_say_that_nothing_was_sent() {
     assert!(found(an_order_that_had_left_is_in_doubt(classified(planted), "")).await.starts_with("NotSent"));
 }
 
-/// Takes a 200 without an error of the transport for a success.
+/// Takes a 200 without a transport error for a success.
 fn by_status() -> Boxed {
     whole_or_cut(leaf().map_response(|mut response: Response<hyper::body::Incoming>| {
         if response.status() == StatusCode::OK {
@@ -122,7 +122,7 @@ async fn a_body_shorter_than_its_length_is_in_doubt_and_never_sent_again() {
     assert!(found(an_order_that_had_left_is_in_doubt(by_status(), SHORT)).await.starts_with("Accepted"));
 }
 
-/// An answer that takes less than the attempt's 30 s is waited for.
+/// Checks that an answer within the attempt's 30 s is waited for.
 async fn an_answer_in_time_is_waited_for(
     transport: BoxCloneSyncService<Request<Form>, Answer, BoxError>,
     url: &str,
@@ -140,7 +140,8 @@ async fn paused_time_runs_ahead_of_a_real_socket_so_tests_with_it_use_transports
     });
     an_answer_in_time_is_waited_for(BoxCloneSyncService::new(in_memory), "http://localhost/v2").await;
 
-    // A socket's peer lives in real time. This one answers as soon as the call has been given up, and not before.
+    // A socket's peer lives in real time. This one answers right after the call has been given up, and not
+    // before.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v2", listener.local_addr().unwrap());
     let (given_up, ends) = oneshot::channel::<()>();
