@@ -1,4 +1,4 @@
-//! Raw bytes as a journal, and journals that were damaged.
+//! Raw bytes as a journal, and damaged journals.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| steadfast_fuzz::journal(data));

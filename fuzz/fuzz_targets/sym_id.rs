@@ -1,4 +1,4 @@
-//! Texts against the three shapes of instrument identifiers.
+//! Texts against the three forms of instrument identifiers.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| steadfast_fuzz::sym_id(data));

@@ -5,12 +5,12 @@ use steadfast_spec::{
     parse_order_list,
 };
 
-/// Reads a response body as everything that one can be.
+/// Reads a response body with every reader of bodies.
 ///
 /// # Panics
 ///
-/// If `s` alone does not decide, if an order identifier or a token comes from nowhere, or if a body proves more
-/// than it holds.
+/// If `s` alone does not decide, if an order id or a token is not from the body, or if a body proves more than
+/// it contains.
 pub fn envelope(data: &[u8]) {
     // An independent reader, which keeps the last of repeated fields instead of refusing them.
     let object: Option<Map<String, Value>> = serde_json::from_slice(data).ok();
@@ -29,12 +29,12 @@ pub fn envelope(data: &[u8]) {
                     "error"
                 }
             };
-            // Numbers beyond what the independent reader holds make it give up; it then has no say.
+            // The independent reader gives up on numbers beyond its range, and is then ignored.
             if object.is_some() {
                 assert_eq!(field("s").and_then(Value::as_str), Some(s));
             }
         }
-        // Decided by nothing but the body: reading again says the same.
+        // Depends on the body only: reading again gives the same error.
         Err(error) => assert_eq!(Envelope::parse(data).err(), Some(*error)),
     }
     placement(data, &read);
@@ -43,7 +43,7 @@ pub fn envelope(data: &[u8]) {
     outcomes(data);
 }
 
-/// A placement succeeds only if an `ok` holds a non-empty identifier, and then it is that one.
+/// Checks that a placement succeeds only if an `ok` holds a non-empty order id, and that it is that id.
 fn placement(data: &[u8], read: &Result<Envelope<&serde_json::value::RawValue>, EnvelopeError>) {
     let Ok(placed) = PlacedOrder::parse(data) else { return };
     let Ok(Envelope::Ok { d }) = read else { panic!("a placement without an ok") };
@@ -55,7 +55,7 @@ fn placement(data: &[u8], read: &Result<Envelope<&serde_json::value::RawValue>, 
             other => panic!("an identifier from {other}"),
         }
     }
-    // Whatever cuts the body off takes the proof away, unless only blanks are lost.
+    // Cutting the body off removes the proof, unless only blanks are lost.
     let end = data.trim_ascii_end().len();
     for cut in [0, end / 3, end / 2, end - 1] {
         assert!(PlacedOrder::parse(&data[..cut]).is_err(), "a cut placement is taken for a success");
@@ -65,7 +65,7 @@ fn placement(data: &[u8], read: &Result<Envelope<&serde_json::value::RawValue>, 
 fn token_record(data: &[u8]) {
     let Ok(record) = TokenRecord::parse(data) else { return };
     assert!(record.expires_in.as_secs() > 0 && record.expires_in.as_secs() <= 86_400);
-    // The token itself must not show; its text may be part of what shows by chance, such as a single digit.
+    // The token must not show. A short text, such as a single digit, may be part of the output by chance.
     let shown = format!("{record:?}");
     if let Some(token) = serde_json::from_slice::<Value>(data).ok().and_then(|body| token_of(&body))
         && token.len() > 12
@@ -85,7 +85,7 @@ fn contains_elsewhere(record: &TokenRecord, token: &str) -> bool {
     [&record.token_type, &record.scope].into_iter().flatten().any(|text| text.contains(token))
 }
 
-/// What a body proves at each status, without a panic and without an order that no body names.
+/// Checks what a body proves at each status: no panic, and no order id that is not in the body.
 fn outcomes(data: &[u8]) {
     let endpoints = Endpoint::ALL.into_iter().map(Some).chain([None]);
     for (endpoint, status) in endpoints.flat_map(|e| [200, 201, 302, 400, 401, 429, 500, 504].map(|s| (e, s)))

@@ -4,8 +4,8 @@ use steadfast_spec::{Form, OrderRequest};
 ///
 /// # Panics
 ///
-/// If the second reading differs from the first, if text is invented, or if an accepted order does not survive its
-/// own form.
+/// If the second reading differs from the first, if text is made up, or if an accepted order changes in its own
+/// form.
 pub fn form(data: &[u8]) {
     match Form::parse(data) {
         Ok(form) => {
@@ -23,7 +23,7 @@ pub fn form(data: &[u8]) {
     }
 }
 
-/// What is accepted as an order is the same order when it is sent.
+/// Checks that an accepted order is the same order when it is sent.
 fn order(form: &Form) {
     if let Ok(order) = OrderRequest::from_fields(form.iter()) {
         let sent = order.form();

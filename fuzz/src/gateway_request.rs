@@ -8,18 +8,19 @@ use steadfast_sandbox::{Credentials, Sandbox};
 use steadfast_spec::{ERRORS, TokenRecord};
 use tower::ServiceExt;
 
-/// How many requests of one input are sent; more of them would only be slower.
+/// The maximum number of requests of one input; more would only be slower.
 const MOST_REQUESTS: usize = 8;
 
 /// Sends requests to an in-process gateway.
 ///
 /// An input is a text of HTTP/1.1 requests: a request line, headers, an empty line and a body; a line of `---`
 /// ends each. Lines may end in CR LF or LF. `$KEY`, `$TOKEN`, `$CLIENT`, `$PASSWORD`, `$SECRET`, `$TOTP`,
-/// `$OTHER_KEY` and `$OTHER_TOKEN` stand for what the sandbox knows. A first line `!name=rate` injects a fault.
+/// `$OTHER_KEY` and `$OTHER_TOKEN` are replaced by the sandbox's values. A first line `!name=rate` injects a
+/// fault.
 ///
 /// # Panics
 ///
-/// If an answer is not one that the specification knows, or the ground truth saw another.
+/// If the specification does not have the answer, or the ground truth has another.
 pub fn gateway_request(data: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(send_all(data));
@@ -65,7 +66,7 @@ async fn send_all(data: &[u8]) {
     assert!(main + truth.pending_orders <= 2 * placements, "orders from nowhere");
 }
 
-/// An envelope of §1 and §7, the token record of §4.2, a login page, or its redirect.
+/// Checks for an envelope of §1 and §7, the token record of §4.2, a login page, or its redirect.
 fn check(path: &str, head: &http::response::Parts, body: &Bytes) {
     let content_type = head.headers.get("content-type").and_then(|value| value.to_str().ok());
     assert!(head.headers.contains_key("date"));
@@ -94,7 +95,7 @@ fn check(path: &str, head: &http::response::Parts, body: &Bytes) {
     }
 }
 
-/// The texts between lines of `---`.
+/// Returns the texts between lines of `---`.
 fn split(data: &[u8]) -> Vec<&[u8]> {
     let (mut texts, mut start, mut at) = (Vec::new(), 0, 0);
     while at < data.len() {
@@ -110,14 +111,15 @@ fn split(data: &[u8]) -> Vec<&[u8]> {
     texts
 }
 
-/// The first line, and what follows it.
+/// Returns the first line, and the rest.
 fn line(data: &[u8]) -> (&[u8], &[u8]) {
     let end = data.iter().position(|&byte| byte == b'\n');
     let (first, rest) = end.map_or((data, &[][..]), |end| (&data[..end], &data[end + 1..]));
     (first.strip_suffix(b"\r").unwrap_or(first), rest)
 }
 
-/// What a client could send of it, if anything: the HTTP library refuses the rest before the gateway sees it.
+/// Returns the request that a client could send, if any: the HTTP library refuses the rest before the gateway
+/// sees it.
 fn request(text: &[u8]) -> Option<Request<Full<Bytes>>> {
     let (first, mut rest) = line(text);
     let mut words = first.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
@@ -134,7 +136,7 @@ fn request(text: &[u8]) -> Option<Request<Full<Bytes>>> {
         let name = HeaderName::from_bytes(&header[..colon]).ok()?;
         request = request.header(name, HeaderValue::from_bytes(header[colon + 1..].trim_ascii()).ok()?);
     }
-    // A text file ends in a line feed that is not part of a form.
+    // A text file ends in a line feed, which is not part of a form.
     let body = rest.strip_suffix(b"\n").unwrap_or(rest);
     request.body(Bytes::copy_from_slice(body).into()).ok()
 }

@@ -4,11 +4,11 @@ use http::{HeaderValue, Request, Response, header::AUTHORIZATION};
 use steadfast::auth::{ApiKey, AuthHeaderLayer, TokenSource};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 
-/// Makes a header of an API key and a token, which an input holds with a NUL between them.
+/// Makes a header of an API key and a token, which the input separates by a NUL.
 ///
 /// # Panics
 ///
-/// If the header is not exactly `Bearer <api_key>:<access_token>` and sensitive, or if a refusal tells what it refuses.
+/// If the header is not exactly `Bearer <api_key>:<access_token>` and sensitive, or if a refusal shows what it refuses.
 pub fn header(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Some((key, token)) = text.split_once('\0') else { return };

@@ -18,15 +18,17 @@ use steadfast_spec::{Outcome, Resend};
 
 const PATH: &str = "orders.journal";
 
-/// Recovers from an input: from the bytes themselves if the first is even, else from a journal that they write and damage.
+/// Recovers from an input: from the bytes themselves if the first is even, otherwise from a journal that they write and
+/// damage.
 ///
-/// Of the latter, each byte up to 0xff is an entry or a restart, and what follows are changes of three bytes: what, and
-/// where.
+/// In the latter case each byte up to 0xff is an entry or a restart. The bytes after it are changes of three bytes:
+/// kind and place.
 ///
 /// # Panics
 ///
-/// If recovery panics, believes what nobody wrote, changes a file that it refuses, finds more or another doubt the second time,
-/// loses a durable send to a single changed byte without a word, or leaves an order in doubt unreported.
+/// If recovery panics, returns records that were never written, changes a file that it refuses, finds more doubts or
+/// others the second time, loses a durable send after a single changed byte without an error, or leaves an order in
+/// doubt unreported.
 pub fn journal(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     if first % 2 == 0 {
@@ -57,7 +59,7 @@ pub fn journal(data: &[u8]) {
     }
 }
 
-/// What a process finds in a file of these bytes; `None` if it refuses them.
+/// Returns what a process finds in a file of these bytes; `None` if it refuses them.
 fn recover(bytes: &[u8]) -> Option<Vec<Entry>> {
     let disk = Memory::holding(bytes);
     let found = match Log::read(&disk, Path::new(PATH)) {
@@ -78,7 +80,7 @@ fn recover(bytes: &[u8]) -> Option<Vec<Entry>> {
             let found = Log::read(&disk, Path::new(PATH)).expect("it goes on").expect("a file");
             assert!(found.iter().any(|entry| intent(entry) == Some(u64::MAX)));
         } else {
-            // An order of a day that is over may go with that day; one in doubt never does.
+            // A decided order of a past day may be removed with that day; one in doubt never is.
             let mut before = found.iter();
             assert!(
                 now.iter().all(|entry| before.any(|other| other == entry)),
@@ -88,7 +90,7 @@ fn recover(bytes: &[u8]) -> Option<Vec<Entry>> {
             assert_eq!(unresolved(&now), unresolved(&found), "recovered {} times", times + 1);
         }
     }
-    // Whoever lists what is in doubt and whoever goes on with it speak of the same orders.
+    // Listing the orders in doubt and recovering them give the same orders.
     let listed: BTreeSet<(Account, u64)> =
         unresolved(&found).into_iter().map(|order| (order.account, order.intent.0)).collect();
     let ledger = Ledger::journaled(Settings::default(), Known(Mutex::new(found.clone())));
@@ -98,7 +100,7 @@ fn recover(bytes: &[u8]) -> Option<Vec<Entry>> {
     Some(found)
 }
 
-/// A journal that was written, and what was asked of it.
+/// A journal that was written, with the sends reported for it.
 struct Written {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
@@ -110,14 +112,14 @@ fn write(script: &[u8]) -> Written {
     let disk = Memory::default();
     let mut log = Log::open(disk.clone(), PATH).expect("a new journal");
     let (mut entries, mut durable) = (Vec::new(), BTreeSet::new());
-    // Of each intent, its kind and how often it was sent.
+    // The kind of each intent, and how often it was sent.
     let (mut intents, mut decided) = (Vec::<(u8, usize)>::new(), BTreeSet::new());
-    // Each restart reads all that was written: a fuzzer lives on many short stories.
+    // Each restart reads everything written, so short scripts keep the fuzzer fast.
     for byte in script.iter().take(64) {
         let at = usize::from(byte >> 3) % intents.len().max(1);
         let (which, last) = (at as u64, intents.get(at).map_or(0, |(_, sends)| sends - 1));
         let entry = match byte % 8 {
-            // What is decided is never sent again.
+            // A decided order is never sent again.
             1 if let Some((kind, sends)) = intents.get_mut(at).filter(|_| !decided.contains(&which)) => {
                 *sends += 1;
                 begun(which, last + 1, *kind)
@@ -153,7 +155,7 @@ fn write(script: &[u8]) -> Written {
                 log.append_durably([&entry]).expect("memory does not fail");
                 durable.insert(attempt.intent.0);
             }
-            // A day that is over takes what is decided with it, so that its send is not asked for any more.
+            // A past day removes its decided orders, so their sends are not expected any more.
             Record::Closed { outcome, .. } if !outcome.is_unknown() => {
                 log.append([&entry]).expect("memory does not fail");
                 durable.remove(&which);
@@ -224,7 +226,7 @@ fn intent(entry: &Entry) -> Option<u64> {
     if let Record::Begun { attempt, .. } = &entry.record { Some(attempt.intent.0) } else { None }
 }
 
-/// The entry as it is found behind a gap.
+/// Returns the entry as it is found after a gap.
 fn without_session(mut entry: Entry) -> Entry {
     if let Record::Begun { session, .. } = &mut entry.record {
         *session = Session::default();

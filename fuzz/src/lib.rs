@@ -1,7 +1,7 @@
-//! What is fuzzed, as plain functions that panic where a promise is broken.
+//! The fuzz targets, as plain functions that panic if a promise is broken.
 //!
-//! The fuzzer calls them with inputs of its own (`cargo xtask fuzz envelope`); `cargo test` calls them with every file of
-//! `corpus/`, and needs no fuzzer.
+//! The fuzzer calls them with generated inputs (`cargo xtask fuzz envelope`); `cargo test` calls them with every file
+//! of `corpus/`, and needs no fuzzer.
 
 mod envelope;
 mod form;

@@ -29,7 +29,7 @@ const EMPTY_LIST: &[u8] =
 ///
 /// # Panics
 ///
-/// If the client makes up an order, sends one again that may have been accepted, or takes what it cannot read for an
+/// If the client makes up an order, sends one again that may have been accepted, or takes an unreadable answer for an
 /// answer.
 pub fn raw_answer(data: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -57,17 +57,17 @@ async fn place_one(answer: &[u8]) {
             assert_eq!(posts, 1, "an accepted order was sent again");
         }
         Err(error) => {
-            // The gateway has read the whole request, so nothing was ever "not sent".
+            // The gateway has read the whole request, so nothing was "not sent".
             assert_ne!(error.kind(), ErrorKind::Unreachable);
             if error.kind() == ErrorKind::Rejected {
                 assert!(matches!(status, Some(400 | 403..=405 | 415)), "a rejection from {status:?}");
             }
         }
     }
-    // An answer that hyper cannot read is as good as none: the order is looked for, and never sent again, because this
+    // An answer that hyper cannot read counts as none: the order is looked for and never sent again, because this
     // transport does not say when its connections end.
     match placed.err().and_then(|error| error.status()).map(|status| status.as_u16()).or(status) {
-        // Answers that say that nothing was executed, and the gateway's own errors: repeated once a list agrees.
+        // The answer says that nothing was executed, or is the gateway's own error: repeated once a list agrees.
         Some(429) => assert!(posts <= 5),
         Some(400 | 401 | 500..) => assert!(posts <= 2),
         _ => assert_eq!(posts, 1, "sent again after {status:?}"),
@@ -81,7 +81,7 @@ fn order() -> OrderRequest {
     order.product(Product::Delivery).validity(Validity::Day).build().expect("an order")
 }
 
-/// The status of the first answer that is not informational, if a reader of HTTP/1 could take it for one.
+/// Returns the status of the first answer that is not informational, if an HTTP/1 reader could accept it.
 fn status(mut answer: &[u8]) -> Option<u16> {
     loop {
         let line = answer.strip_prefix(b"HTTP/1.1 ").or_else(|| answer.strip_prefix(b"HTTP/1.0 "))?;
@@ -96,7 +96,7 @@ fn status(mut answer: &[u8]) -> Option<u16> {
 }
 
 fn appears(answer: &[u8], order_id: &str) -> bool {
-    // An identifier with escapes in it is written otherwise than it reads.
+    // The text of an id with escapes differs from its value.
     order_id.contains(|c: char| !c.is_ascii_alphanumeric())
         || answer.contains(&b'\\')
         || answer.windows(order_id.len()).any(|piece| piece == order_id.as_bytes())

@@ -4,7 +4,7 @@ use steadfast_spec::{AssetClass, OptionKind, SymId, SymIdShape};
 ///
 /// # Panics
 ///
-/// If the parts do not join to the text, or a part is empty.
+/// If the joined parts differ from the text, or a part is empty.
 pub fn sym_id(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(id) = text.parse::<SymId>() else {
@@ -31,7 +31,7 @@ pub fn sym_id(data: &[u8]) {
                 OptionKind::Call => "CE",
                 OptionKind::Put => "PE",
             };
-            // One strike has many spellings: its text is what follows the other parts.
+            // A strike has many spellings: its text is the rest after the other parts.
             let start = format!("OPT_{symbol}_{kind}_{exchange}_{expiry}_");
             let written =
                 text.strip_prefix(&start).unwrap_or_else(|| panic!("{start} does not begin {text}"));

@@ -1,4 +1,4 @@
-//! Every file of every corpus, fed to its target; what a fuzzer once found stays found.
+//! Feeds every file of every corpus to its target, so that former findings stay fixed.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ fn replay(name: &str, target: fn(&[u8])) {
         // Shown only if the target panics.
         println!("{}", file.display());
         target(&data);
-        // Cut short, an input reaches states that a whole one does not.
+        // A cut input reaches states that a whole one does not.
         for end in [data.len() / 4, data.len() / 2, data.len().saturating_sub(1)] {
             target(&data[..end]);
         }

@@ -1,4 +1,4 @@
-//! An account at a running sandbox, and the commands of its owner.
+//! An account at a running sandbox, and its owner's commands.
 
 use std::{path::PathBuf, process::Output};
 
@@ -28,7 +28,7 @@ impl User {
         self.home.path().join(name)
     }
 
-    /// The command, with the account's secrets in its environment and nothing else.
+    /// Returns the command with only the account's secrets in its environment.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = steadfast(args);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
@@ -42,14 +42,14 @@ impl User {
         command
     }
 
-    /// As [`command`](User::command), with the authenticator's secret.
+    /// Returns the command as [`command`](User::command) does, with the authenticator's secret.
     pub(crate) fn totp(&self, args: &[&str]) -> Command {
         let mut command = self.command(args);
         command.env("STEADFAST_TOTP_SECRET", self.sandbox.fact("totp_secret"));
         command
     }
 
-    /// Successful and failed logins, as the service counts them.
+    /// Returns the numbers of successful and failed logins, as the service counts them.
     pub(crate) async fn logins(&self) -> (u64, u64) {
         let admin = self.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
         let (_, state) = exchange(admin, "/state", "", None).await;
@@ -70,7 +70,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The code that an authenticator shows now.
+/// Returns the authenticator's current code.
 pub(crate) fn totp(secret: &str) -> String {
     use hmac::{Hmac, KeyInit, Mac};
     let now = steadfast_spec::WallClock::system().now();

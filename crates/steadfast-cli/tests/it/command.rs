@@ -7,7 +7,7 @@ use tokio::{
     process::{Child, ChildStdout, Command},
 };
 
-/// The command with `args`, killed when dropped.
+/// Returns the command with `args`, killed when dropped.
 pub(crate) fn steadfast(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
     command.args(args).kill_on_drop(true).stdin(Stdio::null());
@@ -19,7 +19,7 @@ pub(crate) async fn output(args: &[&str]) -> Output {
     steadfast(args).output().await.unwrap()
 }
 
-/// Tells a running command to end, as Ctrl-C does.
+/// Ends a running command, as Ctrl-C does.
 #[cfg(unix)]
 pub(crate) async fn interrupt(child: &Child) {
     signal(child, "-INT").await;
@@ -61,7 +61,7 @@ impl RunningSandbox {
         self.child.id().unwrap()
     }
 
-    /// `host:port` of the gateway.
+    /// Returns `host:port` of the gateway.
     pub(crate) fn authority(&self) -> &str {
         self.fact("base_url").strip_prefix("http://").unwrap().strip_suffix("/v2").unwrap()
     }

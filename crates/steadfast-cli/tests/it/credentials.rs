@@ -11,7 +11,7 @@ use crate::{
 #[tokio::test]
 async fn c05_what_login_keeps_serves_replay_orders_and_auth_token() {
     let (user, file) = (User::new().await, orders(2));
-    // Nobody has logged in yet: nothing is sent, and the way is named.
+    // Before any login: nothing is sent, and the message says how to log in.
     for args in [&["replay", file.path(), "--yes"][..], &["auth", "token"]] {
         let output = user.command(args).output().await.unwrap();
         assert_eq!(code(&output), 3, "{args:?}: {}", stderr(&output));

@@ -1,4 +1,4 @@
-//! O7: a journal that was cut, put back or linked is told to be so by whoever reads it.
+//! O7: every command reports a journal that was cut, restored from a copy or linked.
 
 use std::fs;
 
@@ -7,7 +7,8 @@ use crate::{
     own_gateway::{OwnGateway, placed},
 };
 
-/// The last orders of a journal that was put back from a copy are not known, and `orders unresolved` said that all is well.
+/// The last orders are missing in a journal that was restored from a copy. `orders unresolved` reported that all is
+/// well.
 #[tokio::test]
 async fn o07_an_older_copy_of_a_journal_is_no_clean_list() {
     let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;

@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use crate::command::{RunningSandbox, interrupt, steadfast};
 
-/// Among the first orders of this seed, none is sent again or comes late, so that draining takes a moment only.
+/// No early order of this seed is sent again or late, so that draining is quick.
 const SEED: &str = "1462";
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn an_interruption_drains_what_is_in_doubt_and_no_secret_is_logged() {
     let mut child = command.spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();
-    // The login may wait for a fresh code first. Of the orders that go in doubt in the first wave, one is found then.
+    // The login may wait for a fresh code first. One of the orders in doubt in the first wave is then found.
     while !said.contains("order in doubt recovered") {
         assert!(stderr.read_line(&mut said).await.unwrap() > 0, "ended before an order was found: {said}");
     }

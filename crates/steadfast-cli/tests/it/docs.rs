@@ -1,4 +1,4 @@
-//! C9: `docs/cli.md` is what the command says of itself: its help, and the shapes of what `--json` prints.
+//! C9: `docs/cli.md` agrees with the command's help, and with the shapes of its `--json` output.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -60,7 +60,7 @@ it.
 - A copy of a file is another file.
 ";
 
-/// The verbs below `words`, as their help lists them.
+/// Returns the verbs below `words`, as their help lists them.
 async fn verbs_of(words: &[String]) -> (String, Vec<Vec<String>>) {
     let args: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
     let help = said(&output(&args).await).0;
@@ -140,7 +140,7 @@ impl Shape {
     }
 }
 
-/// What every verb prints with `--json`, by the verb. Several runs show what may be `null`.
+/// Returns what every verb prints with `--json`. Several runs show which fields may be `null`.
 async fn samples() -> BTreeMap<&'static str, Vec<String>> {
     let mut samples: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     let (user, file, twice) = (User::new().await, orders(2), orders(2));
@@ -161,11 +161,11 @@ async fn samples() -> BTreeMap<&'static str, Vec<String>> {
     let given = command.env("STEADFAST_ACCESS_TOKEN", "given").output().await.unwrap();
     samples.entry("auth token").or_default().push(said(&given).0);
 
-    // One identifier for two orders is an event; a process that was killed leaves an order in doubt.
+    // One id for two orders is an event; a killed process leaves an order in doubt.
     let gateway = OwnGateway::serve(|_| placed("26", "Order placed")).await;
     let journal = twice.beside("orders.csv.journal");
     let mut child = gateway.command(&["replay", twice.path(), "--yes"]).spawn().unwrap();
-    // The search for the two orders would go on for long.
+    // The search for the two orders would take long.
     while !std::path::Path::new(&format!("{journal}.events")).exists() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }

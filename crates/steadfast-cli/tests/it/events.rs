@@ -1,4 +1,4 @@
-//! C3: what becomes of an order after its caller was told is shown, kept, counted, and in the exit code.
+//! C3: a later change of an order's result is shown, kept, counted, and part of the exit code.
 
 use std::{process::Stdio, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
 
 #[tokio::test]
 async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
-    // The list tells the two apart by their quantity, so that neither has to be looked for to the end.
+    // The list tells the two apart by their quantity, so that neither search lasts to the end.
     let list = |sent: usize| match sent {
         0 | 1 => "[]".to_owned(),
         _ => serde_json::json!([listed("260000000001", 1), listed("260000000002", 2)]).to_string(),
@@ -20,7 +20,7 @@ async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
     let gateway = OwnGateway::with_list(|_| placed("260000000001", "Order placed"), list).await;
     let file = orders(2);
     let results = file.beside("results.csv");
-    // An identifier that was given before the order of one share was sent would not be its.
+    // An id that was given out before the order of one share was sent would not be accepted for it.
     let args = ["replay", file.path(), "--yes", "--in-order", "--json", "--out", &results];
     let output = gateway.command(&args).output().await.unwrap();
     let (stdout, stderr) = said(&output);
@@ -32,7 +32,7 @@ async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
         "{stderr}"
     );
     let rows = std::fs::read_to_string(&results).unwrap();
-    // The row that was told "placed" is told what became of it, too.
+    // The row reported as placed gets its correction as well.
     assert!(counts["events"]["corrected"].as_u64().unwrap() >= 1, "{stdout}{rows}");
     assert!(rows.contains(",event: corrected,"), "{rows}");
     assert!(rows.contains(",event: conflict,260000000001,,the service gave the identifier"), "{rows}");
@@ -48,7 +48,7 @@ async fn c03_an_identifier_given_twice_is_shown_kept_and_in_the_exit_code() {
         assert!(stderr.contains("orders.csv.journal.events"), "{stderr}");
     }
 
-    // Whoever has looked says so, and nothing is lost by that.
+    // Events are cleared by the user who has looked at them, and are kept.
     for (args, code, shown) in [
         (&["orders", "events"][..], 6, true),
         (&["orders", "events", "--clear"], 0, true),
@@ -84,11 +84,11 @@ async fn c03_an_event_is_shown_while_the_run_goes_on() {
         }
         false
     };
-    // The orders stay in doubt, and the run goes on, for three times as long.
+    // The orders stay in doubt, and the run goes on, three times as long as this timeout.
     let told = tokio::time::timeout(Duration::from_secs(15), told).await;
     assert_eq!(told, Ok(true), "nobody was told of the conflict");
     assert_eq!(child.try_wait().unwrap(), None, "the run was over");
-    // Another event may be about to be written down.
+    // The run may be about to store another event.
     let journal = file.beside("orders.csv.journal");
     let args = ["orders", "events", "--clear", "--journal", &journal];
     let output = gateway.command(&args).output().await.unwrap();
@@ -109,7 +109,7 @@ async fn c03_a_refused_order_is_no_order_in_doubt_afterwards() {
     assert_eq!(output.status.code(), Some(0), "{:?}", said(&output));
 }
 
-/// The event stood on the row that owns the order.
+/// The event was reported on the row that owns the order.
 #[tokio::test]
 async fn c03_a_conflict_stands_on_the_row_that_is_in_doubt() {
     let gateway = OwnGateway::serve(|_| placed("260000000001", "Order placed")).await;
@@ -118,7 +118,7 @@ async fn c03_a_conflict_stands_on_the_row_that_is_in_doubt() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut rows = Vec::new();
-    // How the orders end takes longer than anybody waits here.
+    // The orders end later than this test waits.
     while rows.len() < 2 {
         let line = lines.next_line().await.unwrap().unwrap();
         assert!(!line.contains("was listed before it was sent"), "{line}");
@@ -138,7 +138,7 @@ async fn c03_a_conflict_stands_on_the_row_that_is_in_doubt() {
     }
 }
 
-/// The text spoke of an order and did not say which.
+/// The text mentioned an order without naming it.
 #[tokio::test]
 async fn c03_an_order_that_a_row_may_be_is_named() {
     let list = |sent: usize| match sent {

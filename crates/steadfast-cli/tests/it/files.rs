@@ -1,4 +1,4 @@
-//! Files of orders in a folder of the test's own.
+//! Files of orders, each in a temporary folder.
 
 use std::process::Output;
 
@@ -11,14 +11,14 @@ pub(crate) struct Orders {
     path: String,
 }
 
-/// A file of orders that differ in their quantity.
+/// Returns a file of orders that differ in their quantity.
 pub(crate) fn orders(rows: usize) -> Orders {
     let rows: String =
         (1..=rows).map(|qty| format!("EQT_INFY_EQ_NSE,{qty},buy,market,intraday,day,,\n")).collect();
     file(&format!("{HEADER}{rows}"))
 }
 
-/// A file with this text.
+/// Returns a file with this text.
 pub(crate) fn file(text: &str) -> Orders {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("orders.csv").to_str().unwrap().to_owned();
@@ -31,7 +31,7 @@ impl Orders {
         &self.path
     }
 
-    /// The path of another file in the folder.
+    /// Returns the path of another file in the folder.
     pub(crate) fn beside(&self, name: &str) -> String {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
@@ -42,7 +42,8 @@ impl Orders {
     }
 }
 
-/// Removes what an earlier run of a test wrote down, with the locks, which say that there was a journal.
+/// Removes the files of an earlier run of a test, including the locks, which show that there was a
+/// journal.
 #[cfg(unix)]
 pub(crate) fn forget(journal: &str) {
     for ending in ["", ".lock", ".limits", ".limits.lock"] {
@@ -50,7 +51,7 @@ pub(crate) fn forget(journal: &str) {
     }
 }
 
-/// What was printed, to standard output and to standard error.
+/// Returns the texts on standard output and standard error.
 pub(crate) fn said(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (text(&output.stdout), text(&output.stderr))

@@ -1,4 +1,4 @@
-//! O6: an order is told as placed under an identifier that is one.
+//! O6: an order is reported as placed only under a valid order id.
 
 use crate::{
     files::{orders, said},
@@ -9,7 +9,7 @@ use crate::{
 async fn o06_an_identifier_that_stands_for_none_is_looked_for() {
     let ids = ["260000000001", "260000000002", "260000000003"];
     let list = move |sent: usize| {
-        // One that is listed before it has arrived is somebody else's.
+        // An order that is listed before this one has arrived belongs to another caller.
         let shown = ids.iter().zip(1..).filter(|_| sent == ids.len()).map(|(id, qty)| listed(id, qty));
         serde_json::Value::from_iter(shown).to_string()
     };
@@ -29,7 +29,7 @@ async fn o06_an_identifier_that_stands_for_none_is_looked_for() {
     assert_eq!(output.status.code(), Some(0), "{stderr}");
 }
 
-/// An order that the service refused after all was told as placed, and nothing else.
+/// An order that the service refused after accepting it was reported as placed, and nothing more.
 #[tokio::test]
 async fn o06_the_status_of_an_order_that_was_found_is_told() {
     let list = |sent: usize| {

@@ -1,4 +1,4 @@
-//! An interrupted replay follows what it asked for to its end; a second signal leaves it.
+//! An interrupted replay follows its orders to the end; a second signal ends it at once.
 #![cfg(unix)]
 
 use std::{process::Stdio, time::Duration};
@@ -15,7 +15,7 @@ use crate::{
     readme::exchange,
 };
 
-/// A replay on its way, with the first row's result read.
+/// A running replay, with the first row's result read.
 struct Replay {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -25,7 +25,7 @@ struct Replay {
     journal: String,
 }
 
-/// How a replay ended: its exit code, its results and what it said.
+/// How a replay ended: exit code, results and messages.
 struct Ended {
     code: Option<i32>,
     results: String,
@@ -33,9 +33,9 @@ struct Ended {
 }
 
 impl Replay {
-    /// Starts to place a file at `sandbox`, and waits until the first order is placed; all others are still to come.
+    /// Starts to place a file at `sandbox`, and waits until the first order is placed; all others follow later.
     async fn begun(file: &str, sandbox: &RunningSandbox) -> Self {
-        // What another run wrote down belongs to another sandbox.
+        // A journal of another run belongs to another sandbox.
         let port = sandbox.authority().rsplit(':').next().unwrap();
         let journal = format!("{}/{file}-{port}.journal", env!("CARGO_TARGET_TMPDIR"));
         forget(&journal);
@@ -52,7 +52,7 @@ impl Replay {
     }
 
     fn command(file: &str, sandbox: &RunningSandbox, journal: &str) -> Command {
-        // A copy of its own: what is noted beside it is of this run.
+        // A copy for this run, because of the note beside it.
         let data = format!("{}/../../examples/data/{file}", env!("CARGO_MANIFEST_DIR"));
         let own = journal.replace(".journal", ".csv");
         std::fs::copy(data, &own).unwrap();
@@ -63,7 +63,7 @@ impl Replay {
         command
     }
 
-    /// Interrupts it, and waits until it says so.
+    /// Interrupts it, and waits for the message.
     async fn interrupted(self) -> Self {
         self.stopped_by("-INT").await
     }
@@ -86,7 +86,7 @@ impl Replay {
     }
 }
 
-/// A sandbox whose first order exists, although its answer is a 504.
+/// Starts a sandbox whose first order exists, although its answer is a 504.
 async fn sandbox(name: &str) -> RunningSandbox {
     let script = format!("{}/{name}.toml", env!("CARGO_TARGET_TMPDIR"));
     let fault = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\nanswer_after_ms = 500\n";
@@ -94,7 +94,7 @@ async fn sandbox(name: &str) -> RunningSandbox {
     RunningSandbox::start(&["--script", &script]).await
 }
 
-/// How many requests to place an order the sandbox has seen, whatever it answered.
+/// Returns how many place-order requests the sandbox has seen, whatever its answers.
 async fn sends_to(sandbox: &RunningSandbox) -> usize {
     let admin = sandbox.fact("admin_url").strip_prefix("http://").unwrap();
     let (_, state) = exchange(admin, "/state", "", None).await;
@@ -107,7 +107,7 @@ async fn sends_to(sandbox: &RunningSandbox) -> usize {
 async fn c02_nothing_leaves_after_the_first_ctrl_c_and_every_row_is_told() {
     let sandbox = sandbox("interrupted-40").await;
     let replay = Replay::begun("orders.csv", &sandbox).await.interrupted().await;
-    // What had left by then has arrived by now; without a halt, fifty more would follow for five seconds.
+    // Orders that had left have arrived by now. Without a halt, fifty more would follow within five seconds.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     let sent = sends_to(&sandbox).await;
     let Ended { code, results, said } = replay.ended().await;
@@ -184,7 +184,7 @@ async fn c02_a_second_ctrl_c_leaves_at_once_and_names_what_may_be_in_doubt() {
     let Ended { code, results, said } = replay.ended().await;
     let look =
         format!("interrupted; orders may be in doubt: see `steadfast orders unresolved --journal {journal}`");
-    // Where all was answered by then, the first Ctrl-C was the end.
+    // If every order was answered by then, the first Ctrl-C ended the run.
     if said.contains("interrupted; ") {
         assert!(said.contains(&look), "{said}");
     }
@@ -201,7 +201,7 @@ async fn a_long_wait_says_what_for_and_until_when() {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut waits = 0;
-    // Nobody who was not at a terminal heard a word for as long as the search goes on; an interrupt begins a new wait.
+    // Without a terminal no message came as long as the search went on. An interrupt begins a new wait.
     let told = async {
         while let Some(line) = lines.next_line().await.unwrap() {
             if line.starts_with("waiting: orders in doubt, which are looked for in the order list: 1; ") {
@@ -220,11 +220,11 @@ async fn a_long_wait_says_what_for_and_until_when() {
 
 #[tokio::test]
 async fn a_row_in_doubt_says_that_the_token_is_refused() {
-    // Deep only: the whole search passes.
+    // Deep only: the search runs to its end.
     if std::env::var_os("STEADFAST_DEEP").is_none() {
         return;
     }
-    // The token dies behind the first order, whose answer nobody has waited for.
+    // The token dies after the first order, whose answer the run does not wait for.
     let list = |sent: usize| match sent {
         0 => (200, r#"{"s":"ok","d":[]}"#.to_owned()),
         _ => (401, r#"{"s":"error","msg":"Invalid token"}"#.to_owned()),
@@ -245,7 +245,7 @@ async fn a_row_in_doubt_says_that_the_token_is_refused() {
     );
 }
 
-/// Rows that had never left, or were answered, were told to be in doubt.
+/// Rows that had never left, or were answered, were reported as in doubt.
 #[tokio::test]
 async fn c02_a_run_that_is_left_tells_what_its_journal_tells() {
     // The first order stays in doubt, and those of the same instrument wait for it.

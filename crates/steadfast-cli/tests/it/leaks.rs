@@ -1,4 +1,4 @@
-//! No secret reaches what the commands print, their logs, or the programs that they start.
+//! No secret reaches the commands' output, their logs, or the programs that they start.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::{
     command::{RunningSandbox, steadfast},
 };
 
-/// Every eight characters of a secret and of its usual disguises.
+/// Returns any eight consecutive characters of a secret and of its usual encodings.
 fn pieces(secret: &str) -> Vec<String> {
     let mut percent = String::new();
     for byte in secret.bytes() {
@@ -78,7 +78,7 @@ async fn no_piece_of_a_secret_is_printed_logged_or_handed_to_a_child() {
             assert!(!kept.contains(&piece), "{name} is stored");
         }
     }
-    // The token itself stood in the store and nowhere else.
+    // The token itself is in the store and nowhere else.
     assert!(!token.is_empty());
     for piece in pieces(&token) {
         assert!(!seen.contains(&piece), "the token is printed or logged");
@@ -87,7 +87,7 @@ async fn no_piece_of_a_secret_is_printed_logged_or_handed_to_a_child() {
     }
 }
 
-/// What outlives the process beside the token: the journal of orders, and the limiter's.
+/// The files beside the token: the journal of orders, and the limiter's.
 #[tokio::test]
 async fn the_journals_hold_no_piece_of_a_secret() {
     let sandbox = RunningSandbox::start(&[]).await;

@@ -1,4 +1,4 @@
-//! What no restart may do to an account.
+//! Restarts must not lock an account.
 
 use std::process::Stdio;
 
@@ -10,17 +10,17 @@ use tokio::{
 
 use crate::account::{User, code, stderr};
 
-/// Runs a login with a wrong password `runs` times, and kills it as soon as its request has left: a program under a
-/// supervisor that restarts it for ever. Returns how many requests left.
+/// Runs a login with a wrong password `runs` times, and kills it as soon as its request has left, like a program that a
+/// supervisor keeps restarting. Returns how many requests left.
 async fn kill_and_restart(runs: usize, remembers: bool) -> usize {
     let user = User::new().await;
-    // It takes requests and never answers, so that each process is killed during its exchange.
+    // The service takes requests and never answers, so that each process is killed during its exchange.
     let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/v2", service.local_addr().unwrap());
     let mut requests = 0;
     for _ in 0..runs {
         if !remembers {
-            // Beside the account's file there is the user's.
+            // The account has a file, and so has the user.
             for file in std::fs::read_dir(user.store().parent().unwrap()).unwrap().flatten() {
                 if file.path().extension().is_some_and(|extension| extension == "json") {
                     std::fs::remove_file(file.path()).unwrap();
@@ -31,13 +31,13 @@ async fn kill_and_restart(runs: usize, remembers: bool) -> usize {
         command.env("STEADFAST_PASSWORD", "wrong").env("STEADFAST_OTP_COMMAND", "echo 123456");
         let mut process = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let asked = async {
-            // The first connection only shows that somebody is there.
+            // The first connection only tests whether the service can be reached.
             while service.accept().await.unwrap().0.read(&mut [0; 512]).await.unwrap_or(0) == 0 {}
         };
         tokio::select! {
             () = asked => {
                 requests += 1;
-                // SIGKILL: nothing of it can be caught.
+                // SIGKILL cannot be caught.
                 process.kill().await.unwrap();
             }
             ended = process.wait() => assert_eq!(ended.unwrap().code(), Some(4), "latched"),
@@ -46,7 +46,7 @@ async fn kill_and_restart(runs: usize, remembers: bool) -> usize {
     requests
 }
 
-/// Against clients that forget their failed logins when they are restarted.
+/// Guards against clients that forget failed logins at a restart.
 #[tokio::test]
 async fn t13_twenty_kills_and_restarts_with_a_wrong_password_make_at_most_two_attempts() {
     assert!(kill_and_restart(20, true).await <= 2);
@@ -62,19 +62,20 @@ async fn twenty_logins_with_a_wrong_password_are_two_at_the_service() {
         command.env("STEADFAST_PASSWORD", "wrong").env("STEADFAST_OTP_COMMAND", "echo 123456");
         let output = command.output().await.unwrap();
         assert_eq!(code(&output), 4, "{}", stderr(&output));
-        // Two logins for one wrong password looked like a mistake; the later runs send none.
+        // Two logins for one wrong password looked like a bug, so a message explains them; the later runs send none.
         let told = stderr(&output).contains("are tried once more, with the next code, and not a third time");
         assert_eq!(told, run == 0, "{}", stderr(&output));
     }
     assert_eq!(user.logins().await, (0, 2));
 
-    // Corrected credentials begin anew, without a reset.
+    // Corrected credentials have a new budget, without a reset.
     let output = user.totp(&["login"]).output().await.unwrap();
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(user.logins().await, (1, 2));
 }
 
-/// The count was kept for the credentials that were used last: each of the two programs found the other's, and began anew.
+/// Failures were counted only for the credentials used last: each of the two programs found the other's, and started
+/// from zero.
 #[tokio::test]
 async fn t21_two_programs_with_two_wrong_passwords_make_three_attempts() {
     let user = User::new().await;
@@ -89,7 +90,7 @@ async fn t21_two_programs_with_two_wrong_passwords_make_three_attempts() {
     }
     assert_eq!(user.logins().await, (0, 3), "the account's three");
 
-    // Right credentials could be the fourth wrong ones: a person has to say that they are right.
+    // Correct credentials could be the fourth wrong ones, so a person has to confirm them by a reset.
     let right = user.totp(&["login"]).output().await.unwrap();
     assert_eq!(code(&right), 4);
     assert!(stderr(&right).contains("then `steadfast auth reset`"), "{}", stderr(&right));
@@ -200,7 +201,7 @@ async fn t21_other_spellings_of_address_and_user_are_no_other_account() {
     assert!(kept.exists() && !older.exists());
 }
 
-/// Each API key had a file of its own, and two wrong logins of the same user, whom the service locked at the fifth.
+/// Each API key had its own file and allowed two wrong logins of the same user; the service locks at the fifth.
 #[tokio::test]
 async fn t21_three_api_keys_of_one_user_make_three_attempts() {
     let user = User::new().await;
@@ -212,13 +213,13 @@ async fn t21_three_api_keys_of_one_user_make_three_attempts() {
         command.env("STEADFAST_OTP_COMMAND", "echo 123456");
         command
     };
-    // What the other two leave is none for the key that the sandbox knows; its tally names no wrong keys.
+    // The other two keys leave no attempt for the key that the sandbox knows; its tally has no wrong keys.
     for key in ["another-key-0000000001", "another-key-0000000002", own].repeat(2) {
         let output = command(key, &["login", "--flow", "otp"]).output().await.unwrap();
         assert_eq!(code(&output), 4, "{key}: {}", stderr(&output));
     }
     assert_eq!(user.logins().await, (0, 0));
-    // Whichever key asks, the user's count is told, and reset.
+    // With any of the keys, the user's count is shown and can be reset.
     let status = command("another-key-0000000003", &["auth", "status", "--json"]).output().await.unwrap();
     let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
     assert_eq!((&status["failures"], &status["latched"]), (&3.into(), &true.into()));
@@ -231,7 +232,7 @@ async fn t21_three_api_keys_of_one_user_make_three_attempts() {
     assert_eq!(user.logins().await, (1, 0));
 }
 
-/// As if so much time had gone by since the store was written.
+/// Shifts the store's times as if this much time had passed.
 fn age(user: &User, seconds: i64) {
     for file in std::fs::read_dir(user.store().parent().unwrap()).unwrap().flatten() {
         if file.path().extension().is_some_and(|extension| extension == "json") {
@@ -245,7 +246,7 @@ fn age(user: &User, seconds: i64) {
     }
 }
 
-/// A proxy that makes a page of each 401 hid all wrong logins: none of them counted, and three left each hour.
+/// A proxy turned each 401 into a page and so hid all wrong logins: none of them counted, and three left each hour.
 #[tokio::test]
 async fn t21_logins_that_a_proxy_answers_leave_ever_less_often() {
     for answer in ["500 Internal Server Error", "302 Found", "403 Forbidden", "200 OK"] {
@@ -261,7 +262,7 @@ async fn t21_logins_that_a_proxy_answers_leave_ever_less_often() {
                 let (page, counted) = (page.clone(), std::sync::Arc::clone(&counted));
                 tokio::spawn(async move {
                     let read = connection.read(&mut [0; 4_096]).await.unwrap_or(0);
-                    // The first connection only shows that somebody is there.
+                    // The first connection only tests whether the service can be reached.
                     if read > 0 {
                         counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                         let _ = connection.write_all(page.as_bytes()).await;
@@ -313,7 +314,7 @@ async fn a_reset_allows_the_same_credentials_again() {
     assert_eq!(user.logins().await, (0, 4));
 }
 
-/// Starts eight logins at once; each has a store of its own unless they share one. Returns what the service saw.
+/// Starts eight logins at once, with one shared store or a store each. Returns the service's counts.
 async fn eight_cold_starts(share: bool) -> (u64, u64) {
     let user = User::new().await;
     let starts = (0..8).map(|number| {
@@ -323,7 +324,7 @@ async fn eight_cold_starts(share: bool) -> (u64, u64) {
         }
         async move {
             let run = command.output();
-            // Those that meet a used code wait for the next one; what has left by then is enough to see.
+            // Logins that meet a used code wait for the next one; the others are enough for this test.
             tokio::time::timeout(std::time::Duration::from_secs(20), run).await.map(|output| output.unwrap())
         }
     });
@@ -349,7 +350,7 @@ async fn eight_cold_starts(share: bool) -> (u64, u64) {
     user.logins().await
 }
 
-/// Against clients of which every process logs in.
+/// Guards against clients of which every process logs in.
 #[tokio::test]
 async fn t14_eight_processes_that_start_cold_make_one_login() {
     assert_eq!(eight_cold_starts(true).await, (1, 0));

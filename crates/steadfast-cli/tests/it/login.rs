@@ -114,13 +114,14 @@ async fn the_doctor_says_what_is_fine_and_ranks_the_causes_of_a_401() {
     assert_eq!(user.logins().await, (1, 0), "it never logs in");
 }
 
-/// The causes were those that an accepted token has disproved, and the refused one was called logged in.
+/// The causes shown were ones that an accepted token had disproved, and a refused token was reported as
+/// logged in.
 #[tokio::test]
 async fn t23_a_revoked_token_is_named_and_is_no_login() {
     let user = User::new().await;
     let run = async |args: &[&str]| user.command(args).output().await.unwrap();
     let admin = user.sandbox.fact("admin_url").strip_prefix("http://").unwrap();
-    // With codes from messages: an authenticator's would have to be waited for.
+    // With codes from messages, because an authenticator's code would take up to 30 s.
     let log_in = async || {
         let client = format!(r#"{{"client_id":"{}"}}"#, user.sandbox.fact("client_id"));
         let sent = post(admin, "/otp", "application/json", &client).await;
@@ -179,7 +180,7 @@ fn field<'a>(query: &'a str, name: &str) -> &'a str {
 const RECEIVED: &str =
     "The code was received. How the login ends is shown where it was started; this page can be closed.\n";
 
-/// The whole way of §4.2, with the sandbox as the broker's login page and this test as the browser.
+/// The whole flow of §4.2, with the sandbox as the broker's login page and this test as the browser.
 #[tokio::test]
 async fn spec_4_2_a_login_in_a_browser_survives_forged_hits_and_brings_the_token() {
     let user = User::new().await;
@@ -249,7 +250,7 @@ async fn an_interrupted_login_ends_with_130_and_has_spent_budget() {
     let mut command = user.command(&["login", "--flow", "otp", "--base-url", &base]);
     command.env("STEADFAST_OTP_COMMAND", "echo 123456");
     let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // The first connection only shows that somebody is there.
+    // The first connection only tests whether the service can be reached.
     drop(service.accept().await.unwrap());
     let (mut request, _) = service.accept().await.unwrap();
     assert!(request.read(&mut [0; 64]).await.unwrap() > 0);
@@ -273,7 +274,7 @@ async fn a_code_that_nobody_has_ends_with_the_code_for_a_login_that_is_needed() 
     assert_eq!(user.logins().await, (0, 0));
 }
 
-/// The pauses of 1, 2, 4 and 8 s pass in real time, so logins are made in the deep stages only.
+/// The pauses of 1, 2, 4 and 8 s pass in real time, so logins are tested in the deep stages only.
 #[tokio::test]
 async fn a_service_that_does_not_answer_or_limits_has_a_code_of_its_own() {
     let mut user = User::new().await;

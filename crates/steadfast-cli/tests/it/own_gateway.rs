@@ -1,4 +1,4 @@
-//! A service of the test's own: whatever a request is answered with, is what the test says.
+//! A service whose answers the test decides.
 
 use std::{
     sync::{Arc, Mutex},
@@ -38,13 +38,13 @@ pub(crate) const KEY: &str = "key-0123456789abcdef";
 pub(crate) const TOKEN: &str = "token-fedcba9876543210";
 
 impl OwnGateway {
-    /// Serves on a free port. `answer` gives the status and the body to the request with this number, from 0, among those
-    /// for orders; the order list is empty.
+    /// Serves on a free port. `answer` returns status and body for the order with this number, counted from 0; the
+    /// order list is empty.
     pub(crate) async fn serve(answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static) -> Self {
         Self::with_list(answer, |_| "[]".to_owned()).await
     }
 
-    /// As [`serve`](Self::serve); `list` gives the order list's array once so many orders were asked for.
+    /// As [`serve`](Self::serve); `list` returns the order list's array, given the number of orders so far.
     pub(crate) async fn with_list(
         answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
         list: impl Fn(usize) -> String + Send + Sync + 'static,
@@ -52,7 +52,7 @@ impl OwnGateway {
         Self::with_answers(answer, move |number| (200, format!(r#"{{"s":"ok","d":{}}}"#, list(number)))).await
     }
 
-    /// As [`with_list`](Self::with_list); `list` gives the status and the body to requests for the list.
+    /// As [`with_list`](Self::with_list); `list` returns status and body for requests of the list.
     pub(crate) async fn with_answers(
         answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
         list: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
@@ -71,29 +71,29 @@ impl OwnGateway {
         Self { base_url, asked, ahead }
     }
 
-    /// From now on answers have a date, which is so much ahead of the machine's clock.
+    /// Adds to all further answers a `Date` that is this far ahead of the machine's clock.
     pub(crate) fn is_ahead(&self, by: Duration) {
         *self.ahead.lock().unwrap() = Some(by);
     }
 
-    /// Requests for orders, in the order of their arrival.
+    /// Returns the orders, in the order of their arrival.
     pub(crate) fn orders(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().iter().filter(|asked| asked.is_order()).cloned().collect()
     }
 
-    /// All requests, in the order of their arrival.
+    /// Returns all requests, in the order of their arrival.
     pub(crate) fn all(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
-    /// The command at this service, with a token in its environment and nothing else of this process's.
+    /// Returns the command for this service, with only a token in its environment.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = steadfast(args);
         self.environment(&mut command);
         command
     }
 
-    /// A shell's command at a terminal of its own, in the same environment.
+    /// Returns a shell command at a terminal of its own, in the same environment.
     #[cfg(target_os = "linux")]
     pub(crate) fn terminal(&self, shell: &str) -> Command {
         let mut command = Command::new("script");
@@ -102,7 +102,7 @@ impl OwnGateway {
         command
     }
 
-    /// Another program, in the same environment.
+    /// Returns another program, in the same environment.
     #[cfg(target_os = "linux")]
     pub(crate) fn shell(&self, program: &str) -> Command {
         let mut command = Command::new(program);
@@ -170,12 +170,12 @@ async fn converse(
     }
 }
 
-/// An answer that places an order.
+/// Returns an answer that places an order.
 pub(crate) fn placed(order_id: &str, msg: &str) -> (u16, String) {
     (200, serde_json::json!({"s": "ok", "d": {"msg": msg, "orderId": order_id}}).to_string())
 }
 
-/// One of the orders of [`orders`](crate::files::orders), as an order list shows it.
+/// Returns one of the orders of [`orders`](crate::files::orders) as a list record.
 pub(crate) fn listed(order_id: &str, qty: usize) -> serde_json::Value {
     serde_json::json!({
         "orderId": order_id, "symId": "EQT_INFY_EQ_NSE", "side": "buy", "qty": qty, "type": "market",

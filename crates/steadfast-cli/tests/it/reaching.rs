@@ -1,4 +1,4 @@
-//! C7: a service that cannot be reached is named with its address and the cause, at once.
+//! C7: if a service cannot be reached, its address and the cause are reported at once.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     files::orders,
 };
 
-/// The first line that a replay at `base` says of the connection, and how long it took.
+/// Returns the first line of a replay at `base`, and how long it took.
 async fn first_word(base: &str) -> (String, Duration) {
     let file = orders(1);
     let mut command = steadfast(&["replay", file.path(), "--base-url", base]);
@@ -41,7 +41,7 @@ async fn c07_a_refused_port_is_told_at_once_with_its_address() {
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
-/// `login` said no more than that it failed for now, after all its repeats, and `doctor` that there was no answer.
+/// `login` reported a temporary failure only after all its repeats, and `doctor` only a missing answer.
 #[tokio::test]
 async fn c07_login_and_doctor_name_a_refused_port_at_once() {
     let user = User::new().await;
@@ -64,7 +64,7 @@ async fn c07_login_and_doctor_name_a_refused_port_at_once() {
 
 #[tokio::test]
 async fn c07_a_name_tls_and_a_stall_are_told_apart() {
-    // Speaks no TLS, and answers nothing but this.
+    // Does not speak TLS, and answers only this.
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = plain.local_addr().unwrap();
     tokio::spawn(async move {
@@ -74,7 +74,7 @@ async fn c07_a_name_tls_and_a_stall_are_told_apart() {
     });
     let (line, _) = first_word(&format!("https://{address}/v2")).await;
     assert!(line.contains(&format!("at {address}: TLS failed: ")), "{line}");
-    // Accepts, and says nothing.
+    // Accepts, and stays silent.
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = mute.local_addr().unwrap();
     let (line, _) = first_word(&format!("https://{address}/v2")).await;

@@ -1,4 +1,4 @@
-//! X1: what the service says reaches no terminal, file or log as it is.
+//! X1: texts of the service reach terminals, files and logs only after sanitising.
 
 use crate::{
     command::steadfast,
@@ -6,14 +6,14 @@ use crate::{
     own_gateway::{KEY, OwnGateway, TOKEN, placed},
 };
 
-/// What a service could say to whoever opens the results.
+/// Returns a text by which the service could harm a reader of the results.
 fn vile() -> String {
     format!("@SUM(1) \u{1b}]0;title\u{7}\u{1b}[2J \u{202e}{TOKEN} and {KEY}, cut: {}", &TOKEN[..12])
 }
 
 #[tokio::test]
 async fn x01_a_vile_answer_reaches_no_output_file_or_journal() {
-    // One with a control character is no identifier.
+    // An id with a control character is not valid.
     let ids = ["=cmd|'/c calc'!A1", "\u{202e}26", "+1"];
     let gateway = OwnGateway::serve(move |number| placed(ids[number], &vile())).await;
     let file = orders(3);

@@ -1,7 +1,7 @@
-//! The commands of docs/sandbox.md print what the page says.
+//! The commands of docs/sandbox.md print what the page shows.
 //!
-//! curl is not needed: the few of its options that the page uses are understood here, so that the test runs where
-//! curl is not installed and still sends what the page tells people to send.
+//! The few curl options that the page uses are implemented here. So the test runs without curl, and still sends
+//! the requests of the page.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn shown() -> Vec<Shown> {
     shown
 }
 
-/// Splits a command into words: blanks separate, quotes hold together, variables are filled in.
+/// Splits a command into words: blanks separate, quotes group, variables are replaced.
 fn words(command: &str, variables: &BTreeMap<String, String>) -> Vec<String> {
     let filled = variables
         .iter()
@@ -55,7 +55,7 @@ fn words(command: &str, variables: &BTreeMap<String, String>) -> Vec<String> {
     words
 }
 
-/// What curl would print.
+/// Returns the output of curl.
 async fn curl(words: &[String], authority: &str) -> String {
     let (mut headers, mut body, mut format, mut urls) = (String::new(), None, None, Vec::new());
     let mut rest = words.iter();
@@ -84,7 +84,7 @@ async fn curl(words: &[String], authority: &str) -> String {
     printed
 }
 
-/// curl's `[1-11]`.
+/// Expands curl's `[1-11]`.
 fn globbed(url: &str) -> Vec<String> {
     let Some((head, rest)) = url.split_once('[') else { return vec![url.to_owned()] };
     let (range, tail) = rest.split_once(']').unwrap();
@@ -126,7 +126,7 @@ async fn the_curl_calls_of_the_first_page_print_what_it_says() {
                 calls += 1;
                 let printed = curl(&words[1..], sandbox.authority()).await;
                 assert_eq!(printed.trim_end(), output.trim_end(), "$ {command}");
-                // People take longer than a second from one command to the next.
+                // A person takes longer than a second from one command to the next.
                 let admin = sandbox.fact("admin_url").strip_prefix("http://").unwrap().to_owned();
                 let headers = "Content-Type: application/json\r\n";
                 let clock = r#"{"advance_ms": 1000}"#;

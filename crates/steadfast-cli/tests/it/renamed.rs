@@ -1,4 +1,4 @@
-//! O7: a file of orders that goes by another name is not placed a second time.
+//! O7: a file of orders under another name is not placed a second time.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::{
     own_gateway::{OwnGateway, placed},
 };
 
-/// A journal was looked for beside the name: under another name of the same file there was none, and all was placed again.
+/// The journal was looked for beside the name, so another name of the same file had none, and all was placed again.
 #[tokio::test]
 async fn o07_a_file_that_was_renamed_is_not_placed_again() {
     let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
@@ -41,13 +41,13 @@ async fn o07_a_file_that_was_renamed_is_not_placed_again() {
     assert!(told.contains(&format!("\njournal {journal}: what it holds is not sent again")), "{told}");
     assert_eq!(gateway.orders().len(), 2, "{told}");
 
-    // It has that journal from now on, and the old name has none of its own.
+    // It has that journal from now on, and a file under the old name has none.
     fs::copy(&other, file.path()).unwrap();
     for path in [&*other, file.path()] {
         let output = gateway.command(&["replay", path, "--yes"]).output().await.unwrap();
         assert_eq!((output.status.code(), gateway.orders().len()), (Some(2), 2), "{}", said(&output).1);
     }
-    // Two files beside each other are two, whatever is in them.
+    // Two files in the same folder are different files, even with equal contents.
     let copy = file.beside("tuesday.csv");
     fs::copy(&other, &copy).unwrap();
     gateway.command(&["replay", &copy, "--yes"]).output().await.unwrap();
@@ -73,7 +73,7 @@ async fn o07_a_file_that_a_link_leads_to_has_one_journal() {
     assert_eq!(gateway.orders().len(), 2);
 }
 
-/// The afternoon's basket was told to be placed, and was not.
+/// The afternoon's orders were reported as placed, and were not.
 #[tokio::test]
 async fn o07_equal_rows_of_another_file_are_not_taken_for_placed() {
     let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
@@ -96,13 +96,13 @@ async fn o07_equal_rows_of_another_file_are_not_taken_for_placed() {
         assert!(told.contains(&named), "{told}");
     }
     assert_eq!(gateway.orders().len(), 2);
-    // The file itself goes on, and the other one under a journal of its own.
+    // The file itself can continue, and the other one can under a journal of its own.
     assert_eq!(run(file.path(), &[], Some(&journal)).await.0, Some(0));
     assert_eq!(gateway.orders().len(), 2);
     assert_eq!(run(&other, &[], None).await.0, Some(0));
     assert_eq!(gateway.orders().len(), 4);
 
-    // A file that was renamed goes on where the command line itself says so.
+    // A renamed file can continue if the command line says so.
     let renamed = file.beside("renamed.csv");
     fs::rename(file.path(), &renamed).unwrap();
     let (code, told) = run(&renamed, &[], Some(&journal)).await;
@@ -114,7 +114,7 @@ async fn o07_equal_rows_of_another_file_are_not_taken_for_placed() {
     assert_eq!(gateway.orders().len(), 4);
 }
 
-/// Without the variable, another journal was looked for, and there was none.
+/// Without the variable another journal was looked for and not found.
 #[tokio::test]
 async fn o07_a_file_is_not_placed_again_under_another_journal() {
     let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
@@ -133,7 +133,7 @@ async fn o07_a_file_is_not_placed_again_under_another_journal() {
         let itself = fs::canonicalize(path(first)).unwrap();
         let named = format!("journal {} tells what was sent of", itself.display());
         assert!(told.contains(&named) && told.contains("nothing was sent"), "{told}");
-        // The advice goes on with what was sent; only somebody who says so sends it once more.
+        // The advice continues with what was sent. Only an explicit journal sends it again.
         let (code, told) = run(second, &["--journal", &itself.display().to_string()]).await;
         assert_eq!((code, gateway.orders().len()), (Some(0), before + 2), "{told}");
         let (code, told) = run(second, &["--journal", &path(second)]).await;
@@ -141,12 +141,12 @@ async fn o07_a_file_is_not_placed_again_under_another_journal() {
     }
 }
 
-/// A gateway's clock was a day ahead. What was sent was written down as tomorrow's, and a file that was renamed then, or that
-/// followed the advice for another day's journal, was placed a second time.
+/// A gateway's clock was a day ahead, so sent orders were recorded under tomorrow. A file that was then renamed, or
+/// that followed the advice for another day's journal, was placed a second time.
 #[tokio::test]
 async fn o07_nothing_is_sent_while_the_service_says_another_day() {
     let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
-    // Around midnight two days are no dispute.
+    // Around midnight both days are valid.
     let of_day = Settings::default().day_of(SystemTime::now() + Duration::from_secs(1_200));
     let near = of_day != Settings::default().day_of(SystemTime::now() - Duration::from_secs(1_200));
     gateway.is_ahead(Duration::from_secs(if near { 26 } else { 24 } * 3_600));
@@ -164,7 +164,7 @@ async fn o07_nothing_is_sent_while_the_service_says_another_day() {
     assert_eq!((code, gateway.orders().len()), (Some(0), 2), "{rows}{told}");
 }
 
-/// The advice was to remove the journal, and the next run then asked for it back.
+/// The advice was to remove the journal, and the next run then required it.
 #[tokio::test]
 async fn o07_the_advice_for_another_days_journal_leads_on() {
     let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
@@ -199,7 +199,7 @@ async fn o07_the_advice_for_another_days_journal_leads_on() {
         for ending in moved {
             let moved = fs::rename(format!("{journal}{ending}"), file.beside(&format!("kept{ending}")));
             if moved.is_err() {
-                // Whoever has moved the journal alone is told of the lock.
+                // If only the journal was moved, the message names the lock.
                 let (code, told) = run().await;
                 assert_eq!(code, Some(2), "{told}");
                 assert!(

@@ -20,7 +20,7 @@ fn data(name: &str) -> String {
     format!("{}/../../examples/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A file of orders with these rows.
+/// Returns a file of orders with these rows.
 fn rows(rows: &str) -> Orders {
     file(&format!("{HEADER}{rows}"))
 }
@@ -30,7 +30,7 @@ fn said(output: &Output) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// The short file; with `STEADFAST_DEEP=1` the one of 1,040 rows.
+/// Places the short file, or with `STEADFAST_DEEP=1` the one of 1,040 rows.
 #[tokio::test]
 async fn all_rows_are_in_the_ground_truth_exactly_once() {
     let deep = std::env::var_os("STEADFAST_DEEP").is_some();
@@ -84,7 +84,7 @@ async fn results_go_to_a_file_and_nothing_secret_goes_to_the_log() {
     assert_eq!(stdout, "");
     assert_eq!(std::fs::read_to_string(&results).unwrap().lines().count(), 41);
     assert!(stderr.contains("TRACE"), "there is no log to look at");
-    // The embedded sandbox is the one of seed 0.
+    // The embedded sandbox has seed 0.
     let sandbox = RunningSandbox::start(&[]).await;
     for name in ["api_key", "access_token", "password", "totp_secret", "client_secret"] {
         assert!(!stderr.contains(sandbox.fact(name)), "{name} is in the log");
@@ -168,7 +168,7 @@ async fn a_refused_order_is_not_placed_and_the_rest_goes_on() {
     assert_eq!(gateway.orders().len(), 2);
 }
 
-/// Later rows were sent while the first was looked for, and nothing could keep them.
+/// Later rows were sent while the first was looked for; no option prevented it.
 #[tokio::test]
 async fn c03_in_order_a_row_waits_for_the_result_of_the_one_before() {
     for (more, sent) in [(&[][..], 3), (&["--in-order"], 1)] {
@@ -192,12 +192,12 @@ async fn c03_in_order_a_row_waits_for_the_result_of_the_one_before() {
     }
 }
 
-/// The number of rows with a status.
+/// Returns the number of rows with a status.
 fn with(results: &str, status: &str) -> usize {
     results.lines().filter(|row| row.split(',').nth(1) == Some(status)).count()
 }
 
-/// A refused token was tried for each of the other rows as well, and all of them were told to be refused.
+/// A refused token was tried for each of the other rows as well, and all were reported as refused.
 #[tokio::test]
 async fn c03_a_dead_token_ends_the_run_and_the_next_one_places_the_rest() {
     let lives = Arc::new(AtomicBool::new(false));
@@ -241,7 +241,7 @@ async fn c03_a_service_that_has_gone_is_no_refusal() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let gateway = OwnGateway::serve(|_| placed("26", "Order placed")).await;
     let base = format!("http://{}/v2", gone.local_addr().unwrap());
-    // It is there when the run begins, and nobody listens any more when the order is sent.
+    // The service exists when the run begins, and no longer when the order is sent.
     tokio::spawn(async move { drop(gone.accept().await) });
     let orders = orders(1);
     let args = ["replay", orders.path(), "--yes", "--base-url", &base];
@@ -253,7 +253,7 @@ async fn c03_a_service_that_has_gone_is_no_refusal() {
     assert_eq!(stderr.lines().last(), Some(last), "{stderr}");
 }
 
-/// It waits as a user would, for as long as the backoff lasts.
+/// Waits as a user would, until the backoff is over.
 #[tokio::test]
 async fn c03_a_used_up_quota_is_no_refusal() {
     let gateway = OwnGateway::serve(|_| (429, r#"{"s":"error","msg":"Too many requests"}"#.to_owned())).await;
@@ -265,8 +265,8 @@ async fn c03_a_used_up_quota_is_no_refusal() {
     assert!(stderr.contains("\nturned away by the service, not executed: 1\n"), "{stderr}");
 }
 
-/// What is begun in a journal that then fails stays open in it: the next run takes it for an order in doubt, and this one
-/// told a refusal.
+/// If the journal fails after a record was begun, its order stays open: the next run takes it for an order in doubt,
+/// while this run reported a refusal.
 #[tokio::test]
 async fn c03_a_lock_removed_under_a_run_leaves_results_that_agree_with_the_journal() {
     let orders = orders(25);

@@ -1,4 +1,4 @@
-//! C4: a file of results takes nobody's place before it is whole.
+//! C4: a file of results replaces other files only once it is complete.
 
 use crate::{
     files::{file, orders, said},
@@ -48,7 +48,7 @@ async fn c04_results_are_not_written_over_the_orders_or_their_journal() {
     assert_eq!(gateway.orders().len(), 0);
 }
 
-/// One of them was the credentials' store, which counted the failed logins.
+/// One of them was the credential store, which counted the failed logins.
 #[tokio::test]
 async fn c04_results_take_the_place_of_nothing_but_results() {
     let (gateway, orders) = (gateway().await, orders(1));
@@ -69,7 +69,7 @@ async fn c04_results_take_the_place_of_nothing_but_results() {
     assert_eq!(gateway.orders().len(), 0);
 }
 
-/// It waited for a reader for ever, and only SIGKILL ended it.
+/// The run waited for a reader for ever, and only SIGKILL ended it.
 #[cfg(unix)]
 #[tokio::test]
 async fn c04_results_to_a_pipe_with_a_name_are_refused_before_anything_is_sent() {
@@ -85,13 +85,13 @@ async fn c04_results_to_a_pipe_with_a_name_are_refused_before_anything_is_sent()
         assert!(stderr.contains(&format!("{named}{pipe} is n")), "{stderr}");
     }
     assert_eq!(gateway.orders().len(), 0);
-    // The command's own output may be a pipe: its reader is there.
+    // The command's own output may be a pipe, because it has a reader.
     let args = ["replay", orders.path(), "--yes", "--out", "/dev/stdout"];
     let output = gateway.command(&args).output().await.unwrap();
     assert!(said(&output).0.contains("\n2,placed,260,,Order placed\n"), "{:?}", said(&output));
 }
 
-/// It was put in place as far as it went: 4096 bytes, which ended inside of a row.
+/// The incomplete file was put in place: 4096 bytes, which ended inside of a row.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn c04_results_that_a_full_disk_cuts_are_printed_and_put_nowhere() {
@@ -119,7 +119,7 @@ async fn c04_results_that_a_full_disk_cuts_are_printed_and_put_nowhere() {
     let (stdout, stderr) = said(&output);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("results cannot be written: "), "{stderr}");
-    // What was there before, and nothing beside it.
+    // The earlier contents are kept, and no other file remains.
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "line,status,orderId,resolution,msg\nr.csv\n");
     let sent = gateway.orders().len();
     assert_eq!(stdout.lines().count(), 41, "{stdout}");

@@ -1,4 +1,4 @@
-//! A replay that is killed is run again: what was placed is not placed again, and what is in doubt is looked for.
+//! A killed replay is run again: placed orders are not placed again, and those in doubt are looked for.
 
 use std::process::{Output, Stdio};
 
@@ -22,7 +22,7 @@ struct Run {
 }
 
 impl Run {
-    /// Orders that differ in their quantity, at a sandbox that does what `script` says.
+    /// Creates orders that differ in their quantity, at a sandbox with this script.
     async fn new(rows: usize, script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -68,7 +68,7 @@ impl Run {
         serde_json::from_str(&exchange(admin, "/state", "", None).await.1).unwrap()
     }
 
-    /// How many orders the sandbox has, and how many requests for one have arrived.
+    /// Returns the number of orders at the sandbox, and the number of place-order requests.
     async fn truth(&self) -> (usize, usize) {
         let state = self.state().await;
         let arrivals = state["arrivals"].as_array().unwrap();
@@ -83,24 +83,24 @@ fn said(output: &Output) -> String {
 
 #[tokio::test]
 async fn a_killed_replay_goes_on_and_places_nothing_twice() {
-    // The first answer is held back for so long that the process is dead by then.
+    // The first answer is delayed until after the process is dead.
     let script = "[[fault]]\nname = 'placement.504-applied'\nnth = 1\nanswer_after_ms = 20000\n";
     let run = Run::new(25, script).await;
     // Nine of the first second's ten orders are answered, and the next second has not begun.
     run.killed_after(9).await;
     assert_eq!(run.truth().await, (10, 10));
 
-    // Without a word to the service: what is in doubt.
+    // Lists what is in doubt without asking the service.
     let mut command = steadfast(&["orders", "unresolved", "--json", "--journal", &run.journal]);
     let output = command.output().await.unwrap();
     assert_eq!(output.status.code(), Some(6), "{}", said(&output));
     let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // The list of events is none of orders, and counts them all the same.
+    // The list of events contains no orders, but counts those in doubt.
     let mut command = steadfast(&["orders", "events", "--journal", &run.journal]);
     let counted = command.output().await.unwrap();
     let last = format!("events 0 unresolved {}", rows.as_array().unwrap().len());
     assert_eq!((counted.status.code(), said(&counted).lines().last()), (Some(6), Some(&*last)));
-    // An answer that was not written down in time is a doubt, too.
+    // An answer that was not recorded in time is a doubt as well.
     let lost = rows.as_array().unwrap();
     let is_row =
         |row: &Value| row["name"].as_str().unwrap().starts_with("line-") && row["status"] == "in doubt";
@@ -109,13 +109,13 @@ async fn a_killed_replay_goes_on_and_places_nothing_twice() {
     let (output, counts) = run.replay(&[]).await;
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!((&counts["rows"], &counts["placed"]), (&25.into(), &25.into()), "{}", said(&output));
-    // The dead process's sends still count at the gateway, and the new one knows of them: it once began with a burst of
-    // its own, and met up to ten refusals.
+    // The dead process's sends still count at the gateway, and the new process respects them. It used to begin with a
+    // burst and met up to ten refusals.
     assert_eq!(run.state().await["refusals"], serde_json::json!({}));
     let after = run.truth().await;
     assert_eq!(after.0, 25, "each row is one order");
 
-    // Once more, and nothing at all is sent.
+    // Another run sends nothing at all.
     let (output, counts) = run.replay(&[]).await;
     assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &25.into()), "{}", said(&output));
     assert_eq!(run.truth().await, after);
@@ -144,7 +144,7 @@ async fn what_is_in_doubt_is_looked_for_and_never_sent() {
 
 #[tokio::test]
 async fn an_order_that_never_arrived_is_placed_again_only_if_asked_for() {
-    // Deep only: the whole settle time passes.
+    // Deep only: the whole time to settle passes.
     if std::env::var_os("STEADFAST_DEEP").is_none() {
         return;
     }
@@ -159,12 +159,12 @@ async fn an_order_that_never_arrived_is_placed_again_only_if_asked_for() {
     let (output, counts) = run.replay(&["--resend-absent"]).await;
     assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));
     assert_eq!(run.truth().await, (3, 4));
-    // The order in whose place it was sent stayed in doubt for ever.
+    // The order that it replaced stayed in doubt for ever.
     let output = steadfast(&["orders", "unresolved", "--journal", &run.journal]).output().await.unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{}", said(&output));
     let output = run.command(&["orders", "verify"]).output().await.unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{}", said(&output));
-    // A later run once said of that row that its order is not there, and somebody would have placed a third.
+    // A later run reported that row's order as not there, so the user would have placed a third.
     let (output, counts) = run.replay(&[]).await;
     assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &3.into()), "{}", said(&output));
     assert_eq!(run.truth().await, (3, 4));
@@ -194,7 +194,7 @@ async fn a_file_whose_rows_have_moved_places_nothing() {
     let before = run.truth().await;
     let text = std::fs::read_to_string(&run.orders).unwrap();
 
-    // A row put in at the top once sent the last one a second time, from a line that nobody had heard of.
+    // A row inserted at the top used to send the last one a second time, from a new line.
     let moved = text.replacen('\n', "\nEQT_TCS_EQ_NSE,9,sell,market,intraday,day,,\n", 1);
     let shorter = text.replacen("EQT_INFY_EQ_NSE,1,buy,market,intraday,day,,\n", "", 1);
     for (changed, line) in [(moved, 2), (shorter, 2)] {
@@ -207,7 +207,7 @@ async fn a_file_whose_rows_have_moved_places_nothing() {
     }
     assert_eq!(run.truth().await, before);
 
-    // What comes behind all rows is new.
+    // Rows appended at the end are new.
     std::fs::write(&run.orders, text + "EQT_TCS_EQ_NSE,9,sell,market,intraday,day,,\n").unwrap();
     let (output, counts) = run.replay(&[]).await;
     assert_eq!((output.status.code(), &counts["placed"]), (Some(0), &4.into()), "{}", said(&output));
@@ -219,7 +219,7 @@ async fn a_journal_of_another_service_is_refused() {
     let run = Run::new(2, "").await;
     let (output, _) = run.replay(&[]).await;
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    // The rows once counted as placed at a service that had never heard of them.
+    // The rows used to count as placed at a service that had never received them.
     let other = Run { sandbox: RunningSandbox::start(&["--seed", "1"]).await, ..run };
     for words in [&["replay", other.orders.as_str()][..], &["orders", "verify"]] {
         let output = other.command(words).output().await.unwrap();

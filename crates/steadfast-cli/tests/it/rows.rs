@@ -1,4 +1,4 @@
-//! C8: what is wrong with a file, an address or a row is named.
+//! C8: errors in a file, an address or a row are named.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! What became of an order that nobody could tell is said by a person, and the next run goes by it.
+//! A person rules on an order that could not be resolved, and the next run respects the ruling.
 
 use std::{path::Path, sync::Arc};
 
@@ -17,8 +17,8 @@ use crate::{
     own_gateway::{OwnGateway, placed},
 };
 
-/// The journal of a run over [`orders`] at `gateway`: each name with the identifier that it was answered with. Where that is
-/// missing, the service has said yes without one, and no list has shown the order.
+/// Writes the journal of a run over [`orders`] at `gateway`: each name with the order id of its answer. Without an id,
+/// the service accepted the order without one, and no list has shown it.
 async fn journal(gateway: &OwnGateway, file: &Orders, sent: &[(&str, Option<&str>)]) -> String {
     let path = file.beside("orders.csv.journal");
     let journal = FileJournal::open(&path).unwrap();
@@ -53,7 +53,7 @@ async fn journal(gateway: &OwnGateway, file: &Orders, sent: &[(&str, Option<&str
     path
 }
 
-/// The names that `orders unresolved` lists, and its exit code.
+/// Returns the names that `orders unresolved` lists, and its exit code.
 async fn unresolved(gateway: &OwnGateway, journal: &str) -> (Vec<String>, Option<i32>, String) {
     let output =
         gateway.command(&["orders", "unresolved", "--json", "--journal", journal]).output().await.unwrap();
@@ -123,7 +123,7 @@ async fn a_ruling_that_cannot_be_taken_writes_nothing() {
         assert!(stderr.contains(told), "{more:?}: {stderr}");
     }
     assert!(!Path::new(&missing).exists(), "a journal was begun");
-    // As long as a run has it, only the run knows what is in doubt.
+    // While a run holds the journal, only that run knows what is in doubt.
     let held = FileJournal::open(&journal).unwrap();
     let args = ["orders", "rule", "--journal", &journal, "line-3", "--not-placed", "--yes"];
     let output = gateway.command(&args).output().await.unwrap();

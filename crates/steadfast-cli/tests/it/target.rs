@@ -1,4 +1,4 @@
-//! C1: nobody takes a rehearsal for trading, or trading for a rehearsal.
+//! C1: a rehearsal cannot be taken for trading, nor trading for a rehearsal.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ async fn c01_a_service_of_the_environment_counts_and_is_named_first() {
     assert!(!stderr.contains("REHEARSAL"), "{stderr}");
 }
 
-/// A variable that was exported for another verb once must not turn a script's rehearsal into trading.
+/// A variable exported earlier for another verb must not turn a script's rehearsal into trading.
 #[tokio::test]
 async fn c01_without_a_terminal_the_environment_alone_places_nothing() {
     let (gateway, file) = (gateway().await, orders(3));
@@ -36,14 +36,14 @@ async fn c01_without_a_terminal_the_environment_alone_places_nothing() {
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("give --yes or --base-url to place real orders, or --sandbox"), "{stderr}");
     assert_eq!(gateway.orders().len(), 0);
-    // Named on the command line, it is meant.
+    // The command line names the service, so real orders are meant.
     let args = ["replay", file.path(), "--base-url", &gateway.base_url];
     let output = gateway.command(&args).output().await.unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output).1);
     assert_eq!(gateway.orders().len(), 3);
 }
 
-/// The first line said that orders were being placed, and the second why not.
+/// The first line said that orders were being placed, and the second why they were not.
 #[tokio::test]
 async fn c01_placing_is_announced_once_nothing_can_refuse_it() {
     let (gateway, file) = (gateway().await, orders(2));
@@ -72,7 +72,7 @@ async fn c01_placing_is_announced_once_nothing_can_refuse_it() {
     assert_eq!(gateway.orders().len(), 0);
 }
 
-/// It rehearsed, and a script that had `--yes` took the exit code 0 for orders that were placed.
+/// The run was a rehearsal, and a script with `--yes` took exit code 0 for placed orders.
 #[tokio::test]
 async fn c01_an_empty_address_in_the_environment_is_an_error() {
     let (gateway, file) = (gateway().await, orders(1));

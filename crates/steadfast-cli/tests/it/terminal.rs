@@ -1,4 +1,4 @@
-//! What a person at a terminal meets who stops, or is kept waiting.
+//! Prompts, interrupts and waits at a terminal.
 
 use std::{process::Stdio, time::Duration};
 
@@ -29,7 +29,7 @@ async fn read_until(out: &mut (impl AsyncReadExt + Unpin), text: &str) -> String
     seen
 }
 
-/// Against programs that leave the terminal as a hidden prompt needs it: nothing typed afterwards is seen.
+/// Guards against programs that leave the terminal with its echo off after a hidden prompt.
 #[tokio::test]
 async fn ctrl_c_at_a_hidden_prompt_gives_the_terminal_back() {
     let user = User::new().await;
@@ -43,7 +43,7 @@ async fn ctrl_c_at_a_hidden_prompt_gives_the_terminal_back() {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let (mut keys, mut screen) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
     read_until(&mut screen, "password: ").await;
-    // It turns the echo off right after the prompt.
+    // The echo is turned off right after the prompt.
     tokio::time::sleep(Duration::from_millis(300)).await;
     keys.write_all(b"\x03").await.unwrap();
     let mut seen = String::new();
@@ -52,7 +52,7 @@ async fn ctrl_c_at_a_hidden_prompt_gives_the_terminal_back() {
     assert!(seen.contains(" echo ") && !seen.contains("-echo "), "{seen}");
 }
 
-/// A program that was stopped in the middle of its login holds the lock for as long as it is stopped.
+/// A program that is stopped in the middle of its login holds the lock as long as it is stopped.
 #[tokio::test]
 async fn whoever_waits_for_another_login_is_told_so_and_may_leave() {
     let user = User::new().await;
@@ -114,7 +114,7 @@ async fn c01_bad_rows_are_told_before_the_question() {
     assert_eq!(gateway.orders().len(), 0);
 }
 
-/// Orders that were piped in at a terminal were placed without a question, because nobody could answer it.
+/// Orders piped in at a terminal were placed without a question, because the input could not answer it.
 #[tokio::test]
 async fn c01_orders_piped_in_at_a_terminal_need_a_yes() {
     let gateway = OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await;
@@ -133,7 +133,8 @@ async fn c01_orders_piped_in_at_a_terminal_need_a_yes() {
     }
 }
 
-/// What is ruled not placed is sent again by a later run: it is asked for, and only a yes writes it down.
+/// An order ruled not placed is sent again by a later run, so the command asks, and only a yes records the
+/// ruling.
 #[tokio::test]
 async fn at_a_terminal_a_ruling_asks_and_no_is_the_default() {
     let gateway = OwnGateway::serve(|_| (504, String::new())).await;

@@ -1,4 +1,5 @@
-//! C9: exit code 0 says that the result has arrived, too. C4: and what was sent is said where it has not.
+//! C9: exit code 0 means that the result has arrived as well. C4: if it has not, the command says what was
+//! sent.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -15,12 +16,12 @@ async fn gateway() -> OwnGateway {
     OwnGateway::serve(|number| placed(&format!("26{number}"), "Order placed")).await
 }
 
-/// A device that has no space left.
+/// Returns a device without free space.
 fn full() -> Stdio {
     File::options().write(true).open("/dev/full").unwrap().into()
 }
 
-/// A pipe whose reader has gone.
+/// Returns a pipe without a reader.
 fn gone() -> Stdio {
     std::io::pipe().unwrap().1.into()
 }
@@ -37,7 +38,7 @@ async fn ended(gateway: &OwnGateway, args: &[&str], into: Stdio) -> Output {
         .unwrap()
 }
 
-/// It ended with 0, after orders whose results nobody could read.
+/// The run ended with 0, after orders whose results were lost.
 #[tokio::test]
 async fn c09_a_replay_whose_result_is_lost_does_not_end_well_and_says_what_was_sent() {
     for (into, name) in [(full(), "full"), (gone(), "gone")] {
@@ -69,7 +70,7 @@ async fn c09_a_replay_says_where_the_results_are_that_did_arrive() {
     assert!(std::fs::read_to_string(&results).unwrap().contains("\n2,placed,260,,"));
 }
 
-/// One said nothing of whether orders had been sent, and one sent them all and ended with 0.
+/// One run did not say whether orders had been sent; one sent them all and ended with 0.
 #[tokio::test]
 async fn c09_a_replay_sends_nothing_where_no_result_can_be_written() {
     let (gateway, orders) = (gateway().await, orders(2));
@@ -88,7 +89,7 @@ async fn c09_a_replay_sends_nothing_where_no_result_can_be_written() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output).1);
     assert!(said(&output).1.contains("standard output is closed"), "{}", said(&output).1);
     assert_eq!(gateway.orders().len(), 0);
-    // Somebody who wants none says so.
+    // Null output means that the user wants none.
     let output = ended(&gateway, bare, Stdio::null()).await;
     assert_eq!((output.status.code(), gateway.orders().len()), (Some(0), 2), "{}", said(&output).1);
 }
@@ -120,7 +121,7 @@ async fn c09_no_verb_ends_well_whose_result_is_lost() {
         assert!(stderr.contains("the result cannot be written: "), "{args:?}: {stderr}");
         assert!(stderr.contains("No space left on device"), "{args:?}: {stderr}");
     }
-    // What was wrong already stays what it is.
+    // An earlier failure keeps its code.
     let args = ["auth", "status", "--store", &store];
     let mut command = gateway.command(&args);
     command.env_remove("STEADFAST_ACCESS_TOKEN").stdout(full()).stderr(Stdio::piped());
@@ -128,7 +129,8 @@ async fn c09_no_verb_ends_well_whose_result_is_lost() {
     assert_eq!(output.status.code(), Some(3), "{}", said(&output).1);
 }
 
-/// As with other programs: a reader that has had enough is told nothing. Whoever has done something says so.
+/// As in other programs, a reader that has gone gets no message. A command that has changed something
+/// reports it.
 #[tokio::test]
 async fn c09_a_reader_that_has_gone_ends_a_report_and_hides_no_deed() {
     let (gateway, orders) = (gateway().await, orders(1));

@@ -12,7 +12,7 @@ use crate::{
     load::{FACTS, LEAKS, SECONDS, TELLS},
 };
 
-/// What the client held, and what it said of itself in the same second.
+/// What the client's process held, and its report of the same second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) holds: Holds,
@@ -21,14 +21,14 @@ pub(crate) struct Sample {
     pub(crate) calls: f64,
     pub(crate) orders: f64,
     pub(crate) logins: f64,
-    /// Set once nothing is asked for any more, and nothing is in doubt.
+    /// Set once no call is made any more, and nothing is in doubt.
     pub(crate) at_rest: bool,
 }
 
 /// This same binary as a child that trades.
 pub(crate) struct Client {
     process: Child,
-    /// The client's process stays until this is closed.
+    /// The client's process runs until this is closed.
     stdin: Option<ChildStdin>,
     stdout: Lines<BufReader<ChildStdout>>,
 }
@@ -48,7 +48,7 @@ impl Client {
         Self { process, stdin, stdout }
     }
 
-    /// Waits for the client's word of the next second; `None` once it has ended.
+    /// Waits for the client's report of the next second; `None` once it has ended.
     pub(crate) async fn sample(&mut self) -> Option<Sample> {
         loop {
             let line = self.stdout.next_line().await.unwrap()?;

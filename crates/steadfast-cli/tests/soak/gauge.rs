@@ -1,4 +1,4 @@
-//! What the system says that a process holds.
+//! The system's measurements of a process.
 
 use std::{fs, process::Stdio};
 
@@ -8,7 +8,7 @@ use tokio::{
     process::{Child, ChildStdout, Command},
 };
 
-/// What a process holds at one moment.
+/// The resources of a process at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Holds {
     pub(crate) memory_kib: f64,

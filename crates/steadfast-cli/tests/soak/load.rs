@@ -1,4 +1,4 @@
-//! What the client's process does: reads, orders, cancels, and callers who go away.
+//! The client's process: reads, orders, cancels, and calls that are dropped.
 
 use std::{
     env, io,
@@ -17,23 +17,23 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
 };
 
-/// Where the child finds the gateway and its credentials.
+/// The variable that gives the child the gateway and its credentials.
 pub(crate) const FACTS: &str = "STEADFAST_SOAK_FACTS";
-/// How long it trades.
+/// The variable for how long it trades.
 pub(crate) const SECONDS: &str = "STEADFAST_SOAK_SECONDS";
 /// Set if it keeps every body.
 pub(crate) const LEAKS: &str = "STEADFAST_SOAK_CHILD_LEAKS";
-/// What its lines begin with.
+/// The prefix of its lines.
 pub(crate) const TELLS: &str = "client: ";
 
-/// Every how many orders its caller goes away.
+/// One in so many orders is dropped by its caller.
 const DROPPED: u64 = 4;
 
 #[derive(Default)]
 struct Counts {
     calls: AtomicU64,
     orders: AtomicU64,
-    /// How many tokens there were, and the latest.
+    /// The number of tokens so far, and the latest.
     tokens: Mutex<(u64, Option<Arc<Token>>)>,
 }
 
@@ -45,7 +45,7 @@ struct Load {
     end: Instant,
 }
 
-/// Trades until the time is over, waits until nothing is in doubt, and says every second what it holds.
+/// Trades until the time is over, waits until nothing is in doubt, and reports its state every second.
 pub(crate) async fn run_if_asked() {
     let Ok(facts) = env::var(FACTS) else { return };
     let seconds: u64 = env::var(SECONDS).unwrap().parse().unwrap();
@@ -64,10 +64,10 @@ pub(crate) async fn run_if_asked() {
     };
     tokio::join!(load.reads(), load.polls(), load.orders(), tells);
     load.client.shutdown().await;
-    // Renewals and verifications end by themselves; their tasks need a moment to be gone.
+    // Renewals and verifications end by themselves; their tasks need a moment to end.
     sleep_until(Instant::now() + Duration::from_secs(2)).await;
     load.tell(true);
-    // What it holds is looked up while it still lives: it goes when its input ends.
+    // It is measured while it still runs; it ends when its input ends.
     io::copy(&mut io::stdin(), &mut io::sink()).unwrap();
 }
 
@@ -109,7 +109,7 @@ impl Load {
         );
     }
 
-    /// Large answers, many of them.
+    /// Reads many large answers.
     async fn reads(&self) {
         let mut ticks = every(Duration::from_millis(50));
         while self.is_open() {
@@ -132,12 +132,12 @@ impl Load {
         let Ok(answer) = self.client.raw(request).await else { return };
         let Ok(body) = answer.into_body().collect().await else { return };
         if let Some(kept) = &self.kept {
-            // Four times, so that seconds show it on a slow machine, too.
+            // Four times, so that the growth shows within seconds on a slow machine too.
             kept.lock().unwrap().push(body.to_bytes().repeat(4));
         }
     }
 
-    /// One order a second: most are cancelled, and some are left alone by who placed them.
+    /// Places one order a second: most are cancelled, and some are dropped by their callers.
     async fn orders(&self) {
         let mut ticks = every(Duration::from_secs(1));
         while self.is_open() {
@@ -157,7 +157,7 @@ impl Load {
     }
 }
 
-/// Orders that differ in their quantity.
+/// Returns orders that differ in their quantity.
 fn order(number: u64) -> OrderRequest {
     let qty = (number + 1).to_string();
     let fields = [
@@ -172,7 +172,7 @@ fn order(number: u64) -> OrderRequest {
     OrderRequest::from_fields(fields).unwrap()
 }
 
-/// Ticks that never catch up: a storm must not be followed by a burst of our own making.
+/// Returns ticks that never catch up, so that no burst of this load follows a storm.
 fn every(period: Duration) -> tokio::time::Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,8 +1,8 @@
-//! A client and a gateway as processes of their own, under faults, for as long as `STEADFAST_SOAK_MINUTES` says: nothing
-//! of the client may grow.
+//! Runs a client and a gateway as separate processes, under faults, for `STEADFAST_SOAK_MINUTES`: nothing of the client
+//! may grow.
 //!
-//! A plain run takes some seconds of real time, because only the system knows what a process holds;
-//! `cargo xtask soak --minutes N` is the long one. A client that keeps what it should let go has to be found.
+//! A plain run takes some seconds of real time, because only the system knows what a process holds. `cargo xtask soak
+//! --minutes N` is the long run. A client that keeps what it should release must be found.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -15,8 +15,8 @@ use std::{env, time::Duration};
 
 use crate::{client::Client, gauge::Gateway, verdict::Verdict};
 
-/// What strikes, and how often: answers lost before and after orders are placed, connections that break, pages for
-/// people, refusals, and tokens that die and are renewed.
+/// The faults and their rates: answers lost before and after orders are placed, broken connections, HTML pages,
+/// refusals, and tokens that die and are renewed.
 const FAULTS: &[&str] = &[
     "placement.504-applied=0.1",
     "placement.504-not-applied=0.05",
@@ -41,7 +41,7 @@ async fn soak(faults: &[&str], leak: bool, time: Duration) -> Verdict {
     Verdict::of(&samples)
 }
 
-/// How long, beyond the few seconds of a plain run.
+/// Returns the length of a long run.
 fn minutes() -> Option<Duration> {
     let minutes = env::var("STEADFAST_SOAK_MINUTES").ok().map(|minutes| minutes.parse().expect("minutes"));
     let deep = env::var_os("STEADFAST_DEEP").map(|_| 1);
@@ -56,7 +56,7 @@ async fn nothing_of_a_client_grows() {
     verdict.assert();
 }
 
-/// The soak sees what it is made for.
+/// Checks that the soak finds a leak.
 #[tokio::test]
 async fn a_client_that_keeps_every_body_is_found() {
     let verdict = soak(&[], true, Duration::from_secs(12)).await;
@@ -64,7 +64,7 @@ async fn a_client_that_keeps_every_body_is_found() {
     assert!(verdict.memory_grew(), "{verdict}");
 }
 
-/// What the client's process runs; see [`Client::start`].
+/// The client's process; see [`Client::start`].
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
     load::run_if_asked().await;

@@ -1,23 +1,23 @@
-//! Whether anything grew.
+//! Decides whether anything grew.
 
 use std::fmt;
 
 use crate::client::Sample;
 
-/// What a client's memory may grow by after it has warmed up, whatever it did: the allocator's own ups and downs.
+/// How much a client's memory may grow after it has warmed up: the allocator's own variation.
 const MEMORY_KIB: f64 = 4_096.0;
-/// And for each order, which is remembered until the day ends.
+/// How much more it may grow for each order, which is remembered until the day ends.
 const MEMORY_KIB_AN_ORDER: f64 = 4.0;
 const DESCRIPTORS: f64 = 8.0;
 const THREADS: f64 = 2.0;
 const TASKS: f64 = 16.0;
 
-/// What a client may still hold when nothing is asked for and nothing is in doubt: its own four loops and what watches
-/// over connections that are kept for the next call.
+/// How many tasks a client may have when no call is made and nothing is in doubt: its own four loops, and those that
+/// watch connections kept for the next call.
 const TASKS_AT_REST: f64 = 16.0;
 
-/// The client warms up for a quarter of the time. What it held in the middle of the second quarter is held against the
-/// last one's; medians, because a storm comes and goes.
+/// The client warms up for a quarter of the time. The middle of the second quarter is compared with that of the last
+/// one; by medians, because a storm comes and goes.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     seconds: usize,
@@ -80,13 +80,13 @@ impl Verdict {
         }
     }
 
-    /// What it measured, for the table of evidence.
+    /// Returns the measurements for the table of evidence.
     pub(crate) fn figures(&self) -> String {
         let Self { seconds, calls, orders, .. } = self;
         format!("figures: seconds={seconds} calls={calls} orders={orders} kib_a_minute={:.0}", self.slope())
     }
 
-    /// KiB a minute: from the middle of the second quarter to that of the last is half of the time.
+    /// Returns KiB a minute: from the middle of the second quarter to that of the last is half of the time.
     fn slope(&self) -> f64 {
         (self.memory_kib.late - self.memory_kib.early) / (self.seconds as f64 / 120.0)
     }
@@ -97,7 +97,7 @@ impl Verdict {
 
     /// # Panics
     ///
-    /// If anything grew, or nothing was tried.
+    /// If anything grew, or if nothing was tried.
     pub(crate) fn assert(&self) {
         assert!(!self.memory_grew(), "memory grew\n{self}");
         assert!(!self.descriptors.is_too_much(), "descriptors grew\n{self}");

@@ -1,4 +1,4 @@
-//! The admin API over a real socket: every verb, and every way to get one wrong.
+//! The admin API over a real socket: every call, and every way to get one wrong.
 
 use serde_json::{Value, json};
 use steadfast_sandbox::Sandbox;
@@ -37,7 +37,7 @@ impl Admin {
         (answer.status, answer.json())
     }
 
-    /// A call that must succeed.
+    /// Makes a call that must succeed.
     async fn done(&self, path: &str, body: Value) -> Value {
         let (status, answer) = self.post(path, &body.to_string()).await;
         assert_eq!(status, 200, "{path} {body}: {answer}");
@@ -127,7 +127,7 @@ async fn the_state_tells_who_owns_which_order_and_what_arrived() {
 
 #[tokio::test]
 async fn the_state_tells_each_zones_429s_apart_from_injected_ones() {
-    // Paced by nothing: the eleventh order and the eleventh list within a second are refused.
+    // Without any pacing, the eleventh order and the eleventh list within a second are refused.
     let admin = Admin::of(World::of(
         Sandbox::builder()
             .enforcer(steadfast_spec::Zone::PLACE_ORDER, "token-bucket".parse().expect("a kind")),
@@ -173,7 +173,7 @@ async fn the_clock_goes_forward_and_tokens_die_by_it() {
     let answer = admin.done("/clock", json!({"advance_ms": 86_400_000})).await;
     assert!(answer["now_ns"].as_u64().expect("a number") >= before + 86_400_000_000_000);
     assert_eq!(admin.world.list().await.status(), 401);
-    // No advance leads out of the calendar.
+    // No advance leaves the calendar.
     admin.done("/clock", json!({"advance_ms": u64::MAX})).await;
     admin.done("/clock", json!({"advance_ms": u64::MAX})).await;
     assert_eq!(admin.world.list().await.status(), 401);
@@ -182,7 +182,7 @@ async fn the_clock_goes_forward_and_tokens_die_by_it() {
 #[tokio::test]
 async fn the_book_is_edited_as_the_market_and_the_users_other_app_do() {
     let admin = Admin::new().await;
-    // Numbers are numbers to JSON; to a form they are texts.
+    // JSON has numbers; a form has texts.
     let order = json!({"symId": "EQT_TCS_EQ_NSE", "qty": 3, "side": "buy", "type": "limit",
                        "product": "delivery", "validity": "day", "limitPrice": "100.50"});
     let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! Each axis of interpretation visibly does what its values say; those with older switches have tests beside them.
+//! Each axis of interpretation does what its values say. Axes with older switches have tests beside these.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn refusals_of(world: &World, zone: &str) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn the_list_counts_in_the_zones_that_the_reading_names() {
-    // Ten a second in general, a hundred in data.
+    // The limits are ten a second in general, a hundred in data.
     for (value, general, data) in [("general", 1, 0), ("data", 0, 0), ("both", 1, 0)] {
         let world = world("list-zone", value);
         assert_eq!(refusals_of(&world, "general").await, general, "{value}");
@@ -132,7 +132,7 @@ async fn the_list_shows_what_the_reading_says() {
     ] {
         let world = world(axis, value);
         world.strike_always(fault);
-        // Of this seed the first order rests for some seconds.
+        // With this seed the first order rests for some seconds.
         world.place(LIMIT).await;
         world.sandbox.heal();
         assert_eq!(world.records().await.len(), listed, "{axis}={value} {fault}");

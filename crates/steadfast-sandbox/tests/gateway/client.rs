@@ -1,4 +1,4 @@
-//! One request to the in-process gateway, and what came back.
+//! One request to the in-process gateway, and its answer.
 
 use std::{fmt, net::IpAddr};
 
@@ -124,7 +124,7 @@ impl Answer {
         Self::Response { status: head.status.as_u16(), headers: head.headers, body: read.into(), whole }
     }
 
-    /// The status; 0 for a reset.
+    /// Returns the status; 0 for a reset.
     pub(crate) fn status(&self) -> u16 {
         match self {
             Self::Response { status, .. } => *status,
@@ -160,7 +160,7 @@ impl Answer {
         serde_json::from_slice(self.body()).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    /// The `msg` of an error envelope (§7).
+    /// Returns status and `msg` of an error envelope (§7).
     #[track_caller]
     pub(crate) fn error(&self) -> (u16, String) {
         let json = self.json();
@@ -169,14 +169,14 @@ impl Answer {
         (self.status(), json["msg"].as_str().unwrap_or_else(|| panic!("no msg: {self}")).to_owned())
     }
 
-    /// The identifier of a placed order.
+    /// Returns the id of a placed order.
     #[track_caller]
     pub(crate) fn order_id(&self) -> String {
         let id = self.json()["d"]["orderId"].as_str().map(str::to_owned);
         id.unwrap_or_else(|| panic!("no orderId: {self}"))
     }
 
-    /// The records of a list; none for `no-data`.
+    /// Returns the records of a list; none for `no-data`.
     #[track_caller]
     pub(crate) fn records(&self) -> Vec<Value> {
         let json = self.json();

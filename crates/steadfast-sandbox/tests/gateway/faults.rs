@@ -1,4 +1,5 @@
-//! Every fault strikes by its name, and does exactly what its documentation says: on the wire, and in the truth.
+//! Every fault strikes by its name, and does exactly what its documentation says, on the wire and in the ground
+//! truth.
 
 mod accept;
 mod answer;
@@ -16,7 +17,7 @@ use std::collections::BTreeSet;
 
 use steadfast_sandbox::Fault;
 
-/// The faults that the tables of this folder hold, each of which a test goes through row by row.
+/// Returns the faults in the tables of this folder; a test checks each table row by row.
 fn tested() -> Vec<Fault> {
     let tables = [
         placement::faults(),

@@ -1,4 +1,5 @@
-//! Where the specification is silent or names two answers, a switch chooses; each visibly does.
+//! Where the specification is silent or names two answers, a switch chooses; each switch has an
+//! effect.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +25,7 @@ fn world(switch: impl FnOnce(SandboxBuilder) -> SandboxBuilder) -> World {
     World::of(switch(Sandbox::builder().seed(7)))
 }
 
-/// How many of so many orders sent at once are admitted.
+/// Returns how many of these orders, sent at once, are admitted.
 async fn admitted(world: &World, orders: usize) -> usize {
     let mut admitted = 0;
     for _ in 0..orders {
@@ -126,7 +127,7 @@ async fn a_429_says_when_to_come_back_or_not_or_nonsense() {
         let refused = world.place(MARKET).await;
         assert_eq!((refused.status(), refused.header("retry-after")), (429, header), "{choice:?}");
     }
-    // The minute's limit is what is exhausted: 40 seconds of 60 have passed.
+    // The minute's limit is exhausted: 40 seconds of 60 have passed.
     let world = world(|builder| builder.retry_after(RetryAfter::Seconds));
     for _ in 0..400 {
         world.list().await;
@@ -181,7 +182,7 @@ async fn an_account_is_locked_after_so_many_failures_or_never() {
         let answer = world.login().send().await;
         assert_eq!(answer.status(), status, "{limit:?} after {failures}");
     }
-    // A success starts the count anew.
+    // A success resets the count.
     let world = world(|builder| builder.lock_out_after(3));
     for _ in 0..4 {
         for _ in 0..2 {
@@ -233,7 +234,7 @@ async fn a_gateway_that_counts_late_lets_a_burst_through_and_pays_for_it_later()
     assert_eq!(admitted(&lagging, 30).await, 30);
     lagging.pass(Duration::from_millis(500));
     assert_eq!(admitted(&lagging, 5).await, 0);
-    // What was counted at half a second is forgotten at one and a half.
+    // A request counted at half a second is forgotten at one and a half.
     lagging.pass(Duration::from_millis(999));
     assert_eq!(admitted(&lagging, 1).await, 0);
     lagging.pass(Duration::from_millis(1));
@@ -290,7 +291,7 @@ async fn the_quota_clock_decides_where_windows_begin_and_how_long_they_are() {
 
 #[tokio::test(start_paused = true)]
 async fn every_way_of_counting_is_switched_for_one_zone_and_leaves_the_others() {
-    // Two bursts of fifteen, 600 ms apart: what each way admits of the second tells them apart.
+    // Two bursts of fifteen, 600 ms apart; the number admitted in the second differs for each kind.
     let mut seen = BTreeSet::new();
     for kind in Kind::ALL {
         let world = world(|builder| builder.enforcer(Zone::PLACE_ORDER, kind));

@@ -1,4 +1,4 @@
-//! What the sandbox's own documents promise beyond the specification: its faults by name, its admin API, its
+//! Tests of what the sandbox promises beyond the specification: its faults by name, its admin API, its
 //! server on real sockets, its switches, and that no request brings it down.
 #![expect(clippy::expect_used, reason = "a harness fails by panicking")]
 

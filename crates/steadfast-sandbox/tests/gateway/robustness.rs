@@ -19,7 +19,7 @@ use self::{
 };
 use crate::{client::Answer, world::World};
 
-/// Requests to one sandbox, before the next one with other switches takes its place.
+/// The number of requests to one sandbox before the next one with other switches replaces it.
 const BLOCK: u64 = 500;
 
 /// Fifty thousand structured and random requests; a million with `STEADFAST_DEEP=1`.
@@ -59,14 +59,14 @@ async fn one_block(mut rng: Rng, oracle: &mut Oracle) {
     oracle.agree(&world.truth(), &seen);
 }
 
-/// A sandbox with every switch somewhere, and every fault at a small rate.
+/// Returns a sandbox with random switches, and every fault at a small rate.
 fn switches(rng: &mut Rng) -> SandboxBuilder {
     let mut builder = Sandbox::builder().seed(rng.next());
     for zone in Zone::ALL {
         builder = builder.enforcer(zone, *rng.pick(&Kind::ALL));
     }
     for &fault in Fault::ALL {
-        // The oracle knows the answers of the specification; faults of the answer itself have tests of their own.
+        // The oracle knows the specification's answers only; faults of the answer have tests of their own.
         let foreign = ["answer", "transport", "time"].contains(&fault.group())
             || ["placement.proxy", "placement.repeated-id"]
                 .iter()
@@ -75,7 +75,7 @@ fn switches(rng: &mut Rng) -> SandboxBuilder {
         if foreign || huge || fault.place() == Place::Connection {
             continue;
         }
-        // What ends all sessions would leave nothing to test but the 401, and a storm nothing but the 429.
+        // A fault that ends all sessions leaves only 401s to test, and a storm only 429s.
         let lasts = fault.group() == "auth" || matches!(fault, Fault::QuotaStormMinute | Fault::QuotaLowered);
         let rate = if lasts { 0.000_2 } else { 0.004 };
         builder = builder.fault(fault.as_str(), rate).expect("a fault");
@@ -99,7 +99,7 @@ fn switches(rng: &mut Rng) -> SandboxBuilder {
         .totp_window(*rng.pick(&[0, 1, 255]))
 }
 
-/// The process's resident memory, where the system tells it.
+/// Returns the process's resident memory, if the system reports it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! No secret shows in the ground truth, in `Debug`, or in an error.
+//! No secret is in the ground truth, in `Debug`, or in an error.
 
 use http::Method;
 use steadfast_sandbox::Sandbox;
@@ -9,7 +9,7 @@ use crate::{
     world::{EXCHANGE, MARKET, World},
 };
 
-/// Everything that would let somebody else in.
+/// Returns everything that would give access to the account.
 fn secrets(world: &World) -> Vec<String> {
     let of = |user: &steadfast_sandbox::Credentials| {
         [&user.password, &user.client_secret, &user.totp_secret, &user.access_token].map(Clone::clone)
@@ -24,7 +24,7 @@ fn assert_hidden(secrets: &[String], text: &str) {
     }
 }
 
-/// A sandbox on which every secret was used.
+/// Returns a sandbox on which every secret was used.
 async fn used() -> (World, Vec<String>) {
     let world = World::of(Sandbox::builder().seed(3).lock_out_after(50));
     let mut secrets = secrets(&world);

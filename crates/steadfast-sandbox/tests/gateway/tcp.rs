@@ -1,4 +1,4 @@
-//! The server on real sockets, asked by a client that writes its bytes by hand.
+//! The server on real sockets, with a client that writes its bytes by hand.
 
 mod crowds;
 mod limits;
@@ -17,7 +17,7 @@ async fn started(world: World) -> (World, Server) {
     (world, server)
 }
 
-/// A request below the base address with the first user's credentials.
+/// Returns a request below the base address with the first user's credentials.
 fn request(world: &World, method: &str, path: &str, more: &str, body: &str) -> String {
     let (key, token, length) = (&world.user.api_key, &world.user.access_token, body.len());
     let content_type =
@@ -152,7 +152,7 @@ async fn a_body_that_ends_too_early_places_nothing() {
     let order = order(&world);
     wire.send(&order[..order.len() - 1]).await;
     wire.half_close().await;
-    // The gateway could only answer nobody; whether it does is its own affair.
+    // The gateway's answer would have no reader, so an end and an error are both fine.
     let _ = wire.end().await;
     assert_eq!(world.orders(), 0);
     server.stop().await;

@@ -1,7 +1,7 @@
-//! How many requests a second the in-process gateway answers on one core.
+//! Measures how many requests a second the in-process gateway answers on one core.
 //!
-//! A debug build only has to be usable; the figures are those of
-//! `cargo test --release -p steadfast-sandbox --test gateway throughput -- --nocapture --test-threads 1`.
+//! A debug build only has to be usable. The figures are from `cargo test --release -p steadfast-sandbox
+//! --test gateway throughput -- --nocapture --test-threads 1`.
 #![expect(
     clippy::disallowed_types,
     reason = "what is measured is real time, which tokio's clock does not show here"
@@ -17,9 +17,9 @@ use tower::ServiceExt;
 
 use crate::world::{MARKET, World};
 
-/// What a release build is to reach on one core.
+/// The target of a release build on one core.
 const TARGET: f64 = 20_000.0;
-/// What even a debug build on a busy machine reaches.
+/// The minimum, also for a debug build on a busy machine.
 const FLOOR: f64 = if cfg!(debug_assertions) { 300.0 } else { 20_000.0 };
 const REQUESTS: u32 = if cfg!(debug_assertions) { 4_000 } else { 200_000 };
 
@@ -55,9 +55,9 @@ fn report(case: &str, requests: u32, took: Duration) {
     assert!(rate >= FLOOR, "{case}: {rate:.0} requests a second");
 }
 
-/// Four orders and a list in turn, paced in virtual time so that every zone admits them.
+/// Sends four orders and a list in turn, paced in virtual time so that every zone admits them.
 ///
-/// A list costs what its orders cost, so the book is kept small: it is emptied every hundred requests.
+/// A list costs as much as its orders, so the book is emptied every hundred requests to stay small.
 #[tokio::test(start_paused = true)]
 async fn requests_that_are_admitted() {
     let world = World::new();
@@ -86,7 +86,7 @@ async fn orders_that_are_admitted() {
     report("orders alone", REQUESTS, began.elapsed());
 }
 
-/// A burst that never ends: ten orders a second pass, all others are refused.
+/// Sends without pause: ten orders a second pass, all others are refused.
 #[tokio::test(start_paused = true)]
 async fn requests_that_are_mostly_refused() {
     let world = World::new();
@@ -104,7 +104,7 @@ async fn requests_that_are_mostly_refused() {
     report("mostly 429", REQUESTS, began.elapsed());
 }
 
-/// Every fault has a small rate: the price of a plan that draws for each request.
+/// Gives every fault a small rate, so that the plan draws for each request.
 #[tokio::test(start_paused = true)]
 async fn requests_with_faults() {
     let mut builder = Sandbox::builder();

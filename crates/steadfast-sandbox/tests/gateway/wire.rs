@@ -1,4 +1,4 @@
-//! A client that writes HTTP/1.1 by hand, so that it can also write what no library would.
+//! A client that writes HTTP/1.1 by hand, so that it can send what no library would.
 
 use std::{future::Future, io, net::SocketAddr, time::Duration};
 
@@ -45,14 +45,14 @@ impl Server {
         Wire::new(TcpStream::connect(self.address).await.expect("a connection"))
     }
 
-    /// A connection from another address of the loopback interface.
+    /// Connects from another address of the loopback interface.
     pub(crate) async fn connect_from(&self, ip: [u8; 4]) -> Wire {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind((ip, 0).into()).expect("a loopback address");
         Wire::new(socket.connect(self.address).await.expect("a connection"))
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a connection of its own.
     pub(crate) async fn ask(&self, request: &str) -> Response {
         let mut wire = self.connect().await;
         wire.send(request).await;
@@ -177,7 +177,7 @@ impl Wire {
         }
     }
 
-    /// Reads until so many bytes are there; false if the connection ends before.
+    /// Reads until so many bytes have arrived; returns false if the connection ends before.
     async fn fill(&mut self, length: usize) -> io::Result<bool> {
         while self.read.len() < length {
             if self.more().await? == 0 {
@@ -187,7 +187,7 @@ impl Wire {
         Ok(true)
     }
 
-    /// How the connection ends: with how many unread bytes, or with an error.
+    /// Returns how the connection ends: the number of unread bytes, or an error.
     pub(crate) async fn end(&mut self) -> io::Result<usize> {
         while self.more().await? > 0 {}
         Ok(self.read.len())

@@ -1,4 +1,4 @@
-//! A sandbox, its two users, and the calls that many tests share.
+//! A sandbox, its two users, and calls that many tests share.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -37,24 +37,24 @@ impl World {
     }
 
     pub(crate) fn of(builder: SandboxBuilder) -> Self {
-        // Fixed, so that a run depends on nothing but the code.
+        // Fixed, so that a run depends on the code only.
         let start = UNIX_EPOCH + Duration::from_secs(1_790_000_000);
         let sandbox = builder.wall_clock(WallClock::new(move || start)).build().expect("a sandbox");
         let (user, other) = (sandbox.credentials(), sandbox.other_credentials());
         Self { start, sandbox, user, other }
     }
 
-    /// A sandbox with one fault at one rate.
+    /// Creates a sandbox with one fault at one rate.
     pub(crate) fn with_fault(name: &str, rate: f64) -> Self {
         Self::of(Sandbox::builder().seed(7).fault(name, rate).expect("a known fault"))
     }
 
-    /// A sandbox with a script.
+    /// Creates a sandbox with a script.
     pub(crate) fn with_script(toml: &str) -> Self {
         Self::of(Sandbox::builder().seed(7).script(toml).expect("a script"))
     }
 
-    /// From now on the fault strikes every time.
+    /// Makes the fault strike every time from now on.
     pub(crate) fn strike_always(&self, name: &str) {
         let mut entry = FaultEntry::default();
         entry.name = name.to_owned();
@@ -66,12 +66,12 @@ impl World {
         self.sandbox.state()
     }
 
-    /// How many orders there really are.
+    /// Returns the number of orders in the ground truth.
     pub(crate) fn orders(&self) -> usize {
         self.truth().orders.len()
     }
 
-    /// How often the fault struck, by the ground truth.
+    /// Returns how often the fault struck, by the ground truth.
     pub(crate) fn struck(&self, name: &str) -> u64 {
         self.truth().faults.get(name).copied().unwrap_or_default()
     }
@@ -92,7 +92,7 @@ impl World {
         self.post(PLACE_ORDER, order).send().await
     }
 
-    /// Places an order for an intent, as a test that knows the truth does.
+    /// Places an order for an intent, which the ground truth will name.
     pub(crate) async fn place_for(&self, intent: &str) -> Answer {
         self.post(PLACE_ORDER, MARKET).intent(intent).send().await
     }
@@ -101,12 +101,12 @@ impl World {
         self.get(ORDERS).send().await
     }
 
-    /// The records of the order list.
+    /// Returns the records of the order list.
     pub(crate) async fn records(&self) -> Vec<Value> {
         self.list().await.records()
     }
 
-    /// A login that nothing is wrong with.
+    /// Returns a valid login.
     pub(crate) fn login(&self) -> Call {
         self.login_with(&self.sandbox.totp_now(), "totp")
     }

@@ -1,4 +1,4 @@
-//! An answer of the gateway, and what the envelope of §1 and §7 demands of it.
+//! An answer of the gateway, and the rules of §1 and §7 for its envelope.
 
 use std::fmt;
 
@@ -37,7 +37,8 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    /// The body, which must be an envelope: `s` and `d` on success, else `s` and `msg`, and nothing besides.
+    /// Returns the body, which must be an envelope: `s` and `d` on success, else `s` and `msg`, and nothing
+    /// more.
     #[track_caller]
     pub(crate) fn envelope(&self) -> Value {
         let json = self.json();
@@ -63,7 +64,7 @@ impl Answer {
         json
     }
 
-    /// The payload `d` of a success.
+    /// Returns the payload `d` of a success.
     #[track_caller]
     pub(crate) fn payload(&self) -> Value {
         let mut json = self.envelope();
@@ -85,7 +86,7 @@ impl Answer {
         assert!(statuses.contains(&self.status.as_u16()), "expected one of {statuses:?}: {self}");
     }
 
-    /// True unless a rate limit refused the request, whatever else its answer is.
+    /// Returns true unless a rate limit refused the request, whatever the answer is otherwise.
     #[track_caller]
     pub(crate) fn is_admitted(&self) -> bool {
         let reached = !matches!(self.status.as_u16(), 404 | 405) && !self.status.is_server_error();

@@ -1,7 +1,7 @@
 //! The endpoints of §4.1 with their methods, authorization and zones.
 //!
-//! Paths that the specification does not show carry the mark `public`: they are the sandbox's defaults, a
-//! reading, and stand only here.
+//! Paths that the specification does not show are marked `public`: they are the sandbox's defaults, a
+//! reading, and only written here.
 
 use http::Method;
 use steadfast_spec::Zone;
@@ -26,7 +26,7 @@ pub(crate) const POSITIONS: &str = "/api/account/positions";
 pub(crate) const HOLDINGS: &str = "/api/account/holdings";
 pub(crate) const FUNDS: &str = "/api/account/funds";
 
-/// What an endpoint wants in the Authorization header.
+/// The contents of an endpoint's Authorization header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     None,
@@ -42,7 +42,7 @@ pub(crate) struct Endpoint {
     pub(crate) zone: Option<Zone>,
 }
 
-/// Every endpoint, each with the zone that limits it first.
+/// Returns every endpoint, each with the zone that limits it first.
 pub(crate) fn all() -> Vec<Endpoint> {
     let endpoint = |method: Method, path, access, zone| Endpoint { method, path, access, zone };
     vec![
@@ -65,12 +65,12 @@ pub(crate) fn all() -> Vec<Endpoint> {
     ]
 }
 
-/// The endpoints that take a body, and with it a Content-Type.
+/// Returns the endpoints with a body, and therefore a Content-Type.
 pub(crate) fn with_a_body() -> Vec<Endpoint> {
     all().into_iter().filter(|endpoint| matches!(endpoint.method, Method::POST | Method::PUT)).collect()
 }
 
-/// The endpoints that are protected by the full header.
+/// Returns the endpoints that require the full header.
 pub(crate) fn protected() -> Vec<Endpoint> {
     all().into_iter().filter(|endpoint| endpoint.access == Access::Full).collect()
 }

@@ -42,12 +42,12 @@ impl Form {
         })
     }
 
-    /// The same form with each byte of each value percent-encoded, which must mean the same.
+    /// Returns the same form with each byte of each value percent-encoded, which must mean the same.
     pub(crate) fn fully_percent_encoded(&self) -> String {
         self.pairs(percent_encoded)
     }
 
-    /// Reads a query back, as a client reads the one of a redirect.
+    /// Reads a query back, as a client reads that of a redirect.
     pub(crate) fn parse(query: &str) -> Self {
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         Self(pairs.map(|(name, value)| (name.to_owned(), percent_decoded(value))).collect())
@@ -81,12 +81,12 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// A limit order with exactly the fields that §4.4 requires of it.
+/// Returns a limit order with exactly the fields that §4.4 requires of it.
 pub(crate) fn limit_order(symbol: &str) -> Form {
     order_of_type(symbol, "limit")
 }
 
-/// An order of the given price type with exactly the fields that §4.4 requires of it.
+/// Returns an order of the given price type with exactly the fields that §4.4 requires of it.
 pub(crate) fn order_of_type(symbol: &str, price_type: &str) -> Form {
     let order = Form::new([
         ("symId", symbol),

@@ -1,6 +1,6 @@
 //! How the tests log in: by two-factor code (§4.3) and by the authorization-code flow (§4.2).
 //!
-//! The login page and its redirect are "not shown": what the tests assume of them stands here.
+//! The login page and its redirect are "not shown"; the tests' assumptions about them are written here.
 
 use http::{Method, header::LOCATION};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::{
 pub(crate) const LOGIN_FAULT: &str = "auth.login-5xx";
 
 impl World {
-    /// The fields of §4.3 with a code that is valid now.
+    /// Returns the fields of §4.3 with a code that is valid now.
     pub(crate) fn login_form(&self) -> Form {
         Form::new([
             ("client_id", &self.user.client_id),
@@ -43,14 +43,15 @@ impl World {
         self.session_from(&answer)
     }
 
-    /// The session that a successful individual login has opened, wherever the payload carries the token.
+    /// Returns the session that a successful individual login has opened, wherever the payload has the
+    /// token.
     #[track_caller]
     pub(crate) fn session_from(&self, answer: &Answer) -> Session {
         let token = find_token(&answer.json()).unwrap_or_else(|| panic!("no token: {answer}"));
         Session { api_key: self.user.api_key.clone(), token }
     }
 
-    /// The five fields of §4.2.
+    /// Returns the five fields of §4.2.
     pub(crate) fn exchange_form(&self, code: &str) -> Form {
         Form::new([
             ("code", code),
@@ -74,7 +75,7 @@ impl World {
         ])
     }
 
-    /// Opens the login page, types the credentials in, and returns where the gateway redirects to.
+    /// Opens the login page, submits the credentials, and returns the target of the redirect.
     pub(crate) async fn redirect_after_login(&self) -> String {
         self.pass(A_MINUTE);
         let query = self.authorize_query().encoded();
@@ -94,14 +95,14 @@ impl World {
         location.unwrap_or_else(|| panic!("no Location: {answer}")).to_owned()
     }
 
-    /// Walks the login flow up to the authorization code.
+    /// Runs the login flow up to the authorization code.
     pub(crate) async fn authorization_code(&self) -> String {
         let location = self.redirect_after_login().await;
         let (_, query) = location.split_once('?').expect("a redirect with a query");
         Form::parse(query).get("code").to_owned()
     }
 
-    /// Walks the whole OAuth flow.
+    /// Runs the whole OAuth flow.
     pub(crate) async fn log_in_by_oauth(&self) -> Session {
         let code = self.authorization_code().await;
         let answer = self.calmly(&self.exchange(&self.exchange_form(&code))).await;
@@ -110,7 +111,7 @@ impl World {
         Session { api_key: self.user.api_key.clone(), token }
     }
 
-    /// True if the session still opens a protected endpoint.
+    /// Returns true if the session still gives access to a protected endpoint.
     pub(crate) async fn is_alive(&self, session: &Session) -> bool {
         let answer = self.calmly(&self.get(ORDERS).bearer(session)).await;
         match answer.status.as_u16() {
@@ -120,7 +121,7 @@ impl World {
         }
     }
 
-    /// A form's target as a browser resolves it against the page's own address.
+    /// Resolves a form's target against the page's own address, as a browser does.
     fn resolved(&self, action: &str) -> String {
         if action.starts_with("http") {
             return action.to_owned();

@@ -2,7 +2,7 @@
 
 use crate::form::Form;
 
-/// Where a login form goes, and what it holds before the user types.
+/// A login form's target, and its contents before the user types.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoginPage {
     pub(crate) action: Option<String>,
@@ -31,7 +31,8 @@ impl LoginPage {
         Self { action, inputs: inputs.collect() }
     }
 
-    /// The form as the user sends it: presets kept, and the visible fields typed in by name.
+    /// Returns the form as the user sends it: presets kept, and the visible fields filled in by
+    /// name.
     #[track_caller]
     pub(crate) fn filled_in(&self, typed: &Form) -> Form {
         assert!(self.inputs.iter().any(|input| !input.hidden), "a page without a login form: {self:?}");
@@ -42,7 +43,7 @@ impl LoginPage {
     }
 }
 
-/// The insides of each `<name …>` in turn.
+/// Returns the contents of each `<name …>` in turn.
 fn tags<'a>(html: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     html.split('<').skip(1).filter_map(move |rest| {
         let tag = rest.split('>').next()?;

@@ -1,9 +1,9 @@
 //! The gateway against the specification, one module for each of its sections.
 //!
 //! Every test was written from the specification alone, before the gateway's source was seen, so that the two
-//! do not share a misreading. `crates/steadfast-spec/traceability.toml` lists which test stands for which
-//! sentence. Where the specification says "not shown", the reading taken stands once, in the harness
-//! (`world`, `endpoints`, `login`), never in a test. Section 6 names only gaps and has no module.
+//! do not share a misreading. `crates/steadfast-spec/traceability.toml` lists which test covers which
+//! sentence. Where the specification says "not shown", the reading is chosen once, in the harness (`world`,
+//! `endpoints`, `login`), never in a test. Section 6 names only gaps and has no module.
 #![expect(clippy::expect_used, reason = "a harness fails by panicking")]
 
 mod answer;

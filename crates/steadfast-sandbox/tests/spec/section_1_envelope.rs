@@ -33,7 +33,7 @@ async fn spec_1_every_answer_is_in_the_envelope() {
     check(world.calmly(&world.post(TOKEN, &Form::default()).body("code=%zz")).await);
     check(world.place(&limit_order(EQUITY)).await);
 
-    // The loop proves something only if it has met success and error.
+    // The loop is valid only if it has met success and error.
     for kind in ["ok", "error"] {
         assert!(kinds.iter().any(|seen| seen.as_deref() == Some(kind)), "no {kind} among {kinds:?}");
     }

@@ -206,7 +206,7 @@ fn is_expiry(text: &str) -> bool {
         && rest[3..].parse::<u16>().is_ok()
 }
 
-/// The reader above must itself be able to say no.
+/// Checks that the reader above also rejects.
 #[test]
 fn expiry_reader_tells_day_month_and_year() {
     for good in ["26-Dec-2024", "26DEC24", "5-JAN-2027"] {

@@ -14,8 +14,8 @@ async fn spec_4_1_every_endpoint_answers_to_its_method() {
     let world = World::new();
     for endpoint in endpoints::all() {
         let answer = world.calmly(&world.call(&endpoint)).await;
-        // What the calls below carry is not a complete request everywhere, and the login attempts are wrong on
-        // purpose; what counts is that the gateway knows the endpoint and lets the request reach it.
+        // Some of these calls are incomplete, and the login attempts are wrong on purpose. The gateway must
+        // know the endpoint and let the request reach it.
         assert!(!matches!(answer.status.as_u16(), 404 | 405 | 429), "{answer}");
         assert!(!answer.status.is_server_error(), "{answer}");
         if endpoint.access == Access::Full {

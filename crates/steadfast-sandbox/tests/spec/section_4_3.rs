@@ -139,13 +139,13 @@ async fn spec_4_3_a_sent_code_expires_within_a_minute() {
     world.session_from(&world.individual_token(&form).send().await);
 }
 
-/// The fields of a login with a code that was sent to the user just now.
+/// Returns the fields of a login with a code that was just sent to the user.
 fn sent_code_form(world: &World) -> Form {
     let code = world.sandbox.send_otp(&world.user.client_id).expect("a known user");
     world.login_form().with("twoFa", &code).with("twoFaTyp", "otp")
 }
 
-/// A code that differs in its first digit.
+/// Returns a code that differs in its first digit.
 fn another_code(code: &str) -> String {
     let first = if code.starts_with('0') { '1' } else { '0' };
     format!("{first}{}", &code[1..])

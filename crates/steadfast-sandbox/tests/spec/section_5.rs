@@ -165,7 +165,7 @@ async fn spec_5_a_foreign_address_without_a_valid_token_stays_unauthorized() {
     world.calmly(&wrong.without_authorization()).await.assert_error(401, UNAUTHORIZED);
 }
 
-/// Serves the user from one address only, and answers 403 to the others.
+/// Creates a gateway that serves the user from one address only, and answers 403 to the others.
 fn forbidding() -> World {
     let sandbox = Sandbox::builder().seed(7).ip_refusal(IpRefusal::Forbidden).build();
     let world = World::of(sandbox.expect("a sandbox"));

@@ -10,7 +10,7 @@ const AT_MOST: usize = 10;
 
 #[tokio::test(start_paused = true)]
 async fn spec_5_ten_sessions_live_side_by_side() {
-    // The session that stands open from the start is one of the ten.
+    // The session that is open from the start is one of the ten.
     let world = World::new();
     let mut sessions = vec![world.user.session.clone()];
     while sessions.len() < AT_MOST {

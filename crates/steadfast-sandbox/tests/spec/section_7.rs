@@ -79,7 +79,7 @@ async fn spec_7_every_cause_of_401_reads_the_same() {
     let world = World::new();
     let dying = world.log_in().await;
     world.pass(Duration::from_secs(24 * 60 * 60));
-    // The session open from the start has died too; the causes below want a living one.
+    // The session from the start has ended too; the causes below require a valid one.
     let living = world.log_in().await;
     let old_code = world.login_form();
     world.pass(Duration::from_secs(120));

@@ -1,7 +1,7 @@
-//! §8 Limits: what "req/sec" promises under each of the eight enforcement kinds.
+//! §8 Limits: the meaning of "req/sec" under each of the eight enforcement kinds.
 //!
-//! The specification names no algorithm. Each kind may read the boundary of a second in its own way, but none
-//! may break what the number says to a client that stays below it, or let one through that does not.
+//! The specification names no algorithm. Each kind may place the boundary of a second in its own way, but
+//! none may refuse a client that stays below the limit, or admit one that does not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! §8 Limits: whom a quota belongs to.
+//! §8 Limits: the scope of each quota.
 
 use steadfast_spec::Zone;
 
@@ -36,7 +36,7 @@ async fn spec_8_the_otp_quota_belongs_to_the_ip_address() {
     let key = format!("Bearer {}", world.other.api_key);
     let theirs = world.post(INDIVIDUAL_TOKEN, &login).authorization(&key);
 
-    // Users sharing an address share the quota.
+    // Users at one address share the quota.
     let shared = ip(1);
     assert!(mine.clone().peer(shared).send().await.is_admitted());
     assert!(theirs.clone().peer(shared).send().await.is_admitted());

@@ -1,4 +1,4 @@
-//! §9 Versioning: the version stands in the base address.
+//! §9 Versioning: the version is in the base address.
 
 use http::Method;
 
@@ -9,7 +9,7 @@ use crate::{
     world::{EQUITY, World},
 };
 
-/// What may stand where `/v2` belongs.
+/// Wrong values in place of `/v2`.
 const WRONG_BASES: [&str; 8] = ["", "/v1", "/v3", "/V2", "/v2.0", "/v22", "/2", "/api/v2"];
 
 #[tokio::test(start_paused = true)]

@@ -16,19 +16,19 @@ use crate::{
     form::{Form, limit_order},
 };
 
-/// Longer than the life of a two-factor code, and than twice any window of a second.
+/// Longer than the validity of a two-factor code, and than twice any window of a second.
 pub(crate) const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// Two of the longest windows: after it every quota is whole again, whatever the enforcement.
+/// Twice the longest window: after it every quota is unused again, whatever the enforcement.
 pub(crate) const TWO_WINDOWS: Duration = Duration::from_secs(121);
 
-/// Keeps a test that is not about limits under each of them: 2.5 requests a second, 150 a minute.
+/// The pace of tests that are not about limits: 2.5 requests a second, 150 a minute.
 const CALM: Duration = Duration::from_millis(400);
 
 /// A share that every fixture can trade; the lookup of valid symbols is tested in §2.
 pub(crate) const EQUITY: &str = "EQT_RELIANCE_EQ_NSE";
 
-/// One app, its one user, and the session that stands open from the start.
+/// One app, its one user, and the session that is open from the start.
 #[derive(Clone)]
 pub(crate) struct User {
     pub(crate) api_key: String,
@@ -53,7 +53,7 @@ pub(crate) struct World {
     gateway: Gateway,
 }
 
-/// One symbol of each shape, as the scrip master lists them.
+/// One symbol of each form, as the scrip master lists them.
 #[derive(Clone, Debug)]
 pub(crate) struct Instruments {
     pub(crate) equity: String,
@@ -90,7 +90,7 @@ impl World {
         Self { sandbox, base_url, user, other, gateway }
     }
 
-    /// A sandbox in which the named fault strikes every time.
+    /// Creates a sandbox in which the named fault strikes every time.
     pub(crate) fn with_fault(name: &str) -> Self {
         let sandbox = Sandbox::builder().seed(7).fault(name, 1.0).expect("a known fault");
         Self::of(sandbox.build().expect("a sandbox with a fault"))
@@ -102,13 +102,13 @@ impl World {
 
     // Requests.
 
-    /// A request below the base address, with the first user's full authorization.
+    /// Returns a request below the base address, with the first user's full authorization.
     pub(crate) fn request(&self, method: Method, path: &str) -> Call {
         let url = format!("{}{path}", self.base_url);
         Call::new(self.gateway.clone(), method, url).bearer(&self.user.session)
     }
 
-    /// A request to any address, with the first user's full authorization.
+    /// Returns a request to any address, with the first user's full authorization.
     pub(crate) fn request_to(&self, method: Method, url: &str) -> Call {
         Call::new(self.gateway.clone(), method, url.to_owned()).bearer(&self.user.session)
     }
@@ -129,7 +129,8 @@ impl World {
         self.request(Method::PUT, path).form(form)
     }
 
-    /// A request to the endpoint with its own method and authorization, and with what it is known to need.
+    /// Returns a request to the endpoint with its own method and authorization, and with the required
+    /// fields.
     pub(crate) fn call(&self, endpoint: &Endpoint) -> Call {
         let call = self.request(endpoint.method.clone(), endpoint.path);
         let call = match endpoint.access {
@@ -168,7 +169,7 @@ impl World {
         id.unwrap_or_else(|| panic!("no orderId: {answer}"))
     }
 
-    /// The records of the first user's order list.
+    /// Returns the records of the first user's order list.
     pub(crate) async fn order_list(&self) -> Vec<Value> {
         let answer = self.calmly(&self.get(ORDERS)).await;
         let payload = answer.payload();
@@ -181,7 +182,7 @@ impl World {
         record.unwrap_or_else(|| panic!("{order_id} is not in {list:?}")).clone()
     }
 
-    /// How many orders the gateway really holds.
+    /// Returns the number of orders in the ground truth.
     pub(crate) fn orders_in_the_book(&self) -> usize {
         self.sandbox.state().orders.len()
     }
@@ -205,7 +206,7 @@ impl World {
 
     // Limits.
 
-    /// A cheap request that is limited by the zone.
+    /// Returns a cheap request that the zone limits.
     pub(crate) fn probe(&self, zone: Zone) -> Call {
         match zone {
             Zone::OTP => self.individual_token(&self.login_form().with("password", "wrong")),

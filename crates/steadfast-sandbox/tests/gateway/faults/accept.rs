@@ -1,4 +1,4 @@
-//! Faults of a connection as such, seen by a real HTTP client over a pipe in memory.
+//! Faults of a connection, seen by a real HTTP client over a pipe in memory.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn a_struck_connection_carries_nothing_and_the_next_one_everything() {
         let world = world(fault);
         let mut struck = connect(&world).await;
         let seen_of_it = seen(struck.send_request(order(&world))).await.0;
-        // A client that learns of the end before it has written says that it cancelled the request.
+        // A client that learns of the end before it has written reports a cancelled request.
         assert!(seen_of_it == expected || seen_of_it == Seen::Reset, "{fault}: {seen_of_it:?}");
         assert_eq!(world.orders(), 0, "{fault}");
         assert_eq!(seen(connect(&world).await.send_request(order(&world))).await.0, Seen::Whole, "{fault}");

@@ -6,7 +6,7 @@ use crate::{
     world::{MARKET, World},
 };
 
-/// What the answer to an order under a fault is.
+/// Checks the answer to an order under a fault.
 type Check = fn(&Answer);
 
 const MIB: usize = 1 << 20;
@@ -78,7 +78,7 @@ const TABLE: &[(Fault, &str, u16, Check)] = &[
         assert_eq!(answer.header("content-encoding"), Some("gzip"));
         let body = answer.body();
         assert_eq!(body[..3], [0x1f, 0x8b, 8]);
-        // The trailer says how long the plain text is (RFC 1952).
+        // The trailer has the length of the plain text (RFC 1952).
         let plain = u32::from_le_bytes(body[body.len() - 4..].try_into().expect("four bytes")) as usize;
         assert!(plain > 16 * MIB && body.len() < plain / 100, "{} of {plain}", body.len());
     }),

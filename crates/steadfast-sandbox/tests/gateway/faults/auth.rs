@@ -86,7 +86,7 @@ async fn the_request_is_refused(world: &World, fault: Fault, second: &str) {
     let alive = world.truth().logins.active_sessions;
     let after = (works(&world.user.access_token).await, works(second).await);
     match fault {
-        // Its own token; the other session and the other user live on.
+        // Only the token itself; the other session and the other user are unaffected.
         Fault::AuthTokenRevoked => assert_eq!((after, alive), ((false, true), sessions - 1)),
         // The first session is the oldest.
         Fault::AuthSessionEvicted => assert_eq!((after, alive), ((false, true), sessions - 1)),
@@ -139,7 +139,8 @@ async fn dates_are_off(world: &World) {
     assert!((-1..=0).contains(&skew(world).await), "without the fault the date is right");
 }
 
-/// How far an answer's `Date` is from the gateway's wall clock, in seconds, rounded down as dates are.
+/// Returns how far an answer's `Date` is from the gateway's wall clock, in seconds, rounded down as
+/// dates are.
 async fn skew(world: &World) -> i64 {
     let answer = world.list().await;
     assert_eq!(answer.status(), 200);

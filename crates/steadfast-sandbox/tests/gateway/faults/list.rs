@@ -11,7 +11,7 @@ use crate::{
 const STOP: &str = "symId=EQT_ITC_EQ_NSE&qty=3&side=buy&type=stoplimit&product=bracket&validity=day&\
                     limitPrice=420&trigPrice=419.5";
 
-/// What a list under a fault is, beside the same list without one.
+/// Checks a list under a fault, given the same list without one.
 type Check = fn(&Answer, &[Value]);
 
 const TABLE: &[(Fault, &str, Check)] = &[
@@ -108,7 +108,7 @@ const TABLE: &[(Fault, &str, Check)] = &[
         let bare = records[whole.len()].as_object().expect("a record");
         assert_eq!(bare.keys().collect::<Vec<_>>(), ["orderId"]);
     }),
-    // The orders of the test are all younger than what the cache holds.
+    // All orders of the test are younger than the cached list.
     (Fault::ListCachedAge, "list.cached-age", |list, _| {
         assert_eq!((list.status(), list.header("age"), list.header("x-cache")), (200, Some("30"), None));
         assert_eq!(list.json()["s"], "no-data");
@@ -174,7 +174,8 @@ async fn an_injected_429_is_no_zones() {
     assert_eq!((truth.injected_429s, truth.arrivals[0].zone_refused), (1, None));
 }
 
-/// One order of each status and type that a fault may treat differently; two of them are young.
+/// Creates one order of each status and type that a fault may treat differently; two of them are
+/// young.
 async fn world_with_orders() -> World {
     let world = World::new();
     world.place(MARKET).await;
@@ -186,7 +187,7 @@ async fn world_with_orders() -> World {
     world
 }
 
-/// The truth about orders, as far as time does not change it.
+/// Returns the facts about orders that do not change with time.
 fn orders(world: &World) -> Vec<(String, u64, &'static str)> {
     world
         .truth()

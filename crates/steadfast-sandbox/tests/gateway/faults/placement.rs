@@ -9,18 +9,18 @@ use crate::world::{MARKET, World};
 #[derive(Clone, Copy)]
 enum Wire {
     Error(u16, &'static str),
-    /// A 200 that is as good as any.
+    /// An ordinary 200.
     Placed,
     BrokenOff,
     WithoutOrderId,
     /// A 200 whose envelope is an error.
     ErrorWith200,
     Reset,
-    /// That status, and nothing of the gateway's.
+    /// This status, with a body that is not the gateway's.
     Proxy(u16),
 }
 
-/// What becomes of the order.
+/// The fate of the order.
 #[derive(Clone, Copy)]
 enum Book {
     Once,
@@ -79,7 +79,7 @@ const TABLE: &[(Fault, &str, Wire, Book)] = &[
     (Fault::Placement401Applied, "placement.401-applied", Wire::Error(401, "Unauthorized"), Book::Once),
     (Fault::Placement403Applied, "placement.403-applied", Wire::Error(403, "Forbidden"), Book::Once),
     (Fault::Placement429Applied, "placement.429-applied", Wire::Error(429, "Too many requests"), Book::Once),
-    // The first order of all is placed as it should be.
+    // The first order is placed normally, because there is no earlier one.
     (Fault::PlacementRepeatedIdApplied, "placement.repeated-id-applied", Wire::Placed, Book::Once),
     (Fault::PlacementRepeatedIdNotApplied, "placement.repeated-id-not-applied", Wire::Placed, Book::Once),
     (Fault::PlacementProxy502Applied, "placement.proxy-502-applied", Wire::Proxy(502), Book::Once),
@@ -127,8 +127,7 @@ async fn a_placement_fault_does_to_wire_and_book_what_its_row_says() {
                 assert!(serde_json::from_slice::<serde_json::Value>(answer.body()).is_err(), "{name}");
             }
         }
-        // Only a 504 makes the client wait, for as long as the gateway's patience lasts, and an intermediary at most so
-        // long.
+        // Only a 504 makes the client wait, until the gateway's timeout; an intermediary's at most as long.
         let patience = Duration::from_millis(200);
         match wire {
             Wire::Proxy(_) => assert!(sent.elapsed() <= patience, "{name}"),

@@ -91,7 +91,7 @@ async fn limits_are_one(world: &World) {
     assert_eq!(world.truth().refusals.get("general"), Some(&22));
 }
 
-/// How many of so many requests at one instant are not answered with 429.
+/// Returns how many of these simultaneous requests are not answered with 429.
 async fn admitted(world: &World, path: &str, requests: usize) -> usize {
     let mut admitted = 0;
     for _ in 0..requests {

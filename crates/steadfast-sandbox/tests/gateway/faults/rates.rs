@@ -4,7 +4,8 @@ use steadfast_sandbox::{Fault, Place, Sandbox};
 
 use crate::world::{MARKET, ORDERS, PLACE_ORDER, World};
 
-/// Sends `attempts` orders for each intent, slowly enough for every zone, and returns what struck each.
+/// Sends `attempts` orders for each intent, slowly enough for every zone, and returns the faults that
+/// struck each.
 async fn strikes(
     world: &World,
     intents: &[String],
@@ -68,7 +69,7 @@ async fn several_clients_meet_the_same_faults_for_the_same_intents_whatever_else
 async fn a_run_with_the_same_seed_and_requests_is_the_same_run() {
     let run = async |seed: u64| {
         let mut builder = Sandbox::builder().seed(seed).wall_clock(fixed_clock());
-        // Those that strike connections, and those whose bodies are too large to be kept, are not for this.
+        // Faults of connections, and those whose bodies are too large to keep, are left out.
         let large = [Fault::AnswerEndless, Fault::Answer50MibError, Fault::ListHuge];
         for fault in Fault::ALL.iter().filter(|f| f.place() == Place::Anywhere && !large.contains(f)) {
             builder = builder.fault(fault.as_str(), 0.02).expect("a fault");

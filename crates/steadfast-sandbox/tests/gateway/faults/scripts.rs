@@ -40,7 +40,7 @@ async fn an_endpoint_limits_a_fault_that_could_strike_any() {
     let world = World::with_script("[[fault]]\nname = 'connection.reset-after'\nendpoint = 'orders'");
     assert!(world.list().await.is_reset());
     assert_eq!(world.place(MARKET).await.status(), 200);
-    // Before the request is looked at, its path is known all the same.
+    // The path is known before the request is looked at.
     let world = World::with_script("[[fault]]\nname = 'connection.reset-before'\nendpoint = 'orders'");
     assert_eq!(world.place(MARKET).await.status(), 200);
     assert!(world.list().await.is_reset());
@@ -119,7 +119,7 @@ fn a_script_that_cannot_be_meant_is_refused_by_the_name_of_its_field() {
         ("name = 'list.empty'\nattempt = 0", "attempt"),
         ("name = 'list.empty'\nendpoint = 'orderz'", "endpoint"),
         ("name = 'list.empty'\nlate_by_ms = 5", "late_by_ms"),
-        // A rate is a share of all requests; who also selects some of them would hit others.
+        // A rate is a share of all requests, so it cannot be combined with a selection.
         ("name = 'list.empty'\nrate = 0.5\nintent = 'a'", "intent"),
         ("name = 'list.empty'\nrate = 0.5\nattempt = 1", "attempt"),
         ("name = 'list.empty'\nrate = 0.5\nendpoint = 'orders'", "endpoint"),

@@ -19,7 +19,7 @@ async fn a_leg_takes_its_time_before_the_request_arrives_or_after() {
         assert!(took > Duration::ZERO && took <= Duration::from_secs(10), "{fault}: {took:?}");
         let arrived = Duration::from_nanos(world.truth().arrivals[0].at_ns);
         let is_up = fault.as_str().starts_with("time.up-");
-        // A timer of the runtime ends at a whole millisecond.
+        // The runtime's timers end at whole milliseconds.
         assert!(if is_up { arrived == took } else { arrived.is_zero() }, "{fault}: {arrived:?} of {took:?}");
         assert_eq!(world.struck(fault.as_str()), 1, "{fault}");
     }

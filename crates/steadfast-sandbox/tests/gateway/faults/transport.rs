@@ -1,4 +1,4 @@
-//! What a real HTTP client makes of the bytes, over a pipe in memory, and that the in-process service says the same.
+//! What a real HTTP client sees of the bytes, over a pipe in memory; the in-process service must return the same.
 
 use std::{
     io,
@@ -33,13 +33,13 @@ pub(super) fn faults() -> Vec<Fault> {
 const PATIENCE: Duration = Duration::from_secs(550);
 const PLACED: &str = r#"{"s":"ok","d":{"msg":"Order placed","orderId":"260000000001"}}"#;
 
-/// One end of a pipe whose reset the other end can tell from its end.
+/// One end of a pipe; the other end can tell its reset from its end.
 pub(super) struct End {
     io: DuplexStream,
     reset: Arc<AtomicBool>,
 }
 
-/// A pipe: the client's end and the server's.
+/// Creates a pipe: the client's end and the server's.
 pub(super) fn pipe() -> (End, End) {
     let (client, server) = duplex(64 * 1024);
     let reset = Arc::new(AtomicBool::new(false));
@@ -84,7 +84,7 @@ impl AsyncWrite for End {
 
 pub(super) type Client = SendRequest<Full<Bytes>>;
 
-/// A client with a connection of its own.
+/// Creates a client with a connection of its own.
 pub(super) async fn connect(world: &World) -> Client {
     let (client, server) = pipe();
     let sandbox = world.sandbox.clone();
@@ -104,7 +104,7 @@ pub(super) fn order(world: &World) -> Request<Full<Bytes>> {
         .expect("a request")
 }
 
-/// What became of a request, in the words of [`Seen`].
+/// Returns the result of a request, in the terms of [`Seen`].
 pub(super) async fn seen<B, E>(answer: impl Future<Output = Result<Response<B>, E>>) -> (Seen, u16)
 where
     B: http_body::Body<Data = Bytes>,
@@ -140,7 +140,7 @@ fn error_seen(error: &(dyn std::error::Error + 'static)) -> Seen {
     }
 }
 
-/// The status that a client sees, if it sees one.
+/// Returns the status that a client sees, if it sees one.
 fn status(fault: Fault) -> u16 {
     match fault {
         Fault::TransportStatus600 => 600,

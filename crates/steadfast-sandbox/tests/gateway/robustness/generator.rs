@@ -1,4 +1,4 @@
-//! Requests between sense and noise, as a function of a seed.
+//! Requests from valid to random bytes, as a function of a seed.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{client::Answer, world::World};
 
 pub(super) const HOME: [u8; 4] = [127, 0, 0, 1];
 
-/// SplitMix64: small, and every seed is as good as another.
+/// SplitMix64: small, and every seed is equally good.
 pub(super) struct Rng(u64);
 
 impl Rng {
@@ -31,7 +31,7 @@ impl Rng {
         (self.next() % n as u64) as usize
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times.
     pub(super) fn chance(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -159,7 +159,7 @@ pub(super) struct Generator {
     rng: Rng,
     keys: [String; 2],
     tokens: [String; 2],
-    /// The last authorization code that a redirect brought.
+    /// The authorization code of the latest redirect.
     code: String,
 }
 
@@ -174,14 +174,15 @@ impl Generator {
         }
     }
 
-    /// Keeps what an answer brought and a later request can use.
+    /// Keeps the parts of an answer that a later request can use.
     pub(super) fn learn(&mut self, answer: &Answer) {
         if let Some((_, code)) = answer.header("location").and_then(|to| to.split_once("code=")) {
             code.split('&').next().unwrap_or_default().clone_into(&mut self.code);
         }
     }
 
-    /// The time until the next request: mostly slow enough for the zones, sometimes none, sometimes a day.
+    /// Returns the time until the next request: mostly slow enough for the zones, sometimes none,
+    /// sometimes a day.
     pub(super) fn pause(&mut self) -> Duration {
         match self.rng.below(400) {
             0 => Duration::from_secs(3_600),
@@ -192,7 +193,7 @@ impl Generator {
 
     pub(super) fn request(&mut self, world: &World) -> Request<Full<Bytes>> {
         loop {
-            // What is not even a request to the HTTP library never reaches the gateway.
+            // The gateway never sees what the HTTP library refuses to send.
             if let Some(request) = self.try_request(world) {
                 return request;
             }
@@ -203,7 +204,7 @@ impl Generator {
         let path = match self.rng.below(600) {
             0 => "/api/mkt-data/scrips/symbol-store/NSE%5fEQ",
             1 => "/api/mkt-data/scrips/master",
-            // Orders and lists are what matters.
+            // Mostly orders and lists.
             2..=300 => *self.rng.pick(&["/api/oms/place-order", "/api/oms/orders", "/api/oms/cancel-order"]),
             _ => *self.rng.pick(PATHS),
         };
@@ -224,7 +225,7 @@ impl Generator {
         request.extension(PeerIp(IpAddr::from(peer))).body(body.into()).ok()
     }
 
-    /// Mostly the method that the path takes.
+    /// Returns mostly the method of the path.
     fn method(&mut self, path: &str) -> Method {
         if self.rng.chance(20) {
             let methods = [
@@ -242,7 +243,7 @@ impl Generator {
         }
     }
 
-    /// Mostly what the path needs, sometimes nothing, sometimes anything.
+    /// Returns mostly the query that the path needs, sometimes nothing, sometimes anything.
     fn query(&mut self, path: &str) -> String {
         match (path, self.rng.below(4)) {
             (_, 0) => format!("?{}", self.fields(4)),

@@ -1,4 +1,4 @@
-//! What an answer may be, and what the ground truth must say about it.
+//! Which answers are allowed, and what the ground truth must have for each.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -26,7 +26,7 @@ impl Oracle {
         }
     }
 
-    /// Holds what the clients saw against the ground truth.
+    /// Compares what the clients saw with the ground truth.
     pub(super) fn agree(&mut self, truth: &State, seen: &[Answer]) {
         assert_eq!(truth.requests, seen.len() as u64);
         let statuses = truth.arrivals.iter().map(|arrival| arrival.status);
@@ -38,7 +38,7 @@ impl Oracle {
             truth.arrivals.iter().filter(|a| a.zone_refused.is_some() && a.status != 429).count() as u64;
         assert_eq!(answered_429 + lost_429s, refused + truth.injected_429s, "every 429 has a cause");
 
-        // No answer names an order that does not exist, or another's.
+        // No answer names an order that does not exist, or that belongs to another user.
         for (answer, arrival) in seen.iter().zip(&truth.arrivals).filter(|(_, arrival)| is_placement(arrival))
         {
             if let (200, true, Ok(body)) =
@@ -95,7 +95,8 @@ fn kind_of(request: &str, answer: &Answer) -> &'static str {
     }
 }
 
-/// An envelope of §1, with a text of §7; or the one answer that has none, the token record of §4.2.
+/// Checks for an envelope of §1 with a text of §7, or for the one answer without envelope, the
+/// token record of §4.2.
 fn envelope(request: &str, answer: &Answer) -> &'static str {
     let json = answer.json();
     let fields = json.as_object().unwrap_or_else(|| panic!("{request}: no object: {answer}"));
@@ -119,8 +120,8 @@ fn envelope(request: &str, answer: &Answer) -> &'static str {
             let msg = json["msg"].as_str().unwrap_or_else(|| panic!("{request}: {answer}"));
             let is_known =
                 ERRORS.iter().any(|row| row.status == status && row.msg.is_none_or(|known| known == msg));
-            // `placement.200-error` is the one error that comes with a 200.
-            // `placement.400-unknown-*` are the ones whose text is nobody's.
+            // `placement.200-error` is the only error with a 200. `placement.400-unknown-*` have a
+            // text that is not in §7.
             let is_fault = matches!(status, 200 | 400) && request.contains("/place-order");
             assert!(is_known || is_fault, "{request}: {answer}");
             "error"
@@ -133,7 +134,7 @@ fn is_placement(arrival: &ArrivalTruth) -> bool {
     arrival.method == "POST" && arrival.path == PLACE_ORDER
 }
 
-/// How many orders a place-order brought, at least and at most.
+/// Returns the minimum and maximum number of orders that a place-order created.
 fn placed_by(arrival: &ArrivalTruth) -> (usize, usize) {
     match arrival.faults.iter().find(|fault| fault.starts_with("placement.")) {
         Some(&"placement.double-forward") => (2, 2),

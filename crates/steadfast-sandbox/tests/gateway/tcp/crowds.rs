@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use super::{list, order, started};
 use crate::{wire::Wire, world::World};
 
-/// More than the server takes at once.
+/// More connections than the server takes at once.
 const CROWD: usize = 1_150;
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::{
     world::{SCRIP_MASTER, World},
 };
 
-/// After whatever one client did, the next one is served.
+/// Checks that the next client is served after a misbehaving one.
 async fn assert_alive(world: &World, server: &Server) {
     world.pass(std::time::Duration::from_secs(1));
     assert_eq!(server.ask(&list(world)).await.status, 200);
@@ -14,7 +14,7 @@ async fn assert_alive(world: &World, server: &Server) {
 async fn a_head_beyond_the_limits_is_refused_and_its_connection_closed() {
     let (world, server) = started(World::new()).await;
     let many: String = (0..100).map(|i| format!("x-{i}: 1\r\n")).collect();
-    // The limit of 64 KiB is the size at which no more is read; what came with the last read is still taken.
+    // Reading stops at 64 KiB; bytes of the last read beyond that are still accepted.
     let long = format!("x: {}\r\n", "a".repeat(1024 * 1024));
     let target = format!("/api/oms/orders?x={}", "a".repeat(1024 * 1024));
     for (case, head, statuses) in [
@@ -25,7 +25,7 @@ async fn a_head_beyond_the_limits_is_refused_and_its_connection_closed() {
     ] {
         let mut wire = server.connect().await;
         wire.send(head).await;
-        // The answer may be lost with the connection if bytes were on their way; a success may not be had.
+        // The answer may be lost with the connection if bytes were in flight, but it must not be a success.
         if let Ok(answer) = wire.response().await {
             assert!(statuses.contains(&answer.status), "{case}: {}", answer.head);
         }

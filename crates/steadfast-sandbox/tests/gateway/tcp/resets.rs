@@ -18,7 +18,7 @@ async fn a_reset_arrives_as_one_and_not_as_an_end() {
         let error = wire.response().await.expect_err(name);
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{name}: {error}");
         assert_eq!(world.orders(), orders, "{name}");
-        // It was that connection, not the server.
+        // Only that connection was reset, not the server.
         assert_eq!(server.ask(&list(&world)).await.status, 200, "{name}");
         server.stop().await;
     }

@@ -5,7 +5,7 @@ use crate::world::World;
 
 #[tokio::test]
 async fn a_server_that_stops_finishes_what_it_has_begun() {
-    // The answer takes a fifth of a second, in which the server is told to stop.
+    // The server is told to stop during the 200 ms before the answer.
     let (world, server) = started(World::with_fault("placement.504-applied", 1.0)).await;
     let address = server.address;
     let (mut idle, mut fresh, mut busy) =
@@ -31,7 +31,7 @@ async fn a_server_that_stops_does_not_wait_for_ever() {
     let mut wire = server.connect().await;
     wire.send(order(&world)).await;
     until(|| world.truth().requests == 1).await;
-    // Nothing comes over a socket any more, so that time may be skipped.
+    // The socket is silent from here on, so time may be skipped.
     tokio::time::pause();
     let told = tokio::time::Instant::now();
     server.stop().await;

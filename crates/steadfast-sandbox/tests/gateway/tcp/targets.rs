@@ -59,7 +59,7 @@ async fn paths_are_taken_as_they_are_written() {
         ("/api/oms/orders?", 200),
         ("/api/oms/orders?x=%41+b&y", 200),
         ("/api/mkt-data/scrips/symbol-store/NSE%5FEQ", 200),
-        // §7, 404: paths are case-sensitive, and no other spelling is another name of the same resource.
+        // §7, 404: paths are case-sensitive, and no other spelling names the same resource.
         ("/api/oms/%6frders", 404),
         ("/api/oms/Orders", 404),
         ("/api/oms/orders/", 404),
