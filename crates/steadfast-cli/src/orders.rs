@@ -107,7 +107,7 @@ fn list(args: &Unresolved) -> Result<(), Failed> {
     };
     let kept = Kept::beside(&args.journal);
     let listed = print(&doubtful, &standing(&kept)?, &kept, &args.journal, args.json);
-    // What can be read is listed, though it may be incomplete.
+    // Readable orders are listed even if the journal may be incomplete.
     whole.and(listed)
 }
 

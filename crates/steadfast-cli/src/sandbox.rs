@@ -119,7 +119,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failed> {
         .map_err(|error| Failed::error(format!("cannot listen on {address}: {error}")))
 }
 
-/// Takes the next free port.
+/// Binds the next free port.
 async fn bind_after(address: SocketAddr) -> Result<TcpListener, Failed> {
     let ports = (address.port().saturating_add(1)..=u16::MAX).take(100);
     for port in ports {

@@ -8,13 +8,13 @@ use tokio::process::Command;
 
 use crate::{exit::Failed, readable};
 
-/// The beginning of every variable that this command reads.
+/// The prefix of every variable that this command reads.
 const PREFIX: &str = "STEADFAST_";
 
-/// The value of `STEADFAST_<NAME>`, of the file that `STEADFAST_<NAME>_FILE` names, or what the command in
-/// `STEADFAST_<NAME>_COMMAND` prints; `None` if none of them is set.
+/// Returns the value of `STEADFAST_<NAME>`, of the file that `STEADFAST_<NAME>_FILE` names, or the output of the
+/// command in `STEADFAST_<NAME>_COMMAND`; `None` if none of them is set.
 ///
-/// It is kept out of what this process writes from then on.
+/// The value is masked in everything that this process writes from then on.
 pub(crate) async fn find(name: &str) -> Result<Option<SecretString>, Failed> {
     let found = look_up(name).await?;
     if let Some(secret) = found.as_ref().filter(|_| !SHOWN.contains(&name)) {
@@ -23,7 +23,7 @@ pub(crate) async fn find(name: &str) -> Result<Option<SecretString>, Failed> {
     Ok(found)
 }
 
-/// What is no secret: who trades, and where a browser is sent.
+/// The variables that are not secret: the user, and the address for the browser.
 const SHOWN: [&str; 2] = ["CLIENT_ID", "REDIRECT_URI"];
 
 async fn look_up(name: &str) -> Result<Option<SecretString>, Failed> {
@@ -42,7 +42,7 @@ async fn look_up(name: &str) -> Result<Option<SecretString>, Failed> {
     }
 }
 
-/// As [`find`]; without any of them, a person at the terminal is asked.
+/// As [`find`]; if none is set, a person at the terminal is asked.
 pub(crate) async fn find_or_ask(name: &str, prompt: &str) -> Result<SecretString, Failed> {
     if let Some(secret) = find(name).await? {
         return Ok(secret);
@@ -59,7 +59,7 @@ pub(crate) async fn find_or_ask(name: &str, prompt: &str) -> Result<SecretString
     Ok(typed)
 }
 
-/// Asks a person without showing what is typed.
+/// Asks a person, without echo.
 pub(crate) async fn ask(prompt: &str) -> std::io::Result<SecretString> {
     let prompt = format!("{prompt}: ");
     let _shown_again = Echo::found();
@@ -72,8 +72,8 @@ pub(crate) async fn ask(prompt: &str) -> std::io::Result<SecretString> {
     Ok(typed.trim().into())
 }
 
-/// The terminal as it was found, which it becomes again: whoever is interrupted at a hidden prompt must see what he
-/// types into his shell.
+/// The terminal's state before a hidden prompt. It is restored on drop, so that a user who interrupts the prompt sees
+/// his input in the shell.
 #[cfg(unix)]
 struct Echo(Option<rustix::termios::Termios>);
 
@@ -89,7 +89,7 @@ impl Drop for Echo {
     fn drop(&mut self) {
         use rustix::termios::{OptionalActions, tcsetattr};
         if let Some(found) = &self.0 {
-            // There may be no terminal any more.
+            // The terminal may be gone by now.
             let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, found);
         }
     }
@@ -105,7 +105,7 @@ impl Echo {
     }
 }
 
-/// A variable's text; an empty one is as good as none.
+/// Returns a variable's text; an empty one counts as unset.
 pub(crate) fn variable_of(name: &str) -> Result<Option<String>, Failed> {
     match env::var(name) {
         Ok(value) if value.is_empty() => Ok(None),
@@ -115,7 +115,7 @@ pub(crate) fn variable_of(name: &str) -> Result<Option<String>, Failed> {
     }
 }
 
-/// Runs a command of the user's own. It gets none of the variables that may hold secrets.
+/// Runs a command of the user's. It gets none of the variables that may hold secrets.
 pub(crate) async fn printed_by(command: &str, name: &str) -> Result<SecretString, Failed> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
@@ -128,7 +128,7 @@ pub(crate) async fn printed_by(command: &str, name: &str) -> Result<SecretString
     if !output.status.success() {
         return Err(Failed::error(format_args!("{name} ended with {}", output.status)));
     }
-    // What it printed may be the secret, so an error does not repeat it.
+    // The output may be the secret, so the error does not repeat it.
     let text = String::from_utf8(output.stdout)
         .map_err(|_| Failed::error(format_args!("{name} printed something that is not text")))?;
     line_of(&text, name)

@@ -5,14 +5,14 @@ use tokio::sync::watch;
 
 use crate::exit::Failed;
 
-/// The signals that ask for the end: Ctrl-C, the system's own, and that of a terminal that is closed. None is missed from
-/// when somebody listens.
+/// The signals that ask for the end: Ctrl-C, SIGTERM, and SIGHUP of a closed terminal. None is missed from the call of
+/// `listen` on.
 pub(crate) struct Signals {
     #[cfg(unix)]
     received: Option<Received>,
 }
 
-/// Ctrl-C, the system's own, and that of a closed terminal unless it is ignored.
+/// Ctrl-C, SIGTERM, and SIGHUP unless it is ignored.
 #[cfg(unix)]
 type Received =
     (tokio::signal::unix::Signal, tokio::signal::unix::Signal, Option<tokio::signal::unix::Signal>);
@@ -24,7 +24,7 @@ impl Signals {
         use tokio::signal::unix::{SignalKind, signal};
         let received = signal(SignalKind::interrupt()).and_then(|interrupt| {
             let terminate = signal(SignalKind::terminate())?;
-            // Whoever was started by `nohup` goes on when its terminal is closed; a handler would end that.
+            // A program started by `nohup` goes on when its terminal is closed; a handler would change that.
             let hang_up = if is_hang_up_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
             Ok((interrupt, terminate, hang_up))
         });
@@ -37,11 +37,11 @@ impl Signals {
         Self {}
     }
 
-    /// Completes when the process is told to end.
+    /// Completes when the process receives a signal to end.
     ///
     /// # Cancellation
     ///
-    /// A signal that arrives between two calls is told by the second.
+    /// A signal that arrives between two calls completes the second.
     #[cfg(unix)]
     pub(crate) async fn next(&mut self) {
         match &mut self.received {
@@ -70,11 +70,11 @@ impl Signals {
     }
 }
 
-/// True if this process was started with SIGHUP ignored, as far as the system says so.
+/// Returns true if this process was started with SIGHUP ignored, as far as the system shows it.
 #[cfg(unix)]
 fn is_hang_up_ignored() -> bool {
     static IGNORED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    // Asked once: from the first handler on, the answer is another.
+    // Read once: after the first handler is set, the answer changes.
     *IGNORED.get_or_init(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -82,16 +82,16 @@ fn is_hang_up_ignored() -> bool {
     })
 }
 
-/// Completes when the process is told to end.
+/// Completes when the process receives a signal to end.
 pub(crate) async fn interrupted() {
     Signals::listen().next().await;
 }
 
-/// Asks for the end on the first signal, and says so; completes with the second, which leaves at once.
+/// Sends `stop` and calls `note` on the first signal; completes with the second, which ends the program at once.
 pub(crate) async fn stop_on_signal(stop: watch::Sender<bool>, note: impl FnOnce()) -> Failed {
     interrupted().await;
     let mut again = pin!(interrupted());
-    // The first poll starts to listen: nothing that follows the note is missed.
+    // The first poll starts to listen, so no signal after the note is missed.
     if again.as_mut().now_or_never().is_none() {
         note();
         stop.send_replace(true);

@@ -1,6 +1,6 @@
-//! Standard output, to which every verb writes its data: the one place that knows whether all of it has arrived.
+//! Standard output, to which every verb writes its data. This module knows whether all of it has arrived.
 //!
-//! A script goes by the exit code. Where data is lost, it is not 0, and what has been done all the same is said.
+//! Scripts use the exit code. If data is lost, it is not 0, and a message says what has been done nevertheless.
 
 use std::{
     fmt,
@@ -16,47 +16,47 @@ use crate::{
 
 static OUTPUT: Mutex<Output> = Mutex::new(Output { failed: None, done: None });
 
-/// What has become of the output so far.
+/// The state of the output so far.
 struct Output {
     /// The first write that failed.
     failed: Option<io::Error>,
-    /// What holds whatever becomes of the result.
+    /// A statement that holds even if the result is lost.
     done: Option<String>,
 }
 
 /// Prints a line of data.
 pub(crate) fn print_line(line: impl fmt::Display) {
-    // That it failed is kept, and told in the end.
+    // The failure is kept and reported in the end.
     let _ = Stdout.write_all(format!("{}\n", Readable(line)).as_bytes());
 }
 
-/// Prints a secret that was asked for, on a line of its own and as it is.
+/// Prints a requested secret unmasked, on a line of its own.
 pub(crate) fn print_secret(secret: &str) {
-    // As above; in one piece, so that no half of a secret looks like a whole one.
+    // As above; in one piece, so that a part of a secret never looks complete.
     let _ = Stdout.write_all([secret.as_bytes(), b"\n"].concat().as_slice());
 }
 
-/// Keeps the failure of whoever has written to standard output by other means.
+/// Keeps a failure to write to standard output by other means.
 pub(crate) fn keep(written: io::Result<()>) {
     if let Err(error) = written {
         OUTPUT.lock().failed.get_or_insert(error);
     }
 }
 
-/// Says what has been done, in case that its result cannot be told.
+/// Sets a statement of what has been done, in case its result cannot be printed.
 pub(crate) fn done(what: impl fmt::Display) {
     OUTPUT.lock().done = Some(what.to_string());
 }
 
-/// The first write that failed, for a verb that tells of it by itself.
+/// Returns the first write that failed, for a verb that reports it by itself.
 pub(crate) fn take_failure() -> Option<io::Error> {
     OUTPUT.lock().failed.take()
 }
 
-/// The end of a verb, which is no good one where data was lost; a failure of its own stays what it is.
+/// Returns the end of a verb, which is a failure if data was lost. A failure of the verb itself stays.
 ///
-/// A reader that has gone has read enough, as far as nothing was done but to tell him: that ends as with other programs, without
-/// a word and with the code of their signal.
+/// If the reader has gone and nothing but printing was done, the program ends as others do: without a message, and with
+/// the exit code of SIGPIPE.
 pub(crate) fn settle(ended: Result<(), Failed>) -> Result<(), Failed> {
     let (failed, done) = {
         let mut output = OUTPUT.lock();
@@ -80,7 +80,7 @@ impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         write(bytes).map_err(|error| {
             let failed = || io::Error::new(error.kind(), format!("standard output: {error}"));
-            // Whoever writes tries that once more.
+            // The caller tries an interrupted write again.
             if error.kind() != io::ErrorKind::Interrupted {
                 keep(Err(failed()));
             }
@@ -93,7 +93,7 @@ impl Write for Stdout {
     }
 }
 
-/// The standard library takes a descriptor that cannot be written to for one that takes all.
+/// Writes directly, because the standard library ignores a descriptor that cannot be written to.
 #[cfg(unix)]
 fn write(bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
@@ -107,10 +107,10 @@ fn write(bytes: &[u8]) -> io::Result<usize> {
     Ok(written)
 }
 
-/// True if standard output leads nowhere and nobody seems to have wanted that: it was closed.
+/// Returns true if standard output was closed before the start, and not redirected to the null device on purpose.
 ///
-/// Before this program's first line, its runtime opens the null device in the place of what is closed, to read and to write.
-/// Whoever wants no output opens it to write.
+/// Before `main`, the runtime replaces a closed descriptor by the null device, opened to read and write. A user who
+/// wants no output opens it to write only.
 pub(crate) fn is_closed() -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -118,7 +118,7 @@ pub(crate) fn is_closed() -> bool {
         let info = std::fs::read_to_string("/proc/self/fdinfo/1").unwrap_or_default();
         let flags =
             info.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
-        // O_RDWR is 2 of the two lowest bits on every Linux.
+        // O_RDWR is 2 in the two lowest bits on every Linux.
         leads_to.is_ok_and(|place| place.as_os_str() == "/dev/null")
             && flags.is_some_and(|flags| flags & 3 == 2)
     }

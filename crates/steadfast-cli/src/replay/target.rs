@@ -7,26 +7,27 @@ use crate::{
     secret::variable_of,
 };
 
-/// Where the orders go.
+/// The destination of the orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// A sandbox of the command's own: nothing real is placed.
     Sandbox,
-    /// A service, whose orders are real as far as this command can know.
+    /// A service, whose orders must be taken for real.
     Service { base: BaseUrl, named: Named },
 }
 
-/// Who has named a service.
+/// Where the service's address comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Named {
-    /// `--base-url` on this command line: this run is meant.
+    /// From `--base-url` on this command line, so it is meant for this run.
     Here,
-    /// The environment: it may have been set for another verb, or yesterday.
+    /// From the environment, where it may have been set for another verb, or yesterday.
     Environment,
 }
 
 impl Target {
-    /// The service on the command line, else that of the environment; a sandbox if there is neither, or if one is asked for.
+    /// Chooses the service of the command line, else that of the environment; a sandbox if there is neither, or if
+    /// requested.
     pub(super) fn choose(base_url: Option<&BaseUrl>, sandbox: bool) -> Result<Self, Failed> {
         if sandbox {
             return Ok(Self::Sandbox);
@@ -37,7 +38,7 @@ impl Target {
         if steadfast_spec::Planted::EnvironmentTargetIgnored.is_on() {
             return Ok(Self::Sandbox);
         }
-        // One that was set to nothing was meant to name a service: a rehearsal would be taken for trading.
+        // An empty value was meant to name a service: a rehearsal would be taken for trading.
         if std::env::var_os("STEADFAST_BASE_URL").is_some_and(|value| value.is_empty()) {
             return Err(Failed::usage(
                 "STEADFAST_BASE_URL is empty: nothing was sent; name the service, or give --sandbox to rehearse",
@@ -54,7 +55,7 @@ impl Target {
         }
     }
 
-    /// As `--json` names it.
+    /// Returns its name in `--json`.
     pub(super) fn word(&self) -> String {
         match self {
             Self::Sandbox => "sandbox".to_owned(),
@@ -62,7 +63,7 @@ impl Target {
         }
     }
 
-    /// The first line of a run that can begin: whether this is real.
+    /// Prints the first line of a run that can begin: whether its orders are real.
     pub(super) fn announce(&self, orders: usize, user: Option<&str>) {
         let s = if orders == 1 { "" } else { "s" };
         match self {
@@ -75,10 +76,10 @@ impl Target {
     }
 }
 
-/// Whether somebody has to be asked if he wants real orders placed by this run.
+/// Returns whether the user must be asked before real orders are placed.
 ///
-/// A person at a terminal is asked. Where he cannot be, because the input or the screen is none of his terminal's, `--yes`
-/// says so. Without any terminal, the command line itself must say so: by `--yes`, or by naming the service.
+/// A person at a terminal is asked. If that is not possible, because input or screen is not the terminal, `--yes` is
+/// required. Without any terminal the command line must ask for real orders, by `--yes` or by naming the service.
 pub(super) fn must_ask(named: Named, yes: bool) -> Result<bool, Failed> {
     if yes || steadfast_spec::Planted::RealRunUnasked.is_on() {
         return Ok(false);
@@ -105,11 +106,11 @@ pub(super) async fn ask() -> Result<(), Failed> {
     if confirmed("place them? [y/N] ").await? { Ok(()) } else { Err(Failed::error("nothing was sent")) }
 }
 
-/// Asks somebody at a terminal; anything but a yes is a no.
+/// Asks at the terminal; anything but a yes is a no.
 pub(crate) async fn confirmed(question: &'static str) -> Result<bool, Failed> {
     let answer = tokio::task::spawn_blocking(move || {
         let mut stderr = io::stderr();
-        // A question that cannot be shown is not answered with yes.
+        // A question that cannot be shown must not count as confirmed.
         write!(stderr, "{question}")?;
         stderr.flush()?;
         let mut answer = String::new();

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use steadfast_sandbox::State;
 
-/// What the embedded sandbox really has of the file's rows.
+/// The embedded sandbox's orders for the rows of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Truth {
     /// Orders that belong to rows; exit legs of bracket and cover orders do not count.
@@ -12,7 +12,7 @@ pub(crate) struct Truth {
     pub(crate) exactly_once: usize,
     /// Orders beyond the first of their row.
     pub(crate) duplicated: usize,
-    /// Rows that were asked for and have no order.
+    /// Rows that were placed and have no order.
     pub(crate) absent: usize,
     pub(crate) http_429: u64,
 }
@@ -21,7 +21,7 @@ impl Truth {
     pub(crate) fn of(state: &State, sent: &[String]) -> Self {
         let mut orders: BTreeMap<&str, usize> = sent.iter().map(|name| (name.as_str(), 0)).collect();
         for name in state.orders.iter().filter_map(|order| order.intent.as_deref()) {
-            // An order that is sent again after it was not observed belongs to its row.
+            // An order that is placed again after it was not observed belongs to the same row.
             let row = name.strip_suffix("-again").unwrap_or(name);
             *orders.entry(row).or_default() += 1;
         }

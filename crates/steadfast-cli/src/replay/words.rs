@@ -1,4 +1,5 @@
-//! What the words in the results of `replay` mean, for the results themselves and for `docs/cli.md`.
+//! The meanings of the words in the results of `replay`, for the results themselves and for
+//! `docs/cli.md`.
 
 /// The statuses of rows.
 #[allow(dead_code, reason = "the page has them, and the results spell them out")]
@@ -24,7 +25,7 @@ pub(crate) const STATUSES: [(&str, &str); 7] = [
     ("bad", "The row is no order; nothing was sent for it."),
 ];
 
-/// Why a row is unresolved.
+/// The reasons why a row is unresolved.
 pub(crate) const REASONS: [(&str, &str); 20] = [
     ("not_observed", "the order was looked for beyond the lateness bound and is not there"),
     ("resends_exhausted", "the order looked absent, and so did those that were sent in its place"),

@@ -1,4 +1,4 @@
-//! `steadfast sandbox --list-faults`: what can be injected, and what of the fault catalogue that covers.
+//! `steadfast sandbox --list-faults`: the faults, and the items of the fault catalogue that they cover.
 
 use serde_json::{Value, json};
 use steadfast_sandbox::{Cover, Fault, Interpretation, Place, catalogue};

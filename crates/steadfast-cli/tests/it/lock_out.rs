@@ -100,7 +100,7 @@ async fn t21_two_programs_with_two_wrong_passwords_make_three_attempts() {
     assert_eq!(user.logins().await, (1, 3));
 }
 
-/// Each damage gave back what was spent: four wrong logins, and any number of them in the end.
+/// Each kind of damage gave back the spent attempts: four wrong logins were made, and finally any number.
 #[tokio::test]
 async fn t21_a_damaged_count_of_wrong_logins_is_no_count_of_zero() {
     let user = User::new().await;
@@ -135,7 +135,7 @@ async fn t21_a_damaged_count_of_wrong_logins_is_no_count_of_zero() {
                     "login" => wrong("another").await,
                     _ => user.command(verb).output().await.unwrap(),
                 };
-                // What is the user's is no business of the token's.
+                // The user's file is independent of the token's.
                 if *file != user.store() && matches!(verb[1], "token" | "logout") {
                     continue;
                 }
@@ -154,7 +154,7 @@ async fn t21_a_damaged_count_of_wrong_logins_is_no_count_of_zero() {
     }
     assert_eq!(user.logins().await, (0, 2));
 
-    // It locks nobody out for ever.
+    // The lock-out does not last for ever.
     files.iter().for_each(|file| std::fs::write(file, "").unwrap());
     let orders = crate::files::orders(1);
     let replay = user.totp(&["replay", orders.path(), "--yes"]).output().await.unwrap();
@@ -167,7 +167,7 @@ async fn t21_a_damaged_count_of_wrong_logins_is_no_count_of_zero() {
     assert_eq!(user.logins().await, (1, 2));
 }
 
-/// Each spelling of the address had a file of its own, and two wrong logins.
+/// Each spelling of the address had a file of its own, and so two wrong logins each.
 #[tokio::test]
 async fn t21_other_spellings_of_address_and_user_are_no_other_account() {
     let user = User::new().await;
@@ -190,7 +190,7 @@ async fn t21_other_spellings_of_address_and_user_are_no_other_account() {
     all().await;
     assert_eq!(user.logins().await, (0, 2));
 
-    // What an older version kept under a spelling of its own counts on.
+    // The count of an older version's file, under its own spelling, is kept.
     let key = steadfast::auth::ApiKey::new(user.sandbox.fact("api_key")).unwrap();
     let identity = steadfast::auth::Identity::new(base, &key, client);
     let file = |label: &str| user.file("state").join("steadfast").join(format!("auth-{label}.json"));

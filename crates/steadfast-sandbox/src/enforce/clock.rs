@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// What a clock without drift advances in one second, in millionths.
+/// The advance of a clock without drift in one second, in millionths.
 const TRUE_RATE: i64 = 1_000_000;
 
 /// The clock that a gateway counts by, as a function of true time.

@@ -22,7 +22,7 @@ pub(super) struct Splitter {
     records: VecDeque<Box<RawValue>>,
 }
 
-/// What the next byte may be.
+/// The expected next byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
