@@ -113,7 +113,7 @@ pub(super) fn outcome_label(outcome: &Outcome) -> &'static str {
         Outcome::NotExecuted => "not_executed",
         Outcome::Rejected => "rejected",
         Outcome::Accepted { .. } => "accepted",
-        // Every other outcome.
+        // Unknown, or newer than this table.
         _ => UNKNOWN,
     }
 }
