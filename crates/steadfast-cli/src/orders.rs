@@ -79,8 +79,8 @@ struct Row<'a> {
     sym_id: Option<&'a str>,
     side: Option<&'static str>,
     qty: Option<String>,
-    /// `in doubt`, `recovered`, the reason why it is not resolved, the ruling of `orders rule` (`placed`, `not
-    /// placed`), or the kind of an event, such as `late order`.
+    /// `in doubt`, `recovered`, the reason why it is not resolved, the ruling of `orders rule` (`placed`,
+    /// `not placed`), or the kind of an event, such as `late order`.
     status: String,
     /// The status of the order in the list, if it was found there.
     listed: Option<&'a str>,

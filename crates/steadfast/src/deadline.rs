@@ -16,8 +16,8 @@
 //!
 //! # Cost
 //!
-//! About 260 instructions for a successful call, and no allocation beside the entry that all stamps share (`cargo xtask
-//! bench overhead`).
+//! About 260 instructions for a successful call, and no allocation beside the entry that all stamps share
+//! (`cargo xtask bench overhead`).
 //!
 //! # Cancellation
 //!

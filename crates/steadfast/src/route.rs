@@ -11,8 +11,8 @@
 //!
 //! # Cost
 //!
-//! About 600 instructions for a successful call, and no allocation beside the entry that all stamps share (`cargo xtask
-//! bench overhead`).
+//! About 600 instructions for a successful call, and no allocation beside the entry that all stamps share
+//! (`cargo xtask bench overhead`).
 //!
 //! # Cancellation
 //!

@@ -1,8 +1,8 @@
 //! Runs a client and a gateway as separate processes, under faults, for `STEADFAST_SOAK_MINUTES`: nothing of the client
 //! may grow.
 //!
-//! A plain run takes some seconds of real time, because only the system knows what a process holds. `cargo xtask soak
-//! --minutes N` is the long run. A client that keeps what it should release must be found.
+//! A plain run takes some seconds of real time, because only the system knows what a process holds.
+//! `cargo xtask soak --minutes N` is the long run. A client that keeps what it should release must be found.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 

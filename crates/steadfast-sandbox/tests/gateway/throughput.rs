@@ -1,7 +1,7 @@
 //! Measures how many requests a second the in-process gateway answers on one core.
 //!
-//! A debug build only has to be usable. The figures are from `cargo test --release -p steadfast-sandbox
-//! --test gateway throughput -- --nocapture --test-threads 1`.
+//! A debug build only has to be usable. The figures are from
+//! `cargo test --release -p steadfast-sandbox --test gateway throughput -- --nocapture --test-threads 1`.
 #![expect(
     clippy::disallowed_types,
     reason = "what is measured is real time, which tokio's clock does not show here"

@@ -196,10 +196,10 @@ impl ClientBuilder {
 
     /// Builds the client over a transport of the caller's own. Logins still make connections of their own.
     ///
-    /// Such a transport does not say when a connection ended ([`Fate::Lost`](crate::spec::Fate::Lost) with `ended:
-    /// None`), so a request that it gives up may still arrive. An order whose answer it loses is looked for and never
-    /// sent again. A [`Leaf`](crate::leaf::Leaf) made by [`Transport::leaf`] does say it, also below layers of the
-    /// caller's own.
+    /// Such a transport does not say when a connection ended ([`Fate::Lost`](crate::spec::Fate::Lost) with
+    /// `ended: None`), so a request that it gives up may still arrive. An order whose answer it loses is looked for and
+    /// never sent again. A [`Leaf`](crate::leaf::Leaf) made by [`Transport::leaf`] does say it, also below layers of
+    /// the caller's own.
     ///
     /// # Errors
     ///
