@@ -123,7 +123,7 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Returns the body in one piece; of a generated body at most `MOST` bytes.
+    /// Returns the body in one piece, but of a generated one only a part: without its fillers, or some 4 MiB.
     pub(crate) fn bytes(&self) -> Bytes {
         const MOST: usize = 4 << 20;
         match self {

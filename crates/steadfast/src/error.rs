@@ -45,7 +45,8 @@ struct Facts {
 pub enum ErrorKind {
     /// The request breaks a rule that is known on this side. Nothing was sent.
     InvalidRequest,
-    /// The request could not be sent in time, or its queue was full. Nothing was sent.
+    /// The request was refused on this side: no time left, a full queue, an order that may not leave any more, or a
+    /// change while an earlier one may still be made. Nothing was sent.
     Refused,
     /// The order could not be written to the journal, so it was not sent. No other order is sent until the journal is
     /// opened again.
