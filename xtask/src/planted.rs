@@ -1,17 +1,18 @@
 //! The scoreboard of planted bugs: does what we test with find what it is there to find?
 //!
-//! One build with `--cfg planted` holds all bugs; `STEADFAST_PLANTED` plants one of them at run time. First every
-//! detector has to pass without a bug. Then each bug is planted, and its detectors have to fail.
+//! The sources contain no bug. Each bug is a file of `crates/steadfast-sim/planted`: texts of the sources, their replacements,
+//! and the detectors of the bug. All bugs are planted at once in a copy of the workspace, where `STEADFAST_PLANTED` turns one on.
+//! First every detector must pass without a bug. Then each bug is turned on, and one of its detectors must fail.
 //!
 //! A detector proves something only by what it says: a test that failed, or a seed that broke a promise. One that hangs,
 //! dies or runs nothing has found nothing.
 
 mod binaries;
-mod catalogue;
+mod bug;
 mod denial;
 mod detector;
 mod scoreboard;
-mod table;
+mod tree;
 
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,18 +21,19 @@ use std::thread;
 use anyhow::{Result, bail, ensure};
 
 use self::binaries::Binaries;
-pub(crate) use self::binaries::{PROFILE, in_its_build};
-use self::catalogue::Catalogue;
-pub(crate) use self::detector::plant_in;
+pub(crate) use self::binaries::PROFILE;
+use self::bug::{Bug, FOLDER};
+pub(crate) use self::detector::turn_on;
 use self::detector::{Detector, Seen};
 use self::scoreboard::{Score, Scoreboard};
-use self::table::{Bug, TABLE};
+pub(crate) use self::tree::Tree;
 use crate::console;
 use crate::metadata::Workspace;
 use crate::report::Report;
 use crate::root;
 use crate::stopwatch::Stopwatch;
 use crate::tally::Tally;
+use crate::tidy::{Finding, Repository};
 
 /// So many detectors run at once; most of them use more than one core themselves.
 const AT_ONCE: usize = 2;
@@ -64,14 +66,19 @@ pub(crate) fn check_all(workspace: &Workspace, mut each: impl FnMut(&str)) -> Re
     Ok(Report::of_tests(Tally { passed: found, failed } + denial::check(workspace)?, None))
 }
 
-/// True if a bug of that name can be planted.
+/// True if there is a bug with this name.
 pub(crate) fn is_known(name: &str) -> bool {
-    TABLE.iter().any(|bug| bug.name == name)
+    root::find().join(FOLDER).join(format!("{name}.toml")).is_file()
 }
 
-/// The simulator of the build that holds all bugs, which is made if it is not there.
-pub(crate) fn simulator(workspace: &Workspace) -> Result<Command> {
-    Ok(Binaries::build(workspace)?.simulator()?.command())
+/// Returns the reasons why a bug cannot be planted or cannot be found.
+pub(crate) fn faults(files: &Repository) -> Vec<Finding> {
+    bug::check(files)
+}
+
+/// Returns the simulator of the copy with all bugs. Builds it first if it is missing.
+pub(crate) fn simulator(tree: &Tree) -> Result<Command> {
+    Ok(Binaries::build(tree)?.simulator()?.command())
 }
 
 /// What the command line asks for.
@@ -101,17 +108,17 @@ impl Wanted {
 }
 
 fn play(workspace: &Workspace, only: &[String]) -> Result<Scoreboard> {
-    Catalogue::read(&workspace.root)?.check(TABLE)?;
-    let bugs: Vec<&Bug> =
-        TABLE.iter().filter(|bug| only.is_empty() || only.iter().any(|name| name == bug.name)).collect();
+    let tree = Tree::plant(workspace)?;
+    let is_wanted = |bug: &&Bug| only.is_empty() || only.contains(&bug.name);
+    let bugs: Vec<&Bug> = tree.bugs.iter().filter(is_wanted).collect();
     let mut detectors: Vec<&Detector> = Vec::new();
-    for detector in bugs.iter().flat_map(|bug| bug.detectors) {
+    for detector in bugs.iter().flat_map(|bug| &bug.detectors) {
         if !detectors.contains(&detector) {
             detectors.push(detector);
         }
     }
-    console::complain("building everything with --cfg planted");
-    let binaries = Binaries::build(workspace)?;
+    console::complain("building a copy with all bugs in it");
+    let binaries = Binaries::build(&tree)?;
     let clock = Stopwatch::start();
     console::complain(format_args!("no bug: {} detectors have to pass", detectors.len()));
     let sober = side_by_side(&detectors, |detector| match detector.run(&binaries, None) {
@@ -124,20 +131,20 @@ fn play(workspace: &Workspace, only: &[String]) -> Result<Scoreboard> {
     }
     console::complain(format_args!("{} bugs", bugs.len()));
     let scores = side_by_side(&bugs, |bug| {
-        let score = plant(bug, &binaries);
+        let score = look_for(&bug.name, &bug.detectors, &binaries);
         console::complain(&score);
         score
     });
     Ok(Scoreboard { sober, scores, took: clock.elapsed() })
 }
 
-/// Plants one bug and lets its detectors look for it, until one has found it.
-fn plant(bug: &Bug, binaries: &Binaries) -> Score {
+/// Turns one bug on and runs its detectors until one finds it.
+fn look_for(name: &str, detectors: &[Detector], binaries: &Binaries) -> Score {
     let clock = Stopwatch::start();
     let mut found_by = None;
     let mut quiet = Vec::new();
-    for detector in bug.detectors {
-        match detector.run(binaries, Some(bug.name)) {
+    for detector in detectors {
+        match detector.run(binaries, Some(name)) {
             Seen::Bug(what) => {
                 found_by = Some((detector.to_string(), what));
                 break;
@@ -145,7 +152,7 @@ fn plant(bug: &Bug, binaries: &Binaries) -> Score {
             seen => quiet.push(format!("{detector}: {seen}")),
         }
     }
-    Score { name: bug.name, found_by, quiet, took: clock.elapsed() }
+    Score { name: name.to_owned(), found_by, quiet, took: clock.elapsed() }
 }
 
 /// Does the work for all of them, a few at a time, and keeps their order.
@@ -197,29 +204,22 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_bug_that_its_detectors_do_not_see_is_missed() {
-        /// Stands for tests that fail if one bug is planted, and pass with any other.
-        const SEES_ONE: Detector = Detector::Tests {
-            package: "steadfast-retry",
-            target: "it",
-            names: &[
-                "-c",
-                "if [ \"$STEADFAST_PLANTED\" = seen ]; then
-                    echo 'test its::name ... FAILED'; echo 'test result: FAILED. 3 passed; 1 failed'; exit 101
-                else
-                    echo 'test result: ok. 4 passed; 0 failed'
-                fi",
-            ],
-        };
-        const DIES: Detector =
-            Detector::Tests { package: "steadfast-retry", target: "it", names: &["-c", "kill -9 $$"] };
+        // Behaves like tests that fail with one bug, and pass with any other.
+        let sees_one = Detector::script(
+            "if [ \"$STEADFAST_PLANTED\" = seen ]; then
+                echo 'test its::name ... FAILED'; echo 'test result: FAILED. 3 passed; 1 failed'; exit 101
+            else
+                echo 'test result: ok. 4 passed; 0 failed'
+            fi",
+        );
+        let dies = Detector::script("kill -9 $$");
         let binaries = Binaries::shell();
-        assert_eq!(SEES_ONE.run(&binaries, None), Seen::Nothing);
-        let plant = |name, detectors| plant(&Bug { name, detectors }, &binaries);
+        assert_eq!(sees_one.run(&binaries, None), Seen::Nothing);
 
-        let seen = plant("seen", &[DIES, SEES_ONE]);
+        let seen = look_for("seen", &[dies.clone(), sees_one.clone()], &binaries);
         assert_eq!(seen.found_by.as_ref().map(|(_, what)| &**what), Some("its::name"));
         assert_eq!(seen.quiet.len(), 1, "what died has found nothing");
-        let missed = plant("unseen", &[SEES_ONE, DIES]);
+        let missed = look_for("unseen", &[sees_one, dies], &binaries);
         assert_eq!((&missed.found_by, missed.quiet.len()), (&None, 2));
 
         let board = Scoreboard { sober: Vec::new(), scores: vec![seen, missed], took: Duration::ZERO };
@@ -228,7 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_fits_the_tree() {
-        Catalogue::read(&root::find()).unwrap().check(TABLE).unwrap();
+    fn every_bug_can_be_planted() {
+        let files = Repository::read(&root::find()).unwrap();
+        assert_eq!(faults(&files).iter().map(ToString::to_string).collect::<Vec<_>>(), [""; 0]);
     }
 }

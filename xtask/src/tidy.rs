@@ -24,10 +24,11 @@ use anyhow::Result;
 
 use crate::console;
 use crate::metadata::Workspace;
+use crate::planted;
 use crate::report::Report;
 use crate::tally::Tally;
-use finding::Finding;
 
+pub(crate) use finding::Finding;
 pub(crate) use repository::Repository;
 pub(crate) use source::Source;
 pub(crate) use traceability::coverage;
@@ -49,6 +50,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("no path of a machine, no registry host", |_, files| machine_paths::check(files)),
     ("no abandoned crate in the lock file", |_, files| lock_file::check(files)),
     ("the page of evidence is as the command prints it", |_, files| evidence::check(files)),
+    ("every planted bug can be planted, and is looked for", |_, files| planted::faults(files)),
     ("every sentence of the spec is traced to its tests", |_, files| traceability::check(files)),
 ];
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use steadfast_spec::{Planted, WallClock};
+use steadfast_spec::WallClock;
 
 use crate::{
     Identity, Record, StoreError,
@@ -178,11 +178,9 @@ impl Docket {
             return Ok(());
         }
         self.amend_failures(|record| {
-            if !Planted::BudgetNotStored.is_on() {
-                let failures = &mut record.failures;
-                failures.account = failures.account.saturating_add(1);
-                failures.last.spent = failures.last.spent.saturating_add(1);
-            }
+            let failures = &mut record.failures;
+            failures.account = failures.account.saturating_add(1);
+            failures.last.spent = failures.last.spent.saturating_add(1);
             if let Some(step) = step {
                 record.note_step(step);
             }

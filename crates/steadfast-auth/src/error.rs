@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, sync::Arc};
 
-use steadfast_spec::{BoxError, Planted, causes, one_line};
+use steadfast_spec::{BoxError, causes, one_line};
 use tokio::time::Instant;
 
 use crate::Cause;
@@ -41,7 +41,6 @@ pub enum AuthErrorKind {
 
 impl AuthError {
     pub(crate) fn new(kind: AuthErrorKind) -> Self {
-        let kind = if Planted::OneAuthError.is_on() { AuthErrorKind::Unavailable } else { kind };
         Self { kind, ready_at: None, causes: Arc::new([]), source: None }
     }
 

@@ -3,8 +3,6 @@ mod sharing;
 
 use std::{collections::VecDeque, time::Duration};
 
-use steadfast_spec::Planted;
-
 pub(crate) use self::{refusal::AfterRefusal, sharing::Adopted};
 
 use crate::{
@@ -281,9 +279,6 @@ impl Life {
         if let Some(held) = &mut self.held {
             held.doubted = false;
         }
-        if Planted::FailedRenewalDisplaces.is_on() {
-            self.held = None;
-        }
     }
 
     /// Ends a login whose runtime went away. A token that the service has refused stays withdrawn while the next login
@@ -377,8 +372,7 @@ impl Life {
     /// ## (None | Expired | Suspect) => waiting, or refused with the reason
     fn wait(&mut self, now: Now) -> Admission {
         if self.flying {
-            let start = Planted::LoginPerWaiter.is_on() || Planted::FailedLoginPerWaiter.is_on();
-            return Admission::Wait { start };
+            return Admission::Wait { start: false };
         }
         match self.may_start(now) {
             Ok(()) => {
@@ -405,7 +399,7 @@ impl Life {
 
     /// Returns when the next login starts by itself after an interrupted one.
     pub(crate) fn resumes_at(&self, now: Now) -> Option<Duration> {
-        let unattended = self.mode == Some(LoginMode::Unattended) && !Planted::InterruptionIsFailure.is_on();
+        let unattended = self.mode == Some(LoginMode::Unattended);
         self.policy.resumes_at(now.elapsed).filter(|_| unattended)
     }
 
@@ -468,7 +462,7 @@ impl Held {
 
     /// Returns the service's wall clock, carried on from when the token came. Setting the clock does not age the token.
     fn wall(&self, now: Now) -> i64 {
-        if Planted::AgeByWallClock.is_on() { now.wall } else { now.aging.saturating_add(self.ahead) }
+        now.aging.saturating_add(self.ahead)
     }
 }
 

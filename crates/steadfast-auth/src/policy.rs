@@ -1,7 +1,5 @@
 use std::{collections::VecDeque, time::Duration};
 
-use steadfast_spec::Planted;
-
 use crate::{AuthErrorKind, LoginFailure, LoginMode, doubt, store::Spent};
 
 /// The pauses after a 429 and after an attempt that never left.
@@ -13,7 +11,6 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 const AFTER_UNKNOWN: Duration = doubt::FIRST_PAUSE;
 /// The pause after a denial that another login does not cure.
 const AFTER_DENIAL: Duration = Duration::from_secs(15 * 60);
-const HOUR: Duration = Duration::from_secs(3_600);
 /// The most unknown ends that are kept; more would change nothing.
 const MOST_UNKNOWN: usize = 64;
 /// Two unattended logins are at least this far apart, even where tokens live for seconds.
@@ -113,9 +110,6 @@ impl LoginPolicy {
         self.refusals = spent.own;
         self.account = spent.account;
         self.latched = spent.latched || spent.own >= self.budget;
-        if Planted::DoubtUncounted.is_on() {
-            return;
-        }
         self.own_unknown = spent.unknown;
         self.unknown = unknown.into_iter().map(|at| at.min(now)).collect();
     }
@@ -291,28 +285,25 @@ impl LoginPolicy {
         }
         match self.after_doubt(now, false) {
             // Do not ask a person for a second code without a request.
-            Next::Again { at, .. } if mode == LoginMode::Attended => self.doubted(at),
+            Next::Again { at, .. } if mode == LoginMode::Attended => Self::doubted(at),
             next => next,
         }
     }
 
     /// Decides whether the next login follows soon.
-    fn after_doubt(&mut self, now: Duration, other_clock: bool) -> Next {
+    fn after_doubt(&self, now: Duration, other_clock: bool) -> Next {
         let at = self.doubted_until().unwrap_or(now);
-        if self.doubt_pause() > AFTER_UNKNOWN { self.doubted(at) } else { Next::Again { at, other_clock } }
+        if self.doubt_pause() > AFTER_UNKNOWN { Self::doubted(at) } else { Next::Again { at, other_clock } }
     }
 
     // `not_before` is not set, because the list of unknown ends already yields the time. So a reset elsewhere, or
     // another process's success, ends the wait.
-    fn doubted(&mut self, at: Duration) -> Next {
-        if Planted::ErrorRemembered.is_on() {
-            return self.give_up_until(at);
-        }
+    fn doubted(at: Duration) -> Next {
         Next::GiveUp(Refusal { kind: AuthErrorKind::Unavailable, ready: Some(at) })
     }
 
     fn give_up_until(&mut self, at: Duration) -> Next {
-        self.not_before = if Planted::ErrorRemembered.is_on() { at + HOUR * 10_000 } else { at };
+        self.not_before = at;
         Next::GiveUp(Refusal { kind: AuthErrorKind::Unavailable, ready: Some(at) })
     }
 }
@@ -324,6 +315,7 @@ mod tests {
     use super::*;
 
     const NOW: Duration = Duration::from_secs(100);
+    const HOUR: Duration = Duration::from_secs(3_600);
 
     fn policy() -> LoginPolicy {
         LoginPolicy::new(2)

@@ -3,7 +3,6 @@ use std::{error::Error, fmt};
 use bytes::Bytes;
 use http::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
-use steadfast_spec::Planted;
 
 /// The app's API key (§5).
 ///
@@ -41,8 +40,7 @@ impl ApiKey {
     /// Returns `Bearer <api_key>:<access_token>`, for every protected endpoint (§5).
     pub(crate) fn header_with(&self, token: &SecretString) -> Result<HeaderValue, InvalidSecret> {
         let token = token.expose_secret();
-        let parts_the_header = token.contains(':') && !Planted::ColonTokenTaken.is_on();
-        if parts_the_header || !stands_in_a_header(token) {
+        if token.contains(':') || !stands_in_a_header(token) {
             return Err(InvalidSecret::Token);
         }
         bearer(&[self.key.expose_secret(), ":", token]).ok_or(InvalidSecret::Token)
@@ -133,8 +131,7 @@ pub(crate) fn stands_in(secret: &str, text: &str) -> bool {
 /// True if `text` holds `secret` percent-, base64- or hex-encoded.
 fn is_spelled_in(secret: &[u8], text: &str) -> bool {
     let holds = |bytes: &[u8]| bytes.windows(secret.len()).any(|window| window == secret);
-    !steadfast_spec::Planted::SpelledSecretsShown.is_on()
-        && steadfast_spec::spelling::spelled(text).iter().any(|spelled| holds(&spelled.bytes))
+    steadfast_spec::spelling::spelled(text).iter().any(|spelled| holds(&spelled.bytes))
 }
 
 /// Returns `Bearer ` and the parts, marked sensitive so that it is never printed.

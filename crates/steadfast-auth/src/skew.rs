@@ -1,7 +1,6 @@
 use std::time::SystemTime;
 
 use http::{HeaderMap, header::DATE};
-use steadfast_spec::Planted;
 
 /// A sample beyond a year is a broken `Date`, not a clock. A clock that is wrong by a day or a month is possible, and
 /// must count: codes made without the correction would all be refused.
@@ -53,8 +52,7 @@ impl SkewEstimator {
             return;
         }
         // The service wrote `date` at some instant of [date, date + 1 s).
-        let second = if Planted::DateTakenForInstant.is_on() { 0 } else { 1_000 };
-        let (low, high) = (date - answered, date + second - sent);
+        let (low, high) = (date - answered, date + 1_000 - sent);
         if low.abs() > LARGEST_MS || high.abs() > LARGEST_MS {
             return;
         }

@@ -4,7 +4,6 @@ use data_encoding::BASE32_NOPAD;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use sha1::Sha1;
-use steadfast_spec::Planted;
 
 use crate::InvalidSecret;
 
@@ -51,9 +50,6 @@ impl TotpSecret {
             return Err(InvalidSecret::TotpSecret);
         }
         if bytes.len() < RECOMMENDED_BYTES {
-            if Planted::ShortSecretRefused.is_on() {
-                return Err(InvalidSecret::TotpSecret);
-            }
             tracing::warn!(bits = bytes.len() * 8, "totp secret is shorter than the recommended 128 bits");
         }
         Ok(Self(bytes.into()))
@@ -74,11 +70,6 @@ impl fmt::Debug for TotpSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TotpSecret([REDACTED])")
     }
-}
-
-/// Returns the time step of an instant in milliseconds since the Unix epoch.
-pub(crate) fn step_at(ms: i64) -> u64 {
-    u64::try_from(ms.div_euclid(STEP_MS)).unwrap_or_default()
 }
 
 /// The dynamic truncation of RFC 4226, section 5.3.
@@ -106,9 +97,6 @@ impl UsedSteps {
     /// Returns the step whose code may be submitted at `now_ms` of the code's clock, which is off by at most
     /// `margin_ms`. Otherwise returns how long to wait before asking again.
     pub(crate) fn usable(&self, now_ms: i64, margin_ms: i64) -> Result<u64, Duration> {
-        if Planted::StepUsedTwice.is_on() {
-            return Ok(step_at(now_ms));
-        }
         let margin = margin_ms.clamp(0, LARGEST_MARGIN_MS);
         let passed = now_ms.rem_euclid(STEP_MS);
         let left = STEP_MS - passed;

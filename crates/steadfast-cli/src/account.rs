@@ -97,9 +97,6 @@ impl Account {
             store.summary_of(&self.identity()).await.map_err(store_failed)?;
             return Ok(access.store(store));
         }
-        if steadfast_spec::Planted::KeptTokenUnused.is_on() {
-            return Err(Failed::usage("STEADFAST_CLIENT_ID is not set; see --help"));
-        }
         self.expires().await?;
         Access::stored(self.key.clone(), self.user().to_owned(), self.store()?).map_err(invalid)
     }

@@ -10,7 +10,6 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use steadfast::dedup::OrderEvent;
-use steadfast_spec::Planted;
 
 use crate::{
     login::{seconds, wall},
@@ -210,8 +209,7 @@ impl Contradicted {
             _ => return Told::of(event),
         };
         let name = name.as_ref().map(|name| name.as_str().to_owned());
-        let forgotten = Planted::CorrectionsUnshown.is_on();
-        if forgotten || !self.0.contains(&intent.0) || name.as_deref().is_some_and(is_open) {
+        if !self.0.contains(&intent.0) || name.as_deref().is_some_and(is_open) {
             return Told::of(event);
         }
         let (event, msg) = ("corrected".to_owned(), readable(&msg).into_owned());

@@ -13,9 +13,6 @@ const PAUSES: [u64; 4] = [1, 2, 4, 8];
 ///
 /// Orders and logins would be repeated for as long without a message. A mistyped port should be reported at once.
 pub(crate) async fn reach(base: &BaseUrl) -> Result<(), Failed> {
-    if steadfast_spec::Planted::RefusedPortSilent.is_on() {
-        return Ok(());
-    }
     let transport = Transport::new();
     let mut pauses = PAUSES.into_iter();
     loop {

@@ -42,9 +42,6 @@ pub(crate) fn hide_tokens_of(source: &TokenSource) {
 
 /// Returns a text without secrets, passwords in addresses, and characters that control a terminal.
 pub(crate) fn readable(text: &str) -> Cow<'_, str> {
-    if steadfast_spec::Planted::ServiceTextRaw.is_on() {
-        return text.into();
-    }
     let masked = without_passwords(without_secrets(text.into()));
     if SOURCES.lock().iter().any(|source| source.is_quoted_in(&masked)) {
         return "(withheld, because it quotes a credential)".into();
@@ -70,8 +67,7 @@ pub(crate) fn cell(text: &str) -> Cow<'_, str> {
         text if text.contains('\n') => text.replace('\n', " ").into(),
         text => text,
     };
-    if steadfast_spec::Planted::ServiceTextRaw.is_on() || !text.trim_start().starts_with(['=', '+', '-', '@'])
-    {
+    if !text.trim_start().starts_with(['=', '+', '-', '@']) {
         return text;
     }
     format!("'{text}").into()
@@ -90,8 +86,7 @@ fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
         return text;
     }
     let mut hidden = vec![false; text.len()];
-    let spelled =
-        if steadfast_spec::Planted::SpelledSecretsShown.is_on() { Vec::new() } else { spelled(&text) };
+    let spelled = spelled(&text);
     for secret in secrets.iter().map(ExposeSecret::expose_secret) {
         let pieces: HashSet<&[u8]> = secret.as_bytes().windows(PIECE).collect();
         hide_in(text.as_bytes(), secret.as_bytes(), &pieces, |place| hidden[place].fill(true));

@@ -49,10 +49,9 @@ impl Registry {
     /// True if the intent is young enough to be sent again at `at`. Time in suspension counts.
     pub(crate) fn is_young(&self, intent: &Intent, at: Duration) -> bool {
         let limit = self.settings.max_age(intent.order.order_type());
-        steadfast_spec::Planted::OldOrderResent.is_on()
-            || intent
-                .first_sent()
-                .is_some_and(|sent| at.saturating_add(self.slept).saturating_sub(sent.aging) <= limit)
+        intent
+            .first_sent()
+            .is_some_and(|sent| at.saturating_add(self.slept).saturating_sub(sent.aging) <= limit)
     }
 
     /// True if this is another send of a market order whose first send is too long ago: the price may have moved.
@@ -60,7 +59,6 @@ impl Registry {
     /// An order with a limit price may wait for the quota.
     pub(crate) fn is_stale(&self, intent: &Intent) -> bool {
         matches!(intent.order.order_type(), OrderType::Market | OrderType::StopMarket)
-            && !steadfast_spec::Planted::OldOrderResent.is_on()
             && intent.first_left().is_some_and(|sent| {
                 let age = self.aging().saturating_sub(sent.aging);
                 age > self.settings.max_age(intent.order.order_type())
@@ -108,11 +106,6 @@ impl Registry {
     /// True after enough valid reads, the last begun after every attempt in doubt of the key had settled.
     fn has_looked(&self, intent: &Intent) -> bool {
         let Some(doubt) = &intent.doubt else { return false };
-        if steadfast_spec::Planted::ResendWithoutCheck.is_on()
-            || (steadfast_spec::Planted::OneImmediateCheck.is_on() && doubt.here.reads > 0)
-        {
-            return true;
-        }
         doubt.here.reads >= self.rules.negatives && self.is_settled(intent, doubt.here.latest)
     }
 
@@ -132,9 +125,6 @@ impl Registry {
     }
 
     fn is_settled(&self, intent: &Intent, evidence: Seq) -> bool {
-        if steadfast_spec::Planted::NoSettle.is_on() {
-            return true;
-        }
         if self.rules.cohort {
             return self
                 .keys
@@ -188,18 +178,17 @@ impl Registry {
         }
         self.recognises_orders()?;
         let barred = self.is_tainted(&intent.key)
-            || (intent.never().is_some() && !steadfast_spec::Planted::OpaqueResent.is_on())
+            || intent.never().is_some()
             || !intent.caller_waits
             || !self.is_young(intent, self.now)
             || intent.reopened
-            || (intent.at_midnight && !steadfast_spec::Planted::NamesEndAtMidnight.is_on())
+            || intent.at_midnight
             || self.has_changed_session(intent)
             || self.may_be_a_twins_find(intent);
         if barred || self.settings.max_resends() == 0 {
             return Err(Reason::NotObserved);
         }
-        if intent.resends() >= self.settings.max_resends() && !steadfast_spec::Planted::EndlessResends.is_on()
-        {
+        if intent.resends() >= self.settings.max_resends() {
             return Err(Reason::ResendsExhausted);
         }
         Ok(())

@@ -4,7 +4,7 @@ use http::{
     HeaderMap,
     header::{self, HeaderValue},
 };
-use steadfast_spec::{OrderRecord, Planted};
+use steadfast_spec::OrderRecord;
 
 /// Shorter parts may occur in identifiers by chance.
 const SHORTEST: usize = 8;
@@ -31,8 +31,7 @@ impl Asker {
     pub(crate) fn is_quoted_in(&self, order_id: &str) -> bool {
         let parts = self.0.as_bytes().split(|byte| matches!(byte, b' ' | b':'));
         let mut secrets = parts.filter(|part| part.len() >= SHORTEST);
-        !Planted::SecretsName.is_on()
-            && secrets.any(|part| order_id.as_bytes().windows(part.len()).any(|piece| piece == part))
+        secrets.any(|part| order_id.as_bytes().windows(part.len()).any(|piece| piece == part))
     }
 }
 

@@ -521,9 +521,7 @@ impl Book {
 
     /// True if a listed order without an owner may be one that an answer gave to one of our orders.
     pub(crate) fn is_ambiguous(&self, order_id: &str) -> bool {
-        self.is_respelled(order_id)
-            || (self.overnight.contains(&*folded(order_id))
-                && !steadfast_spec::Planted::OvernightAnswersForgotten.is_on())
+        self.is_respelled(order_id) || self.overnight.contains(&*folded(order_id))
     }
 
     /// Notes that an answer gave an order to an intent of the day before.
@@ -550,14 +548,9 @@ impl Book {
         seen: Seq,
         lateness: Duration,
     ) -> Canary {
-        let held = |entry: &Entry| entry.listed.iter().any(|listed| listed.last >= seen);
-        if steadfast_spec::Planted::NoDataIsAbsence.is_on() && !self.entries.values().any(held) {
-            return Canary::Intact;
-        }
         // Younger acknowledgements prove nothing: lists lag.
         let old = |(acknowledged_in, at): (Session, Duration)| {
-            let young = at.saturating_add(lateness) >= started_at;
-            acknowledged_in == session && (!young || steadfast_spec::Planted::YoungAcksInCanary.is_on())
+            acknowledged_in == session && at.saturating_add(lateness) < started_at
         };
         // A list with every order that its session has shown lacks nothing. Only search the others.
         let whole =
@@ -568,20 +561,14 @@ impl Book {
                 continue;
             }
             // Only lists that were complete before this read left are a lower bound for it.
-            if listed.is_some_and(|listed| listed.first < started)
-                && !steadfast_spec::Planted::PartialListIsAbsence.is_on()
-            {
+            if listed.is_some_and(|listed| listed.first < started) {
                 return Canary::Gone(order_id.clone());
             }
         }
         // Withdrawn identifiers count too: a list that hides an order looks the same.
         let mut missing = self.missing.range((session, Duration::ZERO, Arc::default())..);
         let lacks_some = missing.next().is_some_and(|(told_in, at, _)| old((*told_in, *at)));
-        if lacks_some && !steadfast_spec::Planted::StaleListIsAbsence.is_on() {
-            Canary::Stale
-        } else {
-            Canary::Intact
-        }
+        if lacks_some { Canary::Stale } else { Canary::Intact }
     }
 
     /// True if an answer gave the order to this intent and was withdrawn.
@@ -699,9 +686,7 @@ impl Book {
 
     /// True if a send at `sent` may own an order that was taken back and was there before `seen`.
     pub(crate) fn awaits_recalled(&self, key: &Key, sent: Seq, seen: Seq) -> bool {
-        let mut its = self.recalled.iter().filter(|recalled| {
-            recalled.key == *key && !steadfast_spec::Planted::RecalledOrdersUnawaited.is_on()
-        });
+        let mut its = self.recalled.iter().filter(|recalled| recalled.key == *key);
         its.any(|recalled| sent < recalled.first_seen && recalled.first_seen < seen)
     }
 

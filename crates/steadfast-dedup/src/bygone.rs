@@ -39,16 +39,14 @@ impl Registry {
 
     /// True if an order sent in this session is watched for.
     pub(crate) fn is_watched_in(&self, session: Session) -> bool {
-        self.watched_in(session).next().is_some() && !steadfast_spec::Planted::OwnWatchesForgotten.is_on()
+        self.watched_in(session).next().is_some()
     }
 
     /// Returns the past sessions whose lists can still be read.
     fn bygone(&self) -> impl Iterator<Item = Session> {
-        let readable = self
-            .session
+        self.session
             .into_iter()
-            .flat_map(|now| self.readable.iter().copied().filter(move |&session| session != now));
-        readable.filter(|_| !steadfast_spec::Planted::OwnWatchesForgotten.is_on())
+            .flat_map(|now| self.readable.iter().copied().filter(move |&session| session != now))
     }
 
     /// Returns when the next watch of a past session's list is due, and of which session.
@@ -123,9 +121,7 @@ impl Registry {
     fn tell_unconfirmed_one(&self, number: IntentNo, out: &mut Vec<Effect>) -> bool {
         let refused = self.intents.get(&number).filter(|intent| {
             // A token that is still refused later was refused before, too.
-            intent.finding() == Some(&Finding::Refused)
-                && !intent.token_refused
-                && !steadfast_spec::Planted::UnconfirmedRefusalsBelieved.is_on()
+            intent.finding() == Some(&Finding::Refused) && !intent.token_refused
         });
         let Some(intent) = refused else { return false };
         let name = intent.name.clone();

@@ -12,7 +12,7 @@ use crate::{
     attempt::{Attempt, Never},
     book::Fresh,
     event::Effect,
-    intent::{Fault, Finding, Intent, Phase},
+    intent::{Fault, Finding, Intent},
     key::Key,
     matcher,
     policy::AccountMode,
@@ -54,12 +54,6 @@ impl Registry {
 
     /// Ends a search whose budget is spent.
     pub(crate) fn give_up(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
-        let once = || self.intents.get(&number).is_some_and(|intent| intent.resends() == 0);
-        if steadfast_spec::Planted::UnresolvedResent.is_on() && once() {
-            let granted = |intent: &mut Intent| (intent.phase, intent.doubt) = (Phase::Granted, None);
-            self.intents.entry(number).and_modify(granted);
-            return out.push(Effect::Decided(number));
-        }
         // Giving up the intent before this one may have ended this one too. Report it once.
         let Some(intent) = self.intents.get(&number).filter(|intent| intent.is_open()) else { return };
         let reason = match intent.doubt.as_ref() {
@@ -90,8 +84,7 @@ impl Registry {
                 |it: &&Intent| it.could_own(fresh.first_seen) && matcher::strict(&fresh.record, &it.order);
             fresh.record.qty.is_some_and(|qty| asked.contains(&qty)) && dead.iter().any(is_its)
         };
-        let is_news = |fresh: &&Fresh| !is_dead(fresh) || steadfast_spec::Planted::LikenessTakesNews.is_on();
-        let near: Vec<_> = self.near(intent).filter(is_news).collect();
+        let near: Vec<_> = self.near(intent).filter(|fresh| !is_dead(fresh)).collect();
         let mut strict: Vec<_> = self.intent_strict(intent).collect();
         if self.refused_of(&intent.key).next().is_none() {
             return strict.into_iter().chain(near).map(|fresh| fresh.order_id.clone()).collect();
@@ -99,9 +92,7 @@ impl Registry {
         let (alike, near): (Vec<_>, Vec<_>) =
             near.into_iter().partition(|fresh| matcher::strict(&fresh.record, &intent.order));
         strict.extend(alike);
-        let near = near
-            .into_iter()
-            .filter(|fresh| !is_refused(fresh) || steadfast_spec::Planted::LikenessTakesNews.is_on());
+        let near = near.into_iter().filter(|fresh| !is_refused(fresh));
         strict.sort_by_key(|fresh| (fresh.first_seen, &fresh.order_id));
         let mut too_many = strict.len().saturating_sub(self.claimants(intent, &strict));
         strict.retain(|fresh| {

@@ -21,8 +21,7 @@ impl Registry {
     // Identifiers may be used again and lists start empty, so nothing of yesterday proves anything today. Days never
     // go back: each ends once.
     pub(crate) fn begin_epoch(&mut self, epoch: Epoch, out: &mut Vec<Effect>) {
-        let back = epoch < self.epoch && !steadfast_spec::Planted::DayByWallClock.is_on();
-        if epoch == self.epoch || back {
+        if epoch <= self.epoch {
             return;
         }
         let ended = std::mem::replace(&mut self.epoch, epoch);
@@ -46,7 +45,6 @@ impl Registry {
             let is_near = told.saturating_add(self.settings.lateness) > self.now;
             let refused = intents.get(number).filter(|it| it.finding() == Some(&Finding::Refused));
             refused.is_some_and(|intent| intent.at_midnight || is_near)
-                && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
         };
         // Where no transport reports the end of a connection, an order found absent may arrive late too.
         let may_arrive = |number: &IntentNo| {
@@ -61,10 +59,7 @@ impl Registry {
             let (live, line) = (std::mem::take(&mut key.live), std::mem::take(&mut key.line));
             // An order lost so shortly before midnight may be listed today.
             let mut tainting = std::mem::take(&mut key.tainting);
-            tainting.retain(|number| {
-                intents.get(number).is_some_and(Intent::is_unsettled)
-                    && !steadfast_spec::Planted::OvernightLossesForgotten.is_on()
-            });
+            tainting.retain(|number| intents.get(number).is_some_and(Intent::is_unsettled));
             overnight.extend(tainting.iter().copied());
             let absent = std::mem::take(&mut key.finished);
             let absent = absent.into_iter().filter(|number| may_arrive(number));

@@ -185,7 +185,6 @@ impl Registry {
         };
         let key = &intent.key;
         self.book.unshown(number).is_some()
-            && !steadfast_spec::Planted::LateAckTakesTwins.is_on()
             && (self.is_tainted(key) || self.live_of(key).chain(self.dead_of(key)).any(is_its))
     }
 
@@ -198,9 +197,7 @@ impl Registry {
 
     /// True while the list must be read for acknowledged orders that it has not shown.
     pub(crate) fn awaits_audit(&self) -> bool {
-        let audited = self.settings.list_shows == ListShows::Everything
-            && !steadfast_spec::Planted::UnlistedAcksBelieved.is_on();
-        audited && self.book.unlisted_from(Duration::ZERO).is_some()
+        self.settings.list_shows == ListShows::Everything && self.book.unlisted_from(Duration::ZERO).is_some()
     }
 
     /// Returns when the list is read for them next, if it was last read at `last`.

@@ -68,9 +68,6 @@ impl Limits {
     }
 
     fn permit(&self, now: Instant) -> bool {
-        if steadfast_spec::Planted::SendByIgnored.is_on() {
-            return true;
-        }
         let (aged, late) = match &self.began {
             Some((ext::Began(began), clocks)) => {
                 let (start, now) = (Instant::from_std(began.monotonic()), clocks.at(now.into_std()));

@@ -38,7 +38,6 @@ impl Registry {
             intent.could_own(fresh.first_seen)
                 && !fresh.late
                 && matcher::loose(&fresh.record, &intent.order)
-                && !steadfast_spec::Planted::NoLooseVeto.is_on()
                 && !self.is_strict(intent, fresh)
                 // Of two equal intents, the one of the order's session comes first, but may end up with another of
                 // several orders. The rest is then this intent's, so until that is known the order is near.
@@ -57,8 +56,7 @@ impl Registry {
         let sent = intent.first_sent().map(|sent| sent.seq);
         let matters = sent.is_some()
             && self.settings.account_mode == AccountMode::Exclusive
-            && !self.book.recognises(&intent.order.sym_id().folded())
-            && !steadfast_spec::Planted::SpellingTrusted.is_on();
+            && !self.book.recognises(&intent.order.sym_id().folded());
         let (strangers, more) = self.book.strange(sent.unwrap_or_default());
         (strangers.filter(move |_| matters), more && matters)
     }
@@ -73,7 +71,7 @@ impl Registry {
     /// An answer may have reached the wrong order. The flag says whether there were more than are kept.
     fn disputed<'a>(&'a self, intent: &'a Intent) -> (impl Iterator<Item = &'a Fresh> + 'a, bool) {
         let sent = intent.first_left().map(|sent| sent.seq);
-        let matters = sent.is_some() && !steadfast_spec::Planted::DisputedAcksBelieved.is_on();
+        let matters = sent.is_some();
         let (disputed, more) = self.book.disputed(sent.unwrap_or_default());
         let its = move |fresh: &&Fresh| matters && matcher::strict(&fresh.record, &intent.order);
         (disputed.filter(its), more && matters)

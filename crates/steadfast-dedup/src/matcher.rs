@@ -10,9 +10,6 @@ use steadfast_spec::{Code, LegType, OrderRecord, OrderRequest, Product, Side, Sy
 /// Instrument, side and quantity must be there and equal. Every other field must be equal if the record has it. A
 /// price that does not apply to the order's type is ignored: services fill it with zero or the last price.
 pub(crate) fn strict(record: &OrderRecord, order: &OrderRequest) -> bool {
-    if steadfast_spec::Planted::LooseMatchClaims.is_on() {
-        return loose(record, order);
-    }
     let leg = record.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main));
     let identity = record.sym_id.as_deref() == Some(order.sym_id().as_str())
         && record.side.as_ref().is_some_and(|side| side.is(order.side()))
@@ -39,8 +36,7 @@ pub(crate) fn loose(record: &OrderRecord, order: &OrderRequest) -> bool {
         Some(Code::Other(_)) | None => true,
     };
     let legs = matches!(order.product(), Product::Bracket | Product::Cover)
-        || !record.product.as_ref().is_some_and(|product| product.is(order.product()))
-        || steadfast_spec::Planted::LegNamesTrusted.is_on();
+        || !record.product.as_ref().is_some_and(|product| product.is(order.product()));
     !(legs && is_exit_leg(record)) && may_be_its_instrument(record, order) && side
 }
 

@@ -80,9 +80,6 @@ impl Registry {
         else {
             return false;
         };
-        if steadfast_spec::Planted::MismatchedAcksBelieved.is_on() {
-            return false;
-        }
         let Some(shows) = Shows::of(record, intent) else {
             // Legs may share an identifier: one of them is the order.
             self.mismatched.remove(record.order_id.as_str());
@@ -151,8 +148,7 @@ impl Registry {
             let key = Key::of_record(&fresh.record)?;
             let proved = self.refused_owner(&key, fresh).is_some()
                 && self.is_unchanged(intent)
-                && self.is_left_over(intent)
-                && !steadfast_spec::Planted::MismatchedAcksBelieved.is_on();
+                && self.is_left_over(intent);
             proved.then(|| (fresh.order_id.clone(), owner))
         };
         self.book.disputes().filter_map(is_one).collect()

@@ -82,8 +82,7 @@ impl Registry {
                 block.clean = 0;
             }
             block.clean += u8::from(!shown);
-            let lifted = block.clean >= self.rules.negatives.max(2)
-                && !steadfast_spec::Planted::TaintLastsAllDay.is_on();
+            let lifted = block.clean >= self.rules.negatives.max(2);
             let key = intent.key.clone();
             if lifted && let Some(key) = self.keys.get_mut(&key) {
                 key.tainting.remove(&number);
@@ -122,7 +121,6 @@ impl Registry {
         let known = self.session.and_then(|session| self.book.session(session));
         let known = known.is_some_and(|book| book.has_baseline);
         let pause = Duration::from_secs(1 << (failed - 1).min(5));
-        let tried_once = steadfast_spec::Planted::BaselineTriedOnce.is_on();
-        (!known && !tried_once).then(|| at.saturating_add(pause.max(self.settings.read_spacing)))
+        (!known).then(|| at.saturating_add(pause.max(self.settings.read_spacing)))
     }
 }

@@ -184,10 +184,9 @@ impl<S> Poller<S> {
                 return Err(ReadFault::Failed);
             }
             StatusCode::FORBIDDEN => return Err(ReadFault::Forbidden),
-            _ if steadfast_spec::Planted::FailedListIsClean.is_on() => return Ok(Vec::new()),
             _ => return Err(ReadFault::Failed),
         }
-        if is_out_of_a_cache(response.headers()) && !steadfast_spec::Planted::CachedListIsClean.is_on() {
+        if is_out_of_a_cache(response.headers()) {
             return Err(ReadFault::Failed);
         }
         let asker = response.extensions().get::<Asker>().cloned();
@@ -204,9 +203,6 @@ impl<S> Poller<S> {
         if list.as_ref().is_ok_and(names_none) {
             list = Err(ReadFault::Unreadable);
         }
-        if list.is_err() && steadfast_spec::Planted::UnreadableListIsClean.is_on() {
-            return Ok(Vec::new());
-        }
         list
     }
 }
@@ -220,7 +216,7 @@ async fn parse(body: &[u8], names: &FieldNames) -> Result<Vec<Vec<OrderRecord>>,
     while slices.last().is_some_and(|slice| slice.len() == SLICE) {
         tokio::task::yield_now().await;
         slices.push(reader.read(SLICE).map_err(unreadable)?);
-        if slices.len() > IDS / SLICE && !steadfast_spec::Planted::EndlessLists.is_on() {
+        if slices.len() > IDS / SLICE {
             return Err(ReadFault::TooLong);
         }
     }
@@ -244,7 +240,7 @@ pub(crate) fn is_out_of_a_cache(headers: &HeaderMap) -> bool {
     };
     headers.get_all(header::AGE).iter().any(is_old)
         || headers.get_all(header::WARNING).iter().any(is_stale)
-        || headers.iter().any(is_hit) && !steadfast_spec::Planted::CacheHitIsClean.is_on()
+        || headers.iter().any(is_hit)
 }
 
 /// A read that is not over yet. Dropping it counts as a failed read.
@@ -283,7 +279,7 @@ impl Drop for OpenRead<'_> {
     // The service panicked, or the runtime shuts down. Ends the read, so that no call waits for it, and the next one
     // keeps its distance.
     fn drop(&mut self) {
-        if !self.ended && !steadfast_spec::Planted::ReadLeftOpen.is_on() {
+        if !self.ended {
             self.account.end_read(self.read, self.purpose, Err(ReadFault::Failed));
         }
     }
@@ -310,8 +306,7 @@ impl Drop for Running {
         self.account.poller_gone();
         // After a panic of the service, this step starts a new poller. A runtime that shuts down takes
         // no new task: there the next order starts one, on its own runtime.
-        let stays_dead = steadfast_spec::Planted::PollerStaysDead.is_on();
-        if self.stage == Stage::Working && std::thread::panicking() && !stays_dead {
+        if self.stage == Stage::Working && std::thread::panicking() {
             self.account.tick();
         }
     }

@@ -46,12 +46,6 @@ impl Registry {
                 Phase::Idle => self.displaced_by(attempt.intent).is_none(),
                 Phase::Cleared => self.stays_refused(intent) && !self.is_stale(intent),
                 // The verdict may be old: evidence can arrive while the send waits in queues.
-                Phase::Granted
-                    if steadfast_spec::Planted::UnresolvedResent.is_on()
-                        || steadfast_spec::Planted::GrantNotJudgedAgain.is_on() =>
-                {
-                    true
-                }
                 Phase::Granted => {
                     self.is_absent(intent)
                         && self.is_young(intent, self.now)
@@ -90,8 +84,7 @@ impl Registry {
             _ => true,
         });
         let ended = intent.epoch != self.epoch && decided;
-        let near = self.midnight && !steadfast_spec::Planted::NamesEndAtMidnight.is_on();
-        (!ended || near).then_some((number, &intent.order))
+        (!ended || self.midnight).then_some((number, &intent.order))
     }
 
     /// True if a name stood for an order on another day.
@@ -281,8 +274,7 @@ impl Registry {
     /// True for a read that no caller waits for.
     pub(crate) fn can_wait(&self, purpose: Purpose) -> bool {
         let awaited = self.awaits_baseline() || self.doubts().next().is_some() || self.awaits_checks();
-        matches!(purpose, Purpose::Watch | Purpose::OwnSession | Purpose::Audit)
-            && (!awaited || steadfast_spec::Planted::SlowLookFirst.is_on())
+        matches!(purpose, Purpose::Watch | Purpose::OwnSession | Purpose::Audit) && !awaited
     }
 
     /// True if a read could wait when it was opened, so that it goes in the slowest lane.

@@ -179,7 +179,7 @@ impl Registry {
         records: Vec<OrderRecord>,
         out: &mut Vec<Effect>,
     ) -> (Vec<Arc<str>>, Taken) {
-        taken.too_long |= !self.book.has_room_for(&records) && !steadfast_spec::Planted::EndlessLists.is_on();
+        taken.too_long |= !self.book.has_room_for(&records);
         if taken.too_long {
             return (Vec::new(), taken);
         }
@@ -273,7 +273,7 @@ impl Registry {
         records: Vec<OrderRecord>,
         out: &mut Vec<Effect>,
     ) -> Vec<Arc<str>> {
-        if self.may_list_yesterdays() && !steadfast_spec::Planted::NamesEndAtMidnight.is_on() {
+        if self.may_list_yesterdays() {
             self.book.list_overnight(&records);
         }
         let keys = &self.keys;

@@ -137,7 +137,6 @@ impl Replay {
                     overdue.standing.insert(attempt.index);
                 }
                 Record::Begun { attempt, session, name, order, .. } => {
-                    let name = name.filter(|_| !steadfast_spec::Planted::ResentAfterRestart.is_on());
                     let intent = attempt.intent;
                     replay.next_intent = replay.next_intent.max(intent.0.saturating_add(1));
                     if replay.orders.insert(intent, (name.clone(), order.clone())).is_none() {

@@ -115,12 +115,7 @@ impl Registry {
 
     /// True if no list known so far shows an order that was refused.
     pub(crate) fn stays_refused(&self, intent: &Intent) -> bool {
-        intent.epoch == self.epoch && self.shown_as(intent).next().is_none() && !self.is_given_away(intent)
-    }
-
-    /// True if an answer may have given the refused order to another intent.
-    fn is_given_away(&self, intent: &Intent) -> bool {
-        self.is_disputed(intent) && !steadfast_spec::Planted::DisputedRefusalsBelieved.is_on()
+        intent.epoch == self.epoch && self.shown_as(intent).next().is_none() && !self.is_disputed(intent)
     }
 
     /// Returns listed orders that may be one that was refused, in the list of any session.
@@ -159,7 +154,7 @@ impl Registry {
             self.intents.get(number).is_some_and(|intent| {
                 // An awaited answer may give the listed order to another intent.
                 let its = |fresh: &Fresh| !self.may_be_answered_yet(key, *number, fresh.first_seen);
-                intent.key == *key && (self.is_given_away(intent) || self.shown_as(intent).any(its))
+                intent.key == *key && (self.is_disputed(intent) || self.shown_as(intent).any(its))
             })
         };
         let refuted: Vec<_> = self.refused.iter().copied().filter(refuted).collect();
@@ -200,16 +195,12 @@ impl Registry {
     fn is_shown_elsewhere(&self, intent: &Intent, start: ReadStart) -> bool {
         let by_token = matches!(intent.phase, Phase::Refused(Check { by_token: true, .. }));
         let last = intent.attempts.iter().rev().find(|attempt: &&Attempt| attempt.refused().is_some());
-        !by_token
-            && last.is_some_and(|attempt| self.scoped(attempt.session) != start.session)
-            && !steadfast_spec::Planted::RefusalCheckedElsewhere.is_on()
+        !by_token && last.is_some_and(|attempt| self.scoped(attempt.session) != start.session)
     }
 
     /// True if a caller would be told of a refused token (401) that no list has confirmed.
     pub(crate) fn awaits_last_check(&self, intent: &Intent) -> bool {
-        intent.caller_waits
-            && intent.first_sent().is_none()
-            && !steadfast_spec::Planted::DeadTokenBelieved.is_on()
+        intent.caller_waits && intent.first_sent().is_none()
     }
 
     /// Keeps a call's end open for the check that confirms its refusal: a later check may be impossible.
@@ -260,9 +251,6 @@ impl Registry {
 
     /// Ends an intent as refused: its caller is told so, or is gone.
     pub(crate) fn end_refused(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
-        if steadfast_spec::Planted::RefusedOrderForgotten.is_on() {
-            return self.forget(number, out);
-        }
         if self.is_sent(number) {
             // The refused send was a resend.
             self.finish_unresolved(number, Reason::NotObserved, out);
@@ -284,8 +272,7 @@ impl Registry {
 
     /// Returns from when on a list shows all of those orders, however late they are.
     pub(crate) fn late_refusals_show(&self) -> Duration {
-        let shows = self.believed.last().map(|&late| schedule::late_look(late));
-        shows.filter(|_| !steadfast_spec::Planted::LateRefusalsNotAwaited.is_on()).unwrap_or_default()
+        self.believed.last().map(|&late| schedule::late_look(late)).unwrap_or_default()
     }
 
     /// Drops the refusals that a read starting here could have refuted.

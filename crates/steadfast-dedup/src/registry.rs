@@ -215,7 +215,7 @@ impl Registry {
         let steps = settings.traced.then(Vec::new);
         Self {
             settings,
-            rules: Rules::PROTOCOL.but_planted(),
+            rules: Rules::PROTOCOL,
             seq: Seq::default(),
             now: Duration::ZERO,
             slept: Duration::ZERO,
@@ -354,8 +354,8 @@ impl Registry {
     /// Returns the session, or the same one for all where the list holds the whole account's orders.
     pub(crate) fn scoped(&self, session: Session) -> Session {
         match self.settings.orders_scope {
-            OrdersScope::Session if !steadfast_spec::Planted::SessionIgnored.is_on() => session,
-            OrdersScope::Session | OrdersScope::Account => Session::default(),
+            OrdersScope::Session => session,
+            OrdersScope::Account => Session::default(),
         }
     }
 

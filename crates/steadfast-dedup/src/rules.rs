@@ -1,10 +1,8 @@
 use std::time::Duration;
 
-use steadfast_spec::Planted;
-
 /// The rules of the protocol, each of which can be taken out to show that it is needed.
 ///
-/// Only the crate's own model and builds with planted bugs use anything but [`Rules::PROTOCOL`].
+/// Only the crate's own model uses anything but [`Rules::PROTOCOL`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) owner_wait: bool,
@@ -38,24 +36,4 @@ impl Rules {
         refusal_lag: Duration::from_secs(1),
         remembered: 100_000,
     };
-
-    /// Returns these rules without those that a planted bug removes.
-    pub(crate) fn but_planted(self) -> Self {
-        Self {
-            owner_wait: self.owner_wait && !Planted::NoOwnerWait.is_on(),
-            cohort: self.cohort && !Planted::NoCohort.is_on(),
-            oldest_first: self.oldest_first && !Planted::NewestFirst.is_on(),
-            seen_at_completion: self.seen_at_completion && !Planted::BaselineAtReadStart.is_on(),
-            evidence_at_start: self.evidence_at_start && !Planted::EvidenceAtReadEnd.is_on(),
-            session_first: self.session_first && !Planted::SessionsShareLists.is_on(),
-            told_apart: self.told_apart && !Planted::LookAlikesTaken.is_on(),
-            refusals_checked: self.refusals_checked && !Planted::RefusalBelieved.is_on(),
-            refusal_lag: if Planted::RefusalCheckedAtOnce.is_on() {
-                Duration::ZERO
-            } else {
-                self.refusal_lag
-            },
-            ..self
-        }
-    }
 }

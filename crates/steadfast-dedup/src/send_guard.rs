@@ -219,7 +219,7 @@ impl<S> SendGuard<S> {
         let limits = if sealed { Limits::of(request.extensions(), &self.clocks) } else { Limits::default() };
         let asked = own.then(|| self.clocks.at(Instant::now().into_std()));
         let request = request.map(|body| GuardedBody::new(body, Seal { limits, stamp, order, change }));
-        let state = match durable.filter(|_| !steadfast_spec::Planted::SentBeforeJournal.is_on()) {
+        let state = match durable {
             None => State::Sending { response: self.inner.call(request) },
             Some(durable) => {
                 let clone = self.inner.clone();
@@ -364,8 +364,6 @@ where
                 }
                 StateProj::Writing { durable, ready } => {
                     let written = ready!(durable.poll(cx));
-                    let failed_open = steadfast_spec::Planted::JournalFailsOpen.is_on();
-                    let written = if failed_open { Ok(Ok(())) } else { written };
                     match (written, ready.take()) {
                         (Ok(Ok(())), Some((mut service, request))) => {
                             this.state.set(State::Sending { response: service.call(request) });
@@ -509,8 +507,6 @@ impl Drop for OpenAttempt {
             return;
         }
         let unknown = Outcome::Unknown { resend: Resend::Never };
-        let unknown =
-            if steadfast_spec::Planted::DroppedSendForgotten.is_on() { Outcome::NotSent } else { unknown };
         self.account.close_failed(self.attempt, unknown, Answer::None);
     }
 }

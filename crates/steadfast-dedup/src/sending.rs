@@ -143,7 +143,6 @@ impl Registry {
     fn forbids_resend(&self, outcome: &Outcome, answer: Answer) -> Option<Never> {
         let until_absent = matches!(outcome, Outcome::Unknown { resend: Resend::AfterAbsence });
         match answer {
-            Answer::None if until_absent && steadfast_spec::Planted::EndlessConnectionEnds.is_on() => None,
             // A kernel, or a hop that took the request, may deliver it at any later time: no bound holds.
             Answer::None | Answer::Cut => Some(Never::Opaque),
             _ if until_absent => None,
@@ -160,9 +159,8 @@ impl Registry {
             // The gateway's own word. Only errors that it documents count: another may come from a proxy in front,
             // while the gateway still works on the order.
             Answer::Denied | Answer::Status(200..=299) => true,
-            Answer::Status(_) => until_absent || steadfast_spec::Planted::ForeignErrorSettles.is_on(),
-            Answer::Ended => steadfast_spec::Planted::SettledFromOurTimeout.is_on(),
-            Answer::Cut | Answer::None => false,
+            Answer::Status(_) => until_absent,
+            Answer::Ended | Answer::Cut | Answer::None => false,
         };
         // The connection has ended by now, where the transport reports its end.
         if answered { self.now } else { self.now.saturating_add(self.settings.gateway_timeout) }
@@ -176,7 +174,6 @@ impl Registry {
         // The refusal may be untrue. If another send of the intent stands, its order is searched for anyway.
         if let (Voided::Refused, Some(sent), None) = (how, sent, intent.first_sent())
             && let Some(found) = intent.attempts.get_mut(attempt.index)
-            && !steadfast_spec::Planted::RejectedOrderForgotten.is_on()
         {
             found.state = AttemptState::Refused(sent);
         }
@@ -212,7 +209,7 @@ impl Registry {
             self.book.acknowledge_overnight(&order_id);
             Claimed::Clean
         };
-        if claimed == Claimed::Conflict && !steadfast_spec::Planted::ConflictBelieved.is_on() {
+        if claimed == Claimed::Conflict {
             return self.contradict(attempt.intent, &order_id, out);
         }
         if let Some(intent) = self.intents.get(&attempt.intent).filter(|intent| !intent.caller_waits) {
@@ -301,7 +298,7 @@ impl Registry {
     // The caller is gone: nothing is sent again, and the search goes on.
     pub(crate) fn abandon(&mut self, number: IntentNo, out: &mut Vec<Effect>) {
         let Some(intent) = self.intents.get_mut(&number) else { return };
-        intent.caller_waits = steadfast_spec::Planted::ResentForNobody.is_on();
+        intent.caller_waits = false;
         match intent.phase {
             Phase::Idle if intent.was_refused() => self.end_rejected(number, out),
             Phase::Idle => self.forget(number, out),

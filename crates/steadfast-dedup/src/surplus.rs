@@ -21,9 +21,7 @@ impl Registry {
     pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
         let fresh: Vec<Fresh> = self.book.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
         for fresh in fresh {
-            if let Some(number) = self.owner_too_late(key, &fresh)
-                && !steadfast_spec::Planted::LateOrdersUnreported.is_on()
-            {
+            if let Some(number) = self.owner_too_late(key, &fresh) {
                 self.report_surplus(key, number, &fresh, out);
             }
         }
@@ -138,8 +136,7 @@ impl Registry {
         let Some(name) = &intent.name else { return };
         let holder = *self.names.get(name).unwrap_or(&number);
         // A repeat that has not left yet joins it.
-        let is_taken = holder != number && !self.unsent.contains(&holder);
-        if is_taken || steadfast_spec::Planted::RefusedNameStaysFree.is_on() {
+        if holder != number && !self.unsent.contains(&holder) {
             return;
         }
         self.names.insert(name.clone(), number);

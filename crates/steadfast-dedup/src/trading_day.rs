@@ -76,7 +76,7 @@ impl TradingDay {
         let wall = now.wall - now.carried;
         let mut change = Change::default();
         let by_date = self.dated.is_some_and(|dated| agree(dated, wall));
-        if agree(wall, self.anchor) || by_date || steadfast_spec::Planted::DayByWallClock.is_on() {
+        if agree(wall, self.anchor) || by_date {
             self.believed = wall;
             self.told = None;
             if by_date {
@@ -87,7 +87,7 @@ impl TradingDay {
             change.stepped = Some(wall - self.believed);
         }
         let today = Epoch((self.time(wall) + now.carried).div_euclid(DAY));
-        self.day = if steadfast_spec::Planted::DayByWallClock.is_on() { today } else { self.day.max(today) };
+        self.day = self.day.max(today);
         change
     }
 

@@ -67,7 +67,7 @@ impl Ceilings {
     /// Returns how many slots of a window of `limit` the requests of `lane` may fill.
     #[must_use]
     pub fn ceiling(&self, lane: Lane, limit: u32) -> u32 {
-        if Self::vanish(limit) || steadfast_spec::Planted::NoReserve.is_on() {
+        if Self::vanish(limit) {
             return limit;
         }
         limit.saturating_sub(self.reserves[lane as usize].of(limit))

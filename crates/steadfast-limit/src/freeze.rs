@@ -63,9 +63,6 @@ impl Freeze {
 
     /// Records a grant at `now`. True if it is a try.
     pub(crate) fn granted(&mut self, now: Nanos) -> bool {
-        if self.state == State::Frozen && steadfast_spec::Planted::NoProbe.is_on() {
-            self.state = State::Open;
-        }
         if self.state == State::Open {
             return false;
         }
@@ -109,7 +106,7 @@ impl Freeze {
         // A `Retry-After` of zero right after a refusal is meaningless.
         let asked = retry_after
             .and_then(|after| u64::try_from(after.as_nanos()).ok().or(Some(Nanos::MAX)))
-            .filter(|after| *after > 0 && !steadfast_spec::Planted::PauseShorterThanAsked.is_on())
+            .filter(|after| *after > 0)
             .map(|after| after.min(Self::LONGEST_PAUSE));
         if self.since > 0 && granted <= self.since {
             if let (Some(asked), State::Frozen) = (asked, self.state) {

@@ -70,9 +70,7 @@ impl Journal {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         let found = match read(path).map_err(failed)? {
-            Found::Nothing if was_there && !steadfast_spec::Planted::StaleJournalTrusted.is_on() => {
-                Found::Stale
-            }
+            Found::Nothing if was_there => Found::Stale,
             found => found,
         };
         let seed = if let Found::Record(record) = &found { record.seed } else { Seed::random() };
@@ -112,9 +110,6 @@ impl Journal {
     /// Marks the file as out of date, because a later record could not be written. On a full disk a new file fails,
     /// but one byte can be overwritten in place. If that fails too, the file is removed.
     pub(crate) fn spoil(&self) -> NextStart {
-        if steadfast_spec::Planted::StaleJournalTrusted.is_on() {
-            return NextStart::Unaware;
-        }
         let _alone = self.writing.lock();
         let mark = || -> io::Result<()> {
             let mut file = open_own(&self.path, OpenOptions::new().write(true))?;

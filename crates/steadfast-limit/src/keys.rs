@@ -52,15 +52,9 @@ impl ScopeKeys {
     ) -> Self {
         let authority = &*normal(authority);
         Self {
-            client_ip: match steadfast_spec::Planted::AddressPerAccount.is_on() {
-                true => hasher.hash_one(("client_ip", authority, from, account)),
-                false => hasher.hash_one(("client_ip", authority, from)),
-            },
+            client_ip: hasher.hash_one(("client_ip", authority, from)),
             api_key: hasher.hash_one(("api_key", authority)),
-            auth_token: match steadfast_spec::Planted::TokensMixed.is_on() {
-                true => hasher.hash_one(("auth_token", authority)),
-                false => hasher.hash_one(("auth_token", authority, account)),
-            },
+            auth_token: hasher.hash_one(("auth_token", authority, account)),
         }
     }
 

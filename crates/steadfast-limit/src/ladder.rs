@@ -114,7 +114,7 @@ impl Ladder {
             // that is safe against every way of counting shows which.
             self.strikes = self.strikes.saturating_add(u8::from(tried && self.step == 0));
             self.step = Self::PACED;
-        } else if self.struck + Self::CLEAN > now && !steadfast_spec::Planted::LimitNotLearned.is_on() {
+        } else if self.struck + Self::CLEAN > now {
             // ## Paced, N => Paced, N / 2
             //
             // Requests were spread, and the gateway refused one all the same.

@@ -43,7 +43,6 @@ fn must_get_out(lane: Lane) -> bool {
 
 /// True if requests without an answer hold back `lane` for little more than a window.
 fn is_exempt(lane: Lane, strict: bool) -> bool {
-    let strict = strict || steadfast_spec::Planted::CancelsHeldByLostSlots.is_on();
     !strict && must_get_out(lane)
 }
 
@@ -244,9 +243,7 @@ impl Ledger {
     ) {
         self.in_flight.leave(granted);
         self.lost.expire(now, self.retention(rules));
-        if !steadfast_spec::Planted::LostSlotsFreed.is_on() {
-            self.lost.push(given_up, counted + rules.settle);
-        }
+        self.lost.push(given_up, counted + rules.settle);
     }
 
     /// Returns the stamps of answered and lost requests that still matter at `now`.

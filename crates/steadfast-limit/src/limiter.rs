@@ -144,11 +144,9 @@ impl Limiter {
     /// Does the same for a request that waited before as `former`, which gets its old place back.
     pub(crate) fn acquire_at(&mut self, ask: &Ask<'_>, former: Option<WaiterId>, now: Nanos) -> Decision {
         let now = self.advance(now);
-        let one_zone = steadfast_spec::Planted::OneZoneOnly.is_on() && !ask.zones.is_empty();
-        let zones = if one_zone { &ask.zones[..1] } else { ask.zones };
-        let ledgers = match self.lately_all(zones) {
+        let ledgers = match self.lately_all(ask.zones) {
             Some(ledgers) => ledgers,
-            None => match self.open(zones, now) {
+            None => match self.open(ask.zones, now) {
                 Ok(ledgers) => ledgers,
                 Err(refusal) => return Decision::Refused(refusal),
             },
@@ -199,7 +197,6 @@ impl Limiter {
             self.expect_no_more(&known, grant);
         }
         match known.outcome {
-            Some(Ok(_)) if steadfast_spec::Planted::DroppedGrantLeaks.is_on() => {}
             Some(Ok(grant)) => self.give_back(grant, now),
             Some(Err(_)) => {}
             None => {
@@ -218,8 +215,7 @@ impl Limiter {
             let rules = &self.rules[usize::from(ledger.zone.0)];
             let probe = grant.probes & (1 << bit) != 0;
             ledger.changed();
-            let stamp = if steadfast_spec::Planted::LoggedAtSend.is_on() { grant.at } else { now };
-            ledger.stamp(rules, grant.at, stamp);
+            ledger.stamp(rules, grant.at, now);
             match answer {
                 Answer::Accepted => {
                     if let Some(caution) = &mut ledger.caution {
@@ -255,8 +251,6 @@ impl Limiter {
         let now = self.advance(now);
         let counted = match ended {
             Some(ended) => ended.min(now) + Self::AFTER_RESET,
-            // The rule before this one knew of the gateway's timeout, but not of retransmissions by the kernel.
-            None if steadfast_spec::Planted::OrphansForgotten.is_on() => now.max(sent + 30_000_000_000),
             None => now.saturating_add(self.settings.arrives_within).min(LATEST),
         };
         // A request whose patience has already run out is not waited for again.

@@ -148,9 +148,8 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let sent = self.sent.filter(|_| !steadfast_spec::Planted::DroppedSendRefunded.is_on());
         let loss = if self.ends_when_dropped { Loss::Reset } else { Loss::GivenUp };
-        self.end(sent.map(|_| loss));
+        self.end(self.sent.map(|_| loss));
     }
 }
 

@@ -74,9 +74,6 @@ impl Rules {
             *bound = Bound::new(quota, *limit, nanos(*period).ok_or(InvalidLimiter::TooLarge(zone))?)?;
         }
         bounds.sort_by_key(|bound| bound.period);
-        if steadfast_spec::Planted::OneWindowOnly.is_on() {
-            bounds = bounds.iter().take(1).copied().collect();
-        }
         if let Some(pair) = bounds.windows(2).find(|pair| pair[0].nominal == pair[1].nominal) {
             let period = std::time::Duration::from_nanos(pair[0].nominal);
             return Err(InvalidLimiter::DuplicatePeriod { zone, period });

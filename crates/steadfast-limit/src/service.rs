@@ -104,9 +104,7 @@ impl Shared {
         let extensions = Stamped::of(request.extensions());
         let account = extensions.beside::<ext::Account>().unwrap_or(&UNNAMED);
         let again = extensions.beside::<ext::HeadOfLane>().is_some();
-        let uncounted = again && steadfast_spec::Planted::RepeatsUncounted.is_on();
-        let authority = if uncounted { "nowhere" } else { authority_of(request) };
-        let keys = self.keys(authority, account, extensions.beside());
+        let keys = self.keys(authority_of(request), account, extensions.beside());
         let route = Routes::or_shown(extensions.stamp(), request.method(), request.uri());
         let lane = extensions.beside::<Lane>().copied().unwrap_or(route.lane);
         let watched = self.limiter.watch(zones, keys, route.endpoint, request.uri().path());

@@ -27,9 +27,6 @@ pub(crate) fn nanos(duration: Duration) -> Option<Nanos> {
 /// Returns how long a stamp is held for a period of the gateway's. Clocks differ in rate, and a stamp taken slightly
 /// early must not expire early.
 pub(crate) fn held(period: Nanos) -> Nanos {
-    if steadfast_spec::Planted::NoMargin.is_on() {
-        return period;
-    }
     drifted(period).saturating_add(ROUNDING)
 }
 

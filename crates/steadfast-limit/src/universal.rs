@@ -94,11 +94,6 @@ impl Phases<'_> {
         let earlier = (before - gone) as u64;
         let spare = self.room.saturating_sub((self.stamps.len() - before) as u64);
         let covered = (b + self.period).saturating_sub(at);
-        if steadfast_spec::Planted::FloatStamps.is_on() {
-            let seconds = |nanos: Nanos| nanos as f64 / 1e9;
-            let slid = seconds(self.period) * (1.0 - spare as f64 / earlier.max(1) as f64);
-            return at.max(((seconds(b) + slid.max(0.0)) * 1e9) as Nanos);
-        }
         if earlier * covered > spare * self.period {
             b + ((earlier - spare) * self.period).div_ceil(earlier)
         } else {

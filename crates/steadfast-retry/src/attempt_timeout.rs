@@ -10,7 +10,7 @@ use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use steadfast_spec::{
-    BoxError, Endpoint, Failure, Fate, Planted, Routes,
+    BoxError, Endpoint, Failure, Fate, Routes,
     ext::{self, Stamp, Stamped},
 };
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -124,12 +124,7 @@ impl<S> Layer<S> for AttemptTimeoutLayer {
     type Service = AttemptTimeout<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        AttemptTimeout {
-            inner,
-            settings: *self,
-            #[cfg(planted)]
-            asked: None,
-        }
+        AttemptTimeout { inner, settings: *self }
     }
 }
 
@@ -138,9 +133,6 @@ impl<S> Layer<S> for AttemptTimeoutLayer {
 pub struct AttemptTimeout<S> {
     inner: S,
     settings: AttemptTimeoutLayer,
-    /// When it was first asked to be ready.
-    #[cfg(planted)]
-    asked: Option<Instant>,
 }
 
 impl<S, B, R> Service<Request<B>> for AttemptTimeout<S>
@@ -155,16 +147,12 @@ where
     type Future = ResponseFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        #[cfg(planted)]
-        self.asked.get_or_insert_with(Instant::now);
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         ext::Place::AttemptTimeout.pass(request.extensions_mut());
         let now = Instant::now();
-        #[cfg(planted)]
-        let now = self.asked.take().filter(|_| Planted::QueueTimeCounted.is_on()).unwrap_or(now);
         let extensions = Stamped::of(request.extensions());
         let deadline = extensions.stamp::<ext::Deadline>().map(|deadline| Instant::from_std(deadline.0));
         let until = now.checked_add(self.settings.timeout).unwrap_or_else(|| now + FOREVER);
@@ -248,7 +236,7 @@ where
         // own. The stamp is read last: in the other order, the send could begin in between.
         this.inner.set(None);
         let ended = this.stamp.abort();
-        let fate = if *this.blank_proves && this.stamp.get().is_none() || Planted::TimeoutIsNotSent.is_on() {
+        let fate = if *this.blank_proves && this.stamp.get().is_none() {
             Fate::NeverLeft
         } else {
             Fate::Lost { ended }

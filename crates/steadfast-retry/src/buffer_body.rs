@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, request};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Failure, Planted};
+use steadfast_spec::{BoxError, Failure};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -120,10 +120,7 @@ where
     type Error = BoxError;
     type Future = ResponseFuture<S, S::Future, B>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        if Planted::KeptReady.is_on() {
-            return self.inner.poll_ready(cx).map_err(Into::into);
-        }
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 

@@ -59,8 +59,11 @@ impl<B> From<Bytes> for BufferedBody<B> {
 
 impl<B> Replay for BufferedBody<B> {
     fn replay(&self) -> Option<Self> {
-        let whole = self.rest.is_none() || steadfast_spec::Planted::StreamRepeatedEmpty.is_on();
-        whole.then(|| Self { data: self.data.clone(), trailers: self.trailers.clone(), rest: None })
+        self.rest.is_none().then(|| Self {
+            data: self.data.clone(),
+            trailers: self.trailers.clone(),
+            rest: None,
+        })
     }
 }
 
@@ -102,9 +105,6 @@ impl<B: Body<Data = Bytes> + Unpin> Body for BufferedBody<B> {
 impl<B> fmt::Debug for BufferedBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A login's form contains a password, so the bytes are never printed.
-        if steadfast_spec::Planted::FormShown.is_on() {
-            return f.debug_tuple("BufferedBody").field(&self.data).finish();
-        }
         f.debug_struct("BufferedBody")
             .field("held", &self.held())
             .field("whole", &self.rest.is_none())

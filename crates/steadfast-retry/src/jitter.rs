@@ -29,8 +29,7 @@ impl Jitter {
     #[must_use]
     pub fn stretch(self, delay: Duration, draw: u64) -> Duration {
         let more = share(delay.as_nanos() * u128::from(self.percent) / 100, draw);
-        let truncated = steadfast_spec::Planted::JitterTruncated.is_on();
-        delay.saturating_add(if truncated { Duration::from_secs(more.as_secs()) } else { more })
+        delay.saturating_add(more)
     }
 }
 

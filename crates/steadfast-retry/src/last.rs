@@ -2,7 +2,7 @@ use std::fmt;
 
 use http::Response;
 use steadfast_spec::{
-    BoxError, Class, Failure, Outcome, Planted, RetryAfter,
+    BoxError, Class, Failure, Outcome, RetryAfter,
     ext::{self, Stamped},
     outcome_of_status,
 };
@@ -35,10 +35,7 @@ impl Last {
                 }
             }
             Err(error) => {
-                let outcome = match Failure::outcome_of(&**error) {
-                    doubt if doubt.is_unknown() && Planted::BrokenIsRepeated.is_on() => Outcome::NotSent,
-                    outcome => outcome,
-                };
+                let outcome = Failure::outcome_of(&**error);
                 let refused = Failure::find(&**error).is_some_and(Failure::is_refusal);
                 Self {
                     seen: Seen {

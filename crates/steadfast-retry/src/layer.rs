@@ -7,7 +7,7 @@ use std::{
 use http::{Request, Response};
 use http_body::Body;
 use pin_project_lite::pin_project;
-use steadfast_spec::{BoxError, Planted, ext::Place};
+use steadfast_spec::{BoxError, ext::Place};
 use tower::retry;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -60,9 +60,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         Place::Retry.pass(request.extensions_mut());
-        let kept = Kept::whole(request);
-        let inner = if Planted::CloneInCall.is_on() { self.0.clone().call(kept) } else { self.0.call(kept) };
-        ResponseFuture { inner }
+        ResponseFuture { inner: self.0.call(Kept::whole(request)) }
     }
 }
 

@@ -218,15 +218,13 @@ impl RetryPolicy {
     }
 
     fn decide<B>(&self, class: Class, last: &Last, kept: &Kept<B>) -> Decision {
-        let is_final = last.is_final && !steadfast_spec::Planted::RepeatsMultiply.is_on();
-        if is_final || !may_repeat(class, last.seen.ending) {
+        if last.is_final || !may_repeat(class, last.seen.ending) {
             return Decision::Return;
         }
         let left = self.left(&kept.head().extensions);
         match self.settings.rules.decide(class, &self.earlier, &last.seen, &left, self.draw()) {
             Decision::Repeat { .. }
-                if self.settings.budget.as_ref().is_some_and(|budget| !budget.withdraw())
-                    && !steadfast_spec::Planted::BudgetOverdrawn.is_on() =>
+                if self.settings.budget.as_ref().is_some_and(|budget| !budget.withdraw()) =>
             {
                 Decision::Stop(StopReason::Budget)
             }

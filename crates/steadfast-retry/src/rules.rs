@@ -106,17 +106,13 @@ impl Rules {
         if !may_repeat(class, seen.ending) {
             return Decision::Return;
         }
-        let repeats = earlier.len().saturating_sub(usize::from(steadfast_spec::Planted::SixthSend.is_on()));
-        let Some(&scheduled) = self.schedule.delays().get(repeats) else {
+        let Some(&scheduled) = self.schedule.delays().get(earlier.len()) else {
             return Decision::Stop(StopReason::Spent);
         };
         let after = self.delay(scheduled, earlier, seen, draw);
         // The wait for the permit runs during the delay, so the later of the two counts.
-        let permit = left.permit.filter(|_| !steadfast_spec::Planted::PermitNotPredicted.is_on());
-        let sent = permit.map_or(after, |permit| permit.max(after));
-        if left.deadline.is_some_and(|left| sent >= left)
-            && !steadfast_spec::Planted::DeadlineSleptThrough.is_on()
-        {
+        let sent = left.permit.map_or(after, |permit| permit.max(after));
+        if left.deadline.is_some_and(|left| sent >= left) {
             return Decision::Stop(StopReason::Deadline);
         }
         if left.send_by.is_some_and(|left| sent > left) {
@@ -127,8 +123,7 @@ impl Rules {
 
     fn delay(&self, scheduled: Duration, earlier: &[Attempt], seen: &Seen, draw: u64) -> Duration {
         let had = |status| move |attempt: &Attempt| attempt.status == Some(status);
-        let asked = seen.retry_after.filter(|_| !steadfast_spec::Planted::RetryAfterIgnored.is_on());
-        let asked = asked.unwrap_or_default().min(self.retry_after_cap);
+        let asked = seen.retry_after.unwrap_or_default().min(self.retry_after_cap);
         let mut least = scheduled.max(asked);
         match seen.status {
             Some(StatusCode::SERVICE_UNAVAILABLE)
@@ -137,18 +132,13 @@ impl Rules {
                 least = least.max(self.unavailable_delay);
             }
             Some(StatusCode::BAD_GATEWAY) if earlier.last().is_some_and(had(StatusCode::BAD_GATEWAY)) => {
-                if let Some(range) = &self.persistent_bad_gateway
-                    && !steadfast_spec::Planted::PersistentRuleIgnored.is_on()
-                {
+                if let Some(range) = &self.persistent_bad_gateway {
                     // The range serves as jitter here, so the usual jitter is not added.
                     let span = range.end().saturating_sub(*range.start());
                     return least.max(range.start().saturating_add(share(span.as_nanos(), draw)));
                 }
             }
             _ => {}
-        }
-        if steadfast_spec::Planted::NoBackoff.is_on() {
-            return Duration::ZERO;
         }
         self.jitter.stretch(least, draw)
     }

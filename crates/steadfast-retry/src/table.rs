@@ -84,12 +84,6 @@ const TABLE: [(Ending, [Cell; 4]); 8] = [
 /// True if a request of `class` whose send ended in `ending` may be sent again unchanged.
 #[must_use]
 pub fn may_repeat(class: Class, ending: Ending) -> bool {
-    if (ending == Ending::InDoubt && steadfast_spec::Planted::DoubtRepeated.is_on())
-        || (ending == Ending::Rejected && steadfast_spec::Planted::RefusalRepeated.is_on())
-        || (ending == Ending::Refused && steadfast_spec::Planted::LocalRefusalRepeated.is_on())
-    {
-        return true;
-    }
     let column = COLUMNS.iter().position(|c| *c == class);
     let row = TABLE.iter().find(|(e, _)| *e == ending);
     matches!((row, column), (Some((_, cells)), Some(column)) if cells[column] == Repeat)

@@ -10,7 +10,6 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
-use steadfast_spec::Planted;
 use tokio::time::timeout;
 use tower_service::Service;
 
@@ -149,9 +148,6 @@ where
 
 /// Reads a body. A body that takes too long counts as broken: it is refused and its connection ends.
 async fn read_in_time<B: http_body::Body<Data = Bytes>>(body: B) -> Result<Bytes, UnreadBody> {
-    if Planted::SlowBodiesHold.is_on() {
-        return read(body).await;
-    }
     timeout(BODY_TIMEOUT, read(body)).await.unwrap_or(Err(UnreadBody::Broken))
 }
 

@@ -42,18 +42,10 @@ const NEVER: Outcome = Outcome::Unknown { resend: Resend::Never };
 #[must_use]
 pub fn outcome_of(endpoint: Option<Endpoint>, status: StatusCode, body: Peek<'_>) -> Outcome {
     match status.as_u16() {
-        502 if crate::Planted::BadGatewayIsRefusal.is_on() => Outcome::Rejected,
-        429 if crate::Planted::TooManyIsDoubt.is_on() => AFTER_ABSENCE,
         429 | 401 => Outcome::NotExecuted,
         403 | 404 | 405 | 415 => Outcome::Rejected,
         400 => bad_request(body),
-        500..=599
-            if endpoint == Some(Endpoint::PlaceOrder)
-                && !is_documented(status, body)
-                && !crate::Planted::AnyServerErrorIsTheGateways.is_on() =>
-        {
-            NEVER
-        }
+        500..=599 if endpoint == Some(Endpoint::PlaceOrder) && !is_documented(status, body) => NEVER,
         500..=599 => AFTER_ABSENCE,
         200 => success(endpoint, body),
         _ => NEVER,
@@ -83,7 +75,6 @@ fn bad_request(body: Peek<'_>) -> Outcome {
             Outcome::Rejected
         }
         Ok(Envelope::Error { msg }) if msg == msg::INTERNAL_ERROR => AFTER_ABSENCE,
-        _ if crate::Planted::EveryBadRequestIsRefusal.is_on() => Outcome::Rejected,
         _ => NEVER,
     }
 }

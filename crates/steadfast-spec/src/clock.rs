@@ -193,8 +193,7 @@ impl Moment {
     #[must_use]
     pub fn elapsed_at_most(&self, now: &Self) -> Duration {
         let least = self.elapsed_at_least(now);
-        let by_boot = self.elapsed_by_boot(now).filter(|_| !crate::Planted::SuspendNotCounted.is_on());
-        by_boot.map_or(least, |elapsed| least.max(elapsed))
+        self.elapsed_by_boot(now).map_or(least, |elapsed| least.max(elapsed))
     }
 
     /// The same, with the wall clock in place of a missing boot clock. For the age of an order: a clock set forward

@@ -188,8 +188,7 @@ fn is_identifier(id: &str) -> bool {
         let nothing = ["null", "undefined", "none", "nil", "nan"];
         id.bytes().all(|digit| digit == b'0') || nothing.iter().any(|word| id.eq_ignore_ascii_case(word))
     };
-    crate::Planted::PlaceholderIsIdentifier.is_on()
-        || !(id.trim() != id || id.chars().any(char::is_control) || is_nothing())
+    id.trim() == id && !id.chars().any(char::is_control) && !is_nothing()
 }
 
 /// Returns the content of a JSON string.

@@ -64,7 +64,6 @@ impl Failure {
     pub fn outcome(&self) -> Outcome {
         match self.fate {
             Fate::NeverLeft | Fate::Unprocessed => Outcome::NotSent,
-            Fate::Lost { .. } if crate::Planted::LostIsNotSent.is_on() => Outcome::NotSent,
             Fate::Answered | Fate::Lost { .. } => Outcome::Unknown { resend: Resend::AfterAbsence },
         }
     }

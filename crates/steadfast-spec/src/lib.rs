@@ -64,7 +64,6 @@ mod order;
 mod order_change;
 mod outcome;
 mod place;
-mod planted;
 mod record;
 mod retry_after;
 mod route;
@@ -79,9 +78,6 @@ mod token;
 mod zone;
 
 pub use rust_decimal::Decimal;
-
-#[doc(hidden)]
-pub use crate::planted::Planted;
 
 pub use crate::{
     base_url::{BaseUrl, InvalidBaseUrl},

@@ -143,9 +143,7 @@ impl Route {
     /// the same change, and a code that was exchanged is refused.
     #[must_use]
     pub fn is_unverifiable(&self) -> bool {
-        self.endpoint.is_none()
-            && self.class == Class::OnlyIfNotExecuted
-            && !crate::Planted::UnverifiableRefusalRepeated.is_on()
+        self.endpoint.is_none() && self.class == Class::OnlyIfNotExecuted
     }
 
     /// Returns the route of a path that is not in the table: the strictest zone, and no repeats unless it only reads.

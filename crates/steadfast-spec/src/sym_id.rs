@@ -188,9 +188,7 @@ fn without_hyphens(text: &str) -> Cow<'_, str> {
     let mut parts = text.split('-');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some(day), Some(month), Some(year), None)
-            if !crate::Planted::HyphenedExpiryRefused.is_on()
-                && day.bytes().all(|b| b.is_ascii_digit())
-                && month.len() == 3 =>
+            if day.bytes().all(|b| b.is_ascii_digit()) && month.len() == 3 =>
         {
             format!("{day}{month}{year}").into()
         }

@@ -80,8 +80,7 @@ fn life(raw: &RawValue) -> Option<Duration> {
 /// Returns true if a token can stand in a header unchanged. The header has two parts separated by a colon (§5). With a
 /// colon in the token, every request would be refused as malformed.
 fn is_header_safe(token: &str) -> bool {
-    let parts_the_header = token.contains(':') && !crate::Planted::ColonTokenTaken.is_on();
-    !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()) && !parts_the_header
+    !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()) && !token.contains(':')
 }
 
 /// A token endpoint's answer without a usable token.

@@ -366,9 +366,6 @@ impl fmt::Display for Error {
             write!(f, " {}", on_one_line(message))?;
         }
         let Some(source) = self.0.source.as_deref() else { return Ok(()) };
-        if steadfast_spec::Planted::ErrorHidesCause.is_on() {
-            return Ok(());
-        }
         let connecting =
             || (self.0.kind == ErrorKind::Unreachable).then(|| why_not_connected(source)).flatten();
         match connecting().unwrap_or_else(|| chain_of(source)) {

@@ -256,13 +256,6 @@ impl Future for ResponseFuture {
                 this.send.is_open = false;
                 Ok(response)
             }
-            Err(error)
-                if steadfast_spec::Planted::IncompleteIsNotSent.is_on()
-                    && steadfast_spec::find_cause(&error)
-                        .is_some_and(hyper::Error::is_incomplete_message) =>
-            {
-                Err(Failure::new(Fate::NeverLeft, error).into())
-            }
             Err(error) => Err(Failure::new(this.send.fail(), error).into()),
         })
     }

@@ -177,7 +177,7 @@ impl Transport {
         tcp.set_keepalive_interval(Some(UNHEARD / 6));
         tcp.set_keepalive_retries(Some(3));
         #[cfg(any(target_os = "android", target_os = "linux"))]
-        tcp.set_tcp_user_timeout(Some(UNHEARD).filter(|_| !steadfast_spec::Planted::OrderlyClose.is_on()));
+        tcp.set_tcp_user_timeout(Some(UNHEARD));
         tcp.set_connect_timeout(Some(self.connect_timeout));
         tcp.set_local_address(self.local_address);
         let tcp = match &self.proxy {

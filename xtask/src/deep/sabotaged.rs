@@ -7,19 +7,20 @@ use anyhow::{Result, bail};
 use super::Deep;
 use super::what::{self, What};
 use crate::metadata::Workspace;
-use crate::planted;
+use crate::planted::{self, Tree};
 
 /// What the stage runs, with this bug.
 pub(super) fn command(stage: &Deep, workspace: &Workspace, bug: &str) -> Result<Command> {
+    let tree = Tree::plant(workspace)?;
     let mut command = match stage.what {
-        What::Simulation(arguments) => what::simulate(planted::simulator(workspace)?, workspace, arguments),
+        What::Simulation(arguments) => what::simulate(planted::simulator(&tree)?, workspace, arguments),
         What::Tests(tests) => {
             let mut command = tests.libtest(workspace, planted::PROFILE);
-            planted::in_its_build(&mut command, workspace);
+            tree.build_by(&mut command);
             command
         }
         _ => bail!("stage `{}` runs neither tests nor the simulator: no bug can be planted there", stage.key),
     };
-    planted::plant_in(&mut command, bug);
+    planted::turn_on(&mut command, bug);
     Ok(command)
 }

@@ -6,8 +6,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
+use super::tree::Tree;
 use crate::console;
-use crate::metadata::Workspace;
 use crate::process::{self, Pipe};
 use crate::root::cargo;
 
@@ -43,11 +43,6 @@ const STEPS: [&[&str]; 2] = [
 
 pub(crate) const PROFILE: &str = "planted";
 
-/// Lets cargo build what holds all planted bugs, in a target folder of its own: the flag changes every crate.
-pub(crate) fn in_its_build(command: &mut Command, workspace: &Workspace) {
-    command.env("RUSTFLAGS", "--cfg planted").env("CARGO_TARGET_DIR", workspace.target.join("planted"));
-}
-
 /// A program, and the folder that it is started in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Binary {
@@ -63,18 +58,18 @@ impl Binary {
     }
 }
 
-/// The programs of the one build that holds all planted bugs, by package and target.
+/// The programs of the copy with all planted bugs, by package and target.
 #[derive(Debug, Default)]
 pub(super) struct Binaries(BTreeMap<(String, String), Binary>);
 
 impl Binaries {
     /// Builds them.
-    pub(super) fn build(workspace: &Workspace) -> Result<Self> {
+    pub(super) fn build(tree: &Tree) -> Result<Self> {
         let mut binaries = Self::default();
         for step in STEPS {
-            let mut command = cargo(&workspace.root);
+            let mut command = cargo(&tree.root);
             command.args(step).args(["--profile", PROFILE, "--message-format", "json-render-diagnostics"]);
-            in_its_build(&mut command, workspace);
+            tree.build_by(&mut command);
             for package in PACKAGES {
                 command.args(["--package", package]);
             }

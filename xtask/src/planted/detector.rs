@@ -2,7 +2,7 @@ use std::fmt;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::binaries::Binaries;
 use crate::process::{self, Ending};
@@ -12,24 +12,18 @@ use crate::test_runner::TestRunner;
 /// A detector that has not ended by then has found nothing. One waits for a real search for an order, which takes 105 s.
 const TIME_BOX: Duration = Duration::from_secs(180);
 
-/// What plants a bug in a build that holds them all.
+/// The environment variable that turns a bug on in a build with all bugs.
 const VARIABLE: &str = "STEADFAST_PLANTED";
 
-/// Plants a bug in what `command` starts.
-pub(crate) fn plant_in(command: &mut Command, bug: &str) {
+/// Turns a bug on in the program that `command` starts.
+pub(crate) fn turn_on(command: &mut Command, bug: &str) {
     command.env(VARIABLE, bug);
 }
 
-/// What looks for bugs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Detector {
-    /// The simulator, started with these words.
-    Simulation(&'static str),
-    /// The tests of one binary whose names contain one of these.
-    Tests { package: &'static str, target: &'static str, names: &'static [&'static str] },
-    /// Those of [`TRAPS`] with these names; the bug is found only if each of them fails.
-    Traps(&'static [&'static str]),
-}
+/// A check that looks for bugs, in words: `sim` and the simulator's arguments; `tests`, a package, the binary with the
+/// tests, and parts of their names; or `traps` and tests of [`TRAPS`], which must all fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Detector(Vec<String>);
 
 /// The tests that each stand for one mistake of other stacks, so that each must fail by a bug of its own.
 pub(super) const TRAPS: &str = "crates/steadfast-retry/tests/it/traps.rs";
@@ -44,53 +38,56 @@ pub(super) enum Seen {
 }
 
 impl Detector {
+    pub(super) fn parse(line: &str) -> Result<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_known = matches!(words[..], ["sim" | "traps", _, ..] | ["tests", _, _, _, ..]);
+        ensure!(is_known, "`{line}` is neither `sim WORDS`, `tests PACKAGE TARGET NAMES` nor `traps NAMES`");
+        Ok(Self(words.into_iter().map(str::to_owned).collect()))
+    }
+
+    /// Returns the tests that must all fail.
+    pub(super) fn traps(&self) -> &[String] {
+        match &self.0[..] {
+            [kind, names @ ..] if kind == "traps" => names,
+            _ => &[],
+        }
+    }
+
     /// Runs it with a bug planted, or with none.
     pub(super) fn run(&self, binaries: &Binaries, bug: Option<&str>) -> Seen {
         self.look(binaries, bug).unwrap_or_else(|error| Seen::Broken(format!("{error:#}")))
     }
 
     fn look(&self, binaries: &Binaries, bug: Option<&str>) -> Result<Seen> {
-        let mut command = match self {
-            Self::Simulation(words) => {
-                let mut command = binaries.simulator()?.command();
-                command.args(words.split_whitespace());
-                command
+        let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        let mut command = match words[..] {
+            ["tests", package, target, ..] => binaries.tests(package, target)?.command(),
+            ["traps", ..] => binaries.tests("steadfast-retry", "it")?.command(),
+            _ => binaries.simulator()?.command(),
+        };
+        match words[..] {
+            ["tests", _, _, ref names @ ..] => command.args(names),
+            ["traps", ref names @ ..] => {
+                command.arg("--exact").args(names.iter().map(|name| format!("traps::{name}")))
             }
-            Self::Tests { package, target, names } => {
-                let mut command = binaries.tests(package, target)?.command();
-                command.args(*names);
-                command
-            }
-            Self::Traps(names) => {
-                let mut command = binaries.tests("steadfast-retry", "it")?.command();
-                command.arg("--exact").args(names.iter().map(|name| format!("traps::{name}")));
-                command
-            }
+            _ => command.args(&words[1..]),
         };
         // What proptest writes down would be a file in the tree, for a bug that is not there.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1").env("RUST_BACKTRACE", "0");
         match bug {
-            Some(bug) => plant_in(&mut command, bug),
+            Some(bug) => turn_on(&mut command, bug),
             None => drop(command.env_remove(VARIABLE)),
         }
-        match self {
-            Self::Simulation(_) => simulate(&mut command),
-            Self::Tests { .. } => test(&mut command, 1),
-            Self::Traps(names) => test(&mut command, names.len()),
+        match words[0] {
+            "sim" => simulate(&mut command),
+            _ => test(&mut command, self.traps().len().max(1)),
         }
     }
 }
 
 impl fmt::Display for Detector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Simulation(words) => write!(f, "sim {words}"),
-            Self::Tests { package, target, names } => {
-                let package = package.trim_start_matches("steadfast-");
-                write!(f, "tests {package} {target} {}", names.join(" "))
-            }
-            Self::Traps(names) => write!(f, "each of traps::{}", names.join(" ")),
-        }
+        f.write_str(&self.0.join(" "))
     }
 }
 
@@ -201,8 +198,25 @@ mod tests {
     }
 
     #[test]
+    fn a_detector_is_read_from_its_line() {
+        assert_eq!(Detector::parse("traps a b").unwrap().traps(), ["a", "b"]);
+        assert_eq!(Detector::parse("sim orders --first").unwrap().traps(), [""; 0]);
+        for line in ["", "sim", "traps", "tests steadfast-retry it", "look closely"] {
+            assert!(Detector::parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
     fn tests_that_were_not_built_find_nothing() {
-        let gone = Detector::Tests { package: "steadfast-retry", target: "gone", names: &[] };
+        let gone = Detector::parse("tests steadfast-retry gone name").unwrap();
         assert!(matches!(gone.run(&Binaries::shell(), Some("some-bug")), Seen::Broken(_)));
+    }
+}
+
+#[cfg(all(test, unix))]
+impl Detector {
+    /// Returns a detector whose tests are a script.
+    pub(super) fn script(script: &str) -> Self {
+        Self(["tests", "steadfast-retry", "it", "-c", script].map(str::to_owned).into())
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 /// What became of one bug.
 #[derive(Debug)]
 pub(super) struct Score {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// The detector, and what it saw.
     pub(super) found_by: Option<(String, String)>,
     /// What the detectors said that did not find it.
@@ -89,7 +89,7 @@ mod tests {
 
     fn score(found: bool) -> Score {
         Score {
-            name: "bug",
+            name: "bug".to_owned(),
             found_by: found.then(|| ("sim".to_owned(), "seed 1".to_owned())),
             quiet: Vec::new(),
             took: Duration::ZERO,

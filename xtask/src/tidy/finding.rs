@@ -2,13 +2,13 @@ use std::fmt;
 
 /// A place where the repository breaks one of its rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
+pub(crate) struct Finding {
     place: String,
     what: String,
 }
 
 impl Finding {
-    pub(super) fn new(place: impl fmt::Display, what: impl fmt::Display) -> Self {
+    pub(crate) fn new(place: impl fmt::Display, what: impl fmt::Display) -> Self {
         Self { place: place.to_string(), what: what.to_string() }
     }
 

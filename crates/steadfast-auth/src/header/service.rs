@@ -6,8 +6,8 @@ use std::{
 
 use http::{Request, Response, header::AUTHORIZATION};
 use steadfast_spec::{
-    AuthKind, BoxError, Failure, Planted, Routes,
-    ext::{HeadOfLane, OwnAuthorization, Place, Stamp, Stamped, TokenGeneration},
+    AuthKind, BoxError, Failure, Routes,
+    ext::{OwnAuthorization, Place, Stamp, Stamped, TokenGeneration},
 };
 use tower_service::Service;
 
@@ -40,9 +40,6 @@ impl Shared {
         let own = request.headers().contains_key(AUTHORIZATION);
         let extensions = Stamped::of(request.extensions());
         let kind = Routes::or_shown(extensions.stamp(), request.method(), request.uri()).auth;
-        if Planted::OldHeaderAgain.is_on() && own && extensions.beside::<HeadOfLane>().is_some() {
-            return Ok(None);
-        }
         let kept =
             self.rules.callers == CallersHeader::Respect || extensions.beside::<OwnAuthorization>().is_some();
         if own && kept {

@@ -1,7 +1,5 @@
 use std::time::Duration;
 
-use steadfast_spec::Planted;
-
 use super::{BETWEEN_PROBES, Breaker, Held, Life, Now};
 use crate::LoginMode;
 
@@ -33,7 +31,6 @@ impl Life {
     /// is there, or with one that the service may not know everywhere yet.
     pub(crate) fn refused(&mut self, generation: u64, resent: bool, now: Now) -> AfterRefusal {
         match self.judge_refusal(generation, resent, now) {
-            _ if resent && Planted::SecondRefusalSurfaces.is_on() => AfterRefusal::Surface,
             decision @ (AfterRefusal::Resend | AfterRefusal::ResendAt(_)) => decision,
             _ if resent => AfterRefusal::Surface,
             decision => decision,
@@ -42,7 +39,7 @@ impl Life {
 
     fn judge_refusal(&mut self, generation: u64, resent: bool, now: Now) -> AfterRefusal {
         let Some(held) = &mut self.held else { return AfterRefusal::Surface };
-        if generation < held.generation && !Planted::LateRefusalCounts.is_on() {
+        if generation < held.generation {
             return AfterRefusal::Resend;
         }
         if generation > held.generation {

@@ -6,7 +6,7 @@ use std::{
 
 use http::HeaderMap;
 use parking_lot::Mutex;
-use steadfast_spec::{Planted, WallClock};
+use steadfast_spec::WallClock;
 
 use crate::{
     LoginFailure,
@@ -76,8 +76,7 @@ impl Attempt {
     #[must_use]
     pub fn code_time_ms(&self) -> i64 {
         let now = unix_ms(self.clock.now());
-        let corrected = self.corrected && !Planted::SkewIgnored.is_on();
-        if corrected { now + self.skew.lock().offset().unwrap_or_default() } else { now }
+        if self.corrected { now + self.skew.lock().offset().unwrap_or_default() } else { now }
     }
 
     /// Returns how far [`code_time_ms`](Attempt::code_time_ms) may be off the service's time, in milliseconds; zero if

@@ -6,7 +6,7 @@ use std::{error::Error, fmt, time::Duration};
 use data_encoding::BASE64URL_NOPAD;
 use http::Uri;
 use secrecy::{ExposeSecret, SecretString};
-use steadfast_spec::{BaseUrl, BoxError, Form, InvalidBaseUrl, Planted};
+use steadfast_spec::{BaseUrl, BoxError, Form, InvalidBaseUrl};
 
 use self::{answer::Answer, listener::Listener};
 use crate::{ApiKey, CodeSource, OneTimeCode};
@@ -195,9 +195,6 @@ fn port_of(uri: &Uri) -> Result<Option<u16>, InvalidRedirect> {
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let after_host = authority.rsplit_once(']').map_or(authority, |(_, after)| after);
     let Some((_, port)) = after_host.rsplit_once(':') else { return Ok(None) };
-    if Planted::PortGuessed.is_on() {
-        return Ok(uri.port_u16());
-    }
     match port.parse() {
         Ok(0) | Err(_) => Err(InvalidRedirect::Port(port.to_owned())),
         Ok(port) => Ok(Some(port)),

@@ -3,14 +3,13 @@ use std::{
     future::Future,
     mem,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
 };
 
-use http::{Request, Response, StatusCode, header::AUTHORIZATION};
+use http::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use steadfast_spec::{
-    BoxError, Failure, Planted, Spare,
+    BoxError, Failure, Spare,
     ext::{DoNotRetry, HeadOfLane, Stamp, TokenGeneration},
 };
 use tokio::{
@@ -20,7 +19,7 @@ use tokio::{
 use tower_service::Service;
 
 use crate::{
-    AuthError, AuthErrorKind, RefusedHeader, Token, TokenSource, Unrenewed,
+    AuthError, AuthErrorKind, RefusedHeader, TokenSource, Unrenewed,
     source::{Admitted, Ended, Refused},
 };
 
@@ -166,11 +165,8 @@ where
                     };
                     // A given token has no successor to send again with.
                     if call.needs_token && call.resent < MOST_RESENT && !call.source.is_given() {
-                        call.request = Held::Spare(Second {
-                            head: Spare::of(&request),
-                            body: request.body().clone(),
-                            token: Planted::OldHeaderAgain.is_on().then(|| call.source.token()).flatten(),
-                        });
+                        call.request =
+                            Held::Spare(Second { head: Spare::of(&request), body: request.body().clone() });
                     }
                     this.state.set(State::Calling { future: call.inner.call(request) });
                     continue;
@@ -226,7 +222,7 @@ impl<S, B, ResBody> Call<S, B, ResBody> {
         let ended = ended.unwrap_or_else(|_| Err(AuthError::new(AuthErrorKind::Unavailable)));
         if let Some((_, sent)) = self.refused.as_deref() {
             // A 401 is repeated only with a token newer than the refused one.
-            if self.source.is_newer_than(*sent) || Planted::SameTokenAgain.is_on() {
+            if self.source.is_newer_than(*sent) {
                 return Ok(self.send_again());
             }
             if ended.is_err() && self.source.resumes() {
@@ -357,17 +353,12 @@ enum Held<B> {
 struct Second<B> {
     head: Spare,
     body: B,
-    /// The first send's token, where a bug is planted.
-    token: Option<Arc<Token>>,
 }
 
 impl<B> Second<B> {
     /// Puts the request at the head of its lane, because it has waited for its permits once.
     fn at_the_head(self) -> Request<B> {
         let mut request = self.head.with(self.body);
-        if let Some(token) = self.token {
-            request.headers_mut().insert(AUTHORIZATION, token.header());
-        }
         request.extensions_mut().insert(HeadOfLane);
         request
     }

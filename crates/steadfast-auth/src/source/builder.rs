@@ -1,7 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use steadfast_spec::{BootClock, Planted, WallClock};
-use tokio::time::Instant;
+use steadfast_spec::{BootClock, WallClock};
 
 use super::{TokenSource, shared::Shared};
 use crate::{ApiKey, HumanNeeded, Renewal, TokenStore, login::AnyLogin, store::AnyStore};
@@ -72,12 +71,7 @@ impl TokenSourceBuilder {
 
     /// Builds the source. No token is fetched before a request needs it.
     #[must_use]
-    pub fn build(mut self) -> TokenSource {
-        if Planted::AgeByMonotonicClock.is_on() {
-            let (wall, start) = (self.clock.now(), Instant::now());
-            self.clock = WallClock::new(move || wall + start.elapsed());
-            self.boot = BootClock::new(move || Some(start.elapsed()));
-        }
+    pub fn build(self) -> TokenSource {
         TokenSource { shared: Arc::new(Shared::new(self)) }
     }
 }

@@ -1,10 +1,9 @@
 use std::{sync::Arc, time::SystemTime};
 
-use steadfast_spec::Planted;
 use tokio::runtime::Handle;
 
 use super::{
-    landing::{Landing, interrupted},
+    landing::Landing,
     shared::{Shared, time_at},
     single_flight::Ended,
     stored::{Charge, unusable},
@@ -53,9 +52,6 @@ impl Shared {
             tracing::debug!(corrected, "logging in");
             let began = (self.clock.now(), self.aging());
             let failure = match login.attempt(&attempt).await {
-                Ok(_) if Planted::DroppedCallerStopsLogin.is_on() && self.flight.lock().is_deserted() => {
-                    return Err(interrupted());
-                }
                 Ok(grant) => match self.keep(&docket, self.redated(grant, began), before).await {
                     Ok(()) => return Ok(()),
                     // The same login would yield the same kind of token again.

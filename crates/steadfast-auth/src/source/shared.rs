@@ -214,9 +214,6 @@ impl Shared {
         // A token that cannot stand in a header must not become the current one.
         let header = self.api_key.header_with(&grant.token)?;
         let issued = unix_ms(grant.sent) + self.skew.lock().offset().unwrap_or_default();
-        if steadfast_spec::Planted::TokenLogged.is_on() {
-            tracing::debug!(header = %String::from_utf8_lossy(header.as_bytes()), "token");
-        }
         let fetched = Fetched { secret: grant.token, header, issued, life: grant.life, serial };
         let Holding { generation, same, sessions } = self.flight.granted(fetched, self.now());
         tracing::info!(generation = generation.0, same, sessions, "logged in");

@@ -1,6 +1,6 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use steadfast_spec::{Planted, ext::TokenGeneration};
+use steadfast_spec::ext::TokenGeneration;
 use tokio::runtime::Handle;
 
 use super::{
@@ -78,8 +78,8 @@ impl Shared {
         let now = self.now();
         let state = self.flight.lock();
         match state.life.policy.may_be_asked(now.elapsed) {
-            Err(refusal) if !Planted::FailedLoginPerWaiter.is_on() => Err(self.explain(refusal, &state)),
-            _ => Ok(false),
+            Ok(()) => Ok(false),
+            Err(refusal) => Err(self.explain(refusal, &state)),
         }
     }
 
@@ -99,7 +99,7 @@ impl Shared {
             record.know();
             record.sessions.retain(|&at| now.wall - at < DAY_MS);
             record.sessions.push(now.wall);
-            if record.serial() > before && !Planted::StaleLoginOverwrites.is_on() {
+            if record.serial() > before {
                 return record.token.clone();
             }
             record.token = Some(StoredToken {
@@ -257,7 +257,7 @@ impl Shared {
         state.restore(record, self.books.spent(record), now);
         let newer = record.token.as_ref().filter(|token| state.is_newer(token));
         // A token that was refused on the record is not taken over, even if its age is fine.
-        let newer = newer.filter(|token| !token.refused || Planted::RefusedTokenTaken.is_on());
+        let newer = newer.filter(|token| !token.refused);
         let newer = newer.filter(|token| state.life.is_worth(token.issued, token.expires(), now)).cloned();
         self.flight.publish(state);
         newer.is_some_and(|token| self.adopt(&token))

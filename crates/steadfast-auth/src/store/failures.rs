@@ -1,7 +1,6 @@
 use std::mem;
 
 use serde::{Deserialize, Serialize};
-use steadfast_spec::Planted;
 
 use super::identity::{Fingerprint, Identity};
 
@@ -54,9 +53,6 @@ impl Failures {
         if self.last.is_of(identity) {
             return self.last.seen(account);
         }
-        if Planted::LastCredentialsCounted.is_on() {
-            return Spent::default();
-        }
         match self.others.iter().find(|tried| tried.is_of(identity)) {
             Some(tried) => tried.seen(account),
             None => Spent { account, ..Spent::default() },
@@ -68,9 +64,6 @@ impl Failures {
         if self.last.is_of(identity) {
             identity.bind_credentials(&mut self.last.credentials);
             return;
-        }
-        if Planted::LastCredentialsCounted.is_on() {
-            *self = Self::default();
         }
         let known = self.others.iter().position(|tried| tried.is_of(identity));
         let mut own = known.map(|place| self.others.remove(place)).unwrap_or_default();

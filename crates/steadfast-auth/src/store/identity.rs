@@ -5,7 +5,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretSlice};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use steadfast_spec::Planted;
 
 use super::spelling;
 use crate::ApiKey;
@@ -58,18 +57,11 @@ impl Identity {
     #[must_use]
     pub fn new(base: &str, api_key: &ApiKey, user: &str) -> Self {
         let given = [base, api_key.expose(), user];
-        if Planted::SpellingsAreAccounts.is_on() {
-            return Self { own: Names::new(given), as_given: None, user: None };
-        }
         let (base, user) = (spelling::of_base(base), spelling::of_user(user));
         let own = [&*base, api_key.expose().trim(), &*user];
         let folded = spelling::without_blanks(&user);
         let label = (!folded.is_empty()).then(|| Names::new(["user", &base, &folded]).label());
-        Self {
-            own: Names::new(own),
-            as_given: (own != given).then(|| Names::new(given)),
-            user: label.filter(|_| !Planted::KeysAreAccounts.is_on()),
-        }
+        Self { own: Names::new(own), as_given: (own != given).then(|| Names::new(given)), user: label }
     }
 
     /// Adds a part for which the service may refuse the login: a password, a secret, the form's field names. A changed

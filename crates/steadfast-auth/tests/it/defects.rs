@@ -1,7 +1,7 @@
 //! Tests against the defects of other clients, by number.
 //!
-//! That each test fails where its defect is, in this crate and by the same assertion, is what `cargo xtask planted`
-//! shows: the defects are rows of [`steadfast_spec::Planted`].
+//! `cargo xtask planted` shows that each test fails where its defect is, in this crate and by the same assertion. The
+//! defects are files of `crates/steadfast-sim/planted`.
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ use steadfast_auth::{
     ApiKey, AuthError, AuthErrorKind, AuthHeaderLayer, Credentials, IndividualLogin, Refresh, RefreshLayer,
     Renewal, TokenSource, Totp, TotpSecret,
 };
-use steadfast_spec::{BaseUrl, BootClock, BoxError, Failure, Fate, Form, Planted, WallClock, ext};
+use steadfast_spec::{BaseUrl, BootClock, BoxError, Failure, Fate, Form, WallClock, ext};
 use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt};
 
@@ -206,12 +206,7 @@ impl Service<Request<Full<Bytes>>> for Script {
             let seen = Seen {
                 at: Instant::now(),
                 authorization: head.headers.get("authorization").map(|h| h.to_str().unwrap().to_owned()),
-                body: if Planted::BodyLostOnResend.is_on() && head_of_lane {
-                    // Refresh is generic over the body, so it cannot lose part of it.
-                    String::new()
-                } else {
-                    String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
-                },
+                body: String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap(),
                 head_of_lane,
                 uri: head.uri.to_string(),
             };

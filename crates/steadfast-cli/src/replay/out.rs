@@ -22,9 +22,6 @@ impl OutFile {
     /// Refuses a path that is one of the run's own files, one with contents other than results, and one that cannot be
     /// written.
     pub(super) fn check(out: &Path, own: &[PathBuf]) -> Result<(), Failed> {
-        if steadfast_spec::Planted::ResultsInPlace.is_on() {
-            return Ok(());
-        }
         let name = out.display();
         if out.is_dir() {
             return Err(Failed::usage(format_args!("{name} is a directory")));
@@ -64,7 +61,7 @@ impl OutFile {
         }
         let found = fs::metadata(out).ok();
         let is_device = found.as_ref().is_some_and(|found| !found.is_file());
-        if is_device || steadfast_spec::Planted::ResultsInPlace.is_on() {
+        if is_device {
             return Ok(Self { sheet: Sheet::new(File::create(out)?), places: None });
         }
         // A link stays, and its target is replaced.

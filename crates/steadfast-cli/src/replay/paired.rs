@@ -16,7 +16,7 @@ use steadfast::{
     },
     limit::Account,
 };
-use steadfast_spec::{Planted, file::open_own};
+use steadfast_spec::file::open_own;
 
 use super::{
     known::{self, beside},
@@ -57,7 +57,7 @@ pub(super) fn refuse_other_file(
     // It may be another name of the same file.
     let is_other = |other: &String| *other != this && !is_same(Path::new(other), file);
     let Some(other) = noted.into_iter().next().filter(is_other) else { return Ok(None) };
-    if !known::holds_rows(journal)? || Planted::OtherFileAttached.is_on() {
+    if !known::holds_rows(journal)? {
         return Ok(None);
     }
     let is_gone = other != STREAM && matches!(Path::new(&other).try_exists(), Ok(false));
@@ -85,7 +85,7 @@ pub(super) fn refuse_other_journal(
     account: &Account,
 ) -> Result<(), Failed> {
     let this = itself(file);
-    if this == STREAM || Planted::OtherJournalUnseen.is_on() {
+    if this == STREAM {
         return Ok(());
     }
     let noted = read(&beside(Path::new(&this), JOURNALS)).map_err(Failed::usage)?;

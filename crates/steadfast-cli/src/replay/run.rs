@@ -243,10 +243,7 @@ impl Replay {
     fn name_of_first(&self, line: u64, again: &Again) -> String {
         let first = name_of(line);
         let is_settled = again.sent.contains(&line) && !self.before.contains(&first);
-        if is_settled && !steadfast_spec::Planted::SettledRowSentAnew.is_on() {
-            return known::name_of_second(line);
-        }
-        first
+        if is_settled { known::name_of_second(line) } else { first }
     }
 
     /// Returns the name under which a row is placed again after its order was not found.
@@ -326,7 +323,6 @@ impl Replay {
         let why = placement.hindrance();
         if self.stop == Stop::Nobody
             && let Some(why) = why.filter(|why| why.is_for_good())
-            && !steadfast_spec::Planted::DeadTokenTriedOn.is_on()
         {
             self.client.halt();
             self.stop = Stop::Hindered;
@@ -353,9 +349,7 @@ impl Replay {
 
     fn interrupt(&mut self) {
         if self.stop < Stop::Halted {
-            if !steadfast_spec::Planted::InterruptWithoutHalt.is_on() {
-                self.client.halt();
-            }
+            self.client.halt();
             self.note(STOPPED);
             self.stop = Stop::Halted;
         } else {
@@ -396,9 +390,6 @@ impl Replay {
     }
 
     fn take(&mut self, event: Result<OrderEvent, RecvError>) {
-        if steadfast_spec::Planted::EventsUnread.is_on() {
-            return;
-        }
         let told = match event {
             Ok(event) => {
                 let Self { contradicted, open, .. } = self;
@@ -448,9 +439,6 @@ impl Replay {
     /// run treats them so.
     async fn agree_with_journal(&mut self) {
         let Some(journal) = self.journal.clone() else { return };
-        if steadfast_spec::Planted::JournalDoubtUnshown.is_on() {
-            return;
-        }
         let end = Instant::now() + JOURNAL_LAG;
         let doubtful = loop {
             let open = known::open_in(&journal);

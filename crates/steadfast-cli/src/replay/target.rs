@@ -35,9 +35,6 @@ impl Target {
         if let Some(base) = base_url {
             return Ok(Self::Service { base: base.clone(), named: Named::Here });
         }
-        if steadfast_spec::Planted::EnvironmentTargetIgnored.is_on() {
-            return Ok(Self::Sandbox);
-        }
         // An empty value was meant to name a service: a rehearsal would be taken for trading.
         if std::env::var_os("STEADFAST_BASE_URL").is_some_and(|value| value.is_empty()) {
             return Err(Failed::usage(
@@ -81,7 +78,7 @@ impl Target {
 /// A person at a terminal is asked. If that is not possible, because input or screen is not the terminal, `--yes` is
 /// required. Without any terminal the command line must ask for real orders, by `--yes` or by naming the service.
 pub(super) fn must_ask(named: Named, yes: bool) -> Result<bool, Failed> {
-    if yes || steadfast_spec::Planted::RealRunUnasked.is_on() {
+    if yes {
         return Ok(false);
     }
     let (hears, speaks) = (io::stdin().is_terminal(), io::stderr().is_terminal());

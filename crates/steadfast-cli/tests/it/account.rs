@@ -32,9 +32,6 @@ impl User {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = steadfast(args);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-        if let Some(planted) = std::env::var_os("STEADFAST_PLANTED") {
-            command.env("STEADFAST_PLANTED", planted);
-        }
         command.env("STEADFAST_BASE_URL", self.sandbox.fact("base_url")).env("STEADFAST_STORE", self.store());
         for name in ["api_key", "client_id", "password"] {
             command.env(format!("STEADFAST_{}", name.to_uppercase()), self.sandbox.fact(name));

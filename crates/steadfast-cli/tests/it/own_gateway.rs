@@ -112,9 +112,6 @@ impl OwnGateway {
 
     fn environment(&self, command: &mut Command) {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-        if let Some(planted) = std::env::var_os("STEADFAST_PLANTED") {
-            command.env("STEADFAST_PLANTED", planted);
-        }
         command.env("STEADFAST_BASE_URL", &self.base_url);
         command.env("STEADFAST_API_KEY", KEY).env("STEADFAST_ACCESS_TOKEN", TOKEN);
     }

@@ -204,10 +204,7 @@ impl Account {
                 let time = &state.time;
                 state.registry.knows_list() && time.undated && !time.day.is_doubted()
             };
-            if is_settled()
-                || self.monitor.look(is_left_to_the_clock)
-                || steadfast_spec::Planted::UnknownDayTrusted.is_on()
-            {
+            if is_settled() || self.monitor.look(is_left_to_the_clock) {
                 return true;
             }
             let next = Instant::now() + self.settings.read_spacing.max(SETTLING_PAUSE);

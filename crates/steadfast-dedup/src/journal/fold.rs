@@ -71,12 +71,10 @@ impl Fold {
                     return;
                 }
                 match outcome {
-                    Outcome::NotExecuted | Outcome::Rejected
-                        if !steadfast_spec::Planted::RefusalsUnjournaled.is_on() =>
-                    {
+                    Outcome::NotExecuted | Outcome::Rejected => {
                         trail.refused.insert(attempt.index);
                     }
-                    Outcome::NotSent | Outcome::NotExecuted | Outcome::Rejected => {
+                    Outcome::NotSent => {
                         trail.standing.remove(&attempt.index);
                     }
                     Outcome::Accepted { order_id: Some(_) } => trail.decided = true,

@@ -127,11 +127,7 @@ impl<'a> Frame<'a> {
         sum.update(stamps);
         sum.update(payload);
         let fits = sum.finalize() == u32::from_le_bytes([*s0, *s1, *s2, *s3]);
-        (fits || steadfast_spec::Planted::ChecksumUnchecked.is_on()).then_some(Self {
-            number,
-            durable,
-            payload,
-        })
+        fits.then_some(Self { number, durable, payload })
     }
 
     fn size(&self) -> usize {
@@ -171,7 +167,7 @@ pub(super) fn scan(bytes: &[u8], head: Head) -> Result<Vec<Found<'_>>, usize> {
             _ => {
                 let rest = rest(bytes, at, seed);
                 let damaged = next < head.records || rest.iter().any(|(_, frame)| frame.durable > next);
-                if damaged && !steadfast_spec::Planted::DamageIsATornEnd.is_on() {
+                if damaged {
                     return Err(at);
                 }
                 salvage(rest, next, &mut found);

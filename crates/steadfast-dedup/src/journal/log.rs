@@ -178,15 +178,13 @@ impl<D: Disk> Log<D> {
         }
         write_all(&mut self.file, &self.buffer).map_err(JournalError::io("write", &self.path))?;
         self.size += self.buffer.len() as u64;
-        if durably && steadfast_spec::Planted::JournalNotSynced.is_on() {
-            self.durable = self.next;
-        } else if durably {
+        if durably {
             self.file.sync().map_err(JournalError::io("sync", &self.path))?;
             self.durable = self.next;
         }
         let full = self.size >= self.rewrite_at;
         // After the sync: from here on, the next process reads from that path what was written.
-        if (durably || full) && !steadfast_spec::Planted::DisplacedJournalTrusted.is_on() {
+        if durably || full {
             self.check_place()?;
         }
         if full {
@@ -265,9 +263,7 @@ struct Recovered {
 fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<Recovered>, JournalError> {
     let lost = || JournalError::Lost { path: path.to_owned(), lock: beside(path, ".lock") };
     let Some(mut file) = disk.open(path).map_err(JournalError::io("open", path))? else {
-        let is_lost =
-            mark.judge(None) == Judged::Lost && !steadfast_spec::Planted::LostJournalBegunAnew.is_on();
-        return if is_lost { Err(lost()) } else { Ok(None) };
+        return if mark.judge(None) == Judged::Lost { Err(lost()) } else { Ok(None) };
     };
     let bytes = file.read_all().map_err(JournalError::io("read", path))?;
     let head = Head::decode(&bytes).map_err(|bad| match bad {
@@ -294,19 +290,14 @@ fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<Recovered>,
         written: reach.size,
     };
     let reached = match mark.judge(Some(head)) {
-        Judged::Lost if !steadfast_spec::Planted::LostJournalBegunAnew.is_on() => return Err(lost()),
-        Judged::Outdated(_) | Judged::Believed(Some(_))
-            if steadfast_spec::Planted::OlderJournalBelieved.is_on() =>
-        {
-            None
-        }
+        Judged::Lost => return Err(lost()),
         Judged::Outdated(last) => return Err(outdated(last)),
         Judged::Believed(Some(reach)) => {
             let promised = Head { records: head.records.max(reach.records), ..head };
             frame::scan(&bytes, promised).map_err(|_| outdated(reach))?;
             Some(reach)
         }
-        Judged::Believed(None) | Judged::Lost => None,
+        Judged::Believed(None) => None,
     };
     let linked = is_linked(disk, &file, path)?;
     Ok(Some(Recovered { salt: head.salt, reached, linked, fold }))
@@ -314,8 +305,7 @@ fn read<D: Disk>(disk: &D, path: &Path, mark: Mark) -> Result<Option<Recovered>,
 
 /// True if it has a second name: a process that opens it under that name would take another lock.
 fn is_linked<D: Disk>(disk: &D, file: &D::File, path: &Path) -> Result<bool, JournalError> {
-    let linked = disk.is_linked(file).map_err(JournalError::io("look at", path))?;
-    Ok(linked && !steadfast_spec::Planted::JournalLinkTaken.is_on())
+    disk.is_linked(file).map_err(JournalError::io("look at", path))
 }
 
 /// A file that has just taken its place.
@@ -390,7 +380,6 @@ fn folder_of(path: &Path) -> &Path {
 // Durable records are written twice, so that no single flipped bit at the end of the file can pass for a torn write.
 fn put(out: &mut Vec<u8>, seed: u32, number: u64, durable: u64, entry: &Entry, twice: bool) {
     let payload = entry.encode();
-    let twice = twice && !steadfast_spec::Planted::JournalWrittenOnce.is_on();
     for _ in 0..if twice { 2 } else { 1 } {
         frame::write(out, seed, number, durable, &payload);
     }

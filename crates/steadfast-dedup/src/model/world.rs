@@ -406,6 +406,6 @@ fn registry(model: &Model) -> Registry {
     let settings =
         Settings::default().resend(ResendPolicy::AtMost(model.attempts - 1)).key_policy(model.key_policy);
     let mut registry = Registry::new(Arc::new(settings), Epoch(0));
-    registry.rules = model.rules.but_planted();
+    registry.rules = model.rules;
     registry
 }

@@ -45,9 +45,7 @@ impl Clocks {
     pub(crate) fn since(&self, then: Written) -> Duration {
         let now = self.now();
         match (now.boot, then.boot) {
-            (Some((id, now)), Some((then_id, then)))
-                if id == then_id && !steadfast_spec::Planted::RestartByWallClock.is_on() =>
-            {
+            (Some((id, now)), Some((then_id, then))) if id == then_id => {
                 Duration::from_nanos(now.saturating_sub(then))
             }
             _ => Duration::from_nanos(now.wall.saturating_sub(then.wall)).saturating_sub(Self::WALL_ERROR),

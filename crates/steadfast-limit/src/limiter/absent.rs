@@ -26,9 +26,6 @@ impl Limiter {
     /// One present waiter that is not foremost is the deputy and keeps the same timer. All others wake twice a
     /// second.
     pub(crate) fn looks_at(&mut self, waiter: WaiterId, now: Nanos) -> Nanos {
-        if steadfast_spec::Planted::GrantKeptForNobody.is_on() {
-            return Nanos::MAX;
-        }
         let mut at = self.tends_at.min(now.saturating_add(Self::LOOKS_EVERY));
         let ledgers = self.waiters[waiter.slot()].ledgers;
         for id in ledgers.iter() {
@@ -53,9 +50,6 @@ impl Limiter {
 
     /// Records that a waiter has been granted and must collect its grant.
     pub(super) fn expect(&mut self, waiter: WaiterId, granted: Nanos) {
-        if steadfast_spec::Planted::GrantKeptForNobody.is_on() {
-            return;
-        }
         self.uncollected.insert((self.expires(waiter, granted + Self::CALLED_AFTER), waiter));
         self.tend_next();
     }
@@ -137,7 +131,7 @@ impl Limiter {
             let called = self.ledgers[id].queue.as_ref().map(|queue| queue.called);
             called.is_some_and(|called| called == 0 || called + Self::CALLED_AFTER <= now)
         });
-        if !is_due || steadfast_spec::Planted::GrantKeptForNobody.is_on() {
+        if !is_due {
             return false;
         }
         self.drop_expired(ledgers, now);

@@ -267,9 +267,7 @@ impl Limiter {
         let entry = self.waiters.vacant_entry();
         let waiter = WaiterId { slot: entry.key() as u32, turn: arrival };
         let turn = if ask.head_of_lane { -arrival } else { arrival };
-        let swapped = steadfast_spec::Planted::LanesSwapped.is_on();
-        let lane = if swapped { Lane::ALL[Lane::ALL.len() - 1 - ask.lane as usize] } else { ask.lane };
-        let place = Place { lane, turn, waiter };
+        let place = Place { lane: ask.lane, turn, waiter };
         entry.insert(Waiter { ledgers, place, deadline: ask.deadline, outcome: None, seen: now });
         for id in ledgers.iter() {
             self.ledgers[id].queue.get_or_insert_default().insert(place);

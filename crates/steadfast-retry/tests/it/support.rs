@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Extensions, HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Planted, Route, ext};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Route, ext};
 use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
 
@@ -200,35 +200,4 @@ impl<B> Service<Request<B>> for Script {
 
 pub(crate) fn secs(secs: impl IntoIterator<Item = u64>) -> Vec<Duration> {
     secs.into_iter().map(Duration::from_secs).collect()
-}
-
-/// Passes everything on, as a layer should. With the bug planted, each call is a task that cannot be dropped.
-///
-/// The layers of this crate could not do so, because they need not wrap anything that can be spawned.
-#[derive(Clone)]
-pub(crate) struct Kept<S>(pub(crate) S);
-
-impl<S, R> Service<R> for Kept<S>
-where
-    S: Service<R>,
-    S::Future: Send + 'static,
-    S::Response: Send + 'static,
-    S::Error: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        let call = self.0.call(request);
-        if !Planted::CallOutlivesCaller.is_on() {
-            return Box::pin(call);
-        }
-        let task = tokio::spawn(call);
-        Box::pin(async { task.await.unwrap() })
-    }
 }

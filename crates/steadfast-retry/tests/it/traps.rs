@@ -14,17 +14,15 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::{BodyExt, combinators::BoxBody};
-use steadfast_retry::{
-    AttemptTimeoutLayer, BufferBodyLayer, ClassifyLayer, Jitter, ResendCount, RetryPolicy,
-};
-use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Planted};
+use steadfast_retry::{AttemptTimeoutLayer, BufferBodyLayer, ClassifyLayer, Jitter, RetryPolicy};
+use steadfast_spec::{BoxError, Endpoint, Failure, Fate};
 use steadfast_testkit::{Strict, drop_at_every_poll};
 use tokio::time::{Instant, sleep};
 use tower::{
     Layer, Service, ServiceBuilder, ServiceExt, layer::layer_fn, limit::ConcurrencyLimitLayer, service_fn,
 };
 
-use crate::support::{Kept, Reply, Script, Sent, Step, Steps, data, request, secs};
+use crate::support::{Reply, Script, Sent, Step, Steps, data, request, secs};
 
 fn policy() -> RetryPolicy {
     RetryPolicy::default().jitter(Jitter::NONE)
@@ -68,7 +66,6 @@ async fn a_call_dropped_at_any_poll_leaves_nothing_behind() {
     let stack = ServiceBuilder::new()
         .layer(BufferBodyLayer::new())
         .layer(policy().layer())
-        .layer(layer_fn(Kept))
         .layer(ConcurrencyLimitLayer::new(1))
         .layer(ClassifyLayer::new())
         .layer(AttemptTimeoutLayer::default())
@@ -123,7 +120,6 @@ async fn a_permit_taken_in_poll_ready_comes_back_when_the_call_is_dropped() {
     let silent = service_fn(|_: Request<Sent>| pending::<Result<Response<Sent>, BoxError>>());
     let stack = ServiceBuilder::new()
         .layer(policy().layer())
-        .layer(layer_fn(Kept))
         .layer(ClassifyLayer::new())
         .layer(AttemptTimeoutLayer::default())
         .layer(limit)
@@ -143,10 +139,7 @@ async fn every_repeat_takes_a_permit_of_its_own() {
     let count = layer_fn(move |inner: Script| {
         let taken = taken.clone();
         service_fn(move |request: Request<Sent>| {
-            let is_repeat = request.extensions().get::<ResendCount>().is_some();
-            if !(is_repeat && Planted::PermitOfFirstSend.is_on()) {
-                taken.fetch_add(1, Ordering::Relaxed);
-            }
+            taken.fetch_add(1, Ordering::Relaxed);
             inner.clone().oneshot(request)
         })
     });
@@ -164,8 +157,7 @@ async fn a_repeat_is_sent_with_a_header_of_its_own() {
         .layer(policy().layer())
         .map_request(move |mut request: Request<Sent>| {
             assert!(request.headers().get(AUTHORIZATION).is_none(), "a header of an earlier send");
-            let more = u64::from(!Planted::HeaderOfFirstSend.is_on());
-            let token = format!("token-{}", number.fetch_add(more, Ordering::Relaxed));
+            let token = format!("token-{}", number.fetch_add(1, Ordering::Relaxed));
             request.headers_mut().insert(AUTHORIZATION, token.parse().unwrap());
             request
         })

@@ -1,7 +1,6 @@
 use std::net::SocketAddr;
 
 use http::{StatusCode, header, request::Parts};
-use steadfast_spec::Planted;
 
 use super::Refused;
 
@@ -31,9 +30,6 @@ impl Callers {
     }
 
     pub(super) fn admit(&self, request: &Parts) -> Result<(), Refused> {
-        if Planted::AdminTrustsPages.is_on() {
-            return Ok(());
-        }
         if request.headers.contains_key(header::ORIGIN) {
             return Err(Refused(StatusCode::FORBIDDEN, "web pages may not call the admin api".to_owned()));
         }

@@ -9,7 +9,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use steadfast_spec::Planted;
 use tokio::sync::Notify;
 
 use crate::wire::HEAD_TIMEOUT;
@@ -98,9 +97,6 @@ impl Seats {
         if taken.count < self.0.most {
             taken.count += 1;
         } else {
-            if Planted::IdleConnectionsStay.is_on() {
-                return None;
-            }
             // The seat is handed over: the closing connection frees none.
             let (_, exit) = taken.idle.pop_first()?;
             exit.is_told.store(true, Ordering::Relaxed);

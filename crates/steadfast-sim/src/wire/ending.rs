@@ -2,7 +2,7 @@ use std::sync::OnceLock;
 
 use steadfast::{
     BoxError,
-    spec::{Failure, Fate, Planted, ext},
+    spec::{Failure, Fate, ext},
 };
 use tokio::time::Instant;
 
@@ -30,7 +30,6 @@ impl Ending {
     pub(super) fn of(chooser: &Chooser, axes: Axes) -> Self {
         match chooser.weigh(Site::new("transport.ending"), &[70, 30]) {
             1 if axes.has(Axis::Orphans) => Self::Unknown,
-            _ if Planted::OrderlyClose.is_on() => Self::Claimed,
             _ => Self::Abortive,
         }
     }

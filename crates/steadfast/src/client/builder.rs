@@ -230,10 +230,7 @@ impl ClientBuilder {
         if self.base.is_clear_text() && !self.base.is_loopback() {
             return Err(InvalidClient::ClearText);
         }
-        if self.base.is_clear_text()
-            && self.transport.has_proxy()
-            && !steadfast_spec::Planted::ClearTextThroughProxy.is_on()
-        {
+        if self.base.is_clear_text() && self.transport.has_proxy() {
             return Err(InvalidClient::ClearTextThroughProxy);
         }
         if let Some(name) = OWN_HEADERS.into_iter().find(|name| self.headers.contains_key(name)) {

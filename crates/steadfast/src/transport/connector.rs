@@ -57,9 +57,7 @@ impl Service<Uri> for Connector {
     fn call(&mut self, target: Uri) -> Connecting {
         let limit = self.limit(&target);
         // A tunnel for clear text would show the token to the proxy.
-        let is_readable = self.proxy.is_some()
-            && target.scheme() != Some(&Scheme::HTTPS)
-            && !steadfast_spec::Planted::ClearTextThroughProxy.is_on();
+        let is_readable = self.proxy.is_some() && target.scheme() != Some(&Scheme::HTTPS);
         let future = (!is_readable).then(|| self.inner.call(target));
         Connecting { future, sleep: Box::pin(sleep(limit)), limit, is_direct: self.proxy.is_none() }
     }

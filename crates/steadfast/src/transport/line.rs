@@ -57,9 +57,7 @@ impl Line {
     /// Creates a line over `stream`; `is_direct` if no intermediary ends TCP.
     pub(super) fn new(stream: Stream, is_direct: bool) -> Self {
         let lingers = tcp(&stream).linger().is_ok_and(|linger| linger == Some(Duration::ZERO));
-        let is_final = (lingers || steadfast_spec::Planted::OrderlyClose.is_on())
-            && (is_direct || steadfast_spec::Planted::ProxyEndsWithUs.is_on());
-        Self::over(stream, is_final)
+        Self::over(stream, lingers && is_direct)
     }
 }
 
@@ -117,10 +115,7 @@ impl Cutter {
 
 impl<S: fmt::Debug + Send> Cut for Shared<S> {
     fn cut(&self) -> Option<Instant> {
-        let closed = match steadfast_spec::Planted::GivenUpStaysOpen.is_on() {
-            true => Instant::now(),
-            false => self.close(),
-        };
+        let closed = self.close();
         self.is_final.then_some(closed)
     }
 }

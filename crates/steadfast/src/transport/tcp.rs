@@ -81,9 +81,7 @@ impl Future for Dialing {
         };
         // Set for the socket's whole life, because a killed process closes it too, and the kernel must not send the
         // rest then. A socket that refuses is used all the same, but nothing is promised of its end.
-        if !steadfast_spec::Planted::OrderlyClose.is_on() {
-            let _ = stream.inner().set_zero_linger();
-        }
+        let _ = stream.inner().set_zero_linger();
         Poll::Ready(Ok(stream))
     }
 }

@@ -1,4 +1,4 @@
-use steadfast_spec::{Form, Planted};
+use steadfast_spec::Form;
 
 use super::LoginRefused;
 use crate::OneTimeCode;
@@ -21,13 +21,10 @@ impl Answer {
     /// Reads the query of a redirect.
     pub(super) fn of_query(query: &str, state: &str) -> Self {
         // Other parameters of any kind may be present (RFC 6749, 4.1.2). Unreadable ones are ignored.
-        if Planted::OtherParametersJudged.is_on() && Form::parse(query.as_bytes()).is_err() {
-            return Self::Foreign("not a form");
-        }
         let find = |name| query.split('&').find_map(|part| value_of(part, name));
         // Check the state before believing the rest: only the page that was asked for knows it.
         let ours = find("state").is_some_and(|given| is_same(&given, state));
-        if !ours && !Planted::ForgedCallbackBelieved.is_on() {
+        if !ours {
             return Self::Foreign("another login's state");
         }
         match (find("code"), find("error")) {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use steadfast_spec::{BoxError, Planted};
+use steadfast_spec::BoxError;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -68,7 +68,7 @@ impl Listener {
             silent.retain(|connection| !connection.is_finished());
             let is_crowded = silent.len() >= MOST_SILENT;
             tokio::select! {
-                accepted = self.accept(), if !(is_crowded && Planted::SilentHoldTheDoor.is_on()) => {
+                accepted = self.accept() => {
                     match accepted {
                         Ok(stream) => {
                             // Silent connections must not keep the redirect out.
@@ -82,9 +82,7 @@ impl Listener {
                         Err(error) => {
                             tracing::debug!(error = %error, "a connection cannot be accepted");
                             drop_oldest(&mut silent);
-                            if !Planted::AcceptSpins.is_on() {
-                                tokio::time::sleep(AFTER_FAILURE).await;
-                            }
+                            tokio::time::sleep(AFTER_FAILURE).await;
                         }
                     }
                 }
