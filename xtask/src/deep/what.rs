@@ -32,7 +32,7 @@ pub(crate) enum What {
     Simulation(&'static [&'static str]),
     /// A sample of mutants; what does not fit into the stage's time is left out.
     Mutants,
-    /// Every planted bug, in a build of its own.
+    /// Every planted bug, in a copy of the sources.
     Planted,
     /// Counts that no busy machine changes, against their ceilings.
     Costs,
