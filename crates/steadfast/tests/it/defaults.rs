@@ -180,6 +180,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Settings::verify_on", of(&orders, "verify_on")),
         ("Settings::baseline", of(&orders, "baseline")),
         ("Settings::read_spacing", of(&orders, "read_spacing")),
+        ("Settings::refuse_disputed_day", of(&orders, "refuse_disputed_day")),
         ("Settings::list_body_cap", of(&orders, "list_body_cap")),
         ("Settings::traced", of(&orders, "traced")),
         ("Settings::trading_day", of(&orders, "utc_offset")),
