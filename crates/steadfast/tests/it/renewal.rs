@@ -47,7 +47,7 @@ async fn an_order_in_doubt_right_after_a_renewal_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wave_of_orders_that_meets_a_dead_token_is_placed_once_each() {
+async fn a_wave_of_orders_that_meets_a_dead_token_is_placed_once_each_or_told() {
     // The new session's list is slow, so that many orders are placed while it is being read.
     for (lag, nth) in [(0, 2), (0, 15), (300, 2), (300, 12), (700, 3), (700, 12), (900, 22)] {
         let world = world_that_logs_in(&format!(
@@ -65,10 +65,13 @@ async fn a_wave_of_orders_that_meets_a_dead_token_is_placed_once_each() {
                 world.place(intent).await
             }
         });
-        for placed in join_all(calls).await {
-            assert!(placed.unwrap().is_some(), "lag {lag} ms, from order {nth} on");
-        }
-        assert_eq!(world.sandbox.state().orders.len(), 31);
+        let ended = join_all(calls).await;
+        // The orders are equal, and nothing tells the record of a lost one from that of a refused one: at most one of them is
+        // in doubt then.
+        let doubtful = ended.iter().filter(|placed| placed.is_err()).count();
+        let orders = world.sandbox.state().orders.len();
+        assert!(doubtful <= 1, "{doubtful} in doubt, lag {lag} ms, from order {nth} on");
+        assert!(orders <= 31 && orders + doubtful >= 31, "{orders}, lag {lag} ms, from order {nth} on");
         assert_eq!((world.stack.known_orders().in_doubt(), world.refused()), (0, 0));
     }
 }
