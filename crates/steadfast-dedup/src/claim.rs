@@ -22,9 +22,6 @@ use crate::{
     tally::Confidence,
 };
 
-/// How many candidates are reported at most, the oldest first.
-const CANDIDATES: usize = 100;
-
 impl Registry {
     /// Draws every conclusion that the evidence on a key allows.
     pub(crate) fn resolve(&mut self, key: &Key, out: &mut Vec<Effect>) {
@@ -118,7 +115,11 @@ impl Registry {
         // An order that exactly matches another order of ours belongs to that one and is reported there.
         let mut eligible: Vec<_> = self.intent_strict(intent).chain(self.likely(intent)).collect();
         eligible.sort_by_key(|fresh| fresh.first_seen);
-        eligible.into_iter().take(CANDIDATES).map(|fresh| fresh.order_id.to_string()).collect()
+        eligible
+            .into_iter()
+            .take(Unresolved::MOST_CANDIDATES)
+            .map(|fresh| fresh.order_id.to_string())
+            .collect()
     }
 
     /// Returns the next claim that can be decided on a key: intents with the worst alternative first, then the

@@ -37,8 +37,13 @@ pub enum Resolution {
 pub struct Unresolved {
     /// Why.
     pub reason: Reason,
-    /// The identifiers of listed orders that may be this one.
+    /// The identifiers of listed orders that may be this one: the oldest, at most [`MOST_CANDIDATES`](Self::MOST_CANDIDATES).
     pub candidates: Vec<String>,
+}
+
+impl Unresolved {
+    /// How many candidates are named at most.
+    pub const MOST_CANDIDATES: usize = 100;
 }
 
 /// Why an order could not be resolved.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use steadfast_dedup::{Event, IntentNo, OrderEvent};
+use steadfast_dedup::{Event, IntentNo, OrderEvent, Unresolved};
 
 use super::{
     history::{History, is_same},
@@ -152,7 +152,7 @@ pub(crate) fn i10_every_order_is_accounted_for(run: &Run) -> Result<(), String> 
     }
     for history in run.histories().filter(History::is_one_day) {
         let flagged = flags(&history);
-        let named: BTreeSet<&String> = history
+        let candidates: Vec<_> = history
             .reports
             .iter()
             .copied()
@@ -160,8 +160,12 @@ pub(crate) fn i10_every_order_is_accounted_for(run: &Run) -> Result<(), String> 
                 OrderEvent::Unresolved { unresolved, .. } => Some(&unresolved.candidates),
                 _ => None,
             })
-            .flatten()
             .collect();
+        // Where there are more candidates than are named, any listed order may be one of them.
+        if candidates.iter().any(|named| named.len() == Unresolved::MOST_CANDIDATES) {
+            continue;
+        }
+        let named: BTreeSet<&String> = candidates.into_iter().flatten().collect();
         for order_id in history.known() {
             let Some((seen, Some(record))) = history.first_seen(order_id, usize::MAX) else { continue };
             let asked = history.attempts.iter().any(|attempt| {
@@ -189,9 +193,7 @@ pub(crate) fn i11_what_is_too_much_is_told_once(run: &Run) -> Result<(), String>
                 OrderEvent::LateDuplicate { order_id, .. }
                 | OrderEvent::RefusedButPlaced { order_id, .. }
                 | OrderEvent::Excess { order_id, .. } => {
-                    if !told.insert(order_id) {
-                        return Err(format!("{order_id} was flagged twice"));
-                    }
+                    told.insert(order_id).then_some(()).ok_or(format!("{order_id} was flagged twice"))?;
                 }
                 OrderEvent::Conflict { order_id, .. } => {
                     told.remove(order_id);
