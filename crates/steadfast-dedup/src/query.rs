@@ -246,7 +246,7 @@ impl Registry {
     /// True while a last look for orders that ended without certainty is due.
     #[must_use]
     pub fn awaits_last_look(&self) -> bool {
-        self.last_look || self.awaits_own_looks()
+        self.last_look.is_some() || self.awaits_own_looks()
     }
 
     /// Sets when the trading day ends, by the wall clock's current reading. This plans a read and decides nothing.
@@ -294,9 +294,9 @@ impl Registry {
         let urgent = self.awaits_baseline().then_some((self.now, Purpose::Baseline));
         // An order that one list lacks is reported once a second list lacks it too.
         let second = self.second_audit(self.pace.shared).unwrap_or_default();
-        let last = self.last_look.then(|| {
+        let last = self.last_look.map(|last| {
             let shows = self.refusals_show().max(self.late_refusals_show()).max(second);
-            (self.now.max(shows), Purpose::Watch)
+            (last.due.max(self.now).max(shows), Purpose::Watch)
         });
         let verify = self.doubts().map(|doubt| {
             let due = schedule::next_verification(doubt.since, self.pace.last, self.settings.lateness);

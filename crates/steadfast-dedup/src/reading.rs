@@ -138,8 +138,8 @@ impl Registry {
         }
         // Late orders may have been sent in any session.
         if read.is_none_or(|read| read.purpose != Purpose::OwnSession) {
-            let was_last = std::mem::take(&mut self.last_look);
-            if was_last && looked != Some(true) {
+            let last = self.last_look.take();
+            if last.is_some() && looked != Some(true) {
                 // The process may end now, and there is no later chance to report this.
                 self.tell_unconfirmed(out);
             }
@@ -147,6 +147,7 @@ impl Registry {
             self.pace.listless = looked.is_none();
             if let Some(start) = started.filter(|_| looked == Some(true)) {
                 self.end_late_looks(start);
+                self.last_look = last.and_then(|last| self.look_again(last, start.at));
             }
         }
     }

@@ -77,7 +77,8 @@ pub struct Registry {
     pub(crate) baseline_failed: (u32, Duration),
     /// Where the latest read that has ended was started, with or without a list.
     pub(crate) tried: Seq,
-    pub(crate) last_look: bool,
+    /// The last reads of a shutdown, while one is due.
+    pub(crate) last_look: Option<LastLook>,
     pub(crate) calibration: Calibration,
     /// Acknowledged orders whose identifier our lists show for another order.
     pub(crate) mismatched: BTreeMap<Arc<str>, Mismatch>,
@@ -163,6 +164,13 @@ pub(crate) struct ReadStart {
     pub(crate) session: Session,
 }
 
+/// The last reads of a shutdown: when they began, and when the next one is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastLook {
+    pub(crate) since: Duration,
+    pub(crate) due: Duration,
+}
+
 /// The read for the baseline, before an order is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Snapshot {
@@ -245,7 +253,7 @@ impl Registry {
             snapshot: Snapshot::Unknown,
             baseline_failed: (0, Duration::ZERO),
             tried: Seq::default(),
-            last_look: false,
+            last_look: None,
             calibration: Calibration::Untested,
             mismatched: BTreeMap::new(),
             changed: Seq::default(),
@@ -288,10 +296,11 @@ impl Registry {
             Event::Disbelieved(intent) => self.disbelieve_again(intent, &mut out),
             Event::Restarted => self.restart(&mut out),
             Event::LastLook => {
-                self.last_look = !self.watches.is_empty()
+                let is_due = !self.watches.is_empty()
                     || !self.believed.is_empty()
                     || self.awaits_audit()
                     || self.rejections_show().is_some();
+                self.last_look = is_due.then_some(LastLook { since: self.now, due: self.now });
                 self.want_own_looks();
             }
             Event::ReadOpened { read, purpose } => self.open_read(read, purpose),

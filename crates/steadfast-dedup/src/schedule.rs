@@ -35,6 +35,9 @@ const AUDIT_EVERY: Duration = Duration::from_secs(30);
 /// How long after the lateness bound the list is first read: a read at the bound itself proves nothing.
 const AUDIT_AFTER: Duration = Duration::from_secs(1);
 
+/// How long after the lateness bound an acknowledged order that no list shows has been reported.
+pub(crate) const ACK_TOLD_WITHIN: Duration = Duration::from_secs(5);
+
 /// How long before the trading day ends the list is read for the last time.
 pub(crate) const BEFORE_DAY_END: Duration = Duration::from_secs(60);
 
@@ -74,6 +77,13 @@ pub(crate) fn second_audit(
     let due = missed.map(|missed| missed.saturating_add(AUDIT_AGAIN));
     // A read at that time that decided nothing is followed by the regular ones.
     due.filter(|&due| last.is_none_or(|last| last < due)).min()
+}
+
+/// Returns when a shutdown that began at `since` reads the list again for acknowledged orders, if the last read ended at
+/// `now`: soon at first, because lists seldom lag by more than a second.
+pub(crate) fn next_last_look(since: Duration, now: Duration) -> Duration {
+    let pause = now.saturating_sub(since).clamp(Duration::from_secs(1), Duration::from_secs(5));
+    now.saturating_add(pause)
 }
 
 /// How long after the lateness bound the list is read for believed refusals, so that one read serves several.

@@ -1,10 +1,12 @@
 //! A service whose answers the test decides.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -39,9 +41,9 @@ pub(crate) const TOKEN: &str = "token-fedcba9876543210";
 
 impl OwnGateway {
     /// Serves on a free port. `answer` returns status and body for the order with this number, counted from 0; the
-    /// order list is empty.
+    /// order list shows the orders that were answered with an identifier.
     pub(crate) async fn serve(answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static) -> Self {
-        Self::with_list(answer, |_| "[]".to_owned()).await
+        Self::start(answer, |_, placed| (200, json!({"s": "ok", "d": placed}).to_string())).await
     }
 
     /// As [`serve`](Self::serve); `list` returns the order list's array, given the number of orders so far.
@@ -57,15 +59,23 @@ impl OwnGateway {
         answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
         list: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
     ) -> Self {
+        Self::start(answer, move |number, _| list(number)).await
+    }
+
+    async fn start(
+        answer: impl Fn(usize) -> (u16, String) + Send + Sync + 'static,
+        list: impl Fn(usize, &[Value]) -> (u16, String) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v2", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let ahead: Arc<Mutex<Option<Duration>>> = Arc::default();
-        let (answer, list, seen, dated) = (Arc::new(answer), Arc::new(list), asked.clone(), ahead.clone());
+        let (placed, seen, dated) = (Mutex::default(), asked.clone(), ahead.clone());
+        let service = Arc::new(Conversation { answer, list, placed, seen, dated });
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (answer, list, seen, dated) = (answer.clone(), list.clone(), seen.clone(), dated.clone());
-                tokio::spawn(async move { converse(stream, &*answer, &*list, &seen, &dated).await });
+                let service = service.clone();
+                tokio::spawn(async move { service.converse(stream).await });
             }
         });
         Self { base_url, asked, ahead }
@@ -117,64 +127,100 @@ impl OwnGateway {
     }
 }
 
-async fn converse(
-    mut stream: TcpStream,
-    answer: &(dyn Fn(usize) -> (u16, String) + Send + Sync),
-    list: &(dyn Fn(usize) -> (u16, String) + Send + Sync),
-    seen: &Mutex<Vec<Asked>>,
-    ahead: &Mutex<Option<Duration>>,
-) {
-    let mut bytes = Vec::new();
-    loop {
-        let end = loop {
-            if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-                break at + 4;
-            }
-            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
-                return;
-            }
-        };
-        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-        let header = |name: &str| {
-            let lines = head.lines().filter_map(|line| line.split_once(": "));
-            lines.filter(|(its, _)| its.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
-        };
-        let length: usize = header("content-length").map_or(0, |length| length.parse().unwrap());
-        while bytes.len() < end + length {
-            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
-                return;
+/// One gateway, as its connections share it.
+struct Conversation<A, L> {
+    answer: A,
+    list: L,
+    /// The list records of the orders that were answered with an identifier.
+    placed: Mutex<Vec<Value>>,
+    seen: Arc<Mutex<Vec<Asked>>>,
+    dated: Arc<Mutex<Option<Duration>>>,
+}
+
+impl<A, L> Conversation<A, L>
+where
+    A: Fn(usize) -> (u16, String),
+    L: Fn(usize, &[Value]) -> (u16, String),
+{
+    fn place(&self, number: usize, form: &[u8]) -> (u16, String) {
+        let (status, body) = (self.answer)(number);
+        let answer: Value = serde_json::from_str(&body).unwrap_or_default();
+        if let (200, Some(order_id)) = (status, answer["d"]["orderId"].as_str()) {
+            let mut record: Value = form_urlencoded::parse(form)
+                .into_owned()
+                .collect::<HashMap<_, _>>()
+                .into_iter()
+                .map(|(name, value)| (name, Value::from(value)))
+                .collect();
+            record["orderId"] = order_id.into();
+            record["status"] = "open".into();
+            let mut placed = self.placed.lock().unwrap();
+            if placed.iter().all(|other| other["orderId"] != record["orderId"]) {
+                placed.push(record);
             }
         }
-        bytes.drain(..end + length);
-        let mut words = head.split(' ').map(str::to_owned);
-        let (method, path) = (words.next().unwrap(), words.next().unwrap());
-        let asked = Asked { method, path, authorization: header("authorization").unwrap_or_default() };
-        let number = {
-            let mut seen = seen.lock().unwrap();
-            seen.push(asked.clone());
-            seen.iter().filter(|asked| asked.is_order()).count()
-        };
-        let (status, body) = if asked.is_order() { answer(number - 1) } else { list(number) };
-        let date = ahead.lock().unwrap().map(|by| httpdate::fmt_http_date(SystemTime::now() + by));
-        let date = date.map_or_else(String::new, |date| format!("Date: {date}\r\n"));
-        let head = format!(
-            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{date}Content-Length: {}\r\n\r\n",
-            body.len()
-        );
-        if stream.write_all((head + &body).as_bytes()).await.is_err() {
-            return;
+        (status, body)
+    }
+
+    async fn converse(&self, mut stream: TcpStream) {
+        let mut bytes = Vec::new();
+        loop {
+            let end = loop {
+                if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                    break at + 4;
+                }
+                if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                    return;
+                }
+            };
+            let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+            let header = |name: &str| {
+                let lines = head.lines().filter_map(|line| line.split_once(": "));
+                lines
+                    .filter(|(its, _)| its.eq_ignore_ascii_case(name))
+                    .map(|(_, value)| value.to_owned())
+                    .next()
+            };
+            let length: usize = header("content-length").map_or(0, |length| length.parse().unwrap());
+            while bytes.len() < end + length {
+                if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                    return;
+                }
+            }
+            let form: Vec<u8> = bytes.drain(..end + length).skip(end).collect();
+            let mut words = head.split(' ').map(str::to_owned);
+            let (method, path) = (words.next().unwrap(), words.next().unwrap());
+            let asked = Asked { method, path, authorization: header("authorization").unwrap_or_default() };
+            let number = {
+                let mut seen = self.seen.lock().unwrap();
+                seen.push(asked.clone());
+                seen.iter().filter(|asked| asked.is_order()).count()
+            };
+            let (status, body) = match asked.is_order() {
+                true => self.place(number - 1, &form),
+                false => (self.list)(number, &self.placed.lock().unwrap()),
+            };
+            let date = self.dated.lock().unwrap().map(|by| httpdate::fmt_http_date(SystemTime::now() + by));
+            let date = date.map_or_else(String::new, |date| format!("Date: {date}\r\n"));
+            let head = format!(
+                "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{date}Content-Length: {}\r\n\r\n",
+                body.len()
+            );
+            if stream.write_all((head + &body).as_bytes()).await.is_err() {
+                return;
+            }
         }
     }
 }
 
 /// Returns an answer that places an order.
 pub(crate) fn placed(order_id: &str, msg: &str) -> (u16, String) {
-    (200, serde_json::json!({"s": "ok", "d": {"msg": msg, "orderId": order_id}}).to_string())
+    (200, json!({"s": "ok", "d": {"msg": msg, "orderId": order_id}}).to_string())
 }
 
 /// Returns one of the orders of [`orders`](crate::files::orders) as a list record.
-pub(crate) fn listed(order_id: &str, qty: usize) -> serde_json::Value {
-    serde_json::json!({
+pub(crate) fn listed(order_id: &str, qty: usize) -> Value {
+    json!({
         "orderId": order_id, "symId": "EQT_INFY_EQ_NSE", "side": "buy", "qty": qty, "type": "market",
         "product": "intraday", "validity": "day", "status": "completed", "legType": "main",
     })

@@ -32,6 +32,12 @@ fn contradicted(rig: &Rig) -> Vec<String> {
     ids.collect()
 }
 
+/// Returns the identifiers that are contradicted within this time.
+async fn contradicted_within(rig: &Rig, time: Duration) -> Vec<String> {
+    sleep(time).await;
+    contradicted(rig)
+}
+
 /// Returns found orders with the numbers of their intents.
 fn found(rig: &Rig) -> Vec<(u64, String)> {
     let found = rig.events().into_iter().filter_map(|event| match event {
@@ -380,6 +386,39 @@ async fn o06_a_shutdown_looks_once_for_what_was_acknowledged() {
     rig.ledger.shutdown().await;
     assert_eq!((contradicted(&rig), rig.ledger.in_doubt()), (vec!["ghost".into()], 0));
     assert_eq!(in_the_dark(&rig).len(), 1);
+}
+
+/// Regression: a program that ended right after its last answer received no event of a wrong identifier.
+#[tokio::test(start_paused = true)]
+async fn o06_a_shutdown_waits_for_acknowledged_orders_to_be_listed() {
+    // A list that lags is read again until it shows the order.
+    let rig = Rig::new();
+    rig.gateway.will([Place { lag: Duration::from_millis(1_300), ..ack() }]);
+    rig.place("a", ORDER).await;
+    let began = Instant::now();
+    rig.ledger.shutdown().await;
+    assert!(began.elapsed() < s(3), "{:?}", began.elapsed());
+    assert_eq!(contradicted(&rig), [""; 0]);
+    // An order that no list ever shows is reported within the bound and five seconds.
+    let rig = Rig::new();
+    rig.place("a", &order(3)).await;
+    rig.gateway.will([stray_and_not_placed("ghost")]);
+    assert_eq!(rig.place("b", ORDER).await, Told::Placed("ghost".into()));
+    let (told, began) = (contradicted_within(&rig, s(15 + 5)), Instant::now());
+    let (told, ()) = tokio::join!(told, rig.ledger.shutdown());
+    assert_eq!(told, ["ghost"]);
+    assert!(
+        began.elapsed() < s(15 + 3 + 30 + 15 + 5),
+        "its order is looked for before the end: {:?}",
+        began.elapsed()
+    );
+    // A gateway that shows nothing any more does not hold up the end.
+    let rig = Rig::new();
+    rig.place("a", ORDER).await;
+    rig.gateway.always(read(ReadReply::Http(503)));
+    let began = Instant::now();
+    rig.ledger.shutdown().await;
+    assert!(began.elapsed() < s(40), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
