@@ -20,7 +20,7 @@ use steadfast::{
     BaseUrl, BoxError, Stack,
     auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource},
     deadline::DeadlineLayer,
-    dedup::{DedupLayer, Ledger, SendGuardLayer, Settings},
+    dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings},
     ext::Stamp,
     limit::{Quota, ZoneLimiter},
     retry::{AttemptTimeoutLayer, ClassifyLayer, RetryPolicy},
@@ -83,7 +83,7 @@ pub(crate) trait Meter {
 pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     let base: BaseUrl = BASE.parse()?;
     let tokens = TokenSource::fixed(ApiKey::new("key")?, "token")?;
-    let ledger = Ledger::new(Settings::default());
+    let tracker = OrderTracker::new(Settings::default());
     let routes = RouteLayer::new(base.clone(), Routes::default());
     let spans = call_spans(base.clone(), Routes::default());
     let header = AuthHeaderLayer::new(tokens.clone()).only_to(&base);
@@ -92,12 +92,12 @@ pub(crate) fn each(meter: &mut impl Meter) -> Result<(), BoxError> {
     meter.measure("trace", STEADFAST, &read, spans.layer(Noop))?;
     meter.measure("deadline", STEADFAST, &read, DeadlineLayer::new(MINUTE).layer(Noop))?;
     meter.measure("route", STEADFAST, &read, routes.layer(Noop))?;
-    meter.measure("dedup", STEADFAST, &read, DedupLayer::new(&ledger).layer(Noop))?;
+    meter.measure("dedup", STEADFAST, &read, DedupLayer::new(&tracker).layer(Noop))?;
     meter.measure("retry", STEADFAST, &read, RetryPolicy::default().layer().layer(Noop))?;
     meter.measure("refresh", STEADFAST, &read, RefreshLayer::new(tokens.clone()).layer(Noop))?;
     meter.measure("rate limit", STEADFAST, &read, unbounded()?.layer().layer(Noop))?;
     meter.measure("auth header", STEADFAST, &read, header.layer(Noop))?;
-    meter.measure("send guard", STEADFAST, &read, SendGuardLayer::new(&ledger).layer(Noop))?;
+    meter.measure("send guard", STEADFAST, &read, SendGuardLayer::new(&tracker).layer(Noop))?;
     meter.measure("classify", STEADFAST, &read, ClassifyLayer::new().layer(Noop))?;
     meter.measure("timeout", STEADFAST, &read, AttemptTimeoutLayer::default().layer(Noop))?;
     let stack = Stack::new(base, tokens).limiter(unbounded()?);

@@ -8,7 +8,7 @@ use std::{
 use steadfast::{
     OrderRequest,
     dedup::{
-        Answer, AttemptNo, Epoch, IntentNo, Ledger, Session, Settings,
+        Answer, AttemptNo, TradingDay, IntentNo, OrderTracker, Session, Settings,
         journal::{Disk, DiskFile, Durable, Entry, Journal, JournalError, Log, Record},
         unresolved,
     },
@@ -93,9 +93,9 @@ fn recover(bytes: &[u8]) -> Option<Vec<Entry>> {
     // Listing the orders in doubt and recovering them give the same orders.
     let listed: BTreeSet<(Account, u64)> =
         unresolved(&found).into_iter().map(|order| (order.account, order.intent.0)).collect();
-    let ledger = Ledger::journaled(Settings::default(), Known(Mutex::new(found.clone())));
+    let tracker = OrderTracker::journaled(Settings::default(), Known(Mutex::new(found.clone())));
     let told: BTreeSet<(Account, u64)> =
-        ledger.recovered().into_iter().map(|order| (order.account, order.intent.0)).collect();
+        tracker.recovered().into_iter().map(|order| (order.account, order.intent.0)).collect();
     assert_eq!(listed, told, "{found:?}");
     Some(found)
 }
@@ -136,7 +136,7 @@ fn write(script: &[u8]) -> Written {
             }
             6 => entry(Record::Seen {
                 session: Session::hashed(7),
-                day: Epoch(i64::from(byte >> 6)),
+                day: TradingDay(i64::from(byte >> 6)),
                 order_ids: vec![byte.to_string()],
                 complete: byte & 32 == 0,
             }),
@@ -207,7 +207,7 @@ fn begun(number: u64, index: usize, kind: u8) -> Entry {
     entry(Record::Begun {
         attempt: AttemptNo { intent: IntentNo(number), index },
         session: Session::hashed(7),
-        day: Epoch(i64::from(kind & 3)),
+        day: TradingDay(i64::from(kind & 3)),
         name: (kind & 4 == 0).then(|| IntentId::new(format!("line-{number}"))),
         order: Arc::new(OrderRequest::from_fields(fields).expect("an order")),
     })

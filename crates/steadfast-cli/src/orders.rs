@@ -189,7 +189,7 @@ async fn verify(args: Verify) -> Result<(), Failed> {
         // Not yet resolved, so there is no result to show.
         print_note(format_args!("looking for orders in doubt: {count}; this may take {} s", bound.as_secs()));
     }
-    let mut events = client.ledger().events();
+    let mut events = client.tracker().events();
     let orders = client.recover().await.map_err(Failed::unavailable)?;
     client.shutdown().await;
     let (kept, mut contradicted) = (Kept::beside(&journal), Contradicted::default());

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use steadfast_sandbox::{Fault, Interpretation, Sandbox, enforce::Kind};
+use steadfast_sandbox::{Fault, Sandbox, SpecReading, enforce::Kind};
 use steadfast_spec::Zone;
 use tokio::net::TcpListener;
 
@@ -58,7 +58,7 @@ fn fault(text: &str) -> Result<(Fault, f64), String> {
 
 fn reading(text: &str) -> Result<(String, String), String> {
     let (axis, value) = text.split_once('=').ok_or("a reading is AXIS=VALUE")?;
-    Interpretation::default().set(axis, value).map_err(|error| error.to_string())?;
+    SpecReading::default().set(axis, value).map_err(|error| error.to_string())?;
     Ok((axis.to_owned(), value.to_owned()))
 }
 
@@ -93,7 +93,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failed> {
 }
 
 fn build(args: &Args) -> Result<Sandbox, Failed> {
-    let mut reading = Interpretation::default();
+    let mut reading = SpecReading::default();
     for (axis, value) in &args.interpret {
         reading.set(axis, value).map_err(Failed::usage)?;
     }

@@ -14,12 +14,12 @@ use crate::{
     attempt::{Attempt, AttemptState, Never},
     event::{Effect, OrderEvent},
     intent::{Finding, Intent, Phase},
-    registry::{Calibration, Registry},
+    protocol::{Calibration, OrderProtocol},
     resolution::Reason,
-    stamp::{IntentNo, Seq},
+    stamp::{IntentNo, LogicalTime},
 };
 
-impl Registry {
+impl OrderProtocol {
     /// True if all evidence says, at this moment, that no order of the intent exists.
     pub(crate) fn is_absent(&self, intent: &Intent) -> bool {
         self.has_looked(intent)
@@ -124,7 +124,7 @@ impl Registry {
         doubt.elsewhere.reads >= self.rules.negatives && self.is_settled(intent, doubt.elsewhere.latest)
     }
 
-    fn is_settled(&self, intent: &Intent, evidence: Seq) -> bool {
+    fn is_settled(&self, intent: &Intent, evidence: LogicalTime) -> bool {
         if self.rules.cohort {
             return self
                 .keys
@@ -196,7 +196,7 @@ impl Registry {
 }
 
 /// True if, by the lateness bound, no order of the intent could appear any more when the evidence began.
-fn is_settled_itself(intent: &Intent, evidence: Seq) -> bool {
+fn is_settled_itself(intent: &Intent, evidence: LogicalTime) -> bool {
     intent.attempts.iter().all(|attempt| match attempt.state {
         AttemptState::Doubt { settled, .. } => settled.is_some_and(|settled| settled < evidence),
         _ => true,
@@ -212,10 +212,10 @@ mod tests {
     use super::*;
     use crate::{
         event::{Answer, Event},
-        registry::Purpose,
+        protocol::Purpose,
         resolution::Verdict,
         settings::Settings,
-        stamp::{AttemptNo, Epoch, ReadNo, Session},
+        stamp::{AttemptNo, ReadNo, Session, TradingDay},
     };
 
     fn seconds(n: u64) -> Duration {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     /// Sends an order now and loses its answer a second later.
-    fn lose(registry: &mut Registry, intent: IntentNo, at: Duration, answer: Answer) {
+    fn lose(protocol: &mut OrderProtocol, intent: IntentNo, at: Duration, answer: Answer) {
         let fields = [
             ("symId", "S"),
             ("qty", "1"),
@@ -235,62 +235,62 @@ mod tests {
         ];
         let order = Arc::new(OrderRequest::from_fields(fields).unwrap());
         let attempt = AttemptNo { intent, index: 0 };
-        registry.step(at, Event::Opened { intent, order, name: None });
-        registry.step(at, Event::Begun { attempt, session: Session::default() });
-        registry.step(at, Event::Sent(attempt));
+        protocol.step(at, Event::Opened { intent, order, name: None });
+        protocol.step(at, Event::Begun { attempt, session: Session::default() });
+        protocol.step(at, Event::Sent(attempt));
         let outcome = Outcome::Unknown { resend: Resend::AfterAbsence };
-        registry.step(at + seconds(1), Event::Closed { attempt, outcome, answer });
+        protocol.step(at + seconds(1), Event::Closed { attempt, outcome, answer });
     }
 
     /// Reads a list without orders.
-    fn read(registry: &mut Registry, at: u64) {
+    fn read(protocol: &mut OrderProtocol, at: u64) {
         let read = ReadNo(at);
-        registry.step(seconds(at), Event::ReadOpened { read, purpose: Purpose::Verification });
-        registry.step(seconds(at), Event::ReadStarted { read, session: Session::default() });
-        registry.step(seconds(at), Event::ReadEnded { read, list: Ok(Vec::new()) });
+        protocol.step(seconds(at), Event::ReadOpened { read, purpose: Purpose::Verification });
+        protocol.step(seconds(at), Event::ReadStarted { read, session: Session::default() });
+        protocol.step(seconds(at), Event::ReadEnded { read, list: Ok(Vec::new()) });
     }
 
     /// Searches for an order for 30 s, while others are lost every 10 s until then.
-    fn lost_among_others(until: u64) -> (Registry, IntentNo) {
+    fn lost_among_others(until: u64) -> (OrderProtocol, IntentNo) {
         let settings = Settings::default().verification_budget(seconds(30));
-        let mut registry = Registry::new(Arc::new(settings), Epoch(0));
-        read(&mut registry, 0);
-        lose(&mut registry, IntentNo(0), seconds(0), Answer::Status(504));
+        let mut protocol = OrderProtocol::new(Arc::new(settings), TradingDay(0));
+        read(&mut protocol, 0);
+        lose(&mut protocol, IntentNo(0), seconds(0), Answer::Status(504));
         for (n, at) in (1..).zip((5..until).step_by(10)) {
             // The gateway's own 504: settled after 15 s.
-            lose(&mut registry, IntentNo(n), seconds(at), Answer::Status(504));
-            read(&mut registry, at + 4);
+            lose(&mut protocol, IntentNo(n), seconds(at), Answer::Status(504));
+            read(&mut protocol, at + 4);
         }
-        (registry, IntentNo(0))
+        (protocol, IntentNo(0))
     }
 
     #[test]
     fn a_search_that_only_waits_for_others_outlives_its_budget() {
-        let (mut registry, first) = lost_among_others(30);
+        let (mut protocol, first) = lost_among_others(30);
         for at in 35..=40 {
-            read(&mut registry, at);
-            assert_eq!(registry.verdict(first), Verdict::Pending, "the one of 25 s settles at 41 s");
+            read(&mut protocol, at);
+            assert_eq!(protocol.verdict(first), Verdict::Pending, "the one of 25 s settles at 41 s");
         }
-        read(&mut registry, 42);
-        assert_eq!(registry.verdict(first), Verdict::Resend);
+        read(&mut protocol, 42);
+        assert_eq!(protocol.verdict(first), Verdict::Resend);
     }
 
     #[test]
     fn a_search_among_orders_lost_for_ever_ends_all_the_same() {
-        let (mut registry, first) = lost_among_others(70);
-        registry.step(seconds(75), Event::Tick);
-        assert_eq!(registry.verdict(first), Verdict::Pending);
+        let (mut protocol, first) = lost_among_others(70);
+        protocol.step(seconds(75), Event::Tick);
+        assert_eq!(protocol.verdict(first), Verdict::Pending);
         // A second until it was lost, its budget, and the time in which any order settles.
-        registry.step(seconds(1 + 30 + 45), Event::Tick);
-        let Verdict::Unresolved(unresolved) = registry.verdict(first) else { panic!("still looked for") };
+        protocol.step(seconds(1 + 30 + 45), Event::Tick);
+        let Verdict::Unresolved(unresolved) = protocol.verdict(first) else { panic!("still looked for") };
         assert_eq!(unresolved.reason, Reason::Budget);
     }
 
     #[test]
     fn a_search_that_reads_nothing_ends_with_its_budget() {
-        let (mut registry, first) = lost_among_others(6);
-        registry.step(seconds(1 + 30), Event::Tick);
-        let Verdict::Unresolved(unresolved) = registry.verdict(first) else { panic!("still looked for") };
+        let (mut protocol, first) = lost_among_others(6);
+        protocol.step(seconds(1 + 30), Event::Tick);
+        let Verdict::Unresolved(unresolved) = protocol.verdict(first) else { panic!("still looked for") };
         assert_eq!(unresolved.reason, Reason::Budget);
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     journal::Recorder,
     monitor::{About, Effects, Monitor, State},
     policy::OrdersScope,
-    registry::Registry,
+    protocol::OrderProtocol,
     report::trace,
     resolution::Verdict,
     settings::Settings,
@@ -37,7 +37,7 @@ pub(crate) use self::{
 /// Starts the account's poller; returns false if there is no runtime to start it on.
 pub(crate) type Starter = Arc<dyn Fn(Arc<Account>) -> bool + Send + Sync>;
 
-/// One account's registry, shared by the layers and the poller.
+/// One account's protocol, shared by the layers and the poller.
 ///
 /// The lock spans one step and never an await.
 pub(crate) struct Account {
@@ -68,7 +68,7 @@ impl Account {
         events: broadcast::Sender<OrderEvent>,
     ) -> Self {
         let time = Timekeeper::new(&settings);
-        let monitor = Monitor::new(Registry::new(settings.clone(), time.today()), time);
+        let monitor = Monitor::new(OrderProtocol::new(settings.clone(), time.today()), time);
         Self { name, settings, halt, monitor, authorization: Mutex::new(None), events, recorder: None }
     }
 
@@ -105,11 +105,11 @@ impl Account {
     ) -> Result<Opening, OrderRefused> {
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);
-            if let Some((number, earlier)) = name.as_ref().and_then(|name| state.registry.named(name)) {
+            if let Some((number, earlier)) = name.as_ref().and_then(|name| state.protocol.named(name)) {
                 let same = earlier == order;
-                return if same && state.registry.is_refused(number) {
+                return if same && state.protocol.is_refused(number) {
                     // A caller's repeat is sent no sooner than ours: once a list agrees with the refusal.
-                    effects.extend(state.registry.step(now, Event::Reopened(number)));
+                    effects.extend(state.protocol.step(now, Event::Reopened(number)));
                     Ok(Opening::New(number))
                 } else if same {
                     Ok(Opening::Attached(number, state.joined.join(number)))
@@ -120,7 +120,7 @@ impl Account {
             let intent = IntentNo(state.next_intent);
             state.next_intent += 1;
             let opened = Event::Opened { intent, order: order.clone(), name };
-            effects.extend(state.registry.step(now, opened));
+            effects.extend(state.protocol.step(now, opened));
             Ok(Opening::New(intent))
         })
     }
@@ -130,15 +130,15 @@ impl Account {
     /// Keeps the request's token, to read this session's list when the session is over.
     pub(crate) fn meets<B>(self: &Arc<Self>, session: Session, request: &Request<B>) -> bool {
         self.with(|state, now, effects| {
-            let own = state.registry.scoped(session);
+            let own = state.protocol.scoped(session);
             if self.settings.orders_scope == OrdersScope::Session
                 && state.tokens.keep(own, request.headers(), request.extensions())
             {
-                effects.extend(state.registry.step(now, Event::SessionKept(session)));
+                effects.extend(state.protocol.step(now, Event::SessionKept(session)));
             }
-            let new = state.registry.is_new(session);
+            let new = state.protocol.is_new(session);
             if new {
-                effects.extend(state.registry.step(now, Event::SessionMet(session)));
+                effects.extend(state.protocol.step(now, Event::SessionMet(session)));
             }
             new
         })
@@ -156,15 +156,15 @@ impl Account {
         self.with(|state, now, effects| {
             // Apply the time first: its decisions must precede the question.
             state.tell_time(&self.settings, now, effects);
-            let refusal = match (in_time, state.registry.may_send(attempt)) {
-                (_, false) if state.registry.is_too_old(attempt.intent) => Some(OrderRefused::TooOld),
+            let refusal = match (in_time, state.protocol.may_send(attempt)) {
+                (_, false) if state.protocol.is_too_old(attempt.intent) => Some(OrderRefused::TooOld),
                 (_, false) => Some(OrderRefused::NotWanted),
                 (_, true) if !self.halt.permits(run) => Some(OrderRefused::Halted),
                 (false, true) => Some(OrderRefused::SendByPassed),
                 (true, true) => None,
             };
             let event = if refusal.is_none() { Event::Sent(attempt) } else { Event::Withheld(attempt) };
-            effects.extend(state.registry.step(now, event));
+            effects.extend(state.protocol.step(now, event));
             refusal.map_or(Ok(()), Err)
         })
     }
@@ -172,7 +172,7 @@ impl Account {
     pub(crate) fn close(self: &Arc<Self>, attempt: AttemptNo, outcome: Outcome, answer: Answer) {
         self.with(|state, now, effects| {
             let closed = self.noted(Event::Closed { attempt, outcome, answer });
-            effects.extend(state.registry.step(now, closed));
+            effects.extend(state.protocol.step(now, closed));
         });
     }
 
@@ -186,10 +186,10 @@ impl Account {
         answer: Answer,
     ) -> bool {
         self.with(|state, now, effects| {
-            let left = state.registry.has_left(attempt);
+            let left = state.protocol.has_left(attempt);
             let outcome = if left { outcome } else { Outcome::NotSent };
             let closed = self.noted(Event::Closed { attempt, outcome, answer });
-            effects.extend(state.registry.step(now, closed));
+            effects.extend(state.protocol.step(now, closed));
             left
         })
     }
@@ -207,8 +207,8 @@ impl Account {
     /// Ends the call through the stack, with the service's refusal or not; returns the intent's verdict.
     pub(crate) fn conclude(self: &Arc<Self>, intent: IntentNo, is_refused: bool) -> Verdict {
         self.with(|state, now, effects| {
-            effects.extend(state.registry.step(now, Event::Concluded(intent)));
-            let verdict = state.registry.verdict(intent);
+            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+            let verdict = state.protocol.verdict(intent);
             if is_refused && verdict == Verdict::NotPlaced {
                 state.joined.refuse(intent);
             }
@@ -216,41 +216,41 @@ impl Account {
         })
     }
 
-    /// Does the same for an acknowledged answer: true if the registry agrees, so that nothing is left to do.
+    /// Does the same for an acknowledged answer: true if the protocol agrees, so that nothing is left to do.
     pub(crate) fn conclude_acknowledged(self: &Arc<Self>, intent: IntentNo) -> bool {
         self.with(|state, now, effects| {
-            effects.extend(state.registry.step(now, Event::Concluded(intent)));
-            state.registry.is_acknowledged(intent)
+            effects.extend(state.protocol.step(now, Event::Concluded(intent)));
+            state.protocol.is_acknowledged(intent)
         })
     }
 
     /// Returns the verdict on the listed order whose name an unsent intent repeats, after it had been refused.
     pub(crate) fn displaced(&self, unsent: IntentNo) -> Option<Verdict> {
         self.monitor.look(|state| {
-            let holder = state.registry.displaced_by(unsent)?;
-            Some(state.registry.verdict(holder))
+            let holder = state.protocol.displaced_by(unsent)?;
+            Some(state.protocol.verdict(holder))
         })
     }
 
     /// True if the intent was refused without having been executed, and its caller is told so.
     pub(crate) fn is_refused(&self, intent: IntentNo) -> bool {
-        self.monitor.look(|state| state.registry.is_refused(intent))
+        self.monitor.look(|state| state.protocol.is_refused(intent))
     }
 
     pub(crate) fn verdict(&self, intent: IntentNo) -> Verdict {
-        self.monitor.look(|state| state.registry.verdict(intent))
+        self.monitor.look(|state| state.protocol.verdict(intent))
     }
 
     /// Notes that the intent's caller is gone; true if an order of it may exist.
     pub(crate) fn abandon(self: &Arc<Self>, intent: IntentNo) -> bool {
         self.with(|state, now, effects| {
-            effects.extend(state.registry.step(now, Event::Abandoned(intent)));
-            state.registry.is_sent(intent)
+            effects.extend(state.protocol.step(now, Event::Abandoned(intent)));
+            state.protocol.is_sent(intent)
         })
     }
 
     pub(crate) fn candidates(&self, intent: IntentNo) -> Vec<String> {
-        self.monitor.look(|state| state.registry.candidates(intent))
+        self.monitor.look(|state| state.protocol.candidates(intent))
     }
 
     /// Waits until the call that sends an intent has something to do.
@@ -265,15 +265,15 @@ impl Account {
 
     async fn verdict_when(&self, intent: IntentNo, wanted: impl Fn(&Verdict) -> bool + Unpin) -> Verdict {
         let about = About::Intent(intent);
-        self.monitor.wait(about, |state| Some(state.registry.verdict(intent)).filter(&wanted)).await
+        self.monitor.wait(about, |state| Some(state.protocol.verdict(intent)).filter(&wanted)).await
     }
 
     /// Waits while an equal order of a gone caller is in doubt, at most for the [twin
-    /// hold](crate::Settings::twin_hold).
+    /// hold](crate::Settings::duplicate_hold).
     ///
     /// Such a call is most likely a repetition by hand.
     pub(crate) async fn orphaned_twin(&self, order: &OrderRequest) -> Result<(), OrderRefused> {
-        let twin = || self.monitor.look(|state| state.registry.orphaned_twin(order));
+        let twin = || self.monitor.look(|state| state.protocol.orphaned_twin(order));
         let Some(mut found) = twin() else { return Ok(()) };
         let all_ended = async {
             loop {
@@ -284,7 +284,7 @@ impl Account {
                 }
             }
         };
-        self.within(self.settings.twin_hold, all_ended).await.ok_or(OrderRefused::TwinInDoubt)
+        self.within(self.settings.duplicate_hold, all_ended).await.ok_or(OrderRefused::TwinInDoubt)
     }
 
     /// Returns the future's result, or `None` if it takes longer than this.
@@ -294,11 +294,11 @@ impl Account {
     }
 
     pub(crate) fn in_flight(&self) -> usize {
-        self.monitor.look(|state| state.registry.in_flight())
+        self.monitor.look(|state| state.protocol.in_flight())
     }
 
     pub(crate) fn in_doubt(&self) -> usize {
-        self.monitor.look(|state| state.registry.in_doubt())
+        self.monitor.look(|state| state.protocol.in_doubt())
     }
 
     /// Waits until nothing is in flight or in doubt, then reads once more for orders that appeared late.
@@ -307,23 +307,23 @@ impl Account {
         if self.monitor.look(|state| state.starter.is_none()) {
             return;
         }
-        self.until(|registry| registry.in_doubt() == 0 && registry.in_flight() == 0).await;
+        self.until(|protocol| protocol.in_doubt() == 0 && protocol.in_flight() == 0).await;
         self.step(Event::LastLook);
         // Orders that this look contradicts are searched for, too.
-        self.until(|registry| !registry.awaits_last_look() && registry.in_doubt() == 0).await;
+        self.until(|protocol| !protocol.awaits_last_look() && protocol.in_doubt() == 0).await;
     }
 
-    /// Notes that the ledger's last owner is gone: the poller ends when nothing is in doubt.
+    /// Notes that the tracker's last owner is gone: the poller ends when nothing is in doubt.
     pub(crate) fn disown(&self) {
         self.monitor.disown();
     }
 
-    async fn until(&self, done: impl Fn(&Registry) -> bool + Unpin) {
-        self.monitor.wait(About::Change, |state| done(&state.registry).then_some(())).await;
+    async fn until(&self, done: impl Fn(&OrderProtocol) -> bool + Unpin) {
+        self.monitor.wait(About::Change, |state| done(&state.protocol).then_some(())).await;
     }
 
     fn step(self: &Arc<Self>, event: Event) {
-        self.with(|state, now, effects| effects.extend(state.registry.step(now, event)));
+        self.with(|state, now, effects| effects.extend(state.protocol.step(now, event)));
     }
 
     /// Runs `action` under the lock, then carries out its effects.
@@ -331,10 +331,10 @@ impl Account {
         let (result, aftermath) = self.monitor.enter(|state, now, effects| {
             let result = action(state, now, effects);
             state.let_go_of_tokens(now, effects);
-            self.note_effects(&state.registry, effects.as_slice());
+            self.note_effects(&state.protocol, effects.as_slice());
             result
         });
-        // Outside the lock: a log subscriber may ask the ledger.
+        // Outside the lock: a log subscriber may ask the tracker.
         for event in aftermath.reports {
             trace(self.name.as_str(), &event);
             // There may be no receiver.

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use crate::stamp::{Seq, Session};
+use crate::stamp::{LogicalTime, Session};
 
 /// One physical send of an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
-    pub(crate) begun: Seq,
+    pub(crate) begun: LogicalTime,
     pub(crate) session: Session,
     pub(crate) state: AttemptState,
 }
@@ -27,7 +27,7 @@ pub(crate) enum AttemptState {
         sent: Sent,
         /// The position at which the lateness bound passed, so that no order of it can appear any more; `None` before
         /// that.
-        settled: Option<Seq>,
+        settled: Option<LogicalTime>,
         /// Why it must never be sent again, if so.
         never: Option<Never>,
     },
@@ -36,7 +36,7 @@ pub(crate) enum AttemptState {
 /// When an attempt left: its position for safety, its time for ages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    pub(crate) seq: Seq,
+    pub(crate) seq: LogicalTime,
     pub(crate) at: Duration,
     /// The same on a clock that runs on during suspension, for its age.
     pub(crate) aging: Duration,

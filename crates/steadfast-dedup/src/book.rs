@@ -11,7 +11,7 @@ use crate::{
     crowd::{Crowds, EntryNo},
     key::Key,
     matcher,
-    stamp::{IntentNo, Seq, Session},
+    stamp::{IntentNo, LogicalTime, Session},
 };
 
 /// Every order that was listed or acknowledged in the epoch.
@@ -43,12 +43,12 @@ pub(crate) struct Book {
     /// The latest orders without an owner on an instrument that none of ours has. It may be ours under another name.
     strange: VecDeque<Fresh>,
     /// When the latest of those without room there was seen.
-    strange_before: Seq,
+    strange_before: LogicalTime,
     /// The latest acknowledged orders that lists show with other fields than were ordered: another intent's, or
     /// changed.
     disputed: VecDeque<Fresh>,
     /// When the latest of those without room there was seen.
-    disputed_before: Seq,
+    disputed_before: LogicalTime,
     /// Folded instruments under whose names lists have shown orders of ours.
     recognised: BTreeSet<SymId>,
     /// Identifiers that were just taken from the intents whose answers named them. The next list shows these orders
@@ -61,9 +61,9 @@ pub(crate) struct Book {
 struct Recalled {
     order_id: Arc<str>,
     key: Key,
-    first_seen: Seq,
+    first_seen: LogicalTime,
     /// When it was taken back, as a position.
-    since: Seq,
+    since: LogicalTime,
     /// From when on a list that lacks it counts.
     until: Duration,
 }
@@ -102,13 +102,13 @@ pub(crate) enum Keep {
 struct Entry {
     number: EntryNo,
     /// When a list that held it was complete, or its acknowledgement arrived; set once.
-    first_seen: Seq,
+    first_seen: LogicalTime,
     owner: Option<IntentNo>,
     /// The sessions that list it, since when, and the latest list that did.
     listed: Vec<Listed>,
     acknowledged: Option<(Session, Duration)>,
     /// The list of ours whose record was compared with the owning intent's order.
-    compared: Option<Seq>,
+    compared: Option<LogicalTime>,
     /// Which of its legs were listed, one bit each; none if only its identifier is known.
     legs: u16,
     /// A list has shown it, perhaps in an earlier run.
@@ -126,7 +126,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn new(number: EntryNo, seen: Seq) -> Self {
+    fn new(number: EntryNo, seen: LogicalTime) -> Self {
         Self {
             number,
             first_seen: seen,
@@ -145,7 +145,7 @@ impl Entry {
     }
 
     /// Notes that a list of a session, read by the poller, held it.
-    fn list(&mut self, book: &mut SessionBook, session: Session, seen: Seq) {
+    fn list(&mut self, book: &mut SessionBook, session: Session, seen: LogicalTime) {
         book.count(seen);
         match self.listed.iter_mut().find(|listed| listed.session == session) {
             // Repeated in the same list.
@@ -188,8 +188,8 @@ pub(crate) struct News {
 #[derive(Clone, Copy, Debug)]
 struct Listed {
     session: Session,
-    first: Seq,
-    last: Seq,
+    first: LogicalTime,
+    last: LogicalTime,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -205,11 +205,11 @@ pub(crate) struct SessionBook {
     /// complete.
     listed: usize,
     held: usize,
-    latest: Seq,
+    latest: LogicalTime,
 }
 
 impl SessionBook {
-    fn count(&mut self, seen: Seq) {
+    fn count(&mut self, seen: LogicalTime) {
         if self.latest != seen {
             (self.latest, self.held) = (seen, 0);
         }
@@ -220,7 +220,7 @@ impl SessionBook {
 #[derive(Clone, Debug)]
 pub(crate) struct Fresh {
     pub(crate) order_id: Arc<str>,
-    pub(crate) first_seen: Seq,
+    pub(crate) first_seen: LogicalTime,
     pub(crate) record: Arc<OrderRecord>,
     /// The session whose list showed it first.
     pub(crate) session: Session,
@@ -281,7 +281,7 @@ impl Book {
     pub(crate) fn list(
         &mut self,
         source: Source,
-        seen: Seq,
+        seen: LogicalTime,
         records: Vec<OrderRecord>,
         mut keep: impl FnMut(Option<&Key>, &OrderRecord) -> Keep,
     ) -> News {
@@ -388,7 +388,7 @@ impl Book {
     }
 
     /// True if more orders than are kept could belong to a send at `sent`; with `seen`, only those seen before it.
-    pub(crate) fn is_crowded(&self, key: &Key, sent: Seq, seen: Option<Seq>) -> bool {
+    pub(crate) fn is_crowded(&self, key: &Key, sent: LogicalTime, seen: Option<LogicalTime>) -> bool {
         self.crowds.has(key, sent, seen)
     }
 
@@ -406,7 +406,7 @@ impl Book {
 
     /// Returns orders without an owner on instruments that none of ours has, and whether dropped ones were seen after
     /// `sent`.
-    pub(crate) fn strange(&self, sent: Seq) -> (impl Iterator<Item = &Fresh>, bool) {
+    pub(crate) fn strange(&self, sent: LogicalTime) -> (impl Iterator<Item = &Fresh>, bool) {
         (self.strange.iter().filter(move |fresh| fresh.first_seen > sent), self.strange_before > sent)
     }
 
@@ -434,7 +434,7 @@ impl Book {
     }
 
     /// Returns acknowledged orders with other fields, and whether dropped ones were seen after `sent`.
-    pub(crate) fn disputed(&self, sent: Seq) -> (impl Iterator<Item = &Fresh>, bool) {
+    pub(crate) fn disputed(&self, sent: LogicalTime) -> (impl Iterator<Item = &Fresh>, bool) {
         (self.disputed.iter().filter(move |fresh| fresh.first_seen > sent), self.disputed_before > sent)
     }
 
@@ -469,7 +469,7 @@ impl Book {
     }
 
     /// Takes in an order that a list had shown in an earlier run of the process.
-    pub(crate) fn know(&mut self, source: Source, seen: Seq, order_id: Arc<str>) {
+    pub(crate) fn know(&mut self, source: Source, seen: LogicalTime, order_id: Arc<str>) {
         let number = self.next_number();
         let entry = self.entries.entry(order_id).or_insert_with(|| Entry::new(number, seen));
         entry.shown = true;
@@ -479,7 +479,7 @@ impl Book {
     }
 
     /// Gives an order to an intent on a user's word or that of the journal.
-    pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: Seq) {
+    pub(crate) fn adopt(&mut self, order_id: &Arc<str>, owner: IntentNo, seen: LogicalTime) {
         self.take_fresh(order_id);
         self.name(order_id);
         let number = self.next_number();
@@ -530,7 +530,7 @@ impl Book {
     }
 
     /// Returns when a list or an answer first named an order.
-    pub(crate) fn first_seen(&self, order_id: &str) -> Option<Seq> {
+    pub(crate) fn first_seen(&self, order_id: &str) -> Option<LogicalTime> {
         Some(self.entries.get(order_id)?.first_seen)
     }
 
@@ -543,9 +543,9 @@ impl Book {
     pub(crate) fn canary(
         &self,
         session: Session,
-        started: Seq,
+        started: LogicalTime,
         started_at: Duration,
-        seen: Seq,
+        seen: LogicalTime,
         lateness: Duration,
     ) -> Canary {
         // Younger acknowledgements prove nothing: lists lag.
@@ -613,9 +613,9 @@ impl Book {
         &mut self,
         order_id: &Arc<str>,
         owner: IntentNo,
-        sent: Seq,
+        sent: LogicalTime,
         session: Session,
-        seen: Seq,
+        seen: LogicalTime,
         at: Duration,
     ) -> Claimed {
         let number = self.next_number();
@@ -672,7 +672,7 @@ impl Book {
     }
 
     /// Waits for a list to show the order again. A list that lacks it counts if it starts after `since` and past the bound.
-    pub(crate) fn recall(&mut self, order_id: &Arc<str>, key: &Key, since: Seq, lateness: Duration) {
+    pub(crate) fn recall(&mut self, order_id: &Arc<str>, key: &Key, since: LogicalTime, lateness: Duration) {
         let Some(entry) = self.entries.get(order_id).filter(|entry| entry.owner.is_none()) else { return };
         let until = entry.acknowledged.map_or(Duration::ZERO, |(_, at)| at.saturating_add(lateness));
         let (order_id, key, first_seen) = (order_id.clone(), key.clone(), entry.first_seen);
@@ -680,12 +680,12 @@ impl Book {
     }
 
     /// Ends that wait after a list that started here and should have shown the orders.
-    pub(crate) fn end_recalls(&mut self, started: Seq, started_at: Duration) {
+    pub(crate) fn end_recalls(&mut self, started: LogicalTime, started_at: Duration) {
         self.recalled.retain(|recalled| started <= recalled.since || started_at < recalled.until);
     }
 
     /// True if a send at `sent` may own an order that was taken back and was there before `seen`.
-    pub(crate) fn awaits_recalled(&self, key: &Key, sent: Seq, seen: Seq) -> bool {
+    pub(crate) fn awaits_recalled(&self, key: &Key, sent: LogicalTime, seen: LogicalTime) -> bool {
         let mut its = self.recalled.iter().filter(|recalled| recalled.key == *key);
         its.any(|recalled| sent < recalled.first_seen && recalled.first_seen < seen)
     }
@@ -723,12 +723,12 @@ impl Book {
     /// Notes that a list has shown the acknowledged order: other records under its identifier are its legs.
     pub(crate) fn end_comparison(&mut self, order_id: &str) {
         if let Some(entry) = self.entries.get_mut(order_id) {
-            entry.compared = Some(Seq::default());
+            entry.compared = Some(LogicalTime::default());
         }
     }
 
     pub(crate) fn has_compared(&self, order_id: &str) -> bool {
-        self.entries.get(order_id).is_some_and(|entry| entry.compared == Some(Seq::default()))
+        self.entries.get(order_id).is_some_and(|entry| entry.compared == Some(LogicalTime::default()))
     }
 
     /// True if a list has shown an order that had ended.
@@ -790,7 +790,7 @@ impl Book {
     }
 
     /// Drops the note of surplus orders where no intent in flight or in doubt can own one of them.
-    pub(crate) fn prune_crowd(&mut self, key: Option<&Key>, needed: impl Fn(Seq) -> bool) {
+    pub(crate) fn prune_crowd(&mut self, key: Option<&Key>, needed: impl Fn(LogicalTime) -> bool) {
         self.crowds.prune(key, needed);
     }
 
@@ -809,9 +809,9 @@ impl Book {
 
     /// Returns when an order was first seen, its owner, and whether it can still be claimed.
     #[cfg(test)]
-    pub(crate) fn known(&self, order_id: &str) -> (Seq, Option<IntentNo>, bool) {
+    pub(crate) fn known(&self, order_id: &str) -> (LogicalTime, Option<IntentNo>, bool) {
         let fresh = self.fresh.values().flatten().any(|fresh| &*fresh.order_id == order_id);
-        self.entries.get(order_id).map_or((Seq(0), None, false), |e| (e.first_seen, e.owner, fresh))
+        self.entries.get(order_id).map_or((LogicalTime(0), None, false), |e| (e.first_seen, e.owner, fresh))
     }
 
     /// Returns the session whose list showed an order first, while it can still be claimed.

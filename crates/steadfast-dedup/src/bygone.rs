@@ -13,7 +13,7 @@ use crate::{
     event::{Effect, OrderEvent},
     intent::{Finding, Intent},
     policy::OrdersScope,
-    registry::{ReadStart, Registry},
+    protocol::{OrderProtocol, ReadStart},
     resolution::Reason,
     schedule,
     stamp::{IntentNo, Session},
@@ -29,7 +29,7 @@ pub(crate) struct OwnLook {
     wanted: bool,
 }
 
-impl Registry {
+impl OrderProtocol {
     /// Returns since when each order sent in this session is watched for.
     fn watched_in(&self, session: Session) -> impl Iterator<Item = Duration> {
         self.watches.iter().filter_map(move |(number, &since)| {

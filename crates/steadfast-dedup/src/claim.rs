@@ -16,13 +16,13 @@ use crate::{
     key::Key,
     matcher,
     policy::AccountMode,
-    registry::Registry,
+    protocol::OrderProtocol,
     resolution::{Reason, Unresolved},
-    stamp::{IntentNo, Seq},
+    stamp::{IntentNo, LogicalTime},
     tally::Confidence,
 };
 
-impl Registry {
+impl OrderProtocol {
     /// Draws every conclusion that the evidence on a key allows.
     pub(crate) fn resolve(&mut self, key: &Key, out: &mut Vec<Effect>) {
         self.refute(key, out);
@@ -221,7 +221,7 @@ impl Registry {
     }
 
     /// True if another attempt in flight was sent before the order was seen: its answer may name it.
-    pub(crate) fn may_be_answered_yet(&self, key: &Key, claimant: IntentNo, first_seen: Seq) -> bool {
+    pub(crate) fn may_be_answered_yet(&self, key: &Key, claimant: IntentNo, first_seen: LogicalTime) -> bool {
         self.live_of(key).any(|(number, intent)| {
             number != claimant
                 && intent.attempts.iter().filter_map(Attempt::in_flight).any(|sent| sent.seq < first_seen)
@@ -257,7 +257,7 @@ impl Registry {
             })
     }
 
-    pub(crate) fn live_sends(&self, key: &Key) -> impl Iterator<Item = Seq> {
+    pub(crate) fn live_sends(&self, key: &Key) -> impl Iterator<Item = LogicalTime> {
         self.live_of(key).filter_map(|(_, intent)| intent.first_left().map(|sent| sent.seq))
     }
 

@@ -6,9 +6,9 @@ use crate::{
     event::{Effect, OrderEvent},
     intent::{Finding, Intent, Phase},
     key::Key,
-    registry::{Calibration, KeyBook, Registry, Snapshot},
+    protocol::{Calibration, KeyBook, OrderProtocol, Snapshot},
     resolution::{Reason, Unresolved},
-    stamp::{Epoch, IntentNo},
+    stamp::{IntentNo, TradingDay},
 };
 
 /// How many orders that were refused for good are kept, in case a list shows them after all.
@@ -17,10 +17,10 @@ const REJECTED: usize = 1_000;
 /// How much later than the end of its connection a request may arrive, where the kernel still holds it.
 const ORPHANED: Duration = Duration::from_secs(120);
 
-impl Registry {
+impl OrderProtocol {
     // Identifiers may be used again and lists start empty, so nothing of yesterday proves anything today. Days never
     // go back: each ends once.
-    pub(crate) fn begin_epoch(&mut self, epoch: Epoch, out: &mut Vec<Effect>) {
+    pub(crate) fn begin_epoch(&mut self, epoch: TradingDay, out: &mut Vec<Effect>) {
         if epoch <= self.epoch {
             return;
         }
@@ -225,7 +225,7 @@ mod tests {
         stamp::Session,
     };
 
-    fn place(registry: &mut Registry, intent: IntentNo, name: Option<&str>) {
+    fn place(protocol: &mut OrderProtocol, intent: IntentNo, name: Option<&str>) {
         let fields = [
             ("symId", "S"),
             ("qty", "1"),
@@ -236,10 +236,10 @@ mod tests {
             ("validity", "day"),
         ];
         let order = Arc::new(OrderRequest::from_fields(fields).unwrap());
-        let mut step = |event| drop(registry.step(Duration::ZERO, event));
+        let mut step = |event| drop(protocol.step(Duration::ZERO, event));
         step(Event::Opened { intent, order, name: name.map(ext::IntentId::new) });
-        let attempt = registry.next_attempt(intent, Session::default()).unwrap();
-        let mut step = |event| drop(registry.step(Duration::ZERO, event));
+        let attempt = protocol.next_attempt(intent, Session::default()).unwrap();
+        let mut step = |event| drop(protocol.step(Duration::ZERO, event));
         step(Event::Begun { attempt, session: Session::default() });
         step(Event::Sent(attempt));
         let outcome = Outcome::Accepted { order_id: Some(format!("o{}", intent.0).into()) };
@@ -248,51 +248,51 @@ mod tests {
 
     #[test]
     fn a_name_used_again_outlives_the_intent_that_had_it_the_day_before() {
-        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
-        registry.rules.remembered = 64;
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        protocol.rules.remembered = 64;
         let name = ext::IntentId::new("n");
         let (yesterday, today) = (IntentNo(0), IntentNo(1));
-        place(&mut registry, yesterday, Some("n"));
-        registry.step(Duration::ZERO, Event::EpochBegan(Epoch(1)));
-        assert!(registry.named(&name).is_none() && registry.intents.contains_key(&yesterday));
-        place(&mut registry, today, Some("n"));
+        place(&mut protocol, yesterday, Some("n"));
+        protocol.step(Duration::ZERO, Event::EpochBegan(TradingDay(1)));
+        assert!(protocol.named(&name).is_none() && protocol.intents.contains_key(&yesterday));
+        place(&mut protocol, today, Some("n"));
 
         let mut next = 2;
-        while registry.intents.contains_key(&yesterday) {
-            place(&mut registry, IntentNo(next), None);
+        while protocol.intents.contains_key(&yesterday) {
+            place(&mut protocol, IntentNo(next), None);
             next += 1;
         }
-        assert_eq!(registry.named(&name).map(|(number, _)| number), Some(today));
+        assert_eq!(protocol.named(&name).map(|(number, _)| number), Some(today));
 
         // Its own name goes with it.
-        while registry.intents.contains_key(&today) {
-            place(&mut registry, IntentNo(next), None);
+        while protocol.intents.contains_key(&today) {
+            place(&mut protocol, IntentNo(next), None);
             next += 1;
         }
-        assert!(registry.names.is_empty());
+        assert!(protocol.names.is_empty());
     }
 
     #[test]
     fn a_hundred_thousand_decided_intents_are_remembered() {
-        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
-        assert_eq!(registry.rules.remembered, 100_000);
-        registry.rules.remembered = 1_000;
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        assert_eq!(protocol.rules.remembered, 100_000);
+        protocol.rules.remembered = 1_000;
         let names = |n: u64| ext::IntentId::new(format!("n{n}"));
         for n in 0..=1_000 {
-            place(&mut registry, IntentNo(n), Some(names(n).as_str()));
+            place(&mut protocol, IntentNo(n), Some(names(n).as_str()));
         }
-        assert!(registry.named(&names(0)).is_none(), "the oldest goes");
-        assert!((1..=1_000).all(|n| registry.named(&names(n)).is_some()));
+        assert!(protocol.named(&names(0)).is_none(), "the oldest goes");
+        assert!((1..=1_000).all(|n| protocol.named(&names(n)).is_some()));
     }
 
     #[test]
     fn what_bars_others_from_being_reasoned_about_is_never_forgotten() {
         let settings = Settings::default().verify_on(crate::policy::VerifyOn::SpecMinimal);
-        let mut registry = Registry::new(Arc::new(settings), Epoch(0));
-        registry.rules.remembered = 8;
-        place(&mut registry, IntentNo(0), None);
+        let mut protocol = OrderProtocol::new(Arc::new(settings), TradingDay(0));
+        protocol.rules.remembered = 8;
+        place(&mut protocol, IntentNo(0), None);
         let lost = IntentNo(1);
-        let order = registry.intents[&IntentNo(0)].order.clone();
+        let order = protocol.intents[&IntentNo(0)].order.clone();
         let key = Key::of_order(&order);
         let attempt = crate::stamp::AttemptNo { intent: lost, index: 0 };
         for event in [
@@ -305,33 +305,33 @@ mod tests {
                 answer: Answer::Status(500),
             },
         ] {
-            registry.step(Duration::ZERO, event);
+            protocol.step(Duration::ZERO, event);
         }
         // Long after its lateness bound.
-        registry.step(Duration::from_secs(600), Event::Tick);
+        protocol.step(Duration::from_secs(600), Event::Tick);
         for n in 2..100 {
-            place(&mut registry, IntentNo(n), None);
+            place(&mut protocol, IntentNo(n), None);
         }
-        assert!(registry.intents.contains_key(&lost) && registry.keys[&key].tainting.contains(&lost));
-        assert!(registry.intents.len() <= 10, "the others are");
+        assert!(protocol.intents.contains_key(&lost) && protocol.keys[&key].tainting.contains(&lost));
+        assert!(protocol.intents.len() <= 10, "the others are");
     }
 
     #[test]
     fn an_answer_of_yesterday_hides_no_order_of_today() {
-        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
-        place(&mut registry, IntentNo(0), None);
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        place(&mut protocol, IntentNo(0), None);
         // Sent before midnight, answered after it.
         let late = IntentNo(1);
-        let opened = registry.intents[&IntentNo(0)].order.clone();
-        let mut step = |event| registry.step(Duration::ZERO, event);
+        let opened = protocol.intents[&IntentNo(0)].order.clone();
+        let mut step = |event| protocol.step(Duration::ZERO, event);
         step(Event::Opened { intent: late, order: opened, name: None });
         let attempt = crate::stamp::AttemptNo { intent: late, index: 0 };
         step(Event::Begun { attempt, session: Session::default() });
         step(Event::Sent(attempt));
-        step(Event::EpochBegan(Epoch(1)));
+        step(Event::EpochBegan(TradingDay(1)));
         let outcome = Outcome::Accepted { order_id: Some("o7".into()) };
         step(Event::Closed { attempt, outcome, answer: Answer::Status(200) });
-        assert!(registry.book.owner("o7").is_none(), "the new day may use the identifier again");
-        assert_eq!(registry.intents[&late].order_id().map(|id| &**id), Some("o7"), "its caller is told");
+        assert!(protocol.book.owner("o7").is_none(), "the new day may use the identifier again");
+        assert_eq!(protocol.intents[&late].order_id().map(|id| &**id), Some("o7"), "its caller is told");
     }
 }

@@ -59,7 +59,7 @@ impl Settings {
             ("absence is shown by", absent.to_owned()),
             ("reads", format!("at most one in {:?}, up to {} bytes", self.read_spacing, self.list_body_cap)),
             ("orders alike", alike.to_owned()),
-            ("like one whose caller is gone", format!("waits up to {:?}", self.twin_hold)),
+            ("like one whose caller is gone", format!("waits up to {:?}", self.duplicate_hold)),
             ("trading day", format!("{:+03}:{:02}", offset / 60, (offset % 60).abs())),
         ]
     }

@@ -21,12 +21,12 @@ use crate::{
     key::Key,
     matcher,
     policy::ListShows,
-    registry::{LastLook, ReadStart, Registry},
+    protocol::{LastLook, OrderProtocol, ReadStart},
     schedule,
     stamp::{AttemptNo, IntentNo, Session},
 };
 
-impl Registry {
+impl OrderProtocol {
     /// Searches for the order of an intent whose answer or claim is contradicted; it is never sent again.
     pub(crate) fn disbelieve(&mut self, number: IntentNo) {
         let (now, lateness, works) = (self.now, self.settings.lateness, self.settings.gateway_timeout);

@@ -57,7 +57,7 @@ pub enum OrderRefused {
     IntentRefused,
     /// The same order, whose caller is gone, is still in doubt; neither call has an intent id.
     TwinInDoubt,
-    /// The stack below has no `SendGuardLayer` of the same ledger, which is needed to observe sends.
+    /// The stack below has no `SendGuardLayer` of the same tracker, which is needed to observe sends.
     SendGuardMissing,
     /// Its time to be sent had passed when its body was polled.
     SendByPassed,
@@ -68,7 +68,7 @@ pub enum OrderRefused {
     TooOld,
     /// Until its deadline it waited for other orders of its instrument and side, which are sent one after the other.
     KeyBusy,
-    /// Orders are [halted](crate::Ledger::halt), or were since it was asked for.
+    /// Orders are [halted](crate::OrderTracker::halt), or were since it was asked for.
     Halted,
     /// It would have left in a login session whose list is not known yet.
     NewSession,

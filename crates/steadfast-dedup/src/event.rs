@@ -4,27 +4,27 @@ use steadfast_spec::{OrderRecord, OrderRequest, Outcome, ext};
 
 use crate::{
     error::ReadFault,
-    registry::Purpose,
+    protocol::Purpose,
     resolution::Unresolved,
     ruling::Ruling,
-    stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Session},
+    stamp::{AttemptNo, IntentNo, ReadNo, Session, TradingDay},
 };
 
-/// An input of a [`Registry`](crate::Registry).
+/// An input of a [`OrderProtocol`](crate::OrderProtocol).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// Time has passed.
     Tick,
     /// This trading day has begun, or goes on. Days never go back; an earlier one changes nothing.
-    EpochBegan(Epoch),
+    EpochBegan(TradingDay),
     /// The current trading day is this one: a clock that was wrong from the start had misnamed it.
-    EpochCorrected(Epoch),
+    EpochCorrected(TradingDay),
     /// Whether midnight is near by any believable clock, ours or the service's.
     ///
     /// While it is, names and orders of yesterday also count today, and orders that are sent are never sent again.
     MidnightNear(bool),
-    /// For how long the machine was suspended in total since the registry's start. This time counts for ages alone.
+    /// For how long the machine was suspended in total since the protocol's start. This time counts for ages alone.
     Slept(Duration),
     /// The wall clock was set, and nothing confirms it.
     ClockStepped {
@@ -170,7 +170,7 @@ pub enum Answer {
     None,
 }
 
-/// An output of a [`Registry`](crate::Registry).
+/// An output of a [`OrderProtocol`](crate::OrderProtocol).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
@@ -257,7 +257,7 @@ pub enum OrderEvent {
     /// read as for a [`LateDuplicate`](Self::LateDuplicate) until the trading day ends, or until the next day ends if
     /// the refusal came within the lateness bound of midnight. Otherwise it is compared with lists that are read
     /// anyway. After a refusal for good, the latest thousand orders of the day are compared with lists that are read
-    /// anyway and by [`Ledger::shutdown`](crate::Ledger::shutdown). From then on the order's name stands for it.
+    /// anyway and by [`OrderTracker::shutdown`](crate::OrderTracker::shutdown). From then on the order's name stands for it.
     ///
     /// Where lists show no prices and so cannot tell orders apart, it may be another one of ours whose
     /// [`Unresolved`](Self::Unresolved) also names it as a candidate: check before you cancel it.
@@ -273,7 +273,7 @@ pub enum OrderEvent {
     },
     /// A refusal (429) was returned to the caller, and no list can confirm it any more.
     ///
-    /// The trading day has ended; or the last look of a [shutdown](crate::Ledger::shutdown) brought no list; or the
+    /// The trading day has ended; or the last look of a [shutdown](crate::OrderTracker::shutdown) brought no list; or the
     /// order's login session is over, its token is not accepted any more, and lists of other sessions do not show the
     /// order.
     ///
@@ -329,7 +329,7 @@ pub enum OrderEvent {
     /// bound](crate::Settings::lateness_bound) and one two seconds later, so where lists can be read it is reported
     /// within that bound plus 5 s of the answer. While acknowledged orders are not listed yet, the list is read for
     /// them, in the slowest lane, a second after the bound of the first of them, and by
-    /// [`Ledger::shutdown`](crate::Ledger::shutdown). A read that brings no list is repeated after 30 s. While the
+    /// [`OrderTracker::shutdown`](crate::OrderTracker::shutdown). A read that brings no list is repeated after 30 s. While the
     /// identifier is missing, no order of its session is absent: a list that hides an order looks the same. A
     /// [ruling](crate::Ruling) ends that.
     ///

@@ -179,13 +179,13 @@ mod tests {
     use steadfast_spec::{Form, OrderRequest};
 
     use super::*;
-    use crate::{account::Opening, ledger::Ledger, stamp::Session};
+    use crate::{account::Opening, stamp::Session, tracker::OrderTracker};
 
     const FORM: &[u8] = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
 
     /// Returns a sent order whose flow counts its polls, and panics in each if `panics`.
     fn sent(panics: bool) -> (Order<()>, Arc<AtomicUsize>) {
-        let account = Ledger::default().account(None);
+        let account = OrderTracker::default().account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
         let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
         let attempt = account.begin(intent, Session::default()).unwrap().0;

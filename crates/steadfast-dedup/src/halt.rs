@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The kill switch of a ledger: whether orders and changes may leave.
+/// The kill switch of a tracker: whether orders and changes may leave.
 ///
 /// A counter that grows with every turn of the switch and is even while they may leave. A request belongs to the run
 /// in which it was made and leaves in no other: an order that waited in a queue during a halt does not leave after a

@@ -6,7 +6,7 @@ use crate::{
     attempt::{Attempt, AttemptState, Never, Sent},
     key::Key,
     resolution::{Reason, Unresolved},
-    stamp::{Epoch, Seq, Session},
+    stamp::{LogicalTime, Session, TradingDay},
 };
 
 /// One order that a caller wants, with everything that was tried for it.
@@ -15,7 +15,7 @@ pub(crate) struct Intent {
     pub(crate) order: Arc<OrderRequest>,
     pub(crate) key: Key,
     pub(crate) name: Option<ext::IntentId>,
-    pub(crate) epoch: Epoch,
+    pub(crate) epoch: TradingDay,
     /// When its caller asked for it, on the clock of ages.
     pub(crate) opened: Duration,
     /// It was sent so near midnight that it may be listed on either day.
@@ -62,7 +62,7 @@ pub(crate) struct Check {
     /// When it came.
     pub(crate) since: Duration,
     /// The same as a position: only reads that start later can confirm it.
-    pub(crate) from: Seq,
+    pub(crate) from: LogicalTime,
     /// It refused the token. Then the list may be refused as well.
     pub(crate) by_token: bool,
     /// The call waits only for this check: its caller is told of the refusal once it is confirmed.
@@ -93,7 +93,7 @@ pub(crate) struct Doubt {
     /// When it was lost.
     pub(crate) since: Duration,
     /// The same as a position: only reads that start later can show an absence.
-    pub(crate) from: Seq,
+    pub(crate) from: LogicalTime,
     /// The base of lateness: the last instant at which the gateway may have passed the order on.
     pub(crate) base: Duration,
     /// When the search is given up.
@@ -122,7 +122,7 @@ pub(crate) struct Block {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
     pub(crate) reads: u8,
-    pub(crate) latest: Seq,
+    pub(crate) latest: LogicalTime,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Intent {
     pub(crate) fn new(
         order: Arc<OrderRequest>,
         name: Option<ext::IntentId>,
-        epoch: Epoch,
+        epoch: TradingDay,
         opened: Duration,
     ) -> Self {
         Self {
@@ -183,7 +183,7 @@ impl Intent {
     }
 
     /// True if an order first seen at this position could be one of its own.
-    pub(crate) fn could_own(&self, first_seen: Seq) -> bool {
+    pub(crate) fn could_own(&self, first_seen: LogicalTime) -> bool {
         self.first_left().is_some_and(|sent| sent.seq < first_seen)
     }
 

@@ -1,7 +1,7 @@
 //! Records sends so that they outlive the process.
 //!
 //! A crash between the send of an order and its answer leaves an order in doubt that no process knows of. With a
-//! [`Journal`] the ledger writes down that a send begins *before* it begins, and the next process searches for every
+//! [`Journal`] the tracker writes down that a send begins *before* it begins, and the next process searches for every
 //! order whose answer is not written down.
 //!
 //! # Rules

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use steadfast_spec::{Route, ext};
 use tower_layer::Layer;
 
-use crate::{ledger::Ledger, service::Dedup};
+use crate::{service::Dedup, tracker::OrderTracker};
 
 /// Resolves orders whose outcome was lost, so that none is placed twice and none is lost silently.
 ///
@@ -23,7 +23,7 @@ use crate::{ledger::Ledger, service::Dedup};
 /// # Example
 ///
 /// ```
-/// use steadfast_dedup::{DedupLayer, Ledger, SendGuardLayer, Settings};
+/// use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings};
 /// use tower::ServiceBuilder;
 /// # use http::{Request, Response};
 /// # use http_body_util::Full;
@@ -33,26 +33,26 @@ use crate::{ledger::Ledger, service::Dedup};
 /// # async fn gateway(_: Request<GuardedBody<Full<Bytes>>>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
 /// #     Ok(Response::new(Full::default()))
 /// # }
-/// let ledger = Ledger::new(Settings::default());
+/// let tracker = OrderTracker::new(Settings::default());
 /// let stack = ServiceBuilder::new()
-///     .layer(DedupLayer::new(&ledger))
+///     .layer(DedupLayer::new(&tracker))
 ///     // Retries, token renewal, rate limits and the `Authorization` header stand here.
-///     .layer(SendGuardLayer::new(&ledger))
+///     .layer(SendGuardLayer::new(&tracker))
 ///     .service(tower::service_fn(gateway));
 /// # let _ = tower::util::BoxCloneSyncService::<Request<Full<Bytes>>, _, _>::new(stack);
-/// assert_eq!(ledger.in_doubt(), 0);
+/// assert_eq!(tracker.in_doubt(), 0);
 /// ```
 ///
 /// # Order
 ///
 /// The outermost layer that may send: no layer above it may repeat an order or drop its future on a timeout. A
-/// [`SendGuardLayer`](crate::SendGuardLayer) of the same ledger belongs below everything that waits or repeats;
+/// [`SendGuardLayer`](crate::SendGuardLayer) of the same tracker belongs below everything that waits or repeats;
 /// without one, orders are refused. Layers that classify answers belong below that; without them a 200 cannot be
 /// read, and every order is looked up in the list. A debug build panics at a wrong [order](ext::Place).
 ///
 /// # Clone
 ///
-/// All services made from layers of one ledger share its knowledge of orders, and one poller per account.
+/// All services made from layers of one tracker share its knowledge of orders, and one poller per account.
 ///
 /// # Cost
 ///
@@ -73,15 +73,15 @@ use crate::{ledger::Ledger, service::Dedup};
 /// bytes are not changed.
 #[derive(Clone, Debug)]
 pub struct DedupLayer {
-    ledger: Ledger,
+    tracker: OrderTracker,
     list_route: Option<ext::Route>,
 }
 
 impl DedupLayer {
-    /// Returns a layer that uses `ledger`.
+    /// Returns a layer that uses `tracker`.
     #[must_use]
-    pub fn new(ledger: &Ledger) -> Self {
-        Self { ledger: ledger.clone(), list_route: None }
+    pub fn new(tracker: &OrderTracker) -> Self {
+        Self { tracker: tracker.clone(), list_route: None }
     }
 
     /// Sets the route of the reads that search for orders; by default the specification's route of the list.
@@ -96,6 +96,6 @@ impl<S> Layer<S> for DedupLayer {
     type Service = Dedup<S>;
 
     fn layer(&self, inner: S) -> Dedup<S> {
-        Dedup::new(inner, self.ledger.clone(), self.list_route.clone())
+        Dedup::new(inner, self.tracker.clone(), self.list_route.clone())
     }
 }

@@ -31,19 +31,19 @@
 //! [`LagHistogram::lateness_risk`] estimates the risk to A2 from them.
 //!
 //! After an end without certainty, orders of the same instrument and side are placed, but nothing is concluded about
-//! them until [`Ledger::resolve`], the list, or the end of the day clears it: exits are never blocked, and no
+//! them until [`OrderTracker::resolve`], the list, or the end of the day clears it: exits are never blocked, and no
 //! conclusion rests on books that may be wrong. Several processes that place orders in one account do not know of
 //! each other's orders: one process must own the account, or all of them run [`AccountMode::Shared`].
 //!
 //! # Layers
 //!
-//! Two layers share one [`Ledger`]: [`DedupLayer`] outermost, [`SendGuardLayer`] below everything that waits or sends
+//! Two layers share one [`OrderTracker`]: [`DedupLayer`] outermost, [`SendGuardLayer`] below everything that waits or sends
 //! again. Between them are retries, token renewal, rate limits and the `Authorization` header; reads of the list pass
 //! through those too.
 //!
 //! # The core
 //!
-//! [`Registry`] holds all rules as a pure state machine without clock, lock or I/O. Its safety rests on the order in
+//! [`OrderProtocol`] holds all rules as a pure state machine without clock, lock or I/O. Its safety rests on the order in
 //! which it learnt things, not on time:
 //!
 //! 1. An order can be an intent's only if it was first listed *after* that intent was sent; "listed" is when the
@@ -85,7 +85,6 @@ pub mod journal;
 mod key;
 mod lag;
 mod layer;
-mod ledger;
 mod likeness;
 mod line;
 mod matcher;
@@ -97,11 +96,11 @@ mod overnight;
 mod placement;
 mod policy;
 mod poller;
+mod protocol;
 mod query;
 mod reading;
 mod recovery;
 mod refusal;
-mod registry;
 mod report;
 mod resolution;
 mod restart;
@@ -119,6 +118,7 @@ mod tally;
 mod tee;
 mod ticket;
 mod trace;
+mod tracker;
 mod trading_day;
 
 pub use crate::{
@@ -129,16 +129,16 @@ pub use crate::{
     guard_body::GuardedBody,
     lag::LagHistogram,
     layer::DedupLayer,
-    ledger::{Ledger, WeakLedger},
     policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
+    protocol::{OrderProtocol, Purpose, Wake},
     recovery::{Recover, RecoveredOrder, unresolved},
-    registry::{Purpose, Registry, Wake},
     resolution::{RESOLUTION_HEADER, Reason, Resolution, Unresolved, Verdict},
     ruling::{InvalidRuling, Ruling},
     send_guard::{SendGuard, SendGuardFuture, SendGuardLayer},
     service::Dedup,
     settings::Settings,
-    stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Seq, Session},
+    stamp::{AttemptNo, IntentNo, LogicalTime, ReadNo, Session, TradingDay},
     tally::{Cause, Confidence, Tally},
     trace::Step,
+    tracker::{OrderTracker, WeakLedger},
 };

@@ -12,12 +12,12 @@ use crate::{
     key::Key,
     matcher,
     policy::{AccountMode, OrdersScope},
-    registry::Registry,
+    protocol::OrderProtocol,
     resolution::Reason,
     stamp::IntentNo,
 };
 
-impl Registry {
+impl OrderProtocol {
     /// Returns orders without an owner that match only this intent of ours exactly and appeared after its send.
     pub(crate) fn intent_strict<'a>(&'a self, intent: &'a Intent) -> impl Iterator<Item = &'a Fresh> + 'a {
         let strict = self.book.strict(&intent.key, &intent.order);

@@ -1,8 +1,8 @@
 //! Sends orders of a key one after the other, where the settings ask for it.
 
-use crate::{event::Effect, key::Key, policy::KeyPolicy, registry::Registry, stamp::IntentNo};
+use crate::{event::Effect, key::Key, policy::KeyPolicy, protocol::OrderProtocol, stamp::IntentNo};
 
-impl Registry {
+impl OrderProtocol {
     /// True if the intent has its turn among others of its instrument and side.
     #[must_use]
     pub fn has_turn(&self, number: IntentNo) -> bool {

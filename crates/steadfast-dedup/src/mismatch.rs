@@ -26,7 +26,7 @@ use crate::{
     key::Key,
     matcher,
     policy::AccountMode,
-    registry::Registry,
+    protocol::OrderProtocol,
     stamp::IntentNo,
 };
 
@@ -70,7 +70,7 @@ impl Shows {
     }
 }
 
-impl Registry {
+impl OrderProtocol {
     /// Notes the record that our list shows for an acknowledged order; true if it is another order.
     ///
     /// It is judged when the whole list is there.

@@ -1,8 +1,8 @@
-//! An exhaustive model over the real [`Registry`](crate::Registry): every interleaving of sends, answers, late
+//! An exhaustive model over the real [`OrderProtocol`](crate::OrderProtocol): every interleaving of sends, answers, late
 //! orders, settling, crashes and two-step reads, for a few intents on one key.
 //!
-//! The world decides what happens; the registry is driven exactly as the layers and the journal drive it. A state has
-//! two parts: what the service did, and what the registry knows. States that differ only in the names of their
+//! The world decides what happens; the protocol is driven exactly as the layers and the journal drive it. A state has
+//! two parts: what the service did, and what the protocol knows. States that differ only in the names of their
 //! positions are the same.
 //!
 //! It leaves out: more than one key, more than one login, a clock (there is a bound instead), and lists that show

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     account::{Joined, Starter, Timekeeper, Tokens},
     event::{Effect, OrderEvent},
-    registry::{Purpose, Registry, Wake},
+    protocol::{OrderProtocol, Purpose, Wake},
     stamp::IntentNo,
     sync::{Clock, Mutex},
 };
@@ -19,9 +19,9 @@ use crate::{
 /// How often the poller asks when the trading day ends: a wall clock may be set, or run on while the machine sleeps.
 const DAY_ASKED_EVERY: Duration = Duration::from_secs(20);
 
-/// An account's registry behind its one lock, with the wakers of the calls and the poller that wait for it.
+/// An account's protocol behind its one lock, with the wakers of the calls and the poller that wait for it.
 ///
-/// A waiter checks and leaves its waker under one lock; a step of the registry takes the wakers that it concerns
+/// A waiter checks and leaves its waker under one lock; a step of the protocol takes the wakers that it concerns
 /// under the same lock. So no change falls between a check and the wait, and a dropped wait leaves nothing. Whether
 /// the poller must be started or woken is decided there, too. The monitor starts and reports nothing itself: its
 /// caller does that without the lock, so a model checker can run the monitor under every order of threads.
@@ -32,7 +32,7 @@ pub(crate) struct Monitor {
 
 /// The data behind the lock.
 pub(crate) struct State {
-    pub(crate) registry: Registry,
+    pub(crate) protocol: OrderProtocol,
     pub(crate) next_intent: u64,
     pub(crate) next_read: u64,
     /// How the poller is started, once a request has shown the path to the list.
@@ -106,9 +106,9 @@ pub(crate) struct Aftermath {
 }
 
 impl Monitor {
-    pub(crate) fn new(registry: Registry, time: Timekeeper) -> Self {
+    pub(crate) fn new(protocol: OrderProtocol, time: Timekeeper) -> Self {
         let state = State {
-            registry,
+            protocol,
             next_intent: 0,
             next_read: 0,
             starter: None,
@@ -143,7 +143,7 @@ impl Monitor {
     ) -> (T, Aftermath) {
         let (mut effects, mut reports, mut woken) = (Effects::default(), Vec::new(), Vec::new());
         let mut state = self.state.lock();
-        // Read under the lock, so that instants enter the registry in order.
+        // Read under the lock, so that instants enter the protocol in order.
         let now = self.clock.now();
         let result = action(&mut state, now, &mut effects);
         for effect in effects.0 {
@@ -164,10 +164,10 @@ impl Monitor {
     pub(crate) fn plan(&self, day_left: impl FnOnce(&State) -> Duration) -> Plan {
         let mut state = self.state.lock();
         let now = self.clock.now();
-        if state.registry.is_watching() {
+        if state.protocol.is_watching() {
             // Asked each time: a wall clock may be set.
             let left = day_left(&state);
-            state.registry.end_day_at(now.saturating_add(left));
+            state.protocol.end_day_at(now.saturating_add(left));
         }
         let (poller, plan) = match state.next_wake() {
             // Under the lock: a later step that makes something due starts another poller.
@@ -176,7 +176,7 @@ impl Monitor {
             Some(Wake::Tick(at)) if at <= now => (Poller::Awake, Plan::Tick),
             Some(wake @ (Wake::Read(at, _) | Wake::Tick(at))) => {
                 let asks =
-                    if state.registry.is_watching() { now.saturating_add(DAY_ASKED_EVERY) } else { at };
+                    if state.protocol.is_watching() { now.saturating_add(DAY_ASKED_EVERY) } else { at };
                 (Poller::Asleep(wake), Plan::SleepUntil(at.min(asks)))
             }
         };
@@ -260,13 +260,13 @@ impl State {
 
     /// Returns the poller's next action and its time.
     fn next_wake(&self) -> Option<Wake> {
-        let registry = &self.registry;
+        let protocol = &self.protocol;
         let wanted = self.owned
-            || registry.in_doubt() > 0
-            || registry.awaits_baseline()
-            || registry.awaits_checks()
-            || registry.awaits_last_look();
-        if wanted { registry.next_wake() } else { None }
+            || protocol.in_doubt() > 0
+            || protocol.awaits_baseline()
+            || protocol.awaits_checks()
+            || protocol.awaits_last_look();
+        if wanted { protocol.next_wake() } else { None }
     }
 
     /// Wakes the poller if its plan has changed, or returns how to start it.
@@ -294,7 +294,7 @@ impl State {
     }
 }
 
-/// A wait for a change of the registry. Dropping it has no effect.
+/// A wait for a change of the protocol. Dropping it has no effect.
 pub(crate) struct Wait<'a, F> {
     monitor: &'a Monitor,
     about: About,

@@ -13,13 +13,13 @@ use crate::{
     intent::{Block, Finding, Intent},
     key::Key,
     matcher,
-    registry::{ReadStart, Registry},
-    stamp::{Epoch, IntentNo, Seq, Session},
+    protocol::{OrderProtocol, ReadStart},
+    stamp::{IntentNo, LogicalTime, Session, TradingDay},
 };
 
-impl Registry {
+impl OrderProtocol {
     /// Renames the current day; nothing of it is over.
-    pub(crate) fn correct_epoch(&mut self, epoch: Epoch) {
+    pub(crate) fn correct_epoch(&mut self, epoch: TradingDay) {
         let wrong = std::mem::replace(&mut self.epoch, epoch);
         let restored = self.restored;
         // The clock was behind: orders that an earlier process placed on the day with the wrong name were
@@ -91,7 +91,7 @@ impl Registry {
     }
 
     /// Returns when blocking orders of a key were sent: the book keeps orders that could be theirs.
-    pub(crate) fn barring_sends(&self, key: &Key) -> impl Iterator<Item = Seq> {
+    pub(crate) fn barring_sends(&self, key: &Key) -> impl Iterator<Item = LogicalTime> {
         let barring = self.keys.get(key).into_iter().flat_map(|key| key.tainting.iter());
         barring
             .filter_map(|number| self.intents.get(number))

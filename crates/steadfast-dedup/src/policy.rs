@@ -73,7 +73,7 @@ pub enum KeyPolicy {
 /// *In doubt* is reported at once as [`Reason::NotVerified`](crate::Reason::NotVerified): no read is made for the
 /// order, it is never sent again, and it is watched for like every order that ended without certainty. As after every
 /// such end, nothing is concluded about later orders of the same instrument and side until it is found, ruled on
-/// ([`Ledger::resolve`](crate::Ledger::resolve)) or the day ends. Neither choice ever takes an outcome that proves
+/// ([`OrderTracker::resolve`](crate::OrderTracker::resolve)) or the day ends. Neither choice ever takes an outcome that proves
 /// nothing for one that proves something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -16,7 +16,7 @@ use crate::{
     book::IDS,
     error::ReadFault,
     monitor::Plan,
-    registry::Purpose,
+    protocol::Purpose,
     stamp::{ReadNo, Session},
     sync::{Mutex, Tasks},
     ticket::{ORDERS, PLACE_ORDER, Ticket, TicketFor},

@@ -8,13 +8,13 @@ use crate::{
     intent::{Finding, Intent, Phase},
     key::Key,
     policy::Baseline,
-    registry::{Pace, Purpose, Read, Registry, Snapshot, Wake},
+    protocol::{OrderProtocol, Pace, Purpose, Read, Snapshot, Wake},
     resolution::Verdict,
     schedule,
-    stamp::{AttemptNo, IntentNo, ReadNo, Seq, Session},
+    stamp::{AttemptNo, IntentNo, LogicalTime, ReadNo, Session},
 };
 
-impl Registry {
+impl OrderProtocol {
     /// Returns the number for the next send of an intent, or `None` if it may not be sent now.
     ///
     /// An intent in doubt is not sent. A resend stays within its session and its trading day.
@@ -218,7 +218,7 @@ impl Registry {
 
     /// Returns since when a baseline read is awaited, if one is.
     #[must_use]
-    pub fn baseline_wanted(&self) -> Option<Seq> {
+    pub fn baseline_wanted(&self) -> Option<LogicalTime> {
         match self.snapshot {
             Snapshot::Wanted(since) => Some(since),
             Snapshot::Unknown | Snapshot::Tried => None,
@@ -227,7 +227,7 @@ impl Registry {
 
     /// True once a read that started after `since` has ended, with any result.
     #[must_use]
-    pub fn has_tried(&self, since: Seq) -> bool {
+    pub fn has_tried(&self, since: LogicalTime) -> bool {
         self.tried > since || !self.awaits_baseline()
     }
 
@@ -333,50 +333,50 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{error::ReadFault, event::Event, settings::Settings, stamp::Epoch};
+    use crate::{error::ReadFault, event::Event, settings::Settings, stamp::TradingDay};
 
     #[test]
     fn a_session_is_new_until_its_list_is_read_or_could_not_be() {
         for (list, what) in [(Ok(Vec::new()), "read"), (Err(ReadFault::Failed), "tried once")] {
-            let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
+            let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
             let session = Session::new(Some(ext::TokenGeneration(7)));
-            let step = |registry: &mut Registry, event| drop(registry.step(Duration::ZERO, event));
-            assert!(registry.is_new(session));
-            step(&mut registry, Event::SessionMet(session));
-            assert!(registry.is_new(session) && registry.needs_baseline(Duration::ZERO));
-            step(&mut registry, Event::BaselineWanted);
-            step(&mut registry, Event::ReadOpened { read: ReadNo(1), purpose: Purpose::Baseline });
-            step(&mut registry, Event::ReadStarted { read: ReadNo(1), session });
-            assert!(registry.is_new(session), "its list is on the way");
-            step(&mut registry, Event::ReadEnded { read: ReadNo(1), list });
-            assert!(!registry.is_new(session), "{what}");
+            let step = |protocol: &mut OrderProtocol, event| drop(protocol.step(Duration::ZERO, event));
+            assert!(protocol.is_new(session));
+            step(&mut protocol, Event::SessionMet(session));
+            assert!(protocol.is_new(session) && protocol.needs_baseline(Duration::ZERO));
+            step(&mut protocol, Event::BaselineWanted);
+            step(&mut protocol, Event::ReadOpened { read: ReadNo(1), purpose: Purpose::Baseline });
+            step(&mut protocol, Event::ReadStarted { read: ReadNo(1), session });
+            assert!(protocol.is_new(session), "its list is on the way");
+            step(&mut protocol, Event::ReadEnded { read: ReadNo(1), list });
+            assert!(!protocol.is_new(session), "{what}");
         }
     }
 
     #[test]
     fn a_list_of_a_session_that_is_over_is_no_look_for_what_may_appear_late() {
         for (purpose, next) in [(Purpose::OwnSession, 30), (Purpose::Verification, 60)] {
-            let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
-            registry.watches.insert(IntentNo(1), Duration::ZERO);
+            let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+            protocol.watches.insert(IntentNo(1), Duration::ZERO);
             let (at, read) = (Duration::from_secs(29), ReadNo(1));
-            registry.step(at, Event::ReadOpened { read, purpose });
-            registry.step(at * 2, Event::ReadStarted { read, session: Session::default() });
-            registry.step(at * 2, Event::ReadEnded { read, list: Ok(Vec::new()) });
-            let due = Duration::from_secs(next).max(at * 2 + registry.settings.read_spacing);
-            assert_eq!(registry.next_wake(), Some(Wake::Read(due, Purpose::Watch)), "{purpose:?}");
+            protocol.step(at, Event::ReadOpened { read, purpose });
+            protocol.step(at * 2, Event::ReadStarted { read, session: Session::default() });
+            protocol.step(at * 2, Event::ReadEnded { read, list: Ok(Vec::new()) });
+            let due = Duration::from_secs(next).max(at * 2 + protocol.settings.read_spacing);
+            assert_eq!(protocol.next_wake(), Some(Wake::Read(due, Purpose::Watch)), "{purpose:?}");
         }
     }
 
     #[test]
     fn a_look_that_shows_no_list_is_soon_made_again() {
-        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
-        registry.watches.insert(IntentNo(1), Duration::ZERO);
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        protocol.watches.insert(IntentNo(1), Duration::ZERO);
         let mut looks = |list: Result<(), ReadFault>, at, purpose| {
             let (at, read) = (Duration::from_secs(at), ReadNo(at));
-            registry.step(at, Event::ReadOpened { read, purpose });
-            registry.step(at, Event::ReadStarted { read, session: Session::default() });
-            registry.step(at, Event::ReadEnded { read, list: list.map(|()| Vec::new()) });
-            match registry.next_wake() {
+            protocol.step(at, Event::ReadOpened { read, purpose });
+            protocol.step(at, Event::ReadStarted { read, session: Session::default() });
+            protocol.step(at, Event::ReadEnded { read, list: list.map(|()| Vec::new()) });
+            match protocol.next_wake() {
                 Some(Wake::Read(due, Purpose::Watch)) => due.as_secs(),
                 other => panic!("{other:?}"),
             }

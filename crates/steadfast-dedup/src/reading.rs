@@ -12,11 +12,11 @@ use crate::{
     key::Key,
     matcher,
     policy::AccountMode,
-    registry::{Calibration, KeyBook, Purpose, Read, ReadStart, Registry, Snapshot, Taken},
-    stamp::{IntentNo, ReadNo, Seq, Session},
+    protocol::{Calibration, KeyBook, OrderProtocol, Purpose, Read, ReadStart, Snapshot, Taken},
+    stamp::{IntentNo, LogicalTime, ReadNo, Session},
 };
 
-impl Registry {
+impl OrderProtocol {
     pub(crate) fn open_read(&mut self, read: ReadNo, purpose: Purpose) {
         let (epoch, before, can_wait) = (self.epoch, self.pace, self.can_wait(purpose));
         self.reads.insert(
@@ -92,8 +92,8 @@ impl Registry {
         let started = read.and_then(|read| read.started);
         // A list asked for on the day before may hold that day's orders, so not even its contents count.
         let stale = read.is_some_and(|read| read.epoch != self.epoch);
-        let failed = |registry: &mut Self, fault| {
-            registry.note_fault(fault);
+        let failed = |protocol: &mut Self, fault| {
+            protocol.note_fault(fault);
             None
         };
         let mut valid = false;
@@ -270,7 +270,7 @@ impl Registry {
     fn take_records(
         &mut self,
         source: Source,
-        seen: Seq,
+        seen: LogicalTime,
         records: Vec<OrderRecord>,
         out: &mut Vec<Effect>,
     ) -> Vec<Arc<str>> {
@@ -310,8 +310,8 @@ impl Registry {
         &mut self,
         start: ReadStart,
         session: Session,
-        seen: Seq,
-        completed: Seq,
+        seen: LogicalTime,
+        completed: LogicalTime,
         out: &mut Vec<Effect>,
     ) -> bool {
         match self.book.canary(session, start.seq, start.at, seen, self.settings.lateness) {

@@ -10,9 +10,9 @@ use steadfast_spec::{OrderRequest, Outcome, ext};
 use crate::{
     event::Event,
     journal::{Entry, Record},
-    registry::Registry,
+    protocol::OrderProtocol,
     resolution::{Reason, Unresolved, Verdict},
-    stamp::{AttemptNo, Epoch, IntentNo},
+    stamp::{AttemptNo, IntentNo, TradingDay},
 };
 
 /// An order that an earlier process left in doubt.
@@ -86,12 +86,12 @@ pub fn unresolved(entries: &[Entry]) -> Vec<RecoveredOrder> {
     open.into_values().map(|overdue| overdue.order).collect()
 }
 
-/// How an account's registry gets to where the journal ends.
+/// How an account's protocol gets to where the journal ends.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) events: Vec<Event>,
-    /// The day that the registry begins with: the one before today, if anything of it is known.
-    pub(crate) first: Epoch,
+    /// The day that the protocol begins with: the one before today, if anything of it is known.
+    pub(crate) first: TradingDay,
     /// Every order of this day and of the one before.
     pub(crate) orders: BTreeMap<IntentNo, (Option<ext::IntentId>, Arc<OrderRequest>)>,
     /// Undecided orders of earlier days.
@@ -99,7 +99,7 @@ pub(crate) struct Replay {
     pub(crate) next_intent: u64,
 }
 
-impl Registry {
+impl OrderProtocol {
     /// Returns the name and the order that a caller asked for.
     pub(crate) fn asked(&self, intent: IntentNo) -> Option<(Option<ext::IntentId>, Arc<OrderRequest>)> {
         self.intents.get(&intent).map(|intent| (intent.name.clone(), intent.order.clone()))
@@ -111,8 +111,8 @@ impl Replay {
     ///
     /// Yesterday is replayed as well: its names count while midnight is near, and orders it lost may be listed today.
     /// Entries of a later day were written by a clock that ran ahead, and count as today's.
-    pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>, today: Epoch) -> Self {
-        let yesterday = Epoch(today.0.saturating_sub(1));
+    pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>, today: TradingDay) -> Self {
+        let yesterday = TradingDay(today.0.saturating_sub(1));
         let mut replay = Self { first: yesterday, ..Self::default() };
         let mut turned = false;
         // Sends that placed nothing may have been dropped from the journal: number the others again.
@@ -233,7 +233,7 @@ mod tests {
             Arc::new(OrderRequest::from_fields(fields.into_iter().chain([("validity", "day")])).unwrap());
         let sends = outcomes.iter().enumerate().flat_map(|(index, outcome)| {
             let attempt = AttemptNo { intent: IntentNo(4), index };
-            let (session, day) = (Session::default(), Epoch(1));
+            let (session, day) = (Session::default(), TradingDay(1));
             let begun = Record::Begun { attempt, session, day, name: None, order: order.clone() };
             [begun, Record::Closed { attempt, outcome: outcome.clone(), answer: Answer::Status(400) }]
         });
@@ -256,7 +256,7 @@ mod tests {
             (&[lost, acknowledged], 0),
         ] {
             let entries = entries(outcomes);
-            assert_eq!(Replay::of(&entries, Epoch(3)).left.len(), left, "{outcomes:?}");
+            assert_eq!(Replay::of(&entries, TradingDay(3)).left.len(), left, "{outcomes:?}");
         }
     }
 }

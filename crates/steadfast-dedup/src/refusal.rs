@@ -21,13 +21,13 @@ use crate::{
     intent::{Check, Finding, Intent, Phase},
     key::Key,
     matcher,
-    registry::{ReadStart, Registry},
+    protocol::{OrderProtocol, ReadStart},
     resolution::Reason,
     schedule,
     stamp::{AttemptNo, IntentNo},
 };
 
-impl Registry {
+impl OrderProtocol {
     /// The service says that it did not execute the send.
     pub(crate) fn refuse(&mut self, attempt: AttemptNo, sent: Sent, answer: Answer, out: &mut Vec<Effect>) {
         let by_token = answer == Answer::Status(401);

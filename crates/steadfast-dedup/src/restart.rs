@@ -11,12 +11,12 @@ use crate::{
     book::Source,
     event::Effect,
     intent::{Finding, Phase},
-    registry::Registry,
+    protocol::OrderProtocol,
     resolution::Reason,
     stamp::{AttemptNo, IntentNo, Session},
 };
 
-impl Registry {
+impl OrderProtocol {
     /// Takes in orders that an earlier list held; their records are lost.
     pub(crate) fn know(&mut self, session: Session, order_ids: Vec<String>, complete: bool) {
         let (seen, session, aging) = (self.tick(), self.scoped(session), self.aging());
@@ -140,12 +140,12 @@ mod tests {
         event::{Answer, Event},
         resolution::Verdict,
         settings::Settings,
-        stamp::Epoch,
+        stamp::TradingDay,
     };
 
     #[test]
     fn an_order_whose_only_send_was_refused_is_not_waited_for_after_a_restart() {
-        let mut registry = Registry::new(Arc::new(Settings::default()), Epoch::default());
+        let mut protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay::default());
         let form = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
         let order = Arc::new(OrderRequest::from_fields(Form::parse(form).unwrap().iter()).unwrap());
         let intent = IntentNo(0);
@@ -157,11 +157,11 @@ mod tests {
             Event::Sent(attempt),
             Event::Closed { attempt, outcome: refused, answer: Answer::Status(429) },
         ] {
-            registry.step(Duration::ZERO, event);
+            protocol.step(Duration::ZERO, event);
         }
-        assert_eq!(registry.verdict(intent), Verdict::Pending, "its caller may still send it");
-        registry.step(Duration::ZERO, Event::Restarted);
-        assert_eq!(registry.verdict(intent), Verdict::NotPlaced, "there is no caller any more");
-        assert_eq!((registry.in_doubt(), registry.in_flight()), (0, 0));
+        assert_eq!(protocol.verdict(intent), Verdict::Pending, "its caller may still send it");
+        protocol.step(Duration::ZERO, Event::Restarted);
+        assert_eq!(protocol.verdict(intent), Verdict::NotPlaced, "there is no caller any more");
+        assert_eq!((protocol.in_doubt(), protocol.in_flight()), (0, 0));
     }
 }

@@ -6,13 +6,13 @@ use crate::{
     event::Effect,
     intent::{Finding, Phase},
     key::Key,
-    registry::Registry,
+    protocol::OrderProtocol,
     resolution::{Reason, Unresolved},
     stamp::IntentNo,
 };
 
 /// A user's ruling on an order that ended as [`Unresolved`](crate::Unresolved), for
-/// [`Ledger::resolve`](crate::Ledger::resolve).
+/// [`OrderTracker::resolve`](crate::OrderTracker::resolve).
 ///
 /// It is believed: it clears the taint that the order put on later orders of its instrument and side.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ steadfast_spec::debug_in_one_line!(InvalidRuling);
 
 impl Error for InvalidRuling {}
 
-impl Registry {
+impl OrderProtocol {
     /// Checks whether a ruling can be accepted.
     ///
     /// # Errors

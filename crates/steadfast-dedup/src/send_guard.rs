@@ -27,9 +27,9 @@ use crate::{
     guard_body::{GuardedBody, Limits, Seal, SealedChange, SealedOrder},
     halt::Halt,
     journal::{Durable, JournalError, session_of},
-    ledger::Ledger,
     stamp::{AttemptNo, ReadNo, Session},
     ticket::{AnySession, Kind, Ticket, TicketFor},
+    tracker::OrderTracker,
 };
 
 /// How long an order that may leave waits for its journal entry.
@@ -42,7 +42,7 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Accounts for every physical send of an order and of the reads that search for it.
 ///
-/// The inner half of [`DedupLayer`](crate::DedupLayer), made from the same [`Ledger`].
+/// The inner half of [`DedupLayer`](crate::DedupLayer), made from the same [`OrderTracker`].
 ///
 /// 1. An attempt is opened before the request goes down, and closed with the [`Outcome`] that comes back up.
 /// 2. The first poll of the body is the send. It decides whether the order is still wanted and in time; if not, the
@@ -50,13 +50,13 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 /// 3. An error before that poll proves that nothing was sent, whatever the transport reports.
 /// 4. An order that would be the first to leave in a new login session is refused once: its list is read first, so
 ///    that older orders in it are known.
-/// 5. If the ledger has a [journal](crate::journal), an order goes down when its attempt is durable. If the journal
+/// 5. If the tracker has a [journal](crate::journal), an order goes down when its attempt is durable. If the journal
 ///    fails, the order is refused. If it takes longer than a second, the order is left unsent, and an outer layer
 ///    tries again with a new permit.
 /// 6. An order that was answered by 401 or 429 is sent again only when a valid list, read a second after that, does
 ///    not show it. Until then the repeat waits here, for two seconds at most, after which it is left unsent as in 5.
 ///    If the list shows it or cannot be read, the order is in doubt, and the repeat is refused.
-/// 7. While orders are [halted](Ledger::halt), the first poll refuses orders and changes of orders.
+/// 7. While orders are [halted](OrderTracker::halt), the first poll refuses orders and changes of orders.
 /// 8. [`SendStamp`](ext::SendStamp) in the request's extensions tells the layers below when the body was polled.
 ///
 /// # Example
@@ -65,7 +65,7 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 /// use bytes::Bytes;
 /// use http::{Request, Response};
 /// use http_body_util::{BodyExt, Full};
-/// use steadfast_dedup::{GuardedBody, Ledger, SendGuardLayer, Settings};
+/// use steadfast_dedup::{GuardedBody, OrderTracker, SendGuardLayer, Settings};
 /// use steadfast_spec::{
 ///     BoxError,
 ///     ext::{SendStamp, Stamp},
@@ -74,9 +74,9 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), BoxError> {
-/// let ledger = Ledger::new(Settings::default());
+/// let tracker = OrderTracker::new(Settings::default());
 /// let service = ServiceBuilder::new()
-///     .layer(SendGuardLayer::new(&ledger))
+///     .layer(SendGuardLayer::new(&tracker))
 ///     .service(service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
 ///         let stamp = SendStamp::of(request.extensions()).cloned().ok_or("no stamp")?;
 ///         assert!(stamp.get().is_none(), "nothing has left yet");
@@ -98,7 +98,7 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # Clone
 ///
-/// Clones, and the services that they make, share the ledger.
+/// Clones, and the services that they make, share the tracker.
 ///
 /// # Cost
 ///
@@ -110,14 +110,14 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 /// sent again.
 #[derive(Clone, Debug)]
 pub struct SendGuardLayer {
-    ledger: Ledger,
+    tracker: OrderTracker,
 }
 
 impl SendGuardLayer {
-    /// Returns a layer that writes to `ledger`.
+    /// Returns a layer that writes to `tracker`.
     #[must_use]
-    pub fn new(ledger: &Ledger) -> Self {
-        Self { ledger: ledger.clone() }
+    pub fn new(tracker: &OrderTracker) -> Self {
+        Self { tracker: tracker.clone() }
     }
 }
 
@@ -125,12 +125,12 @@ impl<S> Layer<S> for SendGuardLayer {
     type Service = SendGuard<S>;
 
     fn layer(&self, inner: S) -> SendGuard<S> {
-        self.ledger.set_guarded();
+        self.tracker.set_guarded();
         SendGuard {
             inner,
-            salt: self.ledger.salt(),
-            halt: self.ledger.switch(),
-            clocks: self.ledger.settings().clocks.clone(),
+            salt: self.tracker.salt(),
+            halt: self.tracker.switch(),
+            clocks: self.tracker.settings().clocks.clone(),
         }
     }
 }
@@ -139,7 +139,7 @@ impl<S> Layer<S> for SendGuardLayer {
 #[derive(Clone, Debug)]
 pub struct SendGuard<S> {
     inner: S,
-    /// The salt that sessions are hashed with, if the ledger has a journal. The ledger itself would be a cycle: it
+    /// The salt that sessions are hashed with, if the tracker has a journal. The tracker itself would be a cycle: it
     /// keeps the service that reads lists, and that contains this guard.
     salt: Option<[u8; 16]>,
     halt: Arc<Halt>,
@@ -244,11 +244,11 @@ struct Entered {
     order: Option<SealedOrder>,
     /// When its journal entry is durable, if there is a journal.
     durable: Option<Durable>,
-    /// The ledger's own read, if it is one.
+    /// The tracker's own read, if it is one.
     read: Option<OpenRead>,
 }
 
-/// A send of the ledger's own read. Dropped unanswered, it brought no list.
+/// A send of the tracker's own read. Dropped unanswered, it brought no list.
 struct OpenRead {
     account: Arc<Account>,
     read: ReadNo,
@@ -478,7 +478,7 @@ impl OpenAttempt {
                     Fate::Lost { ended: Some(_) } => Answer::Ended,
                     Fate::Lost { ended: None } | Fate::NeverLeft | Fate::Unprocessed => Answer::None,
                 };
-                // A timeout may find the body unpolled just before another thread polls it, so the ledger decides
+                // A timeout may find the body unpolled just before another thread polls it, so the tracker decides
                 // that. A transport's own proof, such as a refused stream, holds.
                 let error = match Failure::find(&*error) {
                     Some(failure) if failure.is_timeout() => Failure::timed_out(fate, error).into(),

@@ -10,12 +10,12 @@ use crate::{
     event::{Answer, Effect, OrderEvent},
     intent::{Doubt, Evidence, Finding, Intent, Phase},
     policy::VerifyOn,
-    registry::{Registry, Snapshot},
+    protocol::{OrderProtocol, Snapshot},
     resolution::Reason,
     stamp::{AttemptNo, IntentNo, Session},
 };
 
-impl Registry {
+impl OrderProtocol {
     pub(crate) fn open(&mut self, number: IntentNo, order: Arc<OrderRequest>, name: Option<ext::IntentId>) {
         if let Some(name) = &name {
             self.names.insert(name.clone(), number);

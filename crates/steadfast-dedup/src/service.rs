@@ -17,25 +17,25 @@ use crate::{
     body::ResponseBody,
     error::OrderRefused,
     future::ResponseFuture,
-    ledger::Ledger,
     placement::{Answered, Placement},
     poller::{Template, starter},
     recovery::Recover,
     tee::Listener,
     ticket::{Kind, Ticket},
+    tracker::OrderTracker,
 };
 
 /// The service that [`DedupLayer`](crate::DedupLayer) makes.
 #[derive(Clone, Debug)]
 pub struct Dedup<S> {
     inner: S,
-    ledger: Ledger,
+    tracker: OrderTracker,
     list_route: Option<ext::Route>,
 }
 
 impl<S> Dedup<S> {
-    pub(crate) fn new(inner: S, ledger: Ledger, list_route: Option<ext::Route>) -> Self {
-        Self { inner, ledger, list_route }
+    pub(crate) fn new(inner: S, tracker: OrderTracker, list_route: Option<ext::Route>) -> Self {
+        Self { inner, tracker, list_route }
     }
 }
 
@@ -62,39 +62,39 @@ where
         ext::Place::Dedup.pass(request.extensions_mut());
         let service = self.inner.clone();
         if Stamped::of(request.extensions()).beside::<Recover>().is_some() {
-            let account = self.ledger.account(request.extensions().get());
+            let account = self.tracker.account(request.extensions().get());
             account.authorize(request.headers().get(header::AUTHORIZATION));
             let way = Template::beside(&request, self.list_route.clone());
-            let recovery = recover(self.ledger.clone(), account, service, way);
+            let recovery = recover(self.tracker.clone(), account, service, way);
             return ResponseFuture::order(None, Box::pin(recovery));
         }
         let kind = Kind::of(&request);
         if matches!(kind, Kind::Order | Kind::Change) {
-            ext::Began(self.ledger.settings().moment()).put(request.extensions_mut());
+            ext::Began(self.tracker.settings().moment()).put(request.extensions_mut());
         }
         if kind == Kind::Change {
-            if let Some(account) = self.ledger.known_account(request.extensions().get()) {
+            if let Some(account) = self.tracker.known_account(request.extensions().get()) {
                 account.hear_change();
             }
-            match self.ledger.run() {
+            match self.tracker.run() {
                 Some(run) => drop(request.extensions_mut().insert(run)),
                 None => return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into()),
             }
         }
         if kind != Kind::Order {
             let listener = (kind == Kind::List)
-                .then(|| self.ledger.known_account(request.extensions().get()))
+                .then(|| self.tracker.known_account(request.extensions().get()))
                 .flatten()
                 .map(Listener::new);
             return ResponseFuture::pass(service, request, listener);
         }
-        if !self.ledger.is_guarded() {
+        if !self.tracker.is_guarded() {
             return ResponseFuture::refused(Failure::refused(OrderRefused::SendGuardMissing).into());
         }
-        let Some(run) = self.ledger.run() else {
+        let Some(run) = self.tracker.run() else {
             return ResponseFuture::refused(Failure::refused(OrderRefused::Halted).into());
         };
-        let ticket = Ticket::for_order(self.ledger.account(request.extensions().get()), run);
+        let ticket = Ticket::for_order(self.tracker.account(request.extensions().get()), run);
         let list_route = self.list_route.clone();
         let placement = Placement { ticket: ticket.clone(), service, request, list_route };
         ResponseFuture::order(Some(ticket), Box::pin(placement.run(run)))
@@ -103,7 +103,7 @@ where
 
 /// Reads the list until every order that earlier processes left in doubt is decided.
 async fn recover<S, B, RB>(
-    ledger: Ledger,
+    tracker: OrderTracker,
     account: Arc<Account>,
     service: S,
     way: Option<Template>,
@@ -119,7 +119,7 @@ where
     if !account.resume(|| Some(starter::<S, B, RB>(&service, way?))) {
         return Err(Failure::refused(OrderRefused::UnknownPath).into());
     }
-    ledger.recovered_of(&account).await;
+    tracker.recovered_of(&account).await;
     let mut response = Response::new(ResponseBody::made(Bytes::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)

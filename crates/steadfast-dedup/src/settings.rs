@@ -4,7 +4,7 @@ use steadfast_spec::{BootClock, Clocks, FieldNames, OrderType, WallClock};
 
 use crate::{
     policy::{AccountMode, Baseline, KeyPolicy, ListShows, OrdersScope, ResendPolicy, VerifyOn},
-    stamp::Epoch,
+    stamp::TradingDay,
 };
 
 /// One lost answer must not block an order all day.
@@ -29,7 +29,7 @@ pub struct Settings {
     pub(crate) resend_undocumented: bool,
     pub(crate) max_resend_age: Duration,
     pub(crate) max_resend_age_market: Duration,
-    pub(crate) twin_hold: Duration,
+    pub(crate) duplicate_hold: Duration,
     pub(crate) account_mode: AccountMode,
     pub(crate) orders_scope: OrdersScope,
     pub(crate) list_shows: ListShows,
@@ -56,7 +56,7 @@ impl Default for Settings {
             resend_undocumented: false,
             max_resend_age: Duration::from_secs(60),
             max_resend_age_market: Duration::from_secs(20),
-            twin_hold: LONGEST_TWIN_HOLD,
+            duplicate_hold: LONGEST_TWIN_HOLD,
             account_mode: AccountMode::Exclusive,
             orders_scope: OrdersScope::Session,
             list_shows: ListShows::Everything,
@@ -170,8 +170,8 @@ impl Settings {
     ///
     /// It most likely repeats that one. After the wait it is [refused](crate::OrderRefused::TwinInDoubt).
     #[must_use]
-    pub fn twin_hold(mut self, hold: Duration) -> Self {
-        self.twin_hold = hold.min(LONGEST_TWIN_HOLD);
+    pub fn duplicate_hold(mut self, hold: Duration) -> Self {
+        self.duplicate_hold = hold.min(LONGEST_TWIN_HOLD);
         self
     }
 
@@ -224,7 +224,7 @@ impl Settings {
         self
     }
 
-    /// Keeps every step of every registry, for [`Ledger::trace`](crate::Ledger::trace).
+    /// Keeps every step of every protocol, for [`OrderTracker::trace`](crate::OrderTracker::trace).
     ///
     /// For tests and post-mortems: steps are never dropped and grow with every order.
     #[must_use]
@@ -358,16 +358,16 @@ impl Settings {
 
     /// Returns the trading day that it is now by the wall clock alone.
     ///
-    /// A ledger's own day follows more clocks: see [`trading_day`](Self::trading_day).
+    /// A tracker's own day follows more clocks: see [`trading_day`](Self::trading_day).
     #[must_use]
-    pub fn today(&self) -> Epoch {
+    pub fn today(&self) -> TradingDay {
         self.day_of(self.clocks.wall().now())
     }
 
     /// Returns the trading day at `time`.
     #[must_use]
-    pub fn day_of(&self, time: SystemTime) -> Epoch {
-        Epoch(self.local_millis(time).div_euclid(86_400_000))
+    pub fn day_of(&self, time: SystemTime) -> TradingDay {
+        TradingDay(self.local_millis(time).div_euclid(86_400_000))
     }
 
     /// Returns local time since 1970, in milliseconds.
@@ -391,9 +391,9 @@ mod tests {
             let clock = WallClock::new(move || UNIX_EPOCH + Duration::from_secs(secs));
             Settings::new().trading_day(clock, 19_800).today()
         };
-        assert_eq!(at(0), Epoch(0));
-        assert_eq!(at(86_400 - 19_800 - 1), Epoch(0));
-        assert_eq!(at(86_400 - 19_800), Epoch(1));
+        assert_eq!(at(0), TradingDay(0));
+        assert_eq!(at(86_400 - 19_800 - 1), TradingDay(0));
+        assert_eq!(at(86_400 - 19_800), TradingDay(1));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 use steadfast_spec::ext;
 
-/// A position in the sequence in which a registry learnt things.
+/// A position in the sequence in which a protocol learnt things.
 ///
 /// Safety rests on positions alone: a wall clock may jump and two instants may be equal, but positions are unique.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Seq(pub(crate) u64);
+pub struct LogicalTime(pub(crate) u64);
 
-/// Names one order that a caller wants, within one registry.
+/// Names one order that a caller wants, within one protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IntentNo(pub u64);
 
@@ -54,4 +54,4 @@ impl Session {
 
 /// A trading day, as a count of days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Epoch(pub i64);
+pub struct TradingDay(pub i64);

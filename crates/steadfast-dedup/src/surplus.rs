@@ -11,12 +11,12 @@ use crate::{
     key::Key,
     matcher,
     policy::AccountMode,
-    registry::Registry,
+    protocol::OrderProtocol,
     resolution::{Reason, Unresolved},
-    stamp::{IntentNo, Seq, Session},
+    stamp::{IntentNo, LogicalTime, Session},
 };
 
-impl Registry {
+impl OrderProtocol {
     // Reports orders that no intent in flight or in doubt can own: too late or too many. Each is reported once.
     pub(crate) fn sweep(&mut self, key: &Key, out: &mut Vec<Effect>) {
         let fresh: Vec<Fresh> = self.book.fresh(key).filter(|fresh| !fresh.flagged).cloned().collect();
@@ -25,12 +25,12 @@ impl Registry {
                 self.report_surplus(key, number, &fresh, out);
             }
         }
-        let firsts: Vec<Seq> = self.live_sends(key).chain(self.barring_sends(key)).collect();
+        let firsts: Vec<LogicalTime> = self.live_sends(key).chain(self.barring_sends(key)).collect();
         self.book.prune(key, |fresh| firsts.iter().any(|&sent| sent < fresh.first_seen));
         self.book.prune_crowd(Some(key), |seen| firsts.iter().any(|&sent| sent < seen));
         if self.book.has_vague() {
             let sends = |key| self.live_sends(key).chain(self.barring_sends(key));
-            let all: Vec<Seq> = self.keys.keys().flat_map(sends).collect();
+            let all: Vec<LogicalTime> = self.keys.keys().flat_map(sends).collect();
             self.book.prune_vague(|fresh| all.iter().any(|&sent| sent < fresh.first_seen));
             self.book.prune_crowd(None, |seen| all.iter().any(|&sent| sent < seen));
         }

@@ -28,7 +28,7 @@ pub struct Tally {
     pub refused_but_placed: u64,
     /// Orders that are one too many.
     pub excess: u64,
-    /// Answers that contradicted the registry or the lists.
+    /// Answers that contradicted the protocol or the lists.
     pub conflict: u64,
     /// Acknowledged orders that no list showed.
     pub not_listed: u64,

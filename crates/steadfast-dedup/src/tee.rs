@@ -18,7 +18,7 @@ use crate::{
     account::Account,
     asker::{self, Asker},
     poller::is_out_of_a_cache,
-    stamp::{Epoch, Session},
+    stamp::{Session, TradingDay},
 };
 
 /// A longer list is not parsed: the caller waits meanwhile, and our own reads find its orders.
@@ -33,7 +33,7 @@ const OVERHEARD: usize = 1024 * 1024;
 pub(crate) struct Listener {
     account: Arc<Account>,
     /// The day on which the list was asked for.
-    day: Epoch,
+    day: TradingDay,
     session: Session,
     asker: Option<Asker>,
     frames: Vec<Bytes>,

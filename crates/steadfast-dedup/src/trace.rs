@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use crate::event::{Effect, Event};
 
-/// One step of a registry: an event, its time, and its effects.
+/// One step of a protocol: an event, its time, and its effects.
 ///
-/// A registry's history is a list of steps. Stepping a new registry through it gives the same effects.
+/// A protocol's history is a list of steps. Stepping a new protocol through it gives the same effects.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Step {
-    /// The time since the registry's start.
+    /// The time since the protocol's start.
     pub now: Duration,
     /// The event.
     pub event: Event,

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::stamp::Epoch;
+use crate::stamp::TradingDay;
 
 /// How far two clocks may differ and still agree. That near midnight, either day may be meant.
 const SLACK: i64 = 10 * 60 * 1_000;
@@ -28,8 +28,8 @@ pub(crate) struct Reading {
 
 /// The rule for the day: readings and dates in, the day out.
 #[derive(Clone, Debug)]
-pub(crate) struct TradingDay {
-    day: Epoch,
+pub(crate) struct DayClock {
+    day: TradingDay,
     /// The time that was last believed, as the distance to the carrying clock; so are the others.
     believed: i64,
     /// The wall clock is followed within `SLACK` of this: the last confirmed time, or the start.
@@ -40,7 +40,7 @@ pub(crate) struct TradingDay {
     /// Where the wall clock was when its step was last reported.
     told: Option<i64>,
     /// The day in the journal of an earlier process; 0 if there is none.
-    written: Epoch,
+    written: TradingDay,
 }
 
 /// The changes by a reading or a date.
@@ -49,24 +49,24 @@ pub(crate) struct Change {
     /// The wall clock was set, by so many milliseconds.
     pub(crate) stepped: Option<i64>,
     /// The current day is this one: its first name was wrong from the start.
-    pub(crate) corrected: Option<Epoch>,
+    pub(crate) corrected: Option<TradingDay>,
 }
 
-impl TradingDay {
+impl DayClock {
     /// Starts with the wall clock's day; there is no other source yet.
     pub(crate) fn new(now: Reading) -> Self {
         let believed = now.wall - now.carried;
-        let day = Epoch(now.wall.div_euclid(DAY));
-        let written = Epoch::default();
+        let day = TradingDay(now.wall.div_euclid(DAY));
+        let written = TradingDay::default();
         Self { day, believed, anchor: believed, dated: None, confirmed: false, told: None, written }
     }
 
-    pub(crate) fn day(&self) -> Epoch {
+    pub(crate) fn day(&self) -> TradingDay {
         self.day
     }
 
     /// Sets a lower bound for the day: an earlier process has written it down.
-    pub(crate) fn at_least(&mut self, day: Epoch) {
+    pub(crate) fn at_least(&mut self, day: TradingDay) {
         self.written = day;
         self.day = self.day.max(day);
     }
@@ -86,7 +86,7 @@ impl TradingDay {
             self.told = Some(wall);
             change.stepped = Some(wall - self.believed);
         }
-        let today = Epoch((self.time(wall) + now.carried).div_euclid(DAY));
+        let today = TradingDay((self.time(wall) + now.carried).div_euclid(DAY));
         self.day = self.day.max(today);
         change
     }
@@ -123,12 +123,12 @@ impl TradingDay {
         let stepped = (right != wall).then(|| wall - dated);
         (self.believed, self.anchor, self.confirmed) = (right, right, true);
         self.told = stepped.map(|_| wall);
-        let day_of = |time: i64| Epoch((time + now.carried).div_euclid(DAY));
+        let day_of = |time: i64| TradingDay((time + now.carried).div_euclid(DAY));
         // The day in the journal goes on if it may have begun.
         let today = day_of(right).max(self.written.min(day_of(right + SLACK)));
         // If the clock was behind, the day with the wrong name is the one on which the process began, even if it is
         // over by now.
-        let begun = Epoch(right.div_euclid(DAY)).max(self.day);
+        let begun = TradingDay(right.div_euclid(DAY)).max(self.day);
         let corrected = (today.min(begun) != self.day).then_some(today.min(begun));
         self.day = corrected.unwrap_or(self.day);
         self.read(now);
@@ -161,7 +161,7 @@ impl TradingDay {
     }
 
     /// True if a day is more than one ahead of the service's clock.
-    pub(crate) fn is_ahead_of_date(&self, day: Epoch, now: Reading) -> bool {
+    pub(crate) fn is_ahead_of_date(&self, day: TradingDay, now: Reading) -> bool {
         self.dated.is_some_and(|dated| day.0 > (dated + now.carried).div_euclid(DAY) + 1)
     }
 
@@ -190,8 +190,8 @@ mod tests {
         Reading { wall, carried }
     }
 
-    fn noon() -> TradingDay {
-        TradingDay::new(at(NOON, 0))
+    fn noon() -> DayClock {
+        DayClock::new(at(NOON, 0))
     }
 
     fn told(change: Change) -> Option<i64> {
@@ -202,9 +202,9 @@ mod tests {
     fn clocks_that_move_together_end_the_day() {
         let mut day = noon();
         assert_eq!(day.read(at(NOON + 11 * HOUR, 11 * HOUR)), Change::default());
-        assert_eq!(day.day(), Epoch(10));
+        assert_eq!(day.day(), TradingDay(10));
         day.read(at(NOON + 12 * HOUR, 12 * HOUR));
-        assert_eq!(day.day(), Epoch(11));
+        assert_eq!(day.day(), TradingDay(11));
     }
 
     #[test]
@@ -212,9 +212,9 @@ mod tests {
         let mut day = noon();
         day.read(at(NOON + 12 * HOUR, 12 * HOUR));
         day.read(at(NOON + 12 * HOUR - 4_000, 12 * HOUR));
-        assert_eq!(day.day(), Epoch(11));
+        assert_eq!(day.day(), TradingDay(11));
         day.read(at(NOON + 36 * HOUR, 36 * HOUR));
-        assert_eq!(day.day(), Epoch(12), "and the next one begins");
+        assert_eq!(day.day(), TradingDay(12), "and the next one begins");
     }
 
     #[test]
@@ -222,11 +222,11 @@ mod tests {
         let mut day = noon();
         assert_eq!(told(day.read(at(NOON + DAY, 0))), Some(24));
         assert_eq!(day.read(at(NOON + DAY + 1_000, 1_000)), Change::default());
-        assert_eq!(day.day(), Epoch(10));
+        assert_eq!(day.day(), TradingDay(10));
         // Back again, and a night later.
         day.read(at(NOON + 2_000, 2_000));
         day.read(at(NOON + DAY, DAY));
-        assert_eq!(day.day(), Epoch(11));
+        assert_eq!(day.day(), TradingDay(11));
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         let mut day = noon();
         day.read(at(NOON + DAY, 0));
         day.read(at(NOON + DAY + 12 * HOUR, 12 * HOUR));
-        assert_eq!(day.day(), Epoch(11));
+        assert_eq!(day.day(), TradingDay(11));
     }
 
     #[test]
@@ -243,8 +243,8 @@ mod tests {
         day.read(at(NOON + DAY, 0));
         let date = NOON + DAY + 40_000;
         // The day on which it began was not confirmed.
-        assert_eq!(day.date(at(NOON + DAY, 0), date, 80).corrected, Some(Epoch(11)));
-        assert_eq!(day.day(), Epoch(11));
+        assert_eq!(day.date(at(NOON + DAY, 0), date, 80).corrected, Some(TradingDay(11)));
+        assert_eq!(day.day(), TradingDay(11));
     }
 
     #[test]
@@ -253,50 +253,50 @@ mod tests {
         day.date(at(NOON, 0), NOON, 80);
         day.read(at(NOON + DAY, 0));
         day.date(at(NOON + DAY + 9_000, 9_000), NOON + 9_000, 80);
-        assert_eq!(day.day(), Epoch(10));
+        assert_eq!(day.day(), TradingDay(10));
         // Behind by a day: the day still turns at the service's midnight.
         day.date(at(NOON - 12 * HOUR, 12 * HOUR), NOON + 12 * HOUR, 80);
-        assert_eq!(day.day(), Epoch(11));
+        assert_eq!(day.day(), TradingDay(11));
     }
 
     #[test]
     fn a_clock_that_was_behind_from_the_start_renames_the_day_on_which_the_process_began() {
         for (passed, renamed) in [(HOUR, 10), (13 * HOUR, 10)] {
-            let mut day = TradingDay::new(at(NOON - DAY, 0));
+            let mut day = DayClock::new(at(NOON - DAY, 0));
             let change = day.date(at(NOON - DAY + passed, passed), NOON + passed, 80);
-            assert_eq!(change.corrected, Some(Epoch(renamed)));
-            assert_eq!(day.day(), Epoch((NOON + passed).div_euclid(DAY)));
+            assert_eq!(change.corrected, Some(TradingDay(renamed)));
+            assert_eq!(day.day(), TradingDay((NOON + passed).div_euclid(DAY)));
         }
         // Behind by less than the rest of the day.
-        let mut day = TradingDay::new(at(NOON - HOUR, 0));
+        let mut day = DayClock::new(at(NOON - HOUR, 0));
         assert_eq!(day.date(at(NOON - HOUR, 0), NOON, 80).corrected, None);
     }
 
     #[test]
     fn a_clock_that_was_wrong_from_the_start_pins_no_day() {
-        let mut day = TradingDay::new(at(NOON + DAY, 0));
-        assert_eq!(day.day(), Epoch(11));
+        let mut day = DayClock::new(at(NOON + DAY, 0));
+        assert_eq!(day.day(), TradingDay(11));
         let change = day.date(at(NOON + DAY, 0), NOON, 80);
-        assert_eq!((change.corrected, change.stepped.is_some()), (Some(Epoch(10)), true));
+        assert_eq!((change.corrected, change.stepped.is_some()), (Some(TradingDay(10)), true));
         day.read(at(NOON + DAY + 12 * HOUR, 12 * HOUR));
-        assert_eq!(day.day(), Epoch(11), "it begins at the service's midnight");
+        assert_eq!(day.day(), TradingDay(11), "it begins at the service's midnight");
     }
 
     #[test]
     fn o03_a_clock_wrong_at_the_start_and_set_right_since_pins_no_day() {
         for read_between in [false, true] {
-            let mut day = TradingDay::new(at(NOON + DAY, 0));
-            day.at_least(Epoch(10));
+            let mut day = DayClock::new(at(NOON + DAY, 0));
+            day.at_least(TradingDay(10));
             if read_between {
                 day.read(at(NOON + 1_000, 1_000));
             }
             let change = day.date(at(NOON + 2_000, 2_000), NOON + 2_000, 80);
             assert_eq!(
                 (change, day.day()),
-                (Change { stepped: None, corrected: Some(Epoch(10)) }, Epoch(10))
+                (Change { stepped: None, corrected: Some(TradingDay(10)) }, TradingDay(10))
             );
             day.read(at(NOON + 12 * HOUR, 12 * HOUR));
-            assert_eq!(day.day(), Epoch(11));
+            assert_eq!(day.day(), TradingDay(11));
         }
     }
 
@@ -304,11 +304,11 @@ mod tests {
     fn o03_a_written_day_goes_on_if_the_date_is_just_before_it() {
         for (before, goes_on) in [(1_000, 11), (SLACK + 1_000, 10)] {
             let midnight = NOON + 12 * HOUR;
-            let mut day = TradingDay::new(at(midnight + DAY, 0));
-            day.at_least(Epoch(11));
+            let mut day = DayClock::new(at(midnight + DAY, 0));
+            day.at_least(TradingDay(11));
             let date = midnight - before;
             day.date(at(date, 0), date, 0);
-            assert_eq!(day.day(), Epoch(goes_on), "{before}");
+            assert_eq!(day.day(), TradingDay(goes_on), "{before}");
         }
     }
 
@@ -318,7 +318,7 @@ mod tests {
         day.date(at(NOON, 0), NOON, 80);
         day.date(at(NOON + 1_000, 1_000), NOON + DAY, 80);
         day.read(at(NOON + 2_000, 2_000));
-        assert_eq!(day.day(), Epoch(10));
+        assert_eq!(day.day(), TradingDay(10));
     }
 
     #[test]
@@ -326,7 +326,7 @@ mod tests {
         let mut day = noon();
         day.read(at(NOON + DAY, 0));
         day.date(at(NOON + DAY, 0), NOON + DAY, LONGEST_ANSWER + 1);
-        assert_eq!(day.day(), Epoch(10));
+        assert_eq!(day.day(), TradingDay(10));
     }
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
         for step in 1..=200 {
             day.read(at(NOON + step * (SLACK - 1), 0));
         }
-        assert_eq!(day.day(), Epoch(10));
+        assert_eq!(day.day(), TradingDay(10));
     }
 
     #[test]
@@ -351,10 +351,10 @@ mod tests {
     #[test]
     fn a_journal_more_than_a_day_ahead_is_told_apart() {
         let mut day = noon();
-        assert!(!day.is_ahead_of_date(Epoch(99), at(NOON, 0)), "nobody has said what day it is");
+        assert!(!day.is_ahead_of_date(TradingDay(99), at(NOON, 0)), "nobody has said what day it is");
         day.date(at(NOON, 0), NOON, 80);
-        assert!(!day.is_ahead_of_date(Epoch(11), at(NOON, 0)));
-        assert!(day.is_ahead_of_date(Epoch(12), at(NOON, 0)));
+        assert!(!day.is_ahead_of_date(TradingDay(11), at(NOON, 0)));
+        assert!(day.is_ahead_of_date(TradingDay(12), at(NOON, 0)));
     }
 
     proptest! {
@@ -373,11 +373,11 @@ mod tests {
                 let off = if honest { 0 } else { off };
                 day.read(at(NOON + carried + off, carried));
                 prop_assert!(day.day() >= last);
-                let latest = Epoch((NOON + carried + SLACK).div_euclid(DAY));
+                let latest = TradingDay((NOON + carried + SLACK).div_euclid(DAY));
                 prop_assert!(day.day() <= latest);
                 // The machine's clock is right again, and so is the day.
                 if honest {
-                    let earliest = Epoch((NOON + carried - SLACK).div_euclid(DAY));
+                    let earliest = TradingDay((NOON + carried - SLACK).div_euclid(DAY));
                     prop_assert!(day.day() >= earliest);
                 }
                 last = day.day();

@@ -19,7 +19,7 @@ use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use steadfast_dedup::{DedupLayer, Ledger, SendGuardLayer};
+use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer};
 use steadfast_spec::{
     Endpoint, Outcome, Route,
     ext::{self, Stamp},
@@ -56,7 +56,7 @@ impl<B: Body<Data = Bytes> + Unpin> Service<Request<B>> for Gateway {
         self.placed += 1;
         let mut response = Response::new(Full::from(Bytes::from_static(br#"{"s":"no-data"}"#)));
         if is_order {
-            // Unique, because the registry must not see one identifier twice.
+            // Unique, because the protocol must not see one identifier twice.
             static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
             let id = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let outcome = Outcome::Accepted { order_id: Some(id.to_string().into()) };
@@ -103,9 +103,9 @@ const ALLOWED: f64 = 8.0;
 
 #[tokio::test]
 async fn an_order_without_doubt_costs_little() {
-    let ledger = Ledger::default();
-    let guarded = SendGuardLayer::new(&ledger).layer(Gateway::default());
-    let layered = DedupLayer::new(&ledger).layer(guarded);
+    let tracker = OrderTracker::default();
+    let guarded = SendGuardLayer::new(&tracker).layer(Gateway::default());
+    let layered = DedupLayer::new(&tracker).layer(guarded);
     let (bare_allocations, bare_time) = measure(Gateway::default(), 2_000).await;
     let (allocations, time) = measure(layered, 2_000).await;
     let (more, longer) = (allocations - bare_allocations, time - bare_time);

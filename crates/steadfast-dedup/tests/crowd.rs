@@ -28,7 +28,7 @@ use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::Full;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use steadfast_dedup::{DedupLayer, Ledger, SendGuardLayer, Settings, Unresolved};
+use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings, Unresolved};
 use steadfast_spec::{
     Endpoint, Outcome, Resend, Route,
     ext::{self, Stamp},
@@ -152,9 +152,9 @@ async fn o08_a_crowded_list_holds_up_nobody() {
             .gateway_timeout(Duration::from_secs(30))
             .lateness(Duration::from_millis(50))
             .verification_budget(Duration::from_secs(10));
-        let ledger = Ledger::new(settings);
+        let tracker = OrderTracker::new(settings);
         let gateway = Gateway { lists: Arc::clone(&lists), lost: Arc::clone(&lost), bodies };
-        let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
+        let service = DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(gateway));
         let over = Arc::new(AtomicBool::new(false));
         let region = Region::new(COUNTED);
         let watch = tokio::spawn(longest_pause(lost, over.clone()));
@@ -180,7 +180,7 @@ async fn o08_a_crowded_list_holds_up_nobody() {
         assert!(pause <= Duration::from_millis(5) * SLACK, "{what}: others waited {pause:?}");
         assert!(took <= Duration::from_secs(1) * SLACK.min(10), "{what}: {reads} lists took {took:?}");
         assert!(held <= 200 << 20, "{what}: {held} bytes stay");
-        drop((service, ledger));
+        drop((service, tracker));
         tokio::task::yield_now().await;
     }
 }

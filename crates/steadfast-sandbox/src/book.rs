@@ -7,7 +7,7 @@ use steadfast_spec::{Decimal, LegType, OrderRequest, OrderStatus, OrderType, Pro
 use crate::{
     directory::UserIndex,
     draw::Draw,
-    interpretation::{Interpretation, OrderIds, Prices},
+    interpretation::{OrderIds, Prices, SpecReading},
 };
 
 /// Every order that was ever applied, with its true owner.
@@ -174,7 +174,7 @@ impl BookedOrder {
     }
 
     /// Returns the order as a record of `GET /api/oms/orders`.
-    pub(crate) fn record(&self, now: Duration, reading: &Interpretation) -> OrderRow<'_> {
+    pub(crate) fn record(&self, now: Duration, reading: &SpecReading) -> OrderRow<'_> {
         let request = &self.request;
         let priced = |price: Option<Decimal>| price.filter(|_| reading.prices == Prices::Present).map(number);
         OrderRow {
@@ -310,7 +310,7 @@ mod tests {
         let id = book.apply(&owner(), &order("delivery", "limit"), Duration::ZERO, Draw::new(1));
         let record = book
             .find(&id)
-            .map(|order| serde_json::json!(order.record(Duration::ZERO, &Interpretation::default())));
+            .map(|order| serde_json::json!(order.record(Duration::ZERO, &SpecReading::default())));
         let record = record.unwrap_or_default();
         assert_eq!((record["qty"].as_str(), record["limitPrice"].as_str()), (Some("10.50"), Some("100.10")));
     }

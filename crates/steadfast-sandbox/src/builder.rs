@@ -8,7 +8,7 @@ use steadfast_spec::{Paths, WallClock, Zone};
 use crate::{
     enforce::{GatewayClock, Kind},
     engine::Engine,
-    interpretation::{Interpretation, IpRefusal, JsonBody, ListOrder, ListScope, RetryAfter},
+    interpretation::{IpRefusal, JsonBody, ListOrder, ListScope, RetryAfter, SpecReading},
     plan::{FaultEntry, InvalidFault, Plan, read_script},
     sandbox::Sandbox,
     settings::{EleventhSession, LoginAnswer, Settings},
@@ -45,7 +45,7 @@ impl SandboxBuilder {
     }
 
     /// Sets the reading of everything that the specification leaves open. Replaces earlier settings of single axes.
-    pub fn interpretation(mut self, reading: Interpretation) -> Self {
+    pub fn interpretation(mut self, reading: SpecReading) -> Self {
         self.settings.interpretation = reading;
         self
     }

@@ -190,10 +190,10 @@ macro_rules! axes {
         /// # Example
         ///
         /// ```
-        /// use steadfast_sandbox::{Interpretation, Sandbox};
+        /// use steadfast_sandbox::{SpecReading, Sandbox};
         ///
         /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-        /// let mut reading = Interpretation::default();
+        /// let mut reading = SpecReading::default();
         /// reading.set("order-ids", "uuid")?;
         /// reading.set("no-data", "404")?;
         /// assert!(reading.counts_as_documented());
@@ -205,11 +205,11 @@ macro_rules! axes {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         #[expect(missing_docs, reason = "each field is its type's only use, and the type says what it decides")]
-        pub struct Interpretation {
+        pub struct SpecReading {
             $(pub $field: $choice,)+
         }
 
-        impl Interpretation {
+        impl SpecReading {
             /// Every axis with the names of its values, the default first.
             pub const AXES: &'static [Axis] = &[
                 $(Axis { number: $number, name: $name, values: <$choice as Choice>::NAMES },)+
@@ -280,7 +280,7 @@ pub struct Axis {
     pub values: &'static [&'static str],
 }
 
-impl Interpretation {
+impl SpecReading {
     /// Returns true if the gateway counts as its table of zones says, and no 429 is misleading: axes 1-4 and 15 have
     /// their defaults. Only then can a client be required to meet no 429.
     #[must_use]
@@ -331,7 +331,7 @@ impl fmt::Display for InvalidAxis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Axis(name) => {
-                let names: Vec<_> = Interpretation::AXES.iter().map(|axis| axis.name).collect();
+                let names: Vec<_> = SpecReading::AXES.iter().map(|axis| axis.name).collect();
                 write!(f, "no axis is named {name:?}; there are {}", names.join(", "))
             }
             Self::Value(axis, values) => write!(f, "{axis} is one of {}", values.join(", ")),
@@ -348,29 +348,29 @@ mod tests {
     #[test]
     fn a_drawing_of_zeros_is_the_default_and_each_axis_is_asked_once() {
         let mut asked = Vec::new();
-        let drawn = Interpretation::drawn(|site, n| {
+        let drawn = SpecReading::drawn(|site, n| {
             asked.push((site, n));
             0
         });
-        assert_eq!(drawn, Interpretation::default());
-        let axes: Vec<_> = Interpretation::AXES.iter().map(|axis| axis.values.len() as u32).collect();
+        assert_eq!(drawn, SpecReading::default());
+        let axes: Vec<_> = SpecReading::AXES.iter().map(|axis| axis.values.len() as u32).collect();
         assert_eq!(asked.iter().map(|(_, n)| *n).collect::<Vec<_>>(), axes);
-        assert!(asked.iter().zip(Interpretation::AXES).all(|((site, _), axis)| site[5..] == *axis.name));
-        let numbers: Vec<u8> = Interpretation::AXES.iter().map(|axis| axis.number).collect();
+        assert!(asked.iter().zip(SpecReading::AXES).all(|((site, _), axis)| site[5..] == *axis.name));
+        let numbers: Vec<u8> = SpecReading::AXES.iter().map(|axis| axis.number).collect();
         assert_eq!(numbers, (1..=20).collect::<Vec<u8>>());
     }
 
     #[test]
     fn every_value_of_every_axis_is_set_by_its_name() {
-        for axis in Interpretation::AXES {
+        for axis in SpecReading::AXES {
             for value in axis.values {
-                let mut reading = Interpretation::default();
+                let mut reading = SpecReading::default();
                 reading.set(axis.name, value).unwrap();
                 assert!(reading.values().contains(&(axis.name, value)));
-                assert_eq!(reading == Interpretation::default(), *value == axis.values[0]);
+                assert_eq!(reading == SpecReading::default(), *value == axis.values[0]);
             }
         }
-        let mut reading = Interpretation::default();
+        let mut reading = SpecReading::default();
         assert!(reading.set("colour", "red").unwrap_err().to_string().contains("there are list-zone"));
         assert_eq!(reading.set("refused", "x").unwrap_err().to_string(), "refused is one of free, counted");
     }

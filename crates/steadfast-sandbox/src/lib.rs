@@ -32,7 +32,7 @@
 //! ```
 //!
 //! Every endpoint, rule and error of §1-§9, and the five zones with [eight ways of counting](enforce). What the
-//! specification leaves open is an axis of [`Interpretation`], or a setting of [`SandboxBuilder`].
+//! specification leaves open is an axis of [`SpecReading`], or a setting of [`SandboxBuilder`].
 //!
 //! # What it does wrong
 //!
@@ -108,9 +108,9 @@ pub use crate::{
     builder::{InvalidSandbox, SandboxBuilder},
     fault::{CatalogueRow, Cover, Fault, Place, Seen, UnknownFault, catalogue},
     interpretation::{
-        Axis, Counting, ErrorText, ExpiresIn, ExtraFields, Interpretation, InvalidAxis, IpRefusal, JsonBody,
-        ListOrder, ListScope, ListShows, ListZone, NoDataStatus, OldToken, OrderIds, OrderZone, Prices,
-        Quantity, Refused, RejectedOrders, RetryAfter, VisibilityLag,
+        Axis, Counting, ErrorText, ExpiresIn, ExtraFields, InvalidAxis, IpRefusal, JsonBody, ListOrder,
+        ListScope, ListShows, ListZone, NoDataStatus, OldToken, OrderIds, OrderZone, Prices, Quantity,
+        Refused, RejectedOrders, RetryAfter, SpecReading, VisibilityLag,
     },
     plan::{FaultEntry, InvalidFault},
     sandbox::{BookEdit, Credentials, OrderNotOpen, Sandbox},

@@ -9,7 +9,7 @@ use crate::{
     book::{BookedOrder, Owner},
     engine::{Caller, Engine, Passage, fault_page},
     fault::{Fault, Stage},
-    interpretation::{Interpretation, ListOrder, ListScope, ListShows, RejectedOrders},
+    interpretation::{ListOrder, ListScope, ListShows, RejectedOrders, SpecReading},
     plan::Strike,
 };
 
@@ -283,12 +283,12 @@ fn booked_as(fault: Fault) -> Option<OrderStatus> {
     }
 }
 
-fn rows(orders: Vec<&BookedOrder>, now: Duration, reading: &Interpretation) -> Page {
+fn rows(orders: Vec<&BookedOrder>, now: Duration, reading: &SpecReading) -> Page {
     Page::ok(orders.into_iter().map(|order| order.record(now, reading)).collect::<Vec<_>>())
 }
 
 /// Returns the real orders and fifty thousand fictitious ones: some 10 MB.
-fn huge(orders: &[&BookedOrder], now: Duration, reading: &Interpretation) -> Page {
+fn huge(orders: &[&BookedOrder], now: Duration, reading: &SpecReading) -> Page {
     let real = orders.iter().map(|order| json!(order.record(now, reading)).to_string());
     let nobodys = (0..50_000).map(|number| {
         format!(
@@ -300,7 +300,7 @@ fn huge(orders: &[&BookedOrder], now: Duration, reading: &Interpretation) -> Pag
 }
 
 /// Returns the real orders and a hundred thousand ids that no other list has: some 3 MB.
-fn huge_bare(orders: &[&BookedOrder], now: Duration, reading: &Interpretation, read: u64) -> Page {
+fn huge_bare(orders: &[&BookedOrder], now: Duration, reading: &SpecReading, read: u64) -> Page {
     let real = orders.iter().map(|order| json!(order.record(now, reading)).to_string());
     let bare = (0..100_000).map(|number| format!(r#"{{"orderId":"98{read:06}{number:06}"}}"#));
     let records: Vec<String> = real.chain(bare).collect();
@@ -308,7 +308,7 @@ fn huge_bare(orders: &[&BookedOrder], now: Duration, reading: &Interpretation, r
 }
 
 /// Returns an order as the list shows it under a fault.
-fn listed(order: &BookedOrder, fault: Fault, now: Duration, reading: &Interpretation) -> Value {
+fn listed(order: &BookedOrder, fault: Fault, now: Duration, reading: &SpecReading) -> Value {
     let mut record = json!(order.record(now, reading));
     let Some(fields) = record.as_object_mut() else { return record };
     match fault {

@@ -4,7 +4,7 @@ use steadfast_spec::{Paths, Zone};
 
 use crate::{
     enforce::{GatewayClock, Kind},
-    interpretation::Interpretation,
+    interpretation::SpecReading,
 };
 
 /// What happens to a user's eleventh login session; §8 says only that there are at most ten.
@@ -34,7 +34,7 @@ pub enum LoginAnswer {
 pub(crate) struct Settings {
     pub(crate) seed: u64,
     pub(crate) paths: Paths,
-    pub(crate) interpretation: Interpretation,
+    pub(crate) interpretation: SpecReading,
     pub(crate) eleventh_session: EleventhSession,
     pub(crate) login_answer: LoginAnswer,
     pub(crate) totp_window: u64,
@@ -57,7 +57,7 @@ impl Default for Settings {
         Self {
             seed: 0,
             paths: Paths::public(),
-            interpretation: Interpretation::default(),
+            interpretation: SpecReading::default(),
             eleventh_session: EleventhSession::default(),
             login_answer: LoginAnswer::default(),
             totp_window: 1,

@@ -113,7 +113,7 @@ pub struct Args {
     /// The rivals trade one seed out of so many; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub rivals_every: u64,
-    /// In one seed of so many the ledger keeps its history, and the invariants are checked over it; 0 for none.
+    /// In one seed of so many the tracker keeps its history, and the invariants are checked over it; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub trace_every: u64,
     /// Fails unless every fault has struck a hundred times, and every outcome and state of the journal was met; with

@@ -145,7 +145,7 @@ fn the_promises_hold_over_a_real_http_client_and_server_whose_connections_break_
     let report = report(&words);
     assert_eq!(count(&report, "duplicated") + count(&report, "lost") + count(&report, "wrongly_claimed"), 0);
     assert!(count(&report, "seeds_run_twice") > 0, "the same seed takes the same course twice");
-    assert!(count(&report, "seeds_traced") > 0, "the invariants are checked over the ledger's history");
+    assert!(count(&report, "seeds_traced") > 0, "the invariants are checked over the tracker's history");
 }
 
 /// Bytes that a kernel delivers of a closed connection become an order. The simulation distinguishes a transport that

@@ -5,7 +5,7 @@ use steadfast_auth::{
     ApiKey, Credentials, FileStore, Identity, IndividualLogin, InvalidSecret, Stored, TokenSource,
     TokenSourceBuilder, TotpSecret,
 };
-use steadfast_dedup::Ledger;
+use steadfast_dedup::OrderTracker;
 use steadfast_limit::{Account, ColdStart, InvalidLimiter, TokenOrigin, ZoneLimiter};
 use steadfast_spec::BaseUrl;
 
@@ -126,7 +126,7 @@ impl Access {
         base: &BaseUrl,
         transport: &Transport,
         gate: LimiterGate,
-        ledger: &Ledger,
+        tracker: &OrderTracker,
     ) -> Result<TokenSource, InvalidClient> {
         let kept = |builder: TokenSourceBuilder| match self.store {
             Some(store) => builder.store(store),
@@ -149,17 +149,17 @@ impl Access {
                     .gate(gate);
                 #[cfg(feature = "metrics")]
                 let login = crate::metrics::MeteredLogin::new(login);
-                kept(after_doubt(TokenSource::builder(api_key, login), ledger)).build()
+                kept(after_doubt(TokenSource::builder(api_key, login), tracker)).build()
             }
         })
     }
 }
 
 /// Delays renewals that can wait while an order is in doubt: a new session may not list the orders of the old one.
-fn after_doubt(builder: TokenSourceBuilder, ledger: &Ledger) -> TokenSourceBuilder {
-    // Weak, to avoid a cycle: the ledger keeps the stack that reads lists, and the stack keeps this source.
-    let ledger = ledger.downgrade();
-    builder.may_renew(move || ledger.in_doubt() == 0)
+fn after_doubt(builder: TokenSourceBuilder, tracker: &OrderTracker) -> TokenSourceBuilder {
+    // Weak, to avoid a cycle: the tracker keeps the stack that reads lists, and the stack keeps this source.
+    let tracker = tracker.downgrade();
+    builder.may_renew(move || tracker.in_doubt() == 0)
 }
 
 fn key(api_key: impl Into<SecretString>) -> Result<ApiKey, InvalidAccess> {
@@ -224,7 +224,7 @@ mod tests {
 
     /// Returns a sandbox whose list can be read once, so that orders stay in doubt, and a source that has just logged
     /// in.
-    async fn logged_in(ledger: &Ledger) -> (Sandbox, TokenSource) {
+    async fn logged_in(tracker: &OrderTracker) -> (Sandbox, TokenSource) {
         let (noon, start) = (UNIX_EPOCH + Duration::from_secs(1_795_240_800), Instant::now());
         let clock = WallClock::new(move || noon + start.elapsed());
         let script = "[[fault]]\nname = 'placement.504-applied'\nendpoint = 'place-order'\n\
@@ -239,16 +239,16 @@ mod tests {
             IndividualLogin::totp(sandbox.gateway(), &base, api_key.clone(), credentials, secret).unwrap();
         let renewal = Renewal::new().daily(None).jitter_seed(7);
         let builder = TokenSource::builder(api_key, login).clock(clock).renewal(renewal);
-        let tokens = after_doubt(builder, ledger).build();
+        let tokens = after_doubt(builder, tracker).build();
         tokens.login().await.unwrap();
         (sandbox, tokens)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_renewal_ahead_waits_for_an_order_in_doubt() {
-        let ledger = Ledger::new(Settings::default());
+        let tracker = OrderTracker::new(Settings::default());
         // When the renewal is due, jitter included. No request asks this source for a token.
-        let (_, twin) = logged_in(&ledger).await;
+        let (_, twin) = logged_in(&tracker).await;
         let start = Instant::now();
         sleep(Duration::from_secs(22 * 3_600)).await;
         while twin.status().state == TokenState::Valid {
@@ -256,11 +256,11 @@ mod tests {
         }
         let due = start.elapsed();
 
-        let (sandbox, tokens) = logged_in(&ledger).await;
+        let (sandbox, tokens) = logged_in(&tracker).await;
         let base: BaseUrl = sandbox.credentials().base_url.parse().unwrap();
         let service = Stack::new(base.clone(), tokens.clone())
             .routes(Routes::new(&Paths::public()))
-            .ledger(ledger.clone())
+            .tracker(tracker.clone())
             .service(sandbox.gateway());
         tokio::spawn(tokens.keep_fresh());
         let logins = || sandbox.state().logins.succeeded;
@@ -274,7 +274,7 @@ mod tests {
         let call = tokio::spawn(service.oneshot(order));
         sleep(Duration::from_secs(1)).await;
         let mut waited = 0;
-        while ledger.in_doubt() > 0 {
+        while tracker.in_doubt() > 0 {
             assert_eq!(logins(), 1, "no renewal while an order is in doubt");
             waited += u32::from(tokens.status().state == TokenState::Advisory);
             if waited == 60 {

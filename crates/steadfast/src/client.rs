@@ -17,7 +17,7 @@ use futures_util::{StreamExt as _, stream::BoxStream};
 use http::{Request, Response, header};
 use http_body_util::{Full, combinators::UnsyncBoxBody};
 use steadfast_auth::TokenSource;
-use steadfast_dedup::{Ledger, OrderEvent, Recover, RecoveredOrder, Verdict};
+use steadfast_dedup::{OrderEvent, OrderTracker, Recover, RecoveredOrder, Verdict};
 use steadfast_limit::ZoneLimiter;
 use steadfast_spec::{
     AuthKind, BaseUrl, BoxError, Envelope, EnvelopeError, Form, Operation, Outcome, Paths, Resend, ext::Place,
@@ -56,7 +56,7 @@ pub struct Client {
     deadline: DeadlineLayer,
     /// True if the deadline differs from that of the layers.
     own_deadline: bool,
-    ledger: Ledger,
+    tracker: OrderTracker,
     late_changes: Arc<late_changes::LateChanges>,
     limiter: ZoneLimiter,
     tokens: TokenSource,
@@ -176,19 +176,19 @@ impl Client {
     /// Returns the orders that earlier processes left in doubt, and what is known of each so far.
     #[must_use]
     pub fn recovered(&self) -> Vec<RecoveredOrder> {
-        self.ledger.recovered()
+        self.tracker.recovered()
     }
 
     /// Returns the number of orders that are sent and not answered yet.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.ledger.in_flight()
+        self.tracker.in_flight()
     }
 
     /// Returns the number of orders in doubt: sent, and no answer proves what became of them.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
-        self.ledger.in_doubt()
+        self.tracker.in_doubt()
     }
 
     /// Returns the news about orders that goes beyond the results of calls: orders that are found, appear late or stay
@@ -198,7 +198,7 @@ impl Client {
     ///
     /// Dropping the stream stops listening. If events are not taken in time, the oldest are dropped.
     pub fn events(&self) -> BoxStream<'static, Result<OrderEvent, MissedEvents>> {
-        events::stream_of(self.ledger.events()).boxed()
+        events::stream_of(self.tracker.events()).boxed()
     }
 
     /// Returns the layers with the settings that take effect, for a start-up log.
@@ -209,8 +209,8 @@ impl Client {
 
     /// Returns what is known of orders: events, and the number in doubt.
     #[must_use]
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    pub fn tracker(&self) -> &OrderTracker {
+        &self.tracker
     }
 
     /// Returns the rate limits, and how much of them is used.
@@ -227,7 +227,7 @@ impl Client {
 
     /// Waits until no order is in flight or in doubt. Each is resolved within the verification budget.
     pub async fn shutdown(&self) {
-        self.ledger.shutdown().await;
+        self.tracker.shutdown().await;
     }
 }
 

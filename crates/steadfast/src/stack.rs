@@ -10,7 +10,7 @@ use http::{
 };
 use http_body_util::Full;
 use steadfast_auth::{AuthHeaderLayer, RefreshLayer, TokenSource};
-use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Settings};
+use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, SendGuardLayer, Settings};
 use steadfast_limit::{Account, ApiKeyName, RateLimitLayer, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, ClassifyLayer, PeekedBody, RetryPolicy, TimedBody};
 use steadfast_spec::{
@@ -75,7 +75,7 @@ use crate::{
 ///
 /// Dropping a call's future is safe at any point. A waiting request leaves its queue, and its permit goes to the next
 /// one. Slots of a sent request stay taken as long as the gateway may count it. An order that may have left is looked
-/// for by a task of its own, and never sent again; [`Ledger::shutdown`] waits for that task. A token renewal that
+/// for by a task of its own, and never sent again; [`OrderTracker::shutdown`] waits for that task. A token renewal that
 /// others share goes on.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -86,7 +86,7 @@ pub struct Stack {
     routes: Routes,
     pass_json: bool,
     deadline: DeadlineLayer,
-    ledger: Ledger,
+    tracker: OrderTracker,
     retry: RetryPolicy,
     limiter: ZoneLimiter,
     local_address: Option<IpAddr>,
@@ -135,7 +135,7 @@ impl Stack {
             routes: Routes::default(),
             pass_json: false,
             deadline: DeadlineLayer::default(),
-            ledger: Ledger::new(Settings::default()),
+            tracker: OrderTracker::new(Settings::default()),
             retry: RetryPolicy::default(),
             limiter: ZoneLimiter::preset(),
             local_address: None,
@@ -145,7 +145,7 @@ impl Stack {
         }
     }
 
-    /// Names the account of the tokens, where several accounts share a limiter or a ledger.
+    /// Names the account of the tokens, where several accounts share a limiter or a tracker.
     pub fn account(mut self, account: Account) -> Self {
         self.account = account;
         self
@@ -169,9 +169,9 @@ impl Stack {
         self
     }
 
-    /// Sets the ledger, which holds what is known of orders; default a new one with [`Settings::default`].
-    pub fn ledger(mut self, ledger: Ledger) -> Self {
-        self.ledger = ledger;
+    /// Sets the tracker, which holds what is known of orders; default a new one with [`Settings::default`].
+    pub fn tracker(mut self, tracker: OrderTracker) -> Self {
+        self.tracker = tracker;
         self
     }
 
@@ -253,7 +253,7 @@ impl Stack {
             Some(name) => limits.api_key(name.clone()),
             None => limits,
         };
-        let orders = DedupLayer::new(&self.ledger);
+        let orders = DedupLayer::new(&self.tracker);
         let orders = match self.routes.find(&Method::GET, ORDERS) {
             Some(route) => orders.list_route(route.clone()),
             None => orders,
@@ -274,7 +274,7 @@ impl Stack {
             .layer(limits) // every send takes a permit, whichever layer makes it
             .layer(AdmittedLayer::default())
             .layer(AuthHeaderLayer::new(self.tokens.clone()).only_to(&self.base)) // the token of the moment of sending
-            .layer(SendGuardLayer::new(&self.ledger)) // the last word on whether an order leaves
+            .layer(SendGuardLayer::new(&self.tracker)) // the last word on whether an order leaves
             .layer(AttemptMetricsLayer::default()) // with the metrics: duration of the send, and the reason for a repeat
             .layer(ClassifyLayer::new()) // what the answer proves, for all layers above
             .layer(self.attempt_timeout) // its end is an answer that the layers above see

@@ -8,7 +8,7 @@ use std::{
 use steadfast::{
     OrderRequest, Outcome,
     dedup::{
-        Epoch, RecoveredOrder, Settings, Verdict,
+        RecoveredOrder, Settings, TradingDay, Verdict,
         journal::{Entry, FileJournal, JournalError, Record},
     },
     limit::Account,
@@ -99,7 +99,7 @@ pub(super) fn announce(journal: &Path) -> Result<(), Failed> {
 
 /// Refuses a file whose rows were sent today by another journal of the folder, if that journal's file is gone: it was
 /// renamed, and everything would be sent again.
-pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: Epoch) -> Result<(), Failed> {
+pub(super) fn refuse_other_name(journal: &Path, rows: Rows, today: TradingDay) -> Result<(), Failed> {
     if journal.exists() {
         return Ok(());
     }
@@ -133,7 +133,7 @@ pub(super) fn by_line(rows: Rows) -> BTreeMap<u64, Row> {
 pub(super) fn tells_of<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     rows: &BTreeMap<u64, Row>,
-    today: Epoch,
+    today: TradingDay,
 ) -> bool {
     let is_of_row =
         |(line, order): (u64, &OrderRequest)| rows.get(&line).is_some_and(|row| row.order == *order);
@@ -203,7 +203,7 @@ pub(super) fn refuse_unwhole(journal: &Path) -> Result<(), Failed> {
 ///
 /// A name stands for one order within one trading day. On the next day the same rows may be placed already or may be
 /// new orders.
-pub(super) fn refuse_other_day(journal: &Path, today: Epoch) -> Result<(), Failed> {
+pub(super) fn refuse_other_day(journal: &Path, today: TradingDay) -> Result<(), Failed> {
     let other = |entry: &Entry| matches!(entry.record, Record::Begun { day, .. } if day != today);
     if !read(journal)?.iter().any(other) {
         return Ok(());
@@ -349,7 +349,7 @@ fn may_be_placed(outcome: &Outcome) -> bool {
 }
 
 /// Returns the trading day on which a run begins.
-pub(super) fn today() -> Epoch {
+pub(super) fn today() -> TradingDay {
     Settings::default().today()
 }
 
@@ -416,7 +416,7 @@ mod tests {
         entry(Record::Begun {
             attempt: AttemptNo { intent: IntentNo(intent), index: 0 },
             session: Session::default(),
-            day: Epoch(0),
+            day: TradingDay(0),
             name: Some(IntentId::new(name)),
             order: Arc::new(order.unwrap()),
         })

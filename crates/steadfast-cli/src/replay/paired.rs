@@ -11,7 +11,7 @@ use std::{
 
 use steadfast::{
     dedup::{
-        Epoch,
+        TradingDay,
         journal::{FileJournal, JournalError},
     },
     limit::Account,
@@ -81,7 +81,7 @@ pub(super) fn refuse_other_journal(
     journal: &Path,
     file: &Path,
     rows: Rows,
-    today: Epoch,
+    today: TradingDay,
     account: &Account,
 ) -> Result<(), Failed> {
     let this = itself(file);

@@ -108,7 +108,7 @@ impl Replay {
     /// The first signal halts: no order leaves after it, orders on the wire are resolved, and rows that were not sent
     /// are listed. The second ends the run at once.
     pub(super) async fn place(&mut self, mut rows: Rows, again: &Again, signals: &mut Signals) {
-        let mut events = self.client.ledger().events();
+        let mut events = self.client.tracker().events();
         let mut absent = Vec::new();
         let mut first = |replay: &mut Self| {
             replay.next_row(&mut rows).map(|row| (replay.name_of_first(row.line, again), row))
@@ -257,7 +257,7 @@ impl Replay {
             return second;
         }
         let settled = known::in_doubt(journal, &first).is_some_and(|order| {
-            let ruled = self.client.ledger().resolve(Some(&order.account), order.intent, Ruling::NotPlaced);
+            let ruled = self.client.tracker().resolve(Some(&order.account), order.intent, Ruling::NotPlaced);
             ruled.is_ok()
         });
         // It was found meanwhile: placing it again sends nothing and returns its id.
@@ -290,7 +290,7 @@ impl Replay {
     fn note_wait(&self, on_their_way: usize) {
         let bound = Settings::default().verification_bound();
         let until = httpdate::fmt_http_date(wall() + bound);
-        let (doubtful, bound) = (self.client.ledger().in_doubt(), bound.as_secs());
+        let (doubtful, bound) = (self.client.tracker().in_doubt(), bound.as_secs());
         if doubtful > 0 {
             self.note(format_args!(
                 "waiting: orders in doubt, which are looked for in the order list: {doubtful}; {bound} s at most, until {until}"

@@ -1,7 +1,7 @@
 //! `steadfast sandbox --list-faults`: the faults, and the items of the fault catalogue that they cover.
 
 use serde_json::{Value, json};
-use steadfast_sandbox::{Cover, Fault, Interpretation, Place, catalogue};
+use steadfast_sandbox::{Cover, Fault, Place, SpecReading, catalogue};
 
 use crate::stdout::print_line;
 
@@ -23,7 +23,7 @@ pub(crate) fn print(as_json: bool) {
     print_line(format_args!(
         "\naxes of interpretation (--interpret AXIS=VALUE; the first value is the default)"
     ));
-    for axis in Interpretation::AXES {
+    for axis in SpecReading::AXES {
         print_line(format_args!("  {:>2} {:<16} {}", axis.number, axis.name, axis.values.join(" ")));
     }
 }
@@ -41,7 +41,7 @@ fn faults() -> Vec<Value> {
 
 fn axes() -> Vec<Value> {
     let axis = |axis: &steadfast_sandbox::Axis| json!({"number": axis.number, "name": axis.name, "values": axis.values});
-    Interpretation::AXES.iter().map(axis).collect()
+    SpecReading::AXES.iter().map(axis).collect()
 }
 
 fn items() -> Vec<Value> {

@@ -9,7 +9,7 @@ use std::{
 use steadfast::{
     OrderRequest,
     dedup::{
-        AttemptNo, Epoch, IntentNo, Session, Settings,
+        AttemptNo, IntentNo, Session, Settings, TradingDay,
         journal::{Entry, FileJournal, Journal, Record},
     },
     ext::{Account, IntentId},
@@ -184,7 +184,7 @@ async fn o07_the_advice_for_another_days_journal_leads_on() {
         let record = Record::Begun {
             attempt: AttemptNo { intent: IntentNo(0), index: 0 },
             session: Session::default(),
-            day: Epoch(1),
+            day: TradingDay(1),
             name: Some(IntentId::new("line-2")),
             order: Arc::new(OrderRequest::from_fields(fields).unwrap()),
         };

@@ -9,25 +9,25 @@ use crate::{
     event::Event,
     monitor::About,
     ruling::{InvalidRuling, Ruling},
-    stamp::{Epoch, IntentNo, Session},
+    stamp::{IntentNo, Session, TradingDay},
     tally::Tally,
     trace::Step,
 };
 
 impl Account {
     pub(crate) fn tally(&self) -> Tally {
-        self.monitor.look(|state| state.registry.tally.clone())
+        self.monitor.look(|state| state.protocol.tally.clone())
     }
 
     pub(crate) fn trace(&self) -> Vec<Step> {
-        self.monitor.look(|state| state.registry.steps.clone()).unwrap_or_default()
+        self.monitor.look(|state| state.protocol.steps.clone()).unwrap_or_default()
     }
 
     pub(crate) fn rule(self: &Arc<Self>, intent: IntentNo, ruling: Ruling) -> Result<(), InvalidRuling> {
         self.with(|state, now, effects| {
-            state.registry.check_ruling(intent, &ruling)?;
+            state.protocol.check_ruling(intent, &ruling)?;
             let ruled = self.noted(Event::Ruled { intent, ruling });
-            effects.extend(state.registry.step(now, ruled));
+            effects.extend(state.protocol.step(now, ruled));
             Ok(())
         })
     }
@@ -38,20 +38,20 @@ impl Account {
     }
 
     /// Takes in a list that a caller read, if the day on which it was asked for still goes on.
-    pub(crate) fn overhear(self: &Arc<Self>, day: Epoch, session: Session, records: Vec<OrderRecord>) {
+    pub(crate) fn overhear(self: &Arc<Self>, day: TradingDay, session: Session, records: Vec<OrderRecord>) {
         self.with(|state, now, effects| {
             // There may have been no order and no read today.
             state.tell_time(&self.settings, now, effects);
             if day != state.time.today() {
                 return;
             }
-            effects.extend(state.registry.step(now, Event::Overheard { session, records }));
+            effects.extend(state.protocol.step(now, Event::Overheard { session, records }));
         });
     }
 
     /// Waits until an intent has its turn among others of its instrument and side.
     pub(crate) async fn turn(&self, intent: IntentNo) {
         let about = About::Intent(intent);
-        self.monitor.wait(about, |state| state.registry.has_turn(intent).then_some(())).await;
+        self.monitor.wait(about, |state| state.protocol.has_turn(intent).then_some(())).await;
     }
 }

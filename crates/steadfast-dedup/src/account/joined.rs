@@ -10,7 +10,7 @@ use crate::stamp::IntentNo;
 
 /// The calls that have joined an order's call under its name, while they wait.
 ///
-/// The registry forgets an intent that placed nothing, and so whether the service refused it or its caller left.
+/// The protocol forgets an intent that placed nothing, and so whether the service refused it or its caller left.
 /// After a refusal the joined calls are told of it (I13); after a drop one of them takes over.
 #[derive(Debug, Default)]
 pub(crate) struct Joined(BTreeMap<IntentNo, Weak<AtomicBool>>);

@@ -9,7 +9,7 @@ use crate::{
     error::ReadFault,
     event::Event,
     monitor::Plan,
-    registry::Purpose,
+    protocol::Purpose,
     stamp::{ReadNo, Session},
 };
 
@@ -17,13 +17,13 @@ impl Account {
     /// Waits, for at most a second, until the list is known before the first order of a day or session.
     pub(crate) async fn baseline(self: &Arc<Self>) {
         let wanted = self.with(|state, now, effects| {
-            if state.registry.needs_baseline(now) {
-                effects.extend(state.registry.step(now, Event::BaselineWanted));
+            if state.protocol.needs_baseline(now) {
+                effects.extend(state.protocol.step(now, Event::BaselineWanted));
             }
-            state.registry.baseline_wanted()
+            state.protocol.baseline_wanted()
         });
         if let Some(since) = wanted {
-            let tried = self.until(|registry| registry.has_tried(since));
+            let tried = self.until(|protocol| protocol.has_tried(since));
             if self.within(Duration::from_secs(1), tried).await.is_none() {
                 tracing::warn!(account = self.name.as_str(), "order list not known before the first order");
             }
@@ -61,8 +61,8 @@ impl Account {
             };
             let read = ReadNo(state.next_read);
             state.next_read += 1;
-            effects.extend(state.registry.step(now, Event::ReadOpened { read, purpose }));
-            let lane = if state.registry.is_patient(read) { Lane::Bulk } else { Lane::Verification };
+            effects.extend(state.protocol.step(now, Event::ReadOpened { read, purpose }));
+            let lane = if state.protocol.is_patient(read) { Lane::Bulk } else { Lane::Verification };
             (read, lane, own)
         })
     }
@@ -76,9 +76,9 @@ impl Account {
         self.step(Event::ReadStarted { read, session });
     }
 
-    /// Waits until a read is [overtaken](crate::Registry::is_overtaken).
+    /// Waits until a read is [overtaken](crate::OrderProtocol::is_overtaken).
     pub(crate) async fn overtaken(&self, read: ReadNo) {
-        self.until(|registry| registry.is_overtaken(read)).await;
+        self.until(|protocol| protocol.is_overtaken(read)).await;
     }
 
     /// Notes that a send of a read brought no list.
@@ -95,7 +95,7 @@ impl Account {
     pub(crate) fn part_of_read(self: &Arc<Self>, read: ReadNo, records: Vec<OrderRecord>) {
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);
-            effects.extend(state.registry.step(now, Event::ReadPart { read, records }));
+            effects.extend(state.protocol.step(now, Event::ReadPart { read, records }));
         });
     }
 
@@ -110,9 +110,9 @@ impl Account {
             Err(fault) => tracing::debug!(?purpose, ?fault, "order list not read"),
         }
         self.with(|state, now, effects| {
-            // A list asked for on the day before may be that day's, or a new one: the registry must know the day.
+            // A list asked for on the day before may be that day's, or a new one: the protocol must know the day.
             state.tell_time(&self.settings, now, effects);
-            effects.extend(state.registry.step(now, Event::ReadEnded { read, list }));
+            effects.extend(state.protocol.step(now, Event::ReadEnded { read, list }));
         });
     }
 

@@ -14,8 +14,8 @@ use super::{Account, Starter};
 use crate::{
     event::{Effect, Event},
     journal::{Durable, Entry, Recorder},
+    protocol::OrderProtocol,
     recovery::{RecoveredOrder, Replay},
-    registry::Registry,
     resolution::{Reason, Unresolved, Verdict},
     stamp::{AttemptNo, IntentNo, Session},
 };
@@ -35,17 +35,17 @@ impl Account {
         let state = self.monitor.get_mut();
         let today = state.time.resume(entries.iter().filter_map(|entry| entry.record.day()).max());
         let replay = Replay::of(entries, today);
-        state.registry = Registry::new(self.settings.clone(), replay.first);
+        state.protocol = OrderProtocol::new(self.settings.clone(), replay.first);
         state.next_intent = replay.next_intent;
         // Its history says which day it begins with.
-        state.registry.step(now, Event::EpochBegan(replay.first));
+        state.protocol.step(now, Event::EpochBegan(replay.first));
         for event in replay.events {
             // There are no listeners yet, and these events are in the journal already.
-            state.registry.step(now, event);
+            state.protocol.step(now, event);
         }
         let mut in_doubt = Vec::new();
         for (intent, (name, order)) in replay.orders {
-            let verdict = state.registry.verdict(intent);
+            let verdict = state.protocol.verdict(intent);
             if matches!(verdict, Verdict::Pending | Verdict::Unresolved(_)) {
                 let account = self.name.clone();
                 in_doubt.push(RecoveredOrder { account, intent, name, order, verdict });
@@ -64,11 +64,11 @@ impl Account {
         session: Session,
     ) -> Option<(AttemptNo, Option<Durable>)> {
         self.with(|state, now, effects| {
-            let attempt = state.registry.next_attempt(intent, session)?;
-            effects.extend(state.registry.step(now, Event::Begun { attempt, session }));
+            let attempt = state.protocol.next_attempt(intent, session)?;
+            effects.extend(state.protocol.step(now, Event::Begun { attempt, session }));
             let durable = self.recorder.as_ref().and_then(|recorder| {
-                let (name, order) = state.registry.asked(intent)?;
-                Some(recorder.begun(attempt, session, state.registry.epoch, name, order))
+                let (name, order) = state.protocol.asked(intent)?;
+                Some(recorder.begun(attempt, session, state.protocol.epoch, name, order))
             });
             Some((attempt, durable))
         })
@@ -97,7 +97,7 @@ impl Account {
 
     /// Waits until an order of an earlier process is decided.
     pub(crate) async fn recovered(&self, intent: IntentNo) -> Verdict {
-        self.until(|registry| !matches!(registry.verdict(intent), Verdict::Pending | Verdict::Resend)).await;
+        self.until(|protocol| !matches!(protocol.verdict(intent), Verdict::Pending | Verdict::Resend)).await;
         self.recovered_now(intent)
     }
 
@@ -120,7 +120,7 @@ impl Account {
         }
     }
 
-    /// Writes an event to the journal, if it must outlive the process, and returns it for the registry.
+    /// Writes an event to the journal, if it must outlive the process, and returns it for the protocol.
     pub(super) fn noted(&self, event: Event) -> Event {
         if let Some(recorder) = &self.recorder {
             recorder.event(&event);
@@ -128,15 +128,15 @@ impl Account {
         event
     }
 
-    pub(super) fn note_effects(&self, registry: &Registry, effects: &[Effect]) {
+    pub(super) fn note_effects(&self, protocol: &OrderProtocol, effects: &[Effect]) {
         let Some(recorder) = &self.recorder else { return };
         // Lists seen on a day on which no order may leave tell nothing about that day.
-        let is_void = self.settings.refuse_disputed_day && self.is_disputed(registry);
+        let is_void = self.settings.refuse_disputed_day && self.is_disputed(protocol);
         for effect in effects {
             if is_void && matches!(effect, Effect::Seen { .. }) {
                 continue;
             }
-            recorder.effect(effect, registry);
+            recorder.effect(effect, protocol);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Passes clock readings to the registry.
+//! Passes clock readings to the protocol.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     event::Event,
     monitor::{Effects, State},
     poller::is_out_of_a_cache,
-    registry::Registry,
+    protocol::OrderProtocol,
     settings::Settings,
-    stamp::Epoch,
-    trading_day::{Change, Reading, TradingDay, agree},
+    stamp::TradingDay,
+    trading_day::{Change, DayClock, Reading, agree},
 };
 
 /// Two clocks that are read one after the other differ by less than this.
@@ -32,7 +32,7 @@ const LONGEST_SETTLING: Duration = Duration::from_secs(30);
 pub(crate) struct Timekeeper {
     start: Moment,
     last: Moment,
-    pub(super) day: TradingDay,
+    pub(super) day: DayClock,
     dated: Option<Moment>,
     /// An answer of the service came without a date.
     undated: bool,
@@ -41,13 +41,13 @@ pub(crate) struct Timekeeper {
     slept: Duration,
     near: bool,
     /// The latest day in the journal of an earlier process.
-    written: Option<Epoch>,
+    written: Option<TradingDay>,
 }
 
 impl Timekeeper {
     pub(crate) fn new(settings: &Settings) -> Self {
         let start = settings.moment();
-        let day = TradingDay::new(settings.reading(&start, &start));
+        let day = DayClock::new(settings.reading(&start, &start));
         Self {
             start,
             last: start,
@@ -76,9 +76,9 @@ impl Timekeeper {
     /// Goes on with the latest day in the journal: days do not go back over a restart either.
     ///
     /// A day further ahead than a clock that was set back explains is left to the service's clock.
-    pub(super) fn resume(&mut self, written: Option<Epoch>) -> Epoch {
+    pub(super) fn resume(&mut self, written: Option<TradingDay>) -> TradingDay {
         self.written = written;
-        let latest = Epoch(self.today().0.saturating_add(1));
+        let latest = TradingDay(self.today().0.saturating_add(1));
         if let Some(written) = written.filter(|&written| written <= latest) {
             self.day.at_least(written);
         }
@@ -110,7 +110,7 @@ impl Timekeeper {
     }
 
     /// Returns the current day without reading any clock.
-    pub(crate) fn today(&self) -> Epoch {
+    pub(crate) fn today(&self) -> TradingDay {
         self.day.day()
     }
 }
@@ -131,7 +131,7 @@ impl Settings {
 }
 
 impl State {
-    /// Passes the time to the registry: its decisions must precede all others.
+    /// Passes the time to the protocol: its decisions must precede all others.
     pub(crate) fn tell_time(&mut self, settings: &Settings, now: Duration, effects: &mut Effects) {
         let moment = settings.moment();
         let change = self.time.day.read(settings.reading(&self.time.start, &moment));
@@ -147,7 +147,7 @@ impl State {
         effects: &mut Effects,
     ) {
         for event in self.time.events(settings, moment, change) {
-            effects.extend(self.registry.step(now, event));
+            effects.extend(self.protocol.step(now, event));
         }
     }
 }
@@ -163,7 +163,7 @@ impl Account {
             let time = &state.time;
             let now = self.settings.reading(&time.start, &self.settings.moment());
             let ahead = time.written.is_some_and(|written| time.day.is_ahead_of_date(written, now));
-            (ahead, self.is_disputed(&state.registry))
+            (ahead, self.is_disputed(&state.protocol))
         });
         if disputed && self.settings.refuse_disputed_day {
             return Err(OrderRefused::DayDisputed);
@@ -176,8 +176,8 @@ impl Account {
     }
 
     /// True if it is another day only by the machine's clock, and midnight is not near.
-    pub(super) fn is_disputed(&self, registry: &Registry) -> bool {
-        !registry.midnight && registry.epoch != self.settings.today()
+    pub(super) fn is_disputed(&self, protocol: &OrderProtocol) -> bool {
+        !protocol.midnight && protocol.epoch != self.settings.today()
     }
 
     /// Learns the day from the service, by reading the list, where a name's meaning depends on this machine's clock.
@@ -192,7 +192,7 @@ impl Account {
     ) -> bool {
         let end = deadline.unwrap_or_else(|| Instant::now() + LONGEST_SETTLING);
         let is_settled = || {
-            self.monitor.look(|state| state.time.day.is_confirmed() || !state.registry.was_named_before(name))
+            self.monitor.look(|state| state.time.day.is_confirmed() || !state.protocol.was_named_before(name))
         };
         loop {
             if is_settled() {
@@ -202,7 +202,7 @@ impl Account {
             // A date may also be missing because the answer came from a cache or was too slow.
             let is_left_to_the_clock = |state: &mut State| {
                 let time = &state.time;
-                state.registry.knows_list() && time.undated && !time.day.is_doubted()
+                state.protocol.knows_list() && time.undated && !time.day.is_doubted()
             };
             if is_settled() || self.monitor.look(is_left_to_the_clock) {
                 return true;
@@ -217,7 +217,7 @@ impl Account {
 
     /// Returns the order id that a name stood for on another day, if it was placed.
     pub(crate) fn placed_before(&self, name: &ext::IntentId) -> Option<String> {
-        self.monitor.look(|state| state.registry.placed_before(name).map(ToString::to_string))
+        self.monitor.look(|state| state.protocol.placed_before(name).map(ToString::to_string))
     }
 
     /// Takes in the `Date` of an answer to a request that was sent at `asked`.
@@ -254,7 +254,7 @@ impl Account {
     }
 
     /// Returns the current trading day.
-    pub(crate) fn today(self: &Arc<Self>) -> Epoch {
+    pub(crate) fn today(self: &Arc<Self>) -> TradingDay {
         self.with(|state, now, effects| {
             state.tell_time(&self.settings, now, effects);
             state.time.today()

@@ -12,7 +12,7 @@ use crate::{
 /// The token of a session, in memory only.
 #[derive(Clone)]
 pub(crate) struct OwnToken {
-    /// As the registry knows it.
+    /// As the protocol knows it.
     pub(crate) session: Session,
     pub(crate) authorization: HeaderValue,
     pub(crate) generation: Option<ext::TokenGeneration>,
@@ -52,9 +52,9 @@ impl State {
     /// Every second read uses an old one, while an order of a past session is searched for and its token is kept. Of
     /// several, the one least recently used.
     pub(super) fn own_token(&mut self) -> Option<OwnToken> {
-        let (tokens, registry) = (&mut self.tokens, &self.registry);
+        let (tokens, protocol) = (&mut self.tokens, &self.protocol);
         let over = |token: &OwnToken| {
-            registry.session.is_some_and(|now| now != token.session) && registry.is_searched_in(token.session)
+            protocol.session.is_some_and(|now| now != token.session) && protocol.is_searched_in(token.session)
         };
         let next = tokens.kept.iter().position(over).filter(|_| !tokens.was_own);
         tokens.was_own = next.is_some();
@@ -65,23 +65,23 @@ impl State {
 
     /// Returns the token for the next watch of a past session.
     pub(super) fn watch_token(&mut self) -> Option<OwnToken> {
-        let (_, session) = self.registry.next_own_look()?;
+        let (_, session) = self.protocol.next_own_look()?;
         self.tokens.kept.iter().find(|token| token.session == session).cloned()
     }
 
     /// Drops a token that was refused.
     pub(super) fn lose_token(&mut self, session: Session, now: std::time::Duration, effects: &mut Effects) {
         self.tokens.kept.retain(|token| token.session != session);
-        effects.extend(self.registry.step(now, Event::SessionLost(session)));
+        effects.extend(self.protocol.step(now, Event::SessionLost(session)));
     }
 
     /// Drops the tokens of past sessions in which nothing is in flight, in doubt or watched for.
     pub(super) fn let_go_of_tokens(&mut self, now: std::time::Duration, effects: &mut Effects) {
-        let registry = &self.registry;
+        let protocol = &self.protocol;
         let over = |token: &&OwnToken| {
-            registry.session != Some(token.session)
-                && !registry.stands_in(token.session)
-                && !registry.is_watched_in(token.session)
+            protocol.session != Some(token.session)
+                && !protocol.stands_in(token.session)
+                && !protocol.is_watched_in(token.session)
         };
         // Allocates nothing if there are none.
         let over: Vec<_> = self.tokens.kept.iter().filter(over).map(|token| token.session).collect();

@@ -5,7 +5,7 @@ use steadfast_spec::{Form, OrderRequest, Outcome, Resend, ext};
 
 use crate::{
     event::Answer,
-    stamp::{AttemptNo, Epoch, IntentNo, Session},
+    stamp::{AttemptNo, IntentNo, Session, TradingDay},
 };
 
 /// An event of an account's orders that must outlive the process.
@@ -31,7 +31,7 @@ pub enum Record {
         /// The session that it is sent in.
         session: Session,
         /// The trading day.
-        day: Epoch,
+        day: TradingDay,
         /// The caller's own name for the order.
         name: Option<ext::IntentId>,
         /// The order.
@@ -51,7 +51,7 @@ pub enum Record {
         /// The session that lists them.
         session: Session,
         /// The trading day.
-        day: Epoch,
+        day: TradingDay,
         /// Their identifiers.
         order_ids: Vec<String>,
         /// Whether that is all that the list held beyond known orders.
@@ -86,7 +86,7 @@ pub enum Record {
 
 impl Record {
     /// Returns the trading day on which it was written, where the record has one.
-    pub(crate) fn day(&self) -> Option<Epoch> {
+    pub(crate) fn day(&self) -> Option<TradingDay> {
         match self {
             Self::Begun { day, .. } | Self::Seen { day, .. } => Some(*day),
             Self::Closed { .. } | Self::Found { .. } | Self::Ruled { .. } | Self::Unresolved { .. } => None,
@@ -232,7 +232,7 @@ impl Written {
                 Record::Begun {
                     attempt: AttemptNo { intent: IntentNo(intent), index: attempt },
                     session: session(hash),
-                    day: Epoch(day),
+                    day: TradingDay(day),
                     name: name.map(ext::IntentId::new),
                     order: Arc::new(OrderRequest::from_fields(form.iter()).ok()?),
                 }
@@ -255,7 +255,7 @@ impl Written {
                 },
             },
             Self::Seen { session: hash, day, ids, complete } => {
-                Record::Seen { session: session(hash), day: Epoch(day), order_ids: ids, complete }
+                Record::Seen { session: session(hash), day: TradingDay(day), order_ids: ids, complete }
             }
             Self::Found { intent, id, status } => {
                 Record::Found { intent: IntentNo(intent), order_id: id, status }
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn every_entry_reads_as_it_was_written() {
         let attempt = AttemptNo { intent: IntentNo(u64::MAX), index: 3 };
-        let (intent, day) = (IntentNo(7), Epoch(-1));
+        let (intent, day) = (IntentNo(7), TradingDay(-1));
         let mut records = vec![
             Record::Seen {
                 session: Session::hashed(u64::MAX),

@@ -31,12 +31,12 @@ use super::{
 /// # Example
 ///
 /// ```
-/// use steadfast_dedup::{Ledger, Settings, journal::FileJournal};
+/// use steadfast_dedup::{OrderTracker, Settings, journal::FileJournal};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("orders.journal");
-/// let ledger = Ledger::journaled(Settings::default(), FileJournal::open(&path)?);
-/// assert!(ledger.recovered().is_empty(), "nothing was left in doubt");
+/// let tracker = OrderTracker::journaled(Settings::default(), FileJournal::open(&path)?);
+/// assert!(tracker.recovered().is_empty(), "nothing was left in doubt");
 /// assert!(FileJournal::open(&path).is_err(), "it is in use");
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_spec::{Outcome, ext};
 
 use super::entry::{Entry, Record};
-use crate::stamp::{Epoch, IntentNo};
+use crate::stamp::{IntentNo, TradingDay};
 
 /// How many decided orders with names are kept beyond their trading day.
 const NAMED: usize = 100_000;
@@ -19,7 +19,7 @@ pub(crate) struct Fold {
     /// The kept entries, in the order in which they were written.
     kept: BTreeMap<u64, Entry>,
     intents: BTreeMap<(ext::Account, IntentNo), Trail>,
-    days: BTreeMap<ext::Account, Epoch>,
+    days: BTreeMap<ext::Account, TradingDay>,
     /// Decided orders with names, the oldest first.
     named: BTreeSet<(u64, ext::Account, IntentNo)>,
     gap: bool,
@@ -33,7 +33,7 @@ struct Trail {
     standing: BTreeSet<usize>,
     /// Those of them that were refused, by the service's word, which a list may refute.
     refused: BTreeSet<usize>,
-    day: Epoch,
+    day: TradingDay,
     named: bool,
     decided: bool,
 }
@@ -159,7 +159,7 @@ impl Fold {
     }
 
     // The lists of a new day start empty, and yesterday's prove nothing.
-    fn turn(&mut self, account: &ext::Account, day: Epoch) {
+    fn turn(&mut self, account: &ext::Account, day: TradingDay) {
         let latest = self.days.entry(account.clone()).or_insert(day);
         if day <= *latest {
             return;

@@ -8,10 +8,10 @@ use steadfast_spec::{OrderRequest, ext};
 use super::{Durable, Entry, Journal, Record};
 use crate::{
     event::{Effect, Event, OrderEvent},
-    registry::Registry,
+    protocol::OrderProtocol,
     resolution::Reason,
     ruling::Ruling,
-    stamp::{AttemptNo, Epoch, Session},
+    stamp::{AttemptNo, Session, TradingDay},
 };
 
 /// Identifiers in one entry, so that no entry grows with the list.
@@ -41,7 +41,7 @@ impl Recorder {
         &self,
         attempt: AttemptNo,
         session: Session,
-        day: Epoch,
+        day: TradingDay,
         name: Option<ext::IntentId>,
         order: Arc<OrderRequest>,
     ) -> Durable {
@@ -70,9 +70,9 @@ impl Recorder {
         self.journal.append(self.entry(record));
     }
 
-    /// Writes those conclusions of `registry` that must outlive the process.
-    pub(crate) fn effect(&self, effect: &Effect, registry: &Registry) {
-        let day = registry.epoch;
+    /// Writes those conclusions of `protocol` that must outlive the process.
+    pub(crate) fn effect(&self, effect: &Effect, protocol: &OrderProtocol) {
+        let day = protocol.epoch;
         match effect {
             Effect::Seen { session, order_ids, complete } => {
                 let mut chunks = order_ids.chunks(IDS).peekable();
@@ -107,7 +107,7 @@ impl Recorder {
                 }
             }
             Effect::Report(report) => {
-                if let Some((intent, order_id)) = registry.found_late(report) {
+                if let Some((intent, order_id)) = protocol.found_late(report) {
                     let order_id = order_id.to_owned();
                     self.journal.append(self.entry(Record::Found { intent, order_id, status: None }));
                 } else if let OrderEvent::RefusedButPlaced { intent, order_id, kept: None, .. } = report {
@@ -124,7 +124,7 @@ impl Recorder {
         }
     }
 
-    fn seen(&self, session: Session, day: Epoch, order_ids: &[Arc<str>], complete: bool) {
+    fn seen(&self, session: Session, day: TradingDay, order_ids: &[Arc<str>], complete: bool) {
         let order_ids = order_ids.iter().map(ToString::to_string).collect();
         self.journal.append(self.entry(Record::Seen { session, day, order_ids, complete }));
     }

@@ -4,16 +4,16 @@ use super::{Found, Model, Record, Served, world::World};
 use crate::{
     attempt::AttemptState,
     intent::{Finding, Phase},
-    stamp::{IntentNo, Seq, Session},
+    stamp::{IntentNo, LogicalTime, Session},
 };
 
 impl World {
     /// Returns everything that can matter later, with positions replaced by their ranks.
     pub(super) fn key(&self, model: &Model) -> Box<[u8]> {
-        let mut stamps: Vec<Seq> = Vec::new();
+        let mut stamps: Vec<LogicalTime> = Vec::new();
         let mut text = Vec::new();
-        let mut parts: Vec<(usize, Seq)> = Vec::new();
-        let mut stamp = |seq: Seq, text: &mut Vec<u8>| {
+        let mut parts: Vec<(usize, LogicalTime)> = Vec::new();
+        let mut stamp = |seq: LogicalTime, text: &mut Vec<u8>| {
             parts.push((text.len(), seq));
             stamps.push(seq);
             text.push(0);
@@ -42,12 +42,12 @@ impl World {
                 intent.doubt.as_ref().filter(|_| intent.is_open() || intent.phase == Phase::Sending)
             {
                 stamp(doubt.from, &mut text);
-                text.push(doubt.here.reads.min(self.registry.rules.negatives));
+                text.push(doubt.here.reads.min(self.protocol.rules.negatives));
                 stamp(doubt.here.latest, &mut text);
-                text.push(doubt.elsewhere.reads.min(self.registry.rules.negatives));
+                text.push(doubt.elsewhere.reads.min(self.protocol.rules.negatives));
                 stamp(doubt.elsewhere.latest, &mut text);
             }
-            let tainting = self.registry.keys.values().any(|key| key.tainting.contains(&IntentNo(n as u64)));
+            let tainting = self.protocol.keys.values().any(|key| key.tainting.contains(&IntentNo(n as u64)));
             text.push(u8::try_from(intent.late).unwrap() * 2 + u8::from(tainting));
             for (attempt, served) in intent.attempts.iter().zip(served) {
                 text.push(match served {
@@ -84,27 +84,27 @@ impl World {
         }
         for (order, owner) in self.orders.iter().enumerate() {
             text.push(owner.map_or(249, |owner| u8::try_from(owner).unwrap()));
-            let (first_seen, owner, fresh) = self.registry.book.known(&order.to_string());
+            let (first_seen, owner, fresh) = self.protocol.book.known(&order.to_string());
             stamp(first_seen, &mut text);
             text.push(owner.map_or(248, |owner| u8::try_from(owner.0).unwrap()));
-            let shown = self.registry.book.shown_by(&order.to_string());
+            let shown = self.protocol.book.shown_by(&order.to_string());
             let shown = u8::from(shown.is_some_and(|session| session != Session::default()));
             text.push(shown * 4 + u8::from(fresh) * 2 + u8::from(self.flagged.contains(&order.to_string())));
             text.push(u8::from(self.of_new_session[order]));
         }
         text.push(247);
         for (read, seen) in &self.reads {
-            let started = self.registry.reads[read].started.unwrap();
+            let started = self.protocol.reads[read].started.unwrap();
             stamp(started.seq, &mut text);
             text.push(seen.map_or(246, |seen| u8::try_from(seen).unwrap()));
             text.push(u8::from(started.session != Session::default()));
         }
-        if let Some(key) = self.registry.keys.values().next() {
+        if let Some(key) = self.protocol.keys.values().next() {
             stamp(key.last_settled, &mut text);
-            stamp(if key.tainting.is_empty() { Seq::default() } else { key.tainted }, &mut text);
+            stamp(if key.tainting.is_empty() { LogicalTime::default() } else { key.tainted }, &mut text);
         }
         text.push(u8::try_from(self.crashes).unwrap() * 2 + u8::from(self.renewed));
-        text.push(u8::from(self.registry.readable.is_empty()));
+        text.push(u8::from(self.protocol.readable.is_empty()));
         // The records that a crash may lose; after the last crash they make no difference.
         if self.crashes < model.crashes {
             for record in &self.journal[self.durable()..] {
@@ -133,10 +133,10 @@ impl World {
             found.double_claims += 1;
             wrong = Some("double claim");
         }
-        let intents = &self.registry.intents;
+        let intents = &self.protocol.intents;
         let ended = intents.values().all(|intent| intent.finding().is_some() || intent.phase == Phase::Idle);
-        let seen =
-            (0..self.orders.len()).all(|order| self.registry.book.known(&order.to_string()).0 > Seq(0));
+        let seen = (0..self.orders.len())
+            .all(|order| self.protocol.book.known(&order.to_string()).0 > LogicalTime(0));
         let served = self.served.iter().flatten().all(|served| *served != Served::Pending);
         if ended && seen && served && self.reads.is_empty() {
             // I10: listed orders are owned or flagged, except candidates that a caller was told of.
@@ -161,7 +161,7 @@ impl World {
     /// True if two callers were told of one order, one of them before a crash.
     fn is_swapped(&self) -> bool {
         let now =
-            |n: usize| self.registry.intents.get(&IntentNo(n as u64)).and_then(|intent| intent.order_id());
+            |n: usize| self.protocol.intents.get(&IntentNo(n as u64)).and_then(|intent| intent.order_id());
         self.told.iter().enumerate().any(|(n, told)| {
             let Some(told) = told.map(|order| order.to_string()) else { return false };
             (0..self.told.len()).any(|other| other != n && now(other).is_some_and(|id| **id == *told))

@@ -1,4 +1,4 @@
-//! The service, the callers and the journal of a model, around a real registry.
+//! The service, the callers and the journal of a model, around a real protocol.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -10,9 +10,9 @@ use crate::{
     event::{Answer, Effect, Event, OrderEvent},
     intent::{Intent, Phase},
     policy::ResendPolicy,
-    registry::{Purpose, Registry},
+    protocol::{OrderProtocol, Purpose},
     settings::Settings,
-    stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Session},
+    stamp::{AttemptNo, IntentNo, ReadNo, Session, TradingDay},
 };
 
 /// One order of each kind.
@@ -20,7 +20,7 @@ pub(super) type Orders = [Arc<OrderRequest>; 2];
 
 #[derive(Clone)]
 pub(super) struct World {
-    pub(super) registry: Registry,
+    pub(super) protocol: OrderProtocol,
     /// The owner of every order; `None` for a stranger's.
     pub(super) orders: Vec<Option<u64>>,
     pub(super) served: Vec<Vec<Served>>,
@@ -68,7 +68,7 @@ pub(super) fn records(count: usize) -> Vec<OrderRecord> {
 impl World {
     pub(super) fn new(model: &Model, orders: &Orders) -> Self {
         let mut world = Self {
-            registry: registry(model),
+            protocol: protocol(model),
             orders: Vec::new(),
             served: vec![Vec::new(); at(model.intents)],
             reads: Vec::new(),
@@ -98,13 +98,13 @@ impl World {
     fn open(&mut self, model: &Model, n: u64, orders: &Orders) {
         let order = orders[kind(model, n)].clone();
         let opened = Event::Opened { intent: IntentNo(n), order, name: None };
-        self.registry.step(Duration::ZERO, opened);
+        self.protocol.step(Duration::ZERO, opened);
     }
 
     fn step(&mut self, event: Event) {
-        for effect in self.registry.step(Duration::ZERO, event) {
+        for effect in self.protocol.step(Duration::ZERO, event) {
             let Effect::Report(report) = effect else { continue };
-            if let Some((intent, order_id)) = self.registry.found_late(&report) {
+            if let Some((intent, order_id)) = self.protocol.found_late(&report) {
                 self.journal.push(Record::Found(intent.0, order_id.parse().unwrap()));
             }
             match report {
@@ -135,7 +135,7 @@ impl World {
     fn close_read(&mut self, model: &Model, index: usize, all: &[OrderRecord]) {
         let (read, seen) = self.reads.remove(index);
         let shown = seen.unwrap_or(0);
-        let session = self.registry.reads[&read].started.unwrap().session;
+        let session = self.protocol.reads[&read].started.unwrap().session;
         let new = session != Session::default();
         let of_it = |order: &usize| model.lists != Lists::OfTheSession || self.of_new_session[*order] == new;
         let list = (0..shown).filter(of_it).map(|order| all[order].clone()).collect();
@@ -146,13 +146,13 @@ impl World {
         self.step(Event::ReadEnded { read, list: Ok(list) });
     }
 
-    /// Sends an intent as the layers do, if the registry permits it.
+    /// Sends an intent as the layers do, if the protocol permits it.
     fn send(&mut self, intent: u64) {
         let session = self.session();
-        let Some(attempt) = self.registry.next_attempt(IntentNo(intent), session) else { return };
+        let Some(attempt) = self.protocol.next_attempt(IntentNo(intent), session) else { return };
         self.journal.push(Record::Begin(intent, attempt.index));
         self.step(Event::Begun { attempt, session });
-        let wanted = self.registry.may_send(attempt);
+        let wanted = self.protocol.may_send(attempt);
         self.step(if wanted { Event::Sent(attempt) } else { Event::Withheld(attempt) });
         let served = if wanted { Served::Pending } else { Served::Dropped };
         self.served[at(intent)].push(served);
@@ -162,13 +162,13 @@ impl World {
     fn crash(&mut self, model: &Model, keep: usize, orders: &Orders) {
         assert!(model.lists == Lists::OneSession, "the journal of this model knows one session");
         for (n, told) in self.told.iter_mut().enumerate() {
-            let intent = self.registry.intents.get(&IntentNo(n as u64));
+            let intent = self.protocol.intents.get(&IntentNo(n as u64));
             *told = intent.and_then(|intent| intent.order_id()).map(|id| id.parse().unwrap());
         }
         let mut journal = std::mem::take(&mut self.journal);
         journal.truncate(keep);
         self.crashes += 1;
-        self.registry = registry(model);
+        self.protocol = protocol(model);
         self.reads.clear();
         self.flagged.clear();
         let number = |n, index| AttemptNo { intent: IntentNo(n), index };
@@ -200,7 +200,7 @@ impl World {
         self.step(Event::Restarted);
         self.journal = journal;
         for n in 0..model.intents {
-            if !self.registry.intents.contains_key(&IntentNo(n)) {
+            if !self.protocol.intents.contains_key(&IntentNo(n)) {
                 self.open(model, n, orders);
             }
         }
@@ -211,7 +211,7 @@ impl World {
     }
 
     pub(super) fn intent(&self, n: u64) -> &Intent {
-        &self.registry.intents[&IntentNo(n)]
+        &self.protocol.intents[&IntentNo(n)]
     }
 
     fn close_for_good(&mut self, attempt: AttemptNo, answer: Answer) {
@@ -228,7 +228,7 @@ impl World {
         for n in 0..model.intents {
             let intent = self.intent(n);
             let first = n == 0 || !self.served[at(n - 1)].is_empty();
-            let turn = self.registry.has_turn(IntentNo(n));
+            let turn = self.protocol.has_turn(IntentNo(n));
             if intent.phase == Phase::Idle && intent.attempts.is_empty() && first && turn {
                 out.push(Move::Send(n));
             }
@@ -260,7 +260,7 @@ impl World {
         if self.reads.len() < model.reads {
             out.push(Move::Read);
         }
-        if self.renewed && !self.registry.readable.is_empty() {
+        if self.renewed && !self.protocol.readable.is_empty() {
             out.push(Move::Lose);
             if self.reads.len() < model.reads {
                 out.push(Move::ReadOwn);
@@ -343,8 +343,8 @@ impl World {
                 self.close(number(n, k), Outcome::NotExecuted);
             }
             Move::Settle(n, k) => {
-                self.registry.unsettled.retain(|(_, other)| *other != number(n, k));
-                self.registry.settle(number(n, k));
+                self.protocol.unsettled.retain(|(_, other)| *other != number(n, k));
+                self.protocol.settle(number(n, k));
             }
             Move::Foreign => {
                 self.orders.push(None);
@@ -386,7 +386,7 @@ impl World {
     /// True if a caller was told of an order of another kind than it had asked for.
     pub(super) fn has_wrong_claim(&self, model: &Model) -> bool {
         (0..model.intents).any(|n| {
-            let order = self.registry.intents.get(&IntentNo(n)).and_then(|intent| intent.order_id());
+            let order = self.protocol.intents.get(&IntentNo(n)).and_then(|intent| intent.order_id());
             let owner = order.and_then(|id| self.orders[id.parse::<usize>().unwrap()]);
             owner.is_some_and(|owner| kind(model, owner) != kind(model, n))
         })
@@ -402,10 +402,10 @@ fn kind(model: &Model, n: u64) -> usize {
     if model.mixed { at(n % 2) } else { 0 }
 }
 
-fn registry(model: &Model) -> Registry {
+fn protocol(model: &Model) -> OrderProtocol {
     let settings =
         Settings::default().resend(ResendPolicy::AtMost(model.attempts - 1)).key_policy(model.key_policy);
-    let mut registry = Registry::new(Arc::new(settings), Epoch(0));
-    registry.rules = model.rules;
-    registry
+    let mut protocol = OrderProtocol::new(Arc::new(settings), TradingDay(0));
+    protocol.rules = model.rules;
+    protocol
 }

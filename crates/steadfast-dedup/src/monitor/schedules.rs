@@ -59,7 +59,7 @@ impl World {
     fn new(mistake: Mistake) -> Arc<Self> {
         let settings = Arc::new(Settings::default());
         let time = Timekeeper::new(&settings);
-        let mut monitor = Monitor::new(Registry::new(settings.clone(), settings.today()), time);
+        let mut monitor = Monitor::new(OrderProtocol::new(settings.clone(), settings.today()), time);
         // The world starts the poller itself.
         if mistake != Mistake::StartsByHearsay {
             monitor.get_mut().starter = Some(Arc::new(|_| true));
@@ -85,9 +85,9 @@ impl World {
         }
     }
 
-    /// Steps the registry once and counts the verdicts.
+    /// Steps the protocol once and counts the verdicts.
     fn take(&self, state: &mut State, now: Duration, event: Event, out: &mut Effects) {
-        let effects = state.registry.step(now, event);
+        let effects = state.protocol.step(now, event);
         let is_verdict = |effect: &&Effect| {
             matches!(effect, Effect::Report(OrderEvent::Recovered { .. } | OrderEvent::Unresolved { .. }))
         };
@@ -100,7 +100,7 @@ impl World {
     async fn poll_list(self: Arc<Self>) {
         loop {
             if self.mistake == Mistake::EndsByHearsay
-                && self.monitor.look(|state| state.registry.next_wake()).is_none()
+                && self.monitor.look(|state| state.protocol.next_wake()).is_none()
             {
                 self.monitor.poller_gone();
                 return;
@@ -148,7 +148,7 @@ impl World {
         let outcome = Outcome::Unknown { resend: Resend::Never };
         self.step(Event::Closed { attempt, outcome, answer: Answer::Status(504) });
         let decided =
-            |state: &mut State| Some(state.registry.verdict(intent)).filter(|v| *v != Verdict::Pending);
+            |state: &mut State| Some(state.protocol.verdict(intent)).filter(|v| *v != Verdict::Pending);
         future::block_on(async {
             if self.mistake == Mistake::LooksBeforeItWaits {
                 while self.monitor.look(decided).is_none() {
@@ -164,7 +164,7 @@ impl World {
     /// Checks what holds whenever the lock is free.
     fn check(&self) {
         self.monitor.look(|state| {
-            let next = state.registry.next_wake();
+            let next = state.protocol.next_wake();
             let sleeps = state.waiting.keys().any(|(about, _)| *about == About::Plan);
             match state.poller {
                 Poller::Absent => assert_eq!(next, None, "work, and nobody to do it"),
@@ -192,7 +192,7 @@ fn storm(mistake: Mistake) {
         }
         // Only while an order is in doubt: later events, such as a watch or a question for the day's end, would wake
         // a forgotten waiter.
-        if world.monitor.look(|state| state.registry.in_doubt() > 0) {
+        if world.monitor.look(|state| state.protocol.in_doubt() > 0) {
             pass_time(Duration::MAX);
         }
         thread::yield_now();

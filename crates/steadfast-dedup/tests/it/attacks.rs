@@ -1,4 +1,4 @@
-//! Attacks on the registry. Each of them once gave a caller the wrong order, or sent one too many.
+//! Attacks on the protocol. Each of them once gave a caller the wrong order, or sent one too many.
 
 use std::{
     task::{Context, Poll},
@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
 use steadfast_dedup::{
-    AccountMode, DedupLayer, GuardedBody, Ledger, OrderEvent, ResendPolicy, SendGuardLayer, Settings,
+    AccountMode, DedupLayer, GuardedBody, OrderEvent, OrderTracker, ResendPolicy, SendGuardLayer, Settings,
 };
 use steadfast_spec::{BoxError, ext};
 use tokio::time::{Instant, sleep};
@@ -195,7 +195,7 @@ async fn every_orphaned_twin_holds_a_repetition() {
     let start = Instant::now();
     assert_eq!(rig.place("c", ORDER).await, Told::NotSent("the same order is in doubt already".into()));
     assert_eq!(start.elapsed(), s(5), "for five seconds in all");
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     rig.audit();
 }
 
@@ -203,7 +203,7 @@ async fn every_orphaned_twin_holds_a_repetition() {
 #[tokio::test(start_paused = true)]
 async fn a_twin_is_held_as_long_as_is_set_and_never_longer() {
     for (set, held) in [(0, 0), (2, 2), (60, 5)] {
-        let rig = Rig::with(Settings::new().twin_hold(s(set)));
+        let rig = Rig::with(Settings::new().duplicate_hold(s(set)));
         rig.gateway.will([gw504()]);
         let gone = rig.start("a", ORDER);
         sleep(s(1)).await;
@@ -261,9 +261,9 @@ impl Service<Request<GuardedBody<Body>>> for PerToken {
 /// Regression: without a layer that counts tokens the list was always read with the first order's token.
 #[tokio::test(start_paused = true)]
 async fn an_order_is_looked_for_with_the_token_it_was_sent_with() {
-    let (ledger, gateway) = (Ledger::default(), Gateway::default());
-    let guarded = SendGuardLayer::new(&ledger).layer(PerToken(gateway.clone()));
-    let service = DedupLayer::new(&ledger).layer(guarded);
+    let (tracker, gateway) = (OrderTracker::default(), Gateway::default());
+    let guarded = SendGuardLayer::new(&tracker).layer(PerToken(gateway.clone()));
+    let service = DedupLayer::new(&tracker).layer(guarded);
     let place = async |token: &str, form: &str| {
         let request = Request::post("https://gateway.example/v2/api/oms/place-order")
             .header("x-test-intent", token)

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::Full;
-use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Settings};
+use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, SendGuardLayer, Settings};
 use steadfast_spec::{BoxError, Failure, Outcome};
 use tokio::time::sleep;
 use tower::{Layer, Service, ServiceExt};
@@ -68,21 +68,22 @@ impl Service<Request<GuardedBody<Body>>> for Closed {
 
 #[tokio::test(start_paused = true)]
 async fn k3_an_order_for_a_service_that_has_closed_was_not_sent_and_leaves_no_doubt() {
-    let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
-    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(Closed(gateway.clone())));
+    let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default()));
+    let service =
+        DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(Closed(gateway.clone())));
     let request = Request::post("https://gateway.example/v2/api/oms/place-order")
         .header("x-test-intent", "a")
         .body(Full::from(ORDER))
         .unwrap();
     let error = service.oneshot(request).await.map(drop).unwrap_err();
     assert!(error.to_string().contains("closed"), "{error}");
-    assert_eq!((gateway.posts(), ledger.in_doubt()), (0, 0));
+    assert_eq!((gateway.posts(), tracker.in_doubt()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_acknowledgement_that_is_lost_below_is_no_failed_order() {
-    let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
-    let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
+    let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default()));
+    let guarded = SendGuardLayer::new(&tracker).layer(gateway.clone());
     let lossy = tower::service_fn(move |request: Request<Body>| {
         let (places, guarded) = (request.method() == http::Method::POST, guarded.clone());
         async move {
@@ -94,7 +95,7 @@ async fn an_acknowledgement_that_is_lost_below_is_no_failed_order() {
         .header("x-test-intent", "a")
         .body(Full::from(ORDER))
         .unwrap();
-    let told = tell(DedupLayer::new(&ledger).layer(lossy).oneshot(request).await).await;
+    let told = tell(DedupLayer::new(&tracker).layer(lossy).oneshot(request).await).await;
     assert_eq!((told, gateway.posts()), (Told::Recovered("o1".into()), 1));
 }
 
@@ -122,13 +123,13 @@ impl http_body::Body for Breaking {
 
 #[tokio::test(start_paused = true)]
 async fn k7_a_form_that_breaks_off_is_not_sent_even_if_its_first_part_is_an_order() {
-    let ledger = Ledger::new(Settings::default());
+    let tracker = OrderTracker::new(Settings::default());
     let below = tower::service_fn(|_: Request<GuardedBody<Breaking>>| async {
         panic!("part of a form was sent");
         #[expect(unreachable_code, reason = "it says what the service would answer")]
         Ok::<Response<Body>, BoxError>(Response::default())
     });
-    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(below));
+    let service = DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(below));
     let whole = Bytes::from(ORDER.to_owned());
     for pieces in [vec![whole.clone()], vec![whole.slice(..20), whole.slice(20..)], vec![]] {
         let request = Request::post("https://gateway.example/v2/api/oms/place-order")
@@ -137,7 +138,7 @@ async fn k7_a_form_that_breaks_off_is_not_sent_even_if_its_first_part_is_an_orde
         let error = service.clone().oneshot(request).await.map(drop).unwrap_err();
         assert_eq!(Failure::outcome_of(&*error), Outcome::NotSent, "{error}");
     }
-    assert_eq!(ledger.in_doubt(), 0);
+    assert_eq!(tracker.in_doubt(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,14 +148,14 @@ async fn k8_what_is_in_the_queue_holds_up_no_shutdown_and_is_looked_for_or_never
     rig.gateway.will([gw504().placed_after(Duration::from_secs(5))]);
     let (kept, dropped) = (rig.start("a", ORDER), rig.start("b", &order(3)));
     sleep(Duration::from_secs(1)).await;
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     assert_eq!(rig.gateway.posts(), 0);
     dropped.abort();
     // A caller that still waits is served, and a second shutdown waits for its order in doubt.
     sleep(Duration::from_secs(20)).await;
-    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 1));
-    rig.ledger.shutdown().await;
-    assert_eq!(rig.ledger.in_doubt(), 0);
+    assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (1, 1));
+    rig.tracker.shutdown().await;
+    assert_eq!(rig.tracker.in_doubt(), 0);
     assert_eq!(kept.await.unwrap(), Told::Recovered("o1".into()));
     assert_eq!(rig.gateway.posts(), 1);
 }

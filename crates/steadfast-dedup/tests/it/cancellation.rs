@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
-use steadfast_dedup::{DedupLayer, Ledger, OrderEvent};
+use steadfast_dedup::{DedupLayer, OrderEvent, OrderTracker};
 use steadfast_spec::{Fate, ext};
 use tokio::time::sleep;
 use tower::{Layer, ServiceExt};
@@ -35,7 +35,7 @@ async fn s75_drop_in_flight() {
     a.abort();
     sleep(s(3)).await;
     assert_eq!(recovered(&rig), ["o1"]);
-    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 0));
+    assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (1, 0));
 
     // Not placed: its caller is gone, so it is not sent again.
     rig.gateway.will([gw504().answered_after(s(2))]);
@@ -43,9 +43,9 @@ async fn s75_drop_in_flight() {
     sleep(s(1)).await;
     b.abort();
     sleep(s(2)).await;
-    assert_eq!(rig.ledger.in_doubt(), 1);
-    rig.ledger.shutdown().await;
-    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
+    assert_eq!(rig.tracker.in_doubt(), 1);
+    rig.tracker.shutdown().await;
+    assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (2, 0));
     rig.audit();
 }
 
@@ -57,7 +57,7 @@ async fn o02_an_order_acknowledged_after_its_call_was_dropped_is_told() {
     let a = rig.start("a", ORDER);
     sleep(s(1)).await;
     a.abort();
-    assert_eq!((rig.ledger.in_flight(), rig.ledger.in_doubt()), (1, 0));
+    assert_eq!((rig.tracker.in_flight(), rig.tracker.in_doubt()), (1, 0));
     let told = rig.place("b", &order(3)).await;
     assert_eq!(told, Told::Placed("o2".into()));
     let unheard = rig.events().into_iter().filter_map(|event| match event {
@@ -95,7 +95,7 @@ async fn dropped_before_the_send_nothing_is_left() {
     sleep(s(1)).await;
     b.abort();
     sleep(s(100)).await;
-    assert_eq!((rig.gateway.posts(), rig.gateway.gets(), rig.ledger.in_doubt()), (0, 1, 0));
+    assert_eq!((rig.gateway.posts(), rig.gateway.gets(), rig.tracker.in_doubt()), (0, 1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +107,7 @@ async fn dropped_while_the_resend_is_queued_it_is_not_sent() {
     sleep(s(20)).await;
     a.abort();
     sleep(s(100)).await;
-    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 0));
+    assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,9 +257,9 @@ async fn s84_shutdown_while_verifying() {
     rig.gateway.will([gw504().placed_after(s(9))]);
     let a = rig.start("a", ORDER);
     sleep(s(1)).await;
-    assert_eq!(rig.ledger.in_doubt(), 1);
-    rig.ledger.shutdown().await;
-    assert_eq!(rig.ledger.in_doubt(), 0);
+    assert_eq!(rig.tracker.in_doubt(), 1);
+    rig.tracker.shutdown().await;
+    assert_eq!(rig.tracker.in_doubt(), 0);
     assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
 }
 
@@ -269,7 +269,7 @@ async fn shutdown_looks_once_more_for_late_orders() {
     rig.gateway.will([gw504().placed_after(s(18))]);
     assert_eq!(rig.place("a", ORDER).await, Told::Resent("o2".into()));
     sleep(s(5)).await;
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     assert_eq!(rig.flagged(), ["o1"]);
     rig.audit();
 }
@@ -287,22 +287,22 @@ fn a_runtime_that_ends_with_an_order_in_flight_leaves_it_in_doubt() {
             rig
         })
     };
-    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 1));
+    assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (1, 1));
 
     // The reads were begun on a runtime that accepted no tasks any more. The next call continues them.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         assert_eq!(rig.place("b", &order(3)).await, Told::Placed("o1".into()));
-        tokio::time::timeout(s(600), rig.ledger.shutdown()).await.expect("it is looked for");
-        assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
+        tokio::time::timeout(s(600), rig.tracker.shutdown()).await.expect("it is looked for");
+        assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (2, 0));
     });
 }
 
 #[tokio::test(start_paused = true)]
 async fn other_traffic_passes_untouched() {
     let gateway = Gateway::default();
-    let ledger = Ledger::default();
+    let tracker = OrderTracker::default();
     let inner = tower::service_fn(async |request: Request<Body>| {
         let (parts, body) = request.into_parts();
         let mut response = http::Response::new(Full::new(body.collect().await.unwrap().to_bytes()));
@@ -310,7 +310,7 @@ async fn other_traffic_passes_untouched() {
         Ok::<_, steadfast_spec::BoxError>(response)
     });
     let service =
-        DedupLayer::new(&ledger).layer(tower::util::BoxCloneService::new(inner.map_future(Box::pin)));
+        DedupLayer::new(&tracker).layer(tower::util::BoxCloneService::new(inner.map_future(Box::pin)));
     for (method, path) in
         [(Method::GET, "/api/oms/orders"), (Method::DELETE, "/api/oms/place-order"), (Method::PUT, "/x")]
     {
@@ -325,13 +325,13 @@ async fn other_traffic_passes_untouched() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_send_guard_orders_are_refused() {
-    let ledger = Ledger::default();
+    let tracker = OrderTracker::default();
     let inner = tower::service_fn(|_: Request<Body>| {
         std::future::ready(Ok::<_, steadfast_spec::BoxError>(http::Response::new(
             Full::<bytes::Bytes>::default(),
         )))
     });
-    let service = DedupLayer::new(&ledger).layer(inner);
+    let service = DedupLayer::new(&tracker).layer(inner);
     let rig = Rig::new();
     let told = tell(service.oneshot(rig.request("a", ORDER)).await).await;
     assert_eq!(told, Told::NotSent("no send guard below the dedup layer".into()));

@@ -107,8 +107,8 @@ async fn session(orders: Vec<Asked>, reads: Vec<Read>, bound: Bound) {
     for call in calls {
         told.push(call.await.unwrap());
     }
-    rig.ledger.shutdown().await;
-    assert_eq!(rig.ledger.in_doubt(), 0, "I20: everything ends");
+    rig.tracker.shutdown().await;
+    assert_eq!(rig.tracker.in_doubt(), 0, "I20: everything ends");
     if bound == Bound::Broken {
         // The watch still runs: every order that came too late is noticed, which the audit checks.
         sleep(Duration::from_secs(7_200)).await;

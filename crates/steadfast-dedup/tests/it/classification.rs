@@ -27,7 +27,7 @@ async fn s18_400_validation() {
     rig.gateway.will([http(400, VALIDATION)]);
     assert_eq!(rig.place("a", ORDER).await, Told::Answer(400));
     assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (1, 1));
-    assert_eq!(rig.ledger.in_doubt(), 0);
+    assert_eq!(rig.tracker.in_doubt(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -204,7 +204,7 @@ async fn o03_a_name_in_doubt_is_sent_on_the_next_day_only_after_a_ruling() {
     rig.gateway.0.lock().always = None;
     assert!(matches!(place_as(&rig, "n", ORDER).await, Told::Unresolved(..)));
     assert_eq!(rig.gateway.posts(), 1);
-    rig.ledger.resolve(None, IntentNo(0), Ruling::NotPlaced).unwrap();
+    rig.tracker.resolve(None, IntentNo(0), Ruling::NotPlaced).unwrap();
     assert_eq!(place_anew(&rig, "n", ORDER).await, Told::Placed("o1".into()));
 }
 

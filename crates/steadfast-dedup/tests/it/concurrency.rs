@@ -127,7 +127,7 @@ async fn s67_storm_600() {
     for pair in gets[1..].windows(2) {
         assert!(pair[1] - pair[0] >= s(1), "I18");
     }
-    assert_eq!(rig.ledger.in_doubt(), 0);
+    assert_eq!(rig.tracker.in_doubt(), 0);
     rig.audit();
 }
 

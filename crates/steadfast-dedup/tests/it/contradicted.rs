@@ -78,7 +78,7 @@ async fn o06_an_id_for_two_orders_puts_both_in_doubt() {
     let mut found = found.collect::<Vec<_>>();
     found.sort();
     assert_eq!(found, ["o1", "o2"], "the first one is looked for again, too");
-    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
+    assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (2, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,7 +89,7 @@ async fn o06_of_two_orders_with_one_id_the_list_says_whose_it_is() {
     let (a, b) = (rig.start("a", ORDER), rig.start("b", &order(3)));
     assert_eq!(a.await.unwrap(), Told::Placed("o1".into()), "nothing contradicts it yet");
     assert_eq!(b.await.unwrap(), Told::Recovered("o1".into()));
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     assert_eq!((in_the_dark(&rig), rig.gateway.posts()), (vec![0], 2), "never sent again");
 }
 
@@ -110,7 +110,7 @@ async fn o06_one_id_for_forty_orders_places_none_of_them() {
         }
         let placed = told.iter().filter(|told| matches!(told, Told::Placed(id) if id == "x")).count();
         assert_eq!(placed, 1, "the first one, before anything contradicted it: {told:?}");
-        rig.ledger.shutdown().await;
+        rig.tracker.shutdown().await;
         let ended = rig.events().into_iter().filter(|event| matches!(event, OrderEvent::Unresolved { .. }));
         assert!(ended.count() >= 32, "at once: {at_once}");
         let sent = rig.gateway.0.lock().posts.clone();
@@ -118,7 +118,7 @@ async fn o06_one_id_for_forty_orders_places_none_of_them() {
             let sends = sent.iter().filter(|(_, owner)| *owner == format!("i{n}")).count();
             assert_eq!(sends, 1, "i{n}, at once: {at_once}");
         }
-        assert_eq!(rig.ledger.in_doubt(), 0);
+        assert_eq!(rig.tracker.in_doubt(), 0);
     }
 }
 
@@ -133,10 +133,10 @@ async fn o06_an_ack_that_no_list_shows_is_told() {
     assert_eq!(contradicted(&rig), [""; 0], "it may be late yet");
     assert_eq!(rig.gateway.gets(), 2, "the baseline, and one look");
     sleep(s(2)).await;
-    assert_eq!((contradicted(&rig), rig.ledger.in_doubt()), (vec!["ghost".into()], 1), "it is looked for");
+    assert_eq!((contradicted(&rig), rig.tracker.in_doubt()), (vec!["ghost".into()], 1), "it is looked for");
     sleep(s(180)).await;
     assert_eq!(in_the_dark(&rig), [1]);
-    assert_eq!((rig.gateway.posts(), rig.ledger.tally().not_listed), (2, 1));
+    assert_eq!((rig.gateway.posts(), rig.tracker.tally().not_listed), (2, 1));
     rig.check();
     // It is unknown whether the answer or the list is wrong: such a list proves no absence.
     rig.gateway.will([gw504()]);
@@ -150,7 +150,7 @@ async fn o06_an_ack_that_no_list_shows_is_told() {
     let sell = ORDER.replace("buy", "sell");
     assert_eq!(rig.place("d", &sell).await, Told::Unresolved("budget", vec![], 504));
     // A user's ruling settles it.
-    rig.ledger.resolve(None, IntentNo(1), Ruling::NotPlaced).unwrap();
+    rig.tracker.resolve(None, IntentNo(1), Ruling::NotPlaced).unwrap();
     rig.gateway.will([gw504()]);
     let other = ORDER.replace("INFY", "TCS");
     assert_eq!(rig.place("e", &other).await, Told::Resent("o6".into()));
@@ -197,7 +197,7 @@ async fn o06_nobody_takes_another_order_before_his_own_is_shown_again() {
     let events = rig.events();
     let excess = |event: &OrderEvent| matches!(event, OrderEvent::Excess { .. });
     assert!(!events.iter().any(excess), "{events:?}");
-    assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (3, 0));
+    assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (3, 0));
 }
 
 /// Regression: it was refused but placed, and its identifier given to another order with another quantity.
@@ -296,7 +296,7 @@ async fn o06_each_ack_that_no_list_shows_is_told_in_time() {
         assert_eq!(contradicted(&rig).last().map(String::as_str), Some(id));
         // Until all searches are over.
         sleep(s(200)).await;
-        assert_eq!(rig.ledger.in_doubt(), 0);
+        assert_eq!(rig.tracker.in_doubt(), 0);
     }
     assert_eq!(rig.gateway.posts(), 3);
 }
@@ -313,7 +313,7 @@ async fn o06_an_order_that_is_listed_too_late_is_its_callers_again() {
         sleep(s(3_600)).await;
         assert_eq!(found(&rig), [(0, "o1".into())], "{mode:?}");
         assert_eq!((rig.flagged(), in_the_dark(&rig)), (vec![], vec![]), "{mode:?}");
-        assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 0));
+        assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (1, 0));
         rig.check();
     }
 }
@@ -374,17 +374,17 @@ async fn o06_every_ack_is_looked_at_within_the_bound_and_five_seconds() {
 async fn o06_a_shutdown_looks_once_for_what_was_acknowledged() {
     let rig = Rig::new();
     rig.place("a", ORDER).await;
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     assert_eq!(rig.gateway.gets(), 2, "the baseline, and this look");
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     assert_eq!(rig.gateway.gets(), 2, "it is listed");
     // This read contradicts orders that an earlier list lacked, and they are searched for before the shutdown ends.
     rig.gateway.will([stray_and_not_placed("ghost")]);
     assert_eq!(rig.place("b", &order(3)).await, Told::Placed("ghost".into()));
     sleep(s(17)).await;
     assert_eq!((contradicted(&rig), rig.gateway.gets()), (vec![], 3));
-    rig.ledger.shutdown().await;
-    assert_eq!((contradicted(&rig), rig.ledger.in_doubt()), (vec!["ghost".into()], 0));
+    rig.tracker.shutdown().await;
+    assert_eq!((contradicted(&rig), rig.tracker.in_doubt()), (vec!["ghost".into()], 0));
     assert_eq!(in_the_dark(&rig).len(), 1);
 }
 
@@ -396,7 +396,7 @@ async fn o06_a_shutdown_waits_for_acknowledged_orders_to_be_listed() {
     rig.gateway.will([Place { lag: Duration::from_millis(1_300), ..ack() }]);
     rig.place("a", ORDER).await;
     let began = Instant::now();
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     assert!(began.elapsed() < s(3), "{:?}", began.elapsed());
     assert_eq!(contradicted(&rig), [""; 0]);
     // An order that no list ever shows is reported within the bound and five seconds.
@@ -405,7 +405,7 @@ async fn o06_a_shutdown_waits_for_acknowledged_orders_to_be_listed() {
     rig.gateway.will([stray_and_not_placed("ghost")]);
     assert_eq!(rig.place("b", ORDER).await, Told::Placed("ghost".into()));
     let (told, began) = (contradicted_within(&rig, s(15 + 5)), Instant::now());
-    let (told, ()) = tokio::join!(told, rig.ledger.shutdown());
+    let (told, ()) = tokio::join!(told, rig.tracker.shutdown());
     assert_eq!(told, ["ghost"]);
     assert!(
         began.elapsed() < s(15 + 3 + 30 + 15 + 5),
@@ -417,7 +417,7 @@ async fn o06_a_shutdown_waits_for_acknowledged_orders_to_be_listed() {
     rig.place("a", ORDER).await;
     rig.gateway.always(read(ReadReply::Http(503)));
     let began = Instant::now();
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     assert!(began.elapsed() < s(40), "{:?}", began.elapsed());
 }
 

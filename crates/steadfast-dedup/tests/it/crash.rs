@@ -16,8 +16,8 @@ use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use steadfast_dedup::{
-    AccountMode, Dedup, DedupLayer, GuardedBody, Ledger, OrderEvent, OrderRefused, Recover, RecoveredOrder,
-    ResendPolicy, SendGuard, SendGuardLayer, Settings, Verdict,
+    AccountMode, Dedup, DedupLayer, GuardedBody, OrderEvent, OrderRefused, OrderTracker, Recover,
+    RecoveredOrder, ResendPolicy, SendGuard, SendGuardLayer, Settings, Verdict,
     journal::{Disk, Durable, Entry, FileJournal, FileSystem, Journal, JournalError, Log, Record},
     unresolved,
 };
@@ -160,7 +160,7 @@ struct World {
 
 /// One process.
 struct Process {
-    ledger: Ledger,
+    tracker: OrderTracker,
     service: Dedup<SendGuard<Line>>,
     journal: Inline<FileSystem>,
     cut: Arc<AtomicBool>,
@@ -179,15 +179,15 @@ impl World {
 
     fn start(&self) -> Process {
         let journal = Inline::open(FileSystem, &self.path());
-        let ledger = Ledger::journaled(self.settings.clone(), journal.clone());
+        let tracker = OrderTracker::journaled(self.settings.clone(), journal.clone());
         let cut = Arc::new(AtomicBool::new(false));
-        let service = stack(&ledger, Line { gateway: self.gateway.clone(), cut: cut.clone() });
-        Process { ledger, service, journal, cut, token: self.token }
+        let service = stack(&tracker, Line { gateway: self.gateway.clone(), cut: cut.clone() });
+        Process { tracker, service, journal, cut, token: self.token }
     }
 }
 
-fn stack(ledger: &Ledger, line: Line) -> Dedup<SendGuard<Line>> {
-    DedupLayer::new(ledger).layer(SendGuardLayer::new(ledger).layer(line))
+fn stack(tracker: &OrderTracker, line: Line) -> Dedup<SendGuard<Line>> {
+    DedupLayer::new(tracker).layer(SendGuardLayer::new(tracker).layer(line))
 }
 
 impl Process {
@@ -229,7 +229,7 @@ impl Process {
         request.extensions_mut().insert(Recover);
         let answer = self.service.clone().oneshot(request).await.unwrap();
         assert_eq!(answer.status(), 204);
-        self.ledger.recover().await
+        self.tracker.recover().await
     }
 }
 
@@ -262,7 +262,7 @@ async fn s78_crash_before_send() {
     process.kill();
 
     let process = world.start();
-    assert_eq!(process.ledger.in_doubt(), 1);
+    assert_eq!(process.tracker.in_doubt(), 1);
     let start = Instant::now();
     is(&process.recover().await, &[("a", "not_observed")]);
     assert!(start.elapsed() >= s(45), "the whole settle time: {:?}", start.elapsed());
@@ -332,7 +332,7 @@ async fn a_crash_in_the_middle_of_a_recovery_is_one_more_doubt_and_no_send() {
     second.kill();
     // The third process knows all three, and waits the whole time for each.
     let (third, start) = (world.start(), Instant::now());
-    assert_eq!(third.ledger.in_doubt(), 3);
+    assert_eq!(third.tracker.in_doubt(), 3);
     is(&third.recover().await, &[("a", "o1"), ("b", "not_observed"), ("c", "o3")]);
     assert!(start.elapsed() >= s(40), "{:?}", start.elapsed());
     assert_eq!(world.gateway.posts(), 3);
@@ -380,7 +380,7 @@ async fn o05_a_refusal_of_a_dead_process_is_checked_before_its_name_is_sent() {
         assert_eq!(process.place_as("a", ORDER).await, told);
         assert_eq!(world.gateway.posts(), posts);
         // An order sent by a caller's repeat is not sent by the restart.
-        let run = Run::new(&world.settings, vec![process.ledger.trace(None)], process.ledger.in_doubt());
+        let run = Run::new(&world.settings, vec![process.tracker.trace(None)], process.tracker.in_doubt());
         assert_eq!(violations(&run), Vec::<String>::new());
     }
 }
@@ -399,12 +399,12 @@ async fn o05_a_name_refused_for_good_means_the_order_that_is_listed() {
             world.gateway.will([http(403, "no").placed()]);
             let mut process = world.start();
             assert_eq!(process.place_as("a", ORDER).await, Told::Answer(403));
-            process.ledger.shutdown().await;
+            process.tracker.shutdown().await;
             if restarts {
                 process.kill();
                 process = world.start();
             } else {
-                process.ledger.resume();
+                process.tracker.resume();
             }
             let again = process.place_as("a", ORDER).await;
             match &told {
@@ -527,7 +527,7 @@ async fn o08_an_endless_identifier_reaches_no_journal() {
     sleep(s(3)).await;
     process.kill();
     let process = world.start();
-    assert_eq!(process.ledger.in_doubt(), 1, "what is in doubt can be read again");
+    assert_eq!(process.tracker.in_doubt(), 1, "what is in doubt can be read again");
     assert!(std::fs::metadata(world.path()).unwrap().len() < 10_000);
 }
 
@@ -627,11 +627,11 @@ async fn s81_disk_full() {
     let world = World::new();
     let full = Arc::new(AtomicBool::new(false));
     let journal = Inline::open(Fillable(full.clone()), &world.path());
-    let ledger = Ledger::journaled(Settings::default(), journal.clone());
+    let tracker = OrderTracker::journaled(Settings::default(), journal.clone());
     let line = Line { gateway: world.gateway.clone(), cut: Arc::default() };
     let process = Process {
-        service: stack(&ledger, line),
-        ledger,
+        service: stack(&tracker, line),
+        tracker,
         journal: Inline::open(FileSystem, &world.folder.path().join("unused")),
         cut: Arc::default(),
         token: world.token,
@@ -648,7 +648,7 @@ async fn s81_disk_full() {
         full.store(false, Ordering::Relaxed);
     }
     assert_eq!(world.gateway.posts(), 1, "failed closed");
-    assert_eq!(process.ledger.in_doubt(), 0);
+    assert_eq!(process.tracker.in_doubt(), 0);
     let list = Request::get("https://gateway.example/v2/api/oms/orders").body(Body::default()).unwrap();
     assert_eq!(process.service.clone().oneshot(list).await.unwrap().status(), 200, "reads go on");
 }
@@ -688,7 +688,7 @@ async fn s84_shutdown_while_verifying() {
     process.start_placing("a", ORDER);
     sleep(s(1)).await;
     // After a shutdown, nothing is left to the next process.
-    process.ledger.shutdown().await;
+    process.tracker.shutdown().await;
     process.kill();
     let process = world.start();
     is(&process.recover().await, &[]);
@@ -722,7 +722,7 @@ async fn a_name_means_the_same_order_after_a_restart() {
     // The call shows the path to the list, and waits for the result.
     assert_eq!(process.place_as("b", ORDER).await, Told::Attached("o2".into()));
     assert_eq!(world.gateway.posts(), 2);
-    is(&process.ledger.recovered(), &[("b", "o2")]);
+    is(&process.tracker.recovered(), &[("b", "o2")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -748,7 +748,7 @@ async fn an_order_that_may_be_anothers_is_not_remembered_as_the_one_that_was_los
     let world = World { settings, ..World::new() };
     world.gateway.will([gw504()]);
     let process = world.start();
-    let mut events = process.ledger.events();
+    let mut events = process.tracker.events();
     let told = process.place_as("a", ORDER).await;
     assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
     let theirs = world.gateway.foreign(ORDER, |_| {});
@@ -793,7 +793,7 @@ async fn a_disk_that_takes_long_leaves_the_order_unsent() {
     assert!(matches!(find_cause(&*error), Some(OrderRefused::JournalSlow)), "{error:?}");
     let failure = Failure::find(&*error).unwrap();
     assert!(failure.outcome() == Outcome::NotSent && !failure.is_refusal(), "it may be tried again");
-    assert_eq!((world.gateway.posts(), process.ledger.in_doubt()), (0, 0));
+    assert_eq!((world.gateway.posts(), process.tracker.in_doubt()), (0, 0));
     process.journal.0.lock().pause = Duration::from_millis(900);
     let start = Instant::now();
     assert_eq!(process.place("b", ORDER).await, Told::Placed("o1".into()));
@@ -836,7 +836,7 @@ async fn o06_a_contradicted_answer_is_no_end_for_the_next_process() {
     process.kill();
     // By now the third one's answer is contradicted, too.
     let process = world.start();
-    assert_eq!(process.ledger.recovered().len(), 2);
+    assert_eq!(process.tracker.recovered().len(), 2);
     let told: Vec<_> = process.recover().await.into_iter().filter_map(|order| order.name).collect();
     assert_eq!(told.iter().map(ext::IntentId::as_str).collect::<Vec<_>>(), ["b", "c"]);
     assert_eq!(world.gateway.posts(), 3, "nothing is sent again");
@@ -856,17 +856,17 @@ async fn nothing_that_is_written_holds_the_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ledger_that_is_dropped_lets_its_journal_go() {
+async fn a_tracker_that_is_dropped_lets_its_journal_go() {
     let world = World::new();
     let process = world.start();
     assert_eq!(process.place("a", ORDER).await, Told::Placed("o1".into()));
     sleep(s(10)).await;
-    let Process { ledger, service, journal, .. } = process;
-    assert_eq!(Arc::strong_count(&journal.0), 2, "the ledger's and the test's");
-    drop((ledger, service));
+    let Process { tracker, service, journal, .. } = process;
+    assert_eq!(Arc::strong_count(&journal.0), 2, "the tracker's and the test's");
+    drop((tracker, service));
     // The poller, asleep until its next read, wakes and ends.
     tokio::task::yield_now().await;
-    assert_eq!(Arc::strong_count(&journal.0), 1, "what holds the way to the list does not hold the ledger");
+    assert_eq!(Arc::strong_count(&journal.0), 1, "what holds the way to the list does not hold the tracker");
 }
 
 /// After a restart just after midnight, a name still stands for its order; later it is free.
@@ -932,7 +932,7 @@ async fn o13_what_was_lost_before_midnight_is_watched_over_a_restart() {
     process.kill();
     sleep(s(10)).await;
     let process = world.start();
-    let mut events = process.ledger.events();
+    let mut events = process.tracker.events();
     is(&process.recover().await, &[("a", "epoch_changed")]);
     sleep(s(1_200)).await;
     let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
@@ -1021,7 +1021,7 @@ async fn o03_a_corrected_day_keeps_the_orders_that_have_owners() {
     process.kill();
     clocks.set_wall(86_400);
     let process = world.start();
-    let mut events = process.ledger.events();
+    let mut events = process.tracker.events();
     assert_eq!(process.place_as("n", ORDER).await, Told::Attached("o1".into()));
     sleep(s(1_200)).await;
     let told = std::iter::from_fn(|| events.try_recv().ok()).filter_map(|event| match event {

@@ -5,7 +5,7 @@ use std::{sync::Weak, time::Duration};
 use http::Request;
 use http_body_util::Full;
 use steadfast_dedup::{
-    Dedup, DedupLayer, Ledger, OrderEvent, ResendPolicy, SendGuard, SendGuardLayer, Settings,
+    Dedup, DedupLayer, OrderEvent, OrderTracker, ResendPolicy, SendGuard, SendGuardLayer, Settings,
 };
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 use tower::{Layer, ServiceExt};
@@ -20,10 +20,10 @@ const fn s(secs: u64) -> Duration {
 }
 
 /// A stack that only its owners and the tasks it starts keep alive.
-fn stack(gateway: Gateway) -> (Dedup<SendGuard<Gateway>>, Ledger) {
-    let ledger = Ledger::new(Settings::default().resend(ResendPolicy::Never));
-    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
-    (service, ledger)
+fn stack(gateway: Gateway) -> (Dedup<SendGuard<Gateway>>, OrderTracker) {
+    let tracker = OrderTracker::new(Settings::default().resend(ResendPolicy::Never));
+    let service = DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(gateway));
+    (service, tracker)
 }
 
 fn request() -> Request<Body> {
@@ -46,11 +46,11 @@ async fn once_it_is_shut_down_and_dropped_nothing_is_left_of_a_stack() {
     let gateway = Gateway::default();
     gateway.will([gw504()]);
     let kept = std::sync::Arc::downgrade(&gateway.0);
-    let (service, ledger) = stack(gateway);
+    let (service, tracker) = stack(gateway);
     let told = tell(service.clone().oneshot(request()).await).await;
     assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
-    ledger.shutdown().await;
-    drop((service, ledger));
+    tracker.shutdown().await;
+    drop((service, tracker));
     assert_eq!(settled(&kept).await, 0);
 }
 
@@ -59,13 +59,13 @@ async fn once_it_is_dropped_nothing_is_left_of_a_stack_without_doubts() {
     let gateway = Gateway::default();
     gateway.will([gw504()]);
     let kept = std::sync::Arc::downgrade(&gateway.0);
-    let (service, ledger) = stack(gateway);
+    let (service, tracker) = stack(gateway);
     let told = tell(service.clone().oneshot(request()).await).await;
     assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
     drop(service);
     sleep(s(600)).await;
-    assert!(settled(&kept).await > 0, "the ledger's owner may still be told of a late order");
-    drop(ledger);
+    assert!(settled(&kept).await > 0, "the tracker's owner may still be told of a late order");
+    drop(tracker);
     assert_eq!(settled(&kept).await, 0);
 }
 
@@ -74,10 +74,10 @@ async fn an_order_in_doubt_is_found_though_its_stack_is_dropped() {
     let gateway = Gateway::default();
     gateway.will([gw504().placed_after(s(10))]);
     let kept = std::sync::Arc::downgrade(&gateway.0);
-    let (service, ledger) = stack(gateway);
+    let (service, tracker) = stack(gateway);
     let call = tokio::spawn(service.oneshot(request()));
     sleep(s(2)).await;
-    drop(ledger);
+    drop(tracker);
     assert_eq!(tell(call.await.unwrap()).await, Told::Recovered("o1".into()));
     assert_eq!(settled(&kept).await, 0);
 }
@@ -87,13 +87,13 @@ async fn an_order_in_doubt_is_found_though_its_stack_is_dropped() {
 async fn after_a_shutdown_its_owner_is_still_told_of_a_late_order() {
     let gateway = Gateway::default();
     gateway.will([gw504().placed_after(s(3_600))]);
-    let (service, ledger) = stack(gateway);
+    let (service, tracker) = stack(gateway);
     let told = tell(service.oneshot(request()).await).await;
     assert!(matches!(told, Told::Unresolved("not_observed", ..)), "{told:?}");
-    ledger.shutdown().await;
-    let mut events = ledger.events();
+    tracker.shutdown().await;
+    let mut events = tracker.events();
     sleep(s(5_400)).await;
     assert!(matches!(events.try_recv(), Ok(OrderEvent::LateDuplicate { .. })));
-    drop(ledger);
+    drop(tracker);
     assert_eq!(events.recv().await, Err(RecvError::Closed));
 }

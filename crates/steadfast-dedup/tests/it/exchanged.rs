@@ -85,8 +85,8 @@ async fn o06_exchanged_answers_are_told_and_the_right_orders_found() {
         let both = |a: &str, b: &str| vec![(0, a.to_owned()), (1, b.to_owned())];
         assert_eq!(taken_away(&rig), both("o2", "o1"), "{second}");
         assert_eq!(found(&rig), both("o1", "o2"), "{second}");
-        assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
-        assert_eq!(rig.ledger.tally().conflict, 2);
+        assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (2, 0));
+        assert_eq!(rig.tracker.tally().conflict, 2);
         rig.check();
     }
 }
@@ -145,7 +145,7 @@ async fn o06_a_refused_orders_identifier_goes_if_the_own_order_shows() {
         let first = |id: &str| (!id.is_empty()).then(|| (1, id.to_owned())).into_iter().collect::<Vec<_>>();
         assert_eq!((taken_away(&rig), found(&rig)), (first(taken), first(own)));
         if !changed {
-            assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (2, 0));
+            assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (2, 0));
             rig.check();
         }
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
-use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, OrderRefused, SendGuardLayer};
+use steadfast_dedup::{DedupLayer, GuardedBody, OrderRefused, OrderTracker, SendGuardLayer};
 use steadfast_spec::{BoxError, Endpoint, Failure, Fate, Route, find_cause};
 use tokio::time::sleep;
 use tower::{Layer, ServiceExt, service_fn};
@@ -27,11 +27,11 @@ fn halted() -> Told {
 #[tokio::test(start_paused = true)]
 async fn while_halted_an_order_is_refused_and_nothing_of_it_is_sent() {
     let rig = Rig::new();
-    rig.ledger.halt();
+    rig.tracker.halt();
     assert_eq!(rig.place("a", ORDER).await, halted());
     assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (0, 0));
-    assert!(rig.ledger.is_halted());
-    rig.ledger.resume();
+    assert!(rig.tracker.is_halted());
+    rig.tracker.resume();
     assert_eq!(rig.place("a", ORDER).await, Told::Placed("o1".into()));
 }
 
@@ -42,19 +42,19 @@ async fn an_order_that_waits_in_a_queue_does_not_leave_after_a_halt() {
         rig.between.queue(s(5), Duration::ZERO);
         let a = rig.start("a", ORDER);
         sleep(s(1)).await;
-        rig.ledger.halt();
+        rig.tracker.halt();
         if resumed {
             sleep(s(1)).await;
-            rig.ledger.resume();
+            rig.tracker.resume();
         }
         assert_eq!(a.await.unwrap(), halted());
-        assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (0, 0), "resumed {resumed}");
+        assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (0, 0), "resumed {resumed}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_order_whose_connection_is_being_made_does_not_leave_after_a_halt() {
-    let ledger = Ledger::default();
+    let tracker = OrderTracker::default();
     let (held, go) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
     let gateway = {
         let (held, go) = (held.clone(), go.clone());
@@ -71,18 +71,18 @@ async fn an_order_whose_connection_is_being_made_does_not_leave_after_a_halt() {
             }
         })
     };
-    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
+    let service = DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(gateway));
     let request =
         Request::post("https://gateway.example/v2/api/oms/place-order").body(Full::from(ORDER)).unwrap();
     let service = tower::util::BoxCloneService::new(service.map_future(Box::pin));
     let call = tokio::spawn(service.oneshot(request));
     held.notified().await;
-    ledger.halt();
+    tracker.halt();
     go.notify_one();
     let error = call.await.unwrap().err().unwrap();
     assert!(matches!(find_cause(&*error), Some(OrderRefused::Halted)), "{error:?}");
     assert!(Failure::find(&*error).is_some_and(Failure::is_refusal));
-    assert_eq!(ledger.in_doubt(), 0);
+    assert_eq!(tracker.in_doubt(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,13 +94,13 @@ async fn a_resend_does_not_leave_while_halted_and_is_not_made_up_for() {
         rig.gateway.will([gw504()]);
         let a = rig.start("a", ORDER);
         sleep(at).await;
-        rig.ledger.halt();
+        rig.tracker.halt();
         let reads = rig.gateway.gets();
         let told = a.await.unwrap();
         assert!(matches!(told, Told::Unresolved("not_observed", _, 504)), "{told:?}");
-        rig.ledger.resume();
+        rig.tracker.resume();
         sleep(s(100)).await;
-        assert_eq!((rig.gateway.posts(), rig.ledger.in_doubt()), (1, 0));
+        assert_eq!((rig.gateway.posts(), rig.tracker.in_doubt()), (1, 0));
         assert!(rig.gateway.gets() > reads, "it is looked for all the same");
     }
 }
@@ -111,7 +111,7 @@ async fn what_is_in_doubt_is_found_while_halted() {
     rig.gateway.will([gw504().placed_after(s(9))]);
     let a = rig.start("a", ORDER);
     sleep(s(1)).await;
-    rig.ledger.halt();
+    rig.tracker.halt();
     assert_eq!(a.await.unwrap(), Told::Recovered("o1".into()));
 }
 
@@ -125,21 +125,21 @@ fn routed(method: Method, endpoint: Endpoint) -> Request<Full<Bytes>> {
 
 #[tokio::test(start_paused = true)]
 async fn while_halted_a_change_is_refused_and_a_cancel_leaves() {
-    let ledger = Ledger::default();
+    let tracker = OrderTracker::default();
     let gateway = service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
         // The connection takes some time.
         sleep(s(1)).await;
         let body = request.into_body().collect().await?.to_bytes();
         Ok::<_, BoxError>(Response::new(Full::from(body)))
     });
-    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
+    let service = DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(gateway));
     let service = tower::util::BoxCloneService::new(service.map_future(Box::pin));
     let change = || routed(Method::PUT, Endpoint::ModifyOrder);
     assert!(service.clone().oneshot(change()).await.is_ok());
     // Accepted before the halt, and not sent when it comes.
     let waiting = tokio::spawn(service.clone().oneshot(change()));
     sleep(Duration::from_millis(500)).await;
-    ledger.halt();
+    tracker.halt();
     for late in [waiting.await.unwrap(), service.clone().oneshot(change()).await] {
         let error = late.err().unwrap();
         assert!(matches!(find_cause(&*error), Some(OrderRefused::Halted)), "{error:?}");
@@ -147,14 +147,14 @@ async fn while_halted_a_change_is_refused_and_a_cancel_leaves() {
     }
     let out = service.clone().oneshot(routed(Method::DELETE, Endpoint::CancelOrder)).await;
     assert!(out.is_ok());
-    ledger.resume();
+    tracker.resume();
     assert!(service.oneshot(change()).await.is_ok());
 }
 
 /// Transports do not poll a body that reports its end.
 #[tokio::test(start_paused = true)]
 async fn an_empty_body_is_polled_where_that_decides_whether_it_may_leave() {
-    let ledger = Ledger::default();
+    let tracker = OrderTracker::default();
     let gateway = service_fn(async |request: Request<GuardedBody<Full<Bytes>>>| {
         sleep(s(1)).await;
         let (mut sent, body) = (Bytes::from("ended"), request.into_body());
@@ -163,7 +163,7 @@ async fn an_empty_body_is_polled_where_that_decides_whether_it_may_leave() {
         }
         Ok::<_, BoxError>(Response::new(Full::<Bytes>::from(sent)))
     });
-    let service = SendGuardLayer::new(&ledger).layer(gateway);
+    let service = SendGuardLayer::new(&tracker).layer(gateway);
     let sent = async |method, endpoint, form: &'static str| {
         let request = routed(method, endpoint).map(|_| Full::from(form));
         let body = service.clone().oneshot(request).await?.into_body();
@@ -174,19 +174,19 @@ async fn an_empty_body_is_polled_where_that_decides_whether_it_may_leave() {
     assert_eq!(sent(Method::GET, Endpoint::Orders, "").await.unwrap(), "ended");
     assert_eq!(sent(Method::POST, Endpoint::Token, "a=1").await.unwrap(), "a=1", "no form is cut");
     // Requested during a halt, or halted while its connection is made.
-    let (change, ()) = tokio::join!(sent(Method::PUT, Endpoint::ModifyOrder, ""), async { ledger.halt() });
+    let (change, ()) = tokio::join!(sent(Method::PUT, Endpoint::ModifyOrder, ""), async { tracker.halt() });
     assert!(matches!(find_cause(&*change.unwrap_err()), Some(OrderRefused::Halted)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_what_was_withheld_by_a_halt_is_called_refused() {
-    let ledger = Ledger::default();
+    let tracker = OrderTracker::default();
     let lost = |_: Request<GuardedBody<Full<Bytes>>>| async {
         Err::<Response<Full<Bytes>>, BoxError>(
             Failure::new(Fate::Lost { ended: None }, "connection reset").into(),
         )
     };
-    let service = SendGuardLayer::new(&ledger).layer(service_fn(lost));
+    let service = SendGuardLayer::new(&tracker).layer(service_fn(lost));
     for (method, endpoint) in [(Method::PUT, Endpoint::ModifyOrder), (Method::DELETE, Endpoint::CancelOrder)]
     {
         let error = service.clone().oneshot(routed(method, endpoint)).await.err().unwrap();

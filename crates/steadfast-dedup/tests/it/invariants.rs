@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use steadfast_dedup::{
-    AttemptNo, Effect, Epoch, Event, IntentNo, OrderEvent, Purpose, ReadFault, Session, Settings, Step,
+    AttemptNo, Effect, Event, IntentNo, OrderEvent, Purpose, ReadFault, Session, Settings, Step, TradingDay,
 };
 use steadfast_spec::{OrderRequest, Outcome, ext};
 use steadfast_testkit::invariants::{ALL, Answer, Order, Run, violations};
@@ -35,7 +35,7 @@ async fn sound() -> Run {
     assert_eq!(rig.flagged(), ["o3"]);
     let last = rig.place("d", &ORDER.replace("buy", "sell")).await;
     assert_eq!(last, Told::Unresolved("near_match", vec!["o5".into()], 504));
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     let run = rig.run();
     assert_eq!(violations(&run), Vec::<String>::new());
     run
@@ -362,7 +362,7 @@ async fn i17_an_absence_across_midnight_or_sessions_is_found() {
             run,
             |step| matches!(&step.event, Event::Closed { attempt, .. } if attempt.intent == RESENT),
         );
-        insert(run, lost, Event::EpochBegan(Epoch(i64::MAX)));
+        insert(run, lost, Event::EpochBegan(TradingDay(i64::MAX)));
     })
     .await;
     finds("I17", |run| {

@@ -71,7 +71,7 @@ async fn o08_a_list_in_parts_counts_as_one() {
         rig.gateway.foreign(&bracket, |record| drop(record.insert("legType".into(), "target".into())));
     }
     assert!(matches!(rig.place("a", ORDER).await, Told::Resent(_)), "a thousand exit legs are not it");
-    let trace = rig.ledger.trace(None);
+    let trace = rig.tracker.trace(None);
     let parts = trace.iter().filter(|step| matches!(step.event, Event::ReadPart { .. })).count();
     assert!(parts >= 6, "{parts}");
     let starts: Vec<_> = trace.iter().filter(|step| matches!(step.event, Event::ReadPart { .. })).collect();

@@ -138,7 +138,7 @@ async fn o05_a_shutdown_looks_into_the_lists_of_sessions_that_are_over() {
     assert_eq!(rig.place("a", ORDER).await, Told::Answer(429));
     rig.between.token(1);
     assert_eq!(rig.place("b", &order(75)).await, Told::Placed("o2".into()));
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     assert_eq!(reported(&rig), ["refused but placed"]);
 }
 
@@ -156,8 +156,8 @@ async fn o05_a_429_that_no_list_will_ever_confirm_is_told() {
         assert!(matches!(rig.place("b", &order(75)).await, Told::Placed(_)));
         sleep(s(40)).await;
         assert_eq!(reported(&rig), ["unconfirmed", "session_changed"], "once");
-        assert_eq!(rig.ledger.in_doubt(), 0);
-        rig.ledger.shutdown().await;
+        assert_eq!(rig.tracker.in_doubt(), 0);
+        rig.tracker.shutdown().await;
         assert_eq!(reported(&rig).len(), 2);
         assert_eq!(rig.gateway.posts(), 2);
     }
@@ -173,10 +173,10 @@ async fn o05_a_429_that_a_shutdown_cannot_confirm_is_told() {
         rig.gateway.will([http(429, "Too many requests")]);
         rig.gateway.always(read(list));
         assert_eq!(rig.place("b", ORDER).await, Told::Answer(429));
-        rig.ledger.shutdown().await;
+        rig.tracker.shutdown().await;
         let unconfirmed = |event: &OrderEvent| matches!(event, OrderEvent::RefusalUnconfirmed { .. });
         assert_eq!(rig.events().iter().filter(|event| unconfirmed(event)).count(), told);
-        rig.ledger.shutdown().await;
+        rig.tracker.shutdown().await;
         assert_eq!(rig.events().iter().filter(|event| unconfirmed(event)).count(), told, "once");
     }
 }
@@ -194,7 +194,7 @@ async fn o05_a_refusal_that_was_confirmed_is_not_doubted() {
         rig.gateway.0.lock().dead.push(OLD);
         assert!(matches!(rig.place("b", &order(75)).await, Told::Placed(_)));
         sleep(s(130)).await;
-        rig.ledger.shutdown().await;
+        rig.tracker.shutdown().await;
         assert_eq!(reported(&rig), [""; 0], "{status}");
     }
 }
@@ -234,7 +234,7 @@ async fn orders_of_two_sessions_in_doubt_are_read_for_in_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_token_goes_with_the_last_order_of_its_session() {
     let rig = rig();
-    let kept = || !rig.ledger.trace(None).iter().any(|step| matches!(step.event, Event::SessionLost(_)));
+    let kept = || !rig.tracker.trace(None).iter().any(|step| matches!(step.event, Event::SessionLost(_)));
     rig.place("a", ORDER).await;
     rig.between.token(1);
     assert!(kept());

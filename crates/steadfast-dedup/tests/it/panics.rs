@@ -12,7 +12,7 @@ use std::{
 
 use http::{Method, Request, Response};
 use http_body::Body as _;
-use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, OrderEvent, SendGuardLayer, Settings};
+use steadfast_dedup::{DedupLayer, GuardedBody, OrderEvent, OrderTracker, SendGuardLayer, Settings};
 use steadfast_spec::{BoxError, ext};
 use tokio::{sync::broadcast::Receiver, time::sleep};
 use tower::{Layer, Service, ServiceExt};
@@ -108,22 +108,22 @@ fn recovered(events: &mut Receiver<OrderEvent>) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn a_read_that_panics_is_a_read_that_failed() {
-    let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
-    let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
-    let service = DedupLayer::new(&ledger).layer(Panics::new(guarded, Method::GET, 3));
+    let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default()));
+    let guarded = SendGuardLayer::new(&tracker).layer(gateway.clone());
+    let service = DedupLayer::new(&tracker).layer(Panics::new(guarded, Method::GET, 3));
     gateway.will([ack(), gw504().placed()]);
     assert_eq!(tell(in_time(service.clone().oneshot(request())).await).await, Told::Placed("o1".into()));
     let told = tell(in_time(service.clone().oneshot(request())).await).await;
     // Its baseline panicked, too: nothing is concluded from the list.
     assert!(matches!(told, Told::Unresolved("no_baseline", ..)), "{told:?}");
-    assert_eq!((gateway.posts(), ledger.in_doubt()), (2, 0));
+    assert_eq!((gateway.posts(), tracker.in_doubt()), (2, 0));
 
     // A poller that was started after a panic finds the order.
-    let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
-    let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
+    let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default()));
+    let guarded = SendGuardLayer::new(&tracker).layer(gateway.clone());
     let panics = Panics::new(guarded, Method::GET, 0);
     let left = panics.left.clone();
-    let service = DedupLayer::new(&ledger).layer(panics);
+    let service = DedupLayer::new(&tracker).layer(panics);
     gateway.will([ack(), gw504().placed()]);
     assert_eq!(tell(in_time(service.clone().oneshot(request())).await).await, Told::Placed("o1".into()));
     left.store(3, Relaxed);
@@ -134,42 +134,42 @@ async fn a_read_that_panics_is_a_read_that_failed() {
 
 #[tokio::test(start_paused = true)]
 async fn where_every_read_panics_the_search_still_ends_in_time() {
-    let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
-    let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
+    let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default()));
+    let guarded = SendGuardLayer::new(&tracker).layer(gateway.clone());
     let panics = Panics::new(guarded, Method::GET, 0);
     let left = panics.left.clone();
-    let service = DedupLayer::new(&ledger).layer(panics);
+    let service = DedupLayer::new(&tracker).layer(panics);
     gateway.will([ack(), gw504()]);
     assert_eq!(tell(in_time(service.clone().oneshot(request())).await).await, Told::Placed("o1".into()));
     left.store(usize::MAX, Relaxed);
     let told = tell(in_time(service.clone().oneshot(request())).await).await;
     assert!(matches!(told, Told::Unresolved("unverifiable" | "budget", ..)), "{told:?}");
-    assert_eq!((gateway.posts(), ledger.in_doubt()), (2, 0));
+    assert_eq!((gateway.posts(), tracker.in_doubt()), (2, 0));
     assert!(gateway.gets() < 40, "a poller that panics does not read without a pause: {}", gateway.gets());
 }
 
 #[tokio::test(start_paused = true)]
 async fn j17_a_panic_above_the_guard_leaves_the_order_looked_for_and_unrepeated() {
     for (script, found) in [(gw504().placed(), 1), (ack(), 0), (gw504(), 0)] {
-        let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
-        let mut events = ledger.events();
-        let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
-        let service = DedupLayer::new(&ledger).layer(Panics::new(guarded, Method::POST, 1));
+        let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default()));
+        let mut events = tracker.events();
+        let guarded = SendGuardLayer::new(&tracker).layer(gateway.clone());
+        let service = DedupLayer::new(&tracker).layer(Panics::new(guarded, Method::POST, 1));
         gateway.will([script]);
         let call = tokio::spawn(service.clone().oneshot(request()));
         assert!(call.await.unwrap_err().is_panic());
-        ledger.shutdown().await;
-        assert_eq!((gateway.posts(), ledger.in_doubt()), (1, 0));
+        tracker.shutdown().await;
+        assert_eq!((gateway.posts(), tracker.in_doubt()), (1, 0));
         assert_eq!(recovered(&mut events), found);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn j17_a_panic_of_the_transport_leaves_the_order_looked_for_and_unrepeated() {
-    let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default()));
-    let mut events = ledger.events();
-    let guarded = SendGuardLayer::new(&ledger).layer(PanicsAtSend(gateway.clone()));
-    let service = DedupLayer::new(&ledger).layer(guarded);
+    let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default()));
+    let mut events = tracker.events();
+    let guarded = SendGuardLayer::new(&tracker).layer(PanicsAtSend(gateway.clone()));
+    let service = DedupLayer::new(&tracker).layer(guarded);
     let named = |mut request: Request<Body>| {
         request.extensions_mut().insert(ext::IntentId::new("x"));
         request
@@ -179,9 +179,9 @@ async fn j17_a_panic_of_the_transport_leaves_the_order_looked_for_and_unrepeated
     sleep(Duration::from_millis(1)).await;
     let second = tokio::spawn(async move { tell(service.oneshot(named(request())).await).await });
     assert!(first.await.unwrap_err().is_panic());
-    assert_eq!(ledger.in_doubt(), 1, "it left, and nobody knows what became of it");
+    assert_eq!(tracker.in_doubt(), 1, "it left, and nobody knows what became of it");
     let told = second.await.unwrap();
     assert!(matches!(told, Told::Unresolved(..)), "{told:?}");
-    ledger.shutdown().await;
-    assert_eq!((gateway.posts(), ledger.in_doubt(), recovered(&mut events)), (0, 0, 0));
+    tracker.shutdown().await;
+    assert_eq!((gateway.posts(), tracker.in_doubt(), recovered(&mut events)), (0, 0, 0));
 }

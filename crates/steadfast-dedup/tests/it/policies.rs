@@ -300,7 +300,7 @@ async fn what_happens_is_counted_without_names() {
     rig.place("b", &ORDER.replace("INFY", "TCS")).await;
     rig.place("c", &ORDER.replace("INFY", "SBIN")).await;
     rig.place("d", &ORDER.replace("INFY", "ITC")).await;
-    let tally = rig.ledger.tally();
+    let tally = rig.tracker.tally();
     assert_eq!(tally.ambiguous(Cause::GatewayTimeout), 1);
     assert_eq!(tally.ambiguous(Cause::NoAnswer), 1);
     assert_eq!(tally.ambiguous(Cause::ServerError), 2);
@@ -311,7 +311,7 @@ async fn what_happens_is_counted_without_names() {
     assert_eq!((tally.resent, tally.late_duplicate, tally.uncalibrated), (1, 0, 0));
     assert_eq!(tally.visibility_lag.count(), 3);
     assert_eq!(tally.visibility_lag.lateness_risk(s(15)), Some(1.0));
-    assert_eq!(rig.ledger.downgrade().tally(), tally);
+    assert_eq!(rig.tracker.downgrade().tally(), tally);
     // Twins in doubt together are interchangeable.
     rig.gateway.will([gw504().placed(), gw504().placed()]);
     let twins = [rig.start("e", &order(5)), rig.start("f", &order(5))];
@@ -319,7 +319,7 @@ async fn what_happens_is_counted_without_names() {
         assert!(matches!(twin.await.unwrap(), Told::Recovered(_)));
     }
     assert_eq!(
-        rig.ledger.tally().recovered(Confidence::Interchangeable),
+        rig.tracker.tally().recovered(Confidence::Interchangeable),
         1,
         "the second is the last of its kind"
     );

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use http::Request;
-use steadfast_dedup::{DedupLayer, Ledger, SendGuardLayer};
+use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer};
 use steadfast_testkit::{Strict, drop_at_every_poll};
 use tower::{Layer, Service, ServiceExt};
 
@@ -20,10 +20,10 @@ fn request() -> Request<Body> {
 
 #[tokio::test(start_paused = true)]
 async fn every_service_below_is_called_only_when_it_was_polled_ready() {
-    let (gateway, ledger) = (Gateway::default(), Ledger::default());
-    let guarded = Strict::new(SendGuardLayer::new(&ledger).layer(Strict::new(gateway.clone())));
+    let (gateway, tracker) = (Gateway::default(), OrderTracker::default());
+    let guarded = Strict::new(SendGuardLayer::new(&tracker).layer(Strict::new(gateway.clone())));
     let uses = guarded.uses();
-    let mut service = DedupLayer::new(&ledger).layer(guarded);
+    let mut service = DedupLayer::new(&tracker).layer(guarded);
     // A resend calls the same service a second time; the poller calls a clone.
     gateway.will([gw504()]);
     let answer = service.ready().await.unwrap().call(request()).await;
@@ -47,8 +47,8 @@ async fn k1_dropped_at_every_await_an_order_is_placed_at_most_once() {
             rig.service.clone().oneshot(rig.request(&format!("i{}", runs.get()), ORDER))
         };
         let (answer, polls) = drop_at_every_poll(start, |_| async {
-            rig.ledger.shutdown().await;
-            assert_eq!(rig.ledger.in_doubt(), 0);
+            rig.tracker.shutdown().await;
+            assert_eq!(rig.tracker.in_doubt(), 0);
             assert!(rig.gateway.posts() <= runs.get(), "I14: whoever is gone has nothing sent again");
             rig.audit();
         })

@@ -8,7 +8,7 @@ use std::{
 
 use http::{Request, Response};
 use http_body::Body as _;
-use steadfast_dedup::{DedupLayer, GuardedBody, Ledger, SendGuardLayer, Unresolved};
+use steadfast_dedup::{DedupLayer, GuardedBody, OrderTracker, SendGuardLayer, Unresolved};
 use steadfast_spec::{BoxError, Failure, Fate, Outcome};
 use tower::{Layer, Service, ServiceExt};
 
@@ -38,8 +38,8 @@ impl Service<Request<GuardedBody<Body>>> for Mistaken {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_let_go_is_in_doubt_whoever_says_that_it_was_not_sent() {
-    let ledger = Ledger::default();
-    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(Mistaken));
+    let tracker = OrderTracker::default();
+    let service = DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(Mistaken));
     let request =
         Request::post("https://gateway.example/v2/api/oms/place-order").body(Body::from(ORDER)).unwrap();
     let error = service.oneshot(request).await.unwrap_err();

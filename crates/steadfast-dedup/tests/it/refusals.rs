@@ -144,7 +144,7 @@ async fn o05_a_401_whose_look_fails_is_never_told_as_refused() {
         let start = Instant::now();
         assert_eq!(rig.place("a", ORDER).await, Told::Unresolved("unverifiable", vec![], 401));
         assert!(start.elapsed() < s(2), "one look tells it");
-        assert_eq!(rig.ledger.in_doubt(), 0);
+        assert_eq!(rig.tracker.in_doubt(), 0);
         // At last the token is renewed.
         sleep(s(200)).await;
         rig.gateway.always(read(ReadReply::List));
@@ -177,7 +177,7 @@ async fn o05_a_shutdown_right_after_a_refusal_still_reports_its_order() {
     rig.gateway.will([http(429, "Too many requests").placed_after(ms(950))]);
     assert_eq!(rig.place("a", ORDER).await, Told::Answer(429));
     let start = Instant::now();
-    rig.ledger.shutdown().await;
+    rig.tracker.shutdown().await;
     assert!(start.elapsed() < s(18), "{:?}", start.elapsed());
     assert_eq!(contradicted(&rig), ["o1"]);
 }
@@ -280,7 +280,7 @@ async fn o05_a_shutdown_waits_for_refused_orders_that_may_be_late() {
         assert_eq!(rig.place("z", &order(3)).await, Told::Placed("o1".into()));
         rig.gateway.will([refusal.placed_after(s(10))]);
         assert_eq!(rig.place("a", ORDER).await, Told::Placed("o3".into()), "it was not listed in time");
-        rig.ledger.shutdown().await;
+        rig.tracker.shutdown().await;
         assert_eq!(contradicted(&rig), ["o2"]);
     }
 }
@@ -428,7 +428,7 @@ async fn o05_an_order_refused_for_good_and_placed_is_reported() {
             sleep(s(300)).await;
             assert_eq!((contradicted(&rig), rig.gateway.gets()), (vec![], gets), "nothing is read for it");
             if shuts_down {
-                rig.ledger.shutdown().await;
+                rig.tracker.shutdown().await;
             } else {
                 // Its name stands for no order, so it can be used again at once.
                 let start = Instant::now();

@@ -10,7 +10,7 @@ use std::{
 
 use http::{Method, Request, Response};
 use parking_lot::Mutex;
-use steadfast_dedup::{Baseline, Dedup, DedupLayer, Ledger, SendGuard, SendGuardLayer, Settings};
+use steadfast_dedup::{Baseline, Dedup, DedupLayer, OrderTracker, SendGuard, SendGuardLayer, Settings};
 use steadfast_spec::{BoxError, Failure};
 use tokio::time::{Instant, sleep, timeout};
 use tower::{Layer, Service, ServiceExt};
@@ -57,7 +57,7 @@ impl Service<Request<Body>> for Refusing {
 }
 
 struct Stack {
-    ledger: Ledger,
+    tracker: OrderTracker,
     gateway: Gateway,
     service: Dedup<Refusing>,
     reads: Arc<Mutex<Vec<Instant>>>,
@@ -65,11 +65,11 @@ struct Stack {
 
 impl Stack {
     fn new(settings: Settings, orders_too: bool) -> Self {
-        let (ledger, gateway) = (Ledger::new(settings), Gateway::default());
+        let (tracker, gateway) = (OrderTracker::new(settings), Gateway::default());
         let reads = Arc::<Mutex<Vec<Instant>>>::default();
-        let inner = SendGuardLayer::new(&ledger).layer(gateway.clone());
-        let service = DedupLayer::new(&ledger).layer(Refusing { inner, orders_too, reads: reads.clone() });
-        Self { ledger, gateway, service, reads }
+        let inner = SendGuardLayer::new(&tracker).layer(gateway.clone());
+        let service = DedupLayer::new(&tracker).layer(Refusing { inner, orders_too, reads: reads.clone() });
+        Self { tracker, gateway, service, reads }
     }
 
     async fn place(&self) -> Told {
@@ -100,7 +100,7 @@ async fn a_refused_baseline_is_one_try_and_holds_up_nothing() {
         }
         sleep(s(3_600)).await;
         stack.assert_paced();
-        timeout(s(1), stack.ledger.shutdown()).await.expect("nothing is in doubt");
+        timeout(s(1), stack.tracker.shutdown()).await.expect("nothing is in doubt");
         // There are no more reads, so the transport goes with its owners.
         let reads = Arc::downgrade(&stack.reads);
         drop(stack);
@@ -122,6 +122,6 @@ async fn refused_reads_for_an_order_in_doubt_keep_their_distance() {
     let looks = stack.reads.lock().len() - searched;
     assert!((119..=121).contains(&looks), "{looks}");
     stack.assert_paced();
-    timeout(s(2), stack.ledger.shutdown()).await.expect("a last look that is refused is over");
+    timeout(s(2), stack.tracker.shutdown()).await.expect("a last look that is refused is over");
     stack.assert_paced();
 }

@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use steadfast_dedup::{
-    Dedup, DedupLayer, Ledger, OrderEvent, RESOLUTION_HEADER, Resolution, SendGuard, SendGuardLayer,
+    Dedup, DedupLayer, OrderEvent, OrderTracker, RESOLUTION_HEADER, Resolution, SendGuard, SendGuardLayer,
     Settings, Unresolved,
 };
 use steadfast_spec::{
@@ -43,7 +43,7 @@ pub(crate) enum Told {
 
 pub(crate) struct Rig {
     pub(crate) gateway: Gateway,
-    pub(crate) ledger: Ledger,
+    pub(crate) tracker: OrderTracker,
     pub(crate) between: Between,
     pub(crate) service: Dedup<Middle<SendGuard<Gateway>>>,
     events: Mutex<broadcast::Receiver<OrderEvent>>,
@@ -130,13 +130,13 @@ impl Rig {
     /// Returns another process on the same account.
     pub(crate) fn over(gateway: Gateway, settings: Settings) -> Self {
         let settings = settings.traced();
-        let (ledger, between) = (Ledger::new(settings.clone()), Between::default());
-        let guarded = SendGuardLayer::new(&ledger).layer(gateway.clone());
-        let service = DedupLayer::new(&ledger).layer(Middle { inner: guarded, between: between.clone() });
-        let events = Mutex::new(ledger.events());
+        let (tracker, between) = (OrderTracker::new(settings.clone()), Between::default());
+        let guarded = SendGuardLayer::new(&tracker).layer(gateway.clone());
+        let service = DedupLayer::new(&tracker).layer(Middle { inner: guarded, between: between.clone() });
+        let events = Mutex::new(tracker.events());
         Self {
             gateway,
-            ledger,
+            tracker,
             between,
             service,
             events,
@@ -207,10 +207,10 @@ impl Rig {
     /// Returns the run so far, for the checkers.
     pub(crate) fn run(&self) -> Run {
         let accounts = [None, Some(ext::Account::new("one")), Some(ext::Account::new("two"))];
-        let accounts: Vec<_> = accounts.iter().map(|name| self.ledger.trace(name.as_ref())).collect();
+        let accounts: Vec<_> = accounts.iter().map(|name| self.tracker.trace(name.as_ref())).collect();
         let book = self.gateway.0.lock();
         let order = |order: &Listed| Order { id: order.id.clone(), owner: order.owner.clone() };
-        let mut run = Run::new(&self.settings, accounts, self.ledger.in_doubt());
+        let mut run = Run::new(&self.settings, accounts, self.tracker.in_doubt());
         run.posts = book.posts.iter().map(|(_, owner)| owner.clone()).collect();
         run.orders = book.orders.iter().map(order).collect();
         run.methods = book.methods.iter().map(ToString::to_string).collect();

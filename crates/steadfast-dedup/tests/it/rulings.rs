@@ -47,7 +47,7 @@ async fn a_tainted_key_lets_orders_flow_and_infers_nothing() {
 async fn a_ruling_clears_the_taint() {
     for ruling in [Ruling::Placed { order_id: "o1".into() }, Ruling::NotPlaced] {
         let (rig, intent) = tainted().await;
-        rig.ledger.resolve(None, intent, ruling.clone()).unwrap();
+        rig.tracker.resolve(None, intent, ruling.clone()).unwrap();
         rig.gateway.will([gw504().placed(), gw504()]);
         assert_eq!(rig.place("b", &order(3)).await, Told::Recovered("o2".into()), "{ruling:?}");
         assert_eq!(rig.place("c", &order(4)).await, Told::Resent("o3".into()), "{ruling:?}");
@@ -68,10 +68,10 @@ async fn a_ruling_that_contradicts_the_books_is_refused() {
     let (rig, intent) = tainted().await;
     rig.place("other", &order(3)).await;
     let placed = |id: &str| Ruling::Placed { order_id: id.into() };
-    let resolve = |number, ruling| rig.ledger.resolve(None, number, ruling);
+    let resolve = |number, ruling| rig.tracker.resolve(None, number, ruling);
     assert_eq!(resolve(IntentNo(99), Ruling::NotPlaced), Err(InvalidRuling::UnknownIntent));
     let elsewhere = ext::Account::new("elsewhere");
-    let ruled = rig.ledger.resolve(Some(&elsewhere), intent, Ruling::NotPlaced);
+    let ruled = rig.tracker.resolve(Some(&elsewhere), intent, Ruling::NotPlaced);
     assert_eq!(ruled, Err(InvalidRuling::UnknownIntent));
     assert_eq!(resolve(intent, placed("o2")), Err(InvalidRuling::OrderOwned));
     assert_eq!(InvalidRuling::OrderOwned.to_string(), "order id belongs to another order");

@@ -113,7 +113,7 @@ async fn s09_timeout_in_queue() {
     request.extensions_mut().insert(ext::SendBy((Instant::now() + s(3)).into_std()));
     assert_eq!(rig.send(request).await, Told::NotSent("time to send the order has passed".into()));
     assert_eq!((rig.gateway.posts(), rig.gateway.gets()), (0, 1));
-    assert_eq!(rig.ledger.in_doubt(), 0);
+    assert_eq!(rig.tracker.in_doubt(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -309,9 +309,9 @@ async fn s17_caller_deadline() {
     request.extensions_mut().insert(ext::Deadline(deadline.into_std()));
     assert_eq!(rig.send(request).await, unresolved("deadline", 504));
     assert_eq!(Instant::now(), deadline);
-    assert_eq!(rig.ledger.in_doubt(), 1, "it is still looked for");
-    rig.ledger.shutdown().await;
-    assert_eq!(rig.ledger.in_doubt(), 0);
+    assert_eq!(rig.tracker.in_doubt(), 1, "it is still looked for");
+    rig.tracker.shutdown().await;
+    assert_eq!(rig.tracker.in_doubt(), 0);
     let recovered = |event: &_| matches!(event, steadfast_dedup::OrderEvent::Recovered { order_id, .. } if order_id == "o1");
     assert!(rig.events().iter().any(recovered));
     assert_eq!(rig.gateway.posts(), 1);

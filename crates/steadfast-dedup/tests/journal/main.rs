@@ -12,7 +12,7 @@ mod size;
 use std::sync::Arc;
 
 use steadfast_dedup::{
-    Answer, AttemptNo, Epoch, IntentNo, Session,
+    Answer, AttemptNo, IntentNo, Session, TradingDay,
     journal::{Entry, Record},
 };
 use steadfast_spec::{OrderRequest, Outcome, Resend, ext};
@@ -39,7 +39,7 @@ pub(crate) fn begun(intent: u64) -> Entry {
     entry(Record::Begun {
         attempt: AttemptNo { intent: IntentNo(intent), index: 0 },
         session: Session::hashed(7),
-        day: Epoch(1),
+        day: TradingDay(1),
         name: None,
         order: Arc::new(OrderRequest::from_fields(fields).unwrap()),
     })
@@ -61,7 +61,7 @@ pub(crate) fn lost(intent: u64) -> Entry {
 pub(crate) fn seen(id: &str) -> Entry {
     entry(Record::Seen {
         session: Session::hashed(7),
-        day: Epoch(1),
+        day: TradingDay(1),
         order_ids: vec![id.into()],
         complete: true,
     })

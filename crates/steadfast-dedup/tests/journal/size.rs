@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use steadfast_dedup::{
-    Epoch, IntentNo,
+    IntentNo, TradingDay,
     journal::{Entry, Log, Record},
 };
 use steadfast_spec::{Outcome, ext};
@@ -23,7 +23,7 @@ fn a_log_is_bounded_by_what_still_matters() {
     for intent in 0..orders {
         let mut send = begun(intent);
         if let Record::Begun { day, .. } = &mut send.record {
-            *day = Epoch(i64::try_from(intent / 1_000).unwrap());
+            *day = TradingDay(i64::try_from(intent / 1_000).unwrap());
         }
         let in_doubt = intent % 5_000 == 0 && intent < 20_000;
         if intent % 1_000 == 0 {
@@ -115,7 +115,7 @@ fn a_new_day_forgets_what_its_own_account_has_decided_and_listed() {
     }
     let mut next = begun(3);
     if let Record::Begun { day, .. } = &mut next.record {
-        *day = Epoch(2);
+        *day = TradingDay(2);
     }
     log.append([&of("a", next), &of("a", acknowledged(3))]).unwrap();
     let kept = |account: &str, numbers: &[u64]| {

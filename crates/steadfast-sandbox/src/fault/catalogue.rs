@@ -266,7 +266,7 @@ mod tests {
     use std::{collections::BTreeSet, fs, path::Path};
 
     use super::*;
-    use crate::Interpretation;
+    use crate::SpecReading;
 
     /// The items of the catalogue, group by group.
     const NAMES: &[(char, &[u8])] = &[
@@ -313,7 +313,7 @@ mod tests {
                         assert!(text.contains(&format!("fn {name}(")), "{}: {file} has no {name}", row.id);
                     }
                     Cover::Axis(name) => {
-                        let known = Interpretation::AXES.iter().any(|axis| axis.name == name);
+                        let known = SpecReading::AXES.iter().any(|axis| axis.name == name);
                         assert!(known, "{}: no axis is named {name}", row.id);
                     }
                     Cover::Fault(_) => {}

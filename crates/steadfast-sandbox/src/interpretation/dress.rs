@@ -1,13 +1,13 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{ErrorText, ExpiresIn, ExtraFields, Interpretation, NoDataStatus, Quantity};
+use super::{ErrorText, ExpiresIn, ExtraFields, NoDataStatus, Quantity, SpecReading};
 use crate::{
     arrival::{Content, Page},
     session::TOKEN_LIFE,
 };
 
-impl Interpretation {
+impl SpecReading {
     /// Rewrites an answer to this reading of the specification: axes 7, 16 and 17.
     pub(crate) fn dress(&self, page: Page) -> Page {
         let plain = (NoDataStatus::Ok, ErrorText::AsShown, ExtraFields::None);

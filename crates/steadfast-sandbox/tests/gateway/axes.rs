@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steadfast_sandbox::{Interpretation, Sandbox};
+use steadfast_sandbox::{Sandbox, SpecReading};
 
 use crate::world::{LIMIT, MARKET, ORDERS, POSITIONS, World};
 
 fn world(axis: &str, value: &str) -> World {
-    let mut reading = Interpretation::default();
+    let mut reading = SpecReading::default();
     reading.set(axis, value).expect("an axis");
     World::of(Sandbox::builder().seed(7).interpretation(reading))
 }
@@ -94,7 +94,7 @@ async fn refused_requests_use_up_quota_or_not() {
 #[tokio::test(start_paused = true)]
 async fn each_way_of_counting_is_another_one() {
     let mut seen = std::collections::BTreeSet::new();
-    for value in Interpretation::AXES[3].values {
+    for value in SpecReading::AXES[3].values {
         let world = world("counting", value);
         // Two bursts around a border of the gateway's seconds.
         let mut admitted = Vec::new();

@@ -42,7 +42,7 @@ pub(crate) struct Campaign {
     pub(crate) time: Option<Duration>,
     /// The rivals also trade one seed in this many; 0 for none.
     pub(crate) rivals_every: u64,
-    /// In one seed in this many the ledger keeps its history, and the invariants are checked over it; 0 for none.
+    /// In one seed in this many the tracker keeps its history, and the invariants are checked over it; 0 for none.
     pub(crate) trace_every: u64,
     /// It ends after this many failures.
     pub(crate) most_failures: usize,

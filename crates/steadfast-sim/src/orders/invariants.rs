@@ -1,4 +1,4 @@
-//! The invariants of orders in doubt, checked over the histories of a session's ledgers.
+//! The invariants of orders in doubt, checked over the histories of a session's trackers.
 //!
 //! The books show only the results. Only a history shows a rule that was broken without a result, because no order was
 //! late just then. Three invariants are left out: the books know excess orders better (I3), callers do cancel (I12),
@@ -19,7 +19,7 @@ pub(crate) type Violation = (&'static str, String);
 
 /// Returns the history of one process, which ends here.
 pub(crate) fn history(ours: &Ours, settings: &Settings, in_doubt: usize) -> Run {
-    let mut run = Run::new(settings, vec![ours.ledger().trace(None)], in_doubt);
+    let mut run = Run::new(settings, vec![ours.tracker().trace(None)], in_doubt);
     run.answers = ours.answers();
     run
 }

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 use steadfast::{
     BoxError, LimiterGate, Paths, RequestBody, ResponseBody, Stack,
     auth::{ApiKey, Credentials, IndividualLogin, Login, Renewal, TokenSource, Totp, TotpSecret},
-    dedup::{Ledger, Recover, Settings, Unresolved, Verdict},
+    dedup::{OrderTracker, Recover, Settings, Unresolved, Verdict},
     ext::{DoNotRetry, IntentId, Stamp},
     limit::{Account, ColdStart, ZoneLimiter},
     retry::{AttemptTimeoutLayer, RetryPolicy},
@@ -40,7 +40,7 @@ type Transported = BoxCloneSyncService<Request<Full<Bytes>>, Answer, BoxError>;
 /// This project's whole stack, with its defaults except for the choices of a seed.
 pub(crate) struct Ours {
     service: Transported,
-    ledger: Ledger,
+    tracker: OrderTracker,
     place: Uri,
     cancel: String,
     list: Uri,
@@ -129,22 +129,22 @@ impl Ours {
         let settings = choices.settings.trading_day(clock.clone(), 19_800);
         // The next process can be asked only for orders with a name.
         let names_all = choices.journal.is_some();
-        let ledger = match choices.journal {
-            Some(journal) => Ledger::journaled(settings, journal),
-            None => Ledger::new(settings),
+        let tracker = match choices.journal {
+            Some(journal) => OrderTracker::journaled(settings, journal),
+            None => OrderTracker::new(settings),
         };
         let paths = Paths::public();
         let stack = Stack::new(base, tokens)
             .account(account)
             .limiter(limiter)
             .routes(Routes::new(&paths))
-            .ledger(ledger.clone())
+            .tracker(tracker.clone())
             .retry(RetryPolicy::default().seed(1))
             .attempt_timeout(AttemptTimeoutLayer::new(choices.attempt_timeout));
         let path = |endpoint| format!("{}{}", facts.base_url, paths.of(endpoint).unwrap_or_default());
         Ok(Self {
             service: around(&stack),
-            ledger,
+            tracker,
             place: path(Endpoint::PlaceOrder).parse()?,
             cancel: path(Endpoint::CancelOrder),
             list: path(Endpoint::Orders).parse()?,
@@ -160,7 +160,7 @@ impl Ours {
         request.extensions_mut().insert(Recover);
         // The result of the call does not matter, only what is known after it.
         drop(timeout(LONGEST_RECOVERY, self.call(request)).await);
-        let recovered = self.ledger.recovered().into_iter();
+        let recovered = self.tracker.recovered().into_iter();
         let told = recovered.filter_map(|order| {
             let number = intent_number(order.name?.as_str())?;
             let told = match order.verdict {
@@ -189,8 +189,8 @@ impl Ours {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn ledger(&self) -> &Ledger {
-        &self.ledger
+    pub(crate) fn tracker(&self) -> &OrderTracker {
+        &self.tracker
     }
 
     async fn call(&self, request: Request<Full<Bytes>>) -> Result<Answer, BoxError> {

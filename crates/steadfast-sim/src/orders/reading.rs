@@ -1,13 +1,13 @@
 use std::time::Duration;
 
-use steadfast_sandbox::Interpretation;
+use steadfast_sandbox::SpecReading;
 
 use crate::chooser::{Chooser, Site};
 
 /// How a seed's gateway interprets what the specification leaves open.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
-    pub(crate) axes: Interpretation,
+    pub(crate) axes: SpecReading,
     /// How much later than it exists an order is listed at most.
     pub(crate) visible_after: Duration,
 }
@@ -29,7 +29,7 @@ impl Reading {
         if chooser.weigh(Site::new("axes"), &[50, 50]) == 0 {
             return Self::default();
         }
-        let mut axes = Interpretation::drawn(|site, n| {
+        let mut axes = SpecReading::drawn(|site, n| {
             if ELSEWHERE.contains(&site) { 0 } else { chooser.choose(Site::new(site), n) }
         });
         let lags = [("none", 0), ("200ms", 200), ("1s", 1_000)];
@@ -50,7 +50,7 @@ mod tests {
     fn every_value_of_every_axis_is_drawn_but_those_that_break_an_assumption() {
         let drawn: Vec<Reading> =
             (0..2_000).map(|seed| Reading::of(&Chooser::rng(seed), Duration::from_secs(1))).collect();
-        for (index, axis) in Interpretation::AXES.iter().enumerate() {
+        for (index, axis) in SpecReading::AXES.iter().enumerate() {
             let name = format!("axis.{}", axis.name);
             for value in axis.values {
                 let meets = drawn.iter().any(|reading| reading.axes.values()[index].1 == *value);

@@ -51,7 +51,7 @@ pub(crate) struct World {
     pub(crate) crashes: bool,
     /// True if tasks that outlive the client are counted at the end.
     pub(crate) aftermath: bool,
-    /// True if the ledger keeps its history, and the invariants are checked over it.
+    /// True if the tracker keeps its history, and the invariants are checked over it.
     pub(crate) traced: bool,
     /// The axes that are added to the world.
     pub(crate) axes: Axes,
@@ -99,7 +99,7 @@ pub(crate) struct Session {
     pub(crate) counts_as_documented: bool,
     /// True if some list hid the prices of orders.
     pub(crate) hides_prices: bool,
-    /// The violations in the histories of the ledgers, if they were kept.
+    /// The violations in the histories of the trackers, if they were kept.
     pub(crate) violations: Vec<Violation>,
     /// Tasks that still ran when the trading day was over and everything had been dropped.
     pub(crate) tasks: usize,
@@ -226,7 +226,7 @@ async fn trade(
                 Arc::new(Ours::new(&sandbox, &wire, choices(journal.clone(), ColdStart::Auto), &clock)?);
             let events = Arc::new(Mutex::new(Vec::new()));
             let mut listeners = JoinSet::new();
-            listeners.spawn(listen(ours.ledger().events(), events.clone()));
+            listeners.spawn(listen(ours.tracker().events(), events.clone()));
             let suspended = tokio::spawn(clocks.clone().suspend(sandbox.clone()));
             let death = workload.token_dies.map(|at| tokio::spawn(kill_tokens(sandbox.clone(), at)));
             let (start, told, mut crash) = (Instant::now(), Answers::of(workload), None);
@@ -245,7 +245,7 @@ async fn trade(
                     let cold_start = crash::cold_start(chooser);
                     let starts_empty = cold_start == ColdStart::Auto;
                     ours = Arc::new(Ours::new(&sandbox, &end, choices(Some(journal), cold_start), &clock)?);
-                    listeners.spawn(listen(ours.ledger().events(), events.clone()));
+                    listeners.spawn(listen(ours.tracker().events(), events.clone()));
                     let (before, _) = wire.sends();
                     let recovered = ours.recover().await;
                     let (after, _) = wire.sends();
@@ -274,8 +274,8 @@ async fn trade(
             drop(others);
             // The second phase: no more faults, and everything must end.
             wire.heal();
-            let drained = timeout(LONGEST_DOUBT, ours.ledger().shutdown()).await.is_ok();
-            let left_in_doubt = ours.ledger().in_doubt() + usize::from(!drained);
+            let drained = timeout(LONGEST_DOUBT, ours.tracker().shutdown()).await.is_ok();
+            let left_in_doubt = ours.tracker().in_doubt() + usize::from(!drained);
             sleep(world.watched).await;
             if !ending.is_promised() {
                 // A request that arrives up to two minutes after its order was given up is shown by the read five
@@ -484,7 +484,7 @@ async fn kill_tokens(sandbox: Sandbox, at: Duration) {
     sandbox.revoke(None);
 }
 
-/// Collects the ledger's reports.
+/// Collects the tracker's reports.
 pub(crate) async fn listen(mut events: Receiver<OrderEvent>, heard: Arc<Mutex<Vec<OrderEvent>>>) {
     loop {
         match events.recv().await {

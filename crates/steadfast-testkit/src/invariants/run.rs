@@ -10,7 +10,7 @@ use super::history::History;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Run {
-    /// The ledger's settings.
+    /// The tracker's settings.
     pub settings: Settings,
     /// The lateness bound for its absences.
     pub lateness: Duration,
@@ -63,7 +63,7 @@ pub struct Answer {
 }
 
 impl Run {
-    /// Creates the run of a ledger with these settings and `in_doubt` orders still in doubt. Callers with a gateway add
+    /// Creates the run of a tracker with these settings and `in_doubt` orders still in doubt. Callers with a gateway add
     /// its data.
     #[must_use]
     pub fn new(settings: &Settings, accounts: Vec<Vec<Step>>, in_doubt: usize) -> Self {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use steadfast_dedup::{Epoch, Event, Purpose, Registry};
+use steadfast_dedup::{Event, OrderProtocol, Purpose, TradingDay};
 
 use super::run::Run;
 
@@ -61,7 +61,7 @@ pub(crate) fn i22_accounts_share_nothing(run: &Run) -> Result<(), String> {
             Event::EpochBegan(epoch) => Some(epoch),
             _ => None,
         });
-        let mut registry = Registry::new(Arc::new(run.settings.clone()), epoch.unwrap_or(Epoch(0)));
+        let mut registry = OrderProtocol::new(Arc::new(run.settings.clone()), epoch.unwrap_or(TradingDay(0)));
         for (at, step) in steps.iter().enumerate() {
             if registry.step(step.now, step.event.clone()) != step.effects {
                 return Err(format!("account {number} knows at step {at} what nobody told it"));

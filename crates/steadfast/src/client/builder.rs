@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, header};
 use http_body_util::BodyExt;
-use steadfast_dedup::{Ledger, Settings, journal::FileJournal};
+use steadfast_dedup::{OrderTracker, Settings, journal::FileJournal};
 use steadfast_limit::{Account, ApiKeyName, ZoneLimiter};
 use steadfast_retry::{AttemptTimeoutLayer, RetryPolicy};
 use steadfast_spec::{BaseUrl, BoxError, Paths, Routes};
@@ -45,7 +45,7 @@ pub struct ClientBuilder {
     transport: Transport,
     deadline: DeadlineLayer,
     settings: Settings,
-    ledger: Option<Ledger>,
+    tracker: Option<OrderTracker>,
     journal: Option<PathBuf>,
     retry: Option<RetryPolicy>,
     limiter: Option<ZoneLimiter>,
@@ -66,7 +66,7 @@ impl ClientBuilder {
             transport: Transport::new(),
             deadline: DeadlineLayer::default(),
             settings: Settings::default(),
-            ledger: None,
+            tracker: None,
             journal: None,
             retry: None,
             limiter: None,
@@ -130,12 +130,12 @@ impl ClientBuilder {
         self
     }
 
-    /// Shares what is known of orders with other clients of the same account. The ledger's settings replace
+    /// Shares what is known of orders with other clients of the same account. The tracker's settings replace
     /// [`order_safety`](Self::order_safety).
     ///
-    /// Clients of one account that share no ledger take each other's orders for their own.
-    pub fn ledger(mut self, ledger: Ledger) -> Self {
-        self.ledger = Some(ledger);
+    /// Clients of one account that share no tracker take each other's orders for their own.
+    pub fn tracker(mut self, tracker: OrderTracker) -> Self {
+        self.tracker = Some(tracker);
         self
     }
 
@@ -146,7 +146,7 @@ impl ClientBuilder {
     /// lock file is (`path` with `.lock` appended): leave both where they are. To begin a new journal, end the process
     /// first, then move both away.
     ///
-    /// Has no effect with a [`ledger`](Self::ledger), which keeps its own journal or none.
+    /// Has no effect with a [`tracker`](Self::tracker), which keeps its own journal or none.
     pub fn journal(mut self, path: impl Into<PathBuf>) -> Self {
         self.journal = Some(path.into());
         self
@@ -237,13 +237,13 @@ impl ClientBuilder {
             return Err(InvalidClient::OwnHeader(name));
         }
         self.paths.check().map_err(InvalidClient::Path)?;
-        let ledger = match (self.ledger, self.journal) {
-            (Some(ledger), _) => ledger,
+        let tracker = match (self.tracker, self.journal) {
+            (Some(tracker), _) => tracker,
             (None, Some(path)) => {
                 let journal = FileJournal::open(path).map_err(InvalidClient::Journal)?;
-                Ledger::journaled(self.settings, journal)
+                OrderTracker::journaled(self.settings, journal)
             }
-            (None, None) => Ledger::new(self.settings),
+            (None, None) => OrderTracker::new(self.settings),
         };
         let limiter = match self.limiter {
             Some(limiter) => limiter,
@@ -255,11 +255,11 @@ impl ClientBuilder {
             Some(name) => gate.api_key_name(name.clone()),
             None => gate,
         };
-        let tokens = self.access.into_source(&self.base, &self.transport, gate, &ledger)?;
+        let tokens = self.access.into_source(&self.base, &self.transport, gate, &tracker)?;
         let mut stack = Stack::new(self.base.clone(), tokens.clone())
             .account(self.account)
             .routes(self.routes.unwrap_or_else(|| Routes::new(&self.paths)))
-            .ledger(ledger.clone())
+            .tracker(tracker.clone())
             .limiter(limiter.clone())
             .deadline(self.deadline);
         if let Some(retry) = self.retry {
@@ -310,7 +310,7 @@ impl ClientBuilder {
             description: Arc::new(description),
             deadline: self.deadline,
             own_deadline: false,
-            ledger,
+            tracker,
             late_changes: Arc::default(),
             limiter,
             tokens,

@@ -79,7 +79,8 @@ impl Client {
             Error::unexpected(Outcome::Unknown { resend: Resend::Never }, source).safe(true)
         };
         let records = Record::payloads_of(&body).map_err(|error| unexpected(error.into()))?;
-        let (names, mut open, mut nameless) = (self.ledger.settings().record_names(), Vec::new(), Vec::new());
+        let (names, mut open, mut nameless) =
+            (self.tracker.settings().record_names(), Vec::new(), Vec::new());
         for record in records {
             match record.order(names) {
                 Ok(order) if may_be_open(&order) => open.push(order.order_id),
@@ -127,7 +128,7 @@ impl Client {
             return Ok(());
         };
         let only_one =
-            error.was_in_doubt() && self.late_changes.note(order_id, change, &error, self.ledger.settings());
+            error.was_in_doubt() && self.late_changes.note(order_id, change, &error, self.tracker.settings());
         let (error, mut records) = self.records_in_doubt(error, order_id).await?;
         // Only the main leg of a bracket order is changed.
         records.retain(|order| order.leg_type.as_ref().is_none_or(|leg| leg.is(LegType::Main)));

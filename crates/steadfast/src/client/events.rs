@@ -16,7 +16,7 @@ impl fmt::Display for MissedEvents {
 
 impl Error for MissedEvents {}
 
-/// Returns the events of a ledger from now on.
+/// Returns the events of a tracker from now on.
 pub(super) fn stream_of(
     events: Receiver<OrderEvent>,
 ) -> impl Stream<Item = Result<OrderEvent, MissedEvents>> + Send + use<> {

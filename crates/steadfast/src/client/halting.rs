@@ -7,19 +7,19 @@ impl Client {
     ///
     /// They end as [`ErrorKind::Halted`](crate::ErrorKind::Halted). Cancels, reads and the search for orders in doubt
     /// go on. A [raw](Self::raw) request to a path in no table is not known to be an order, and leaves. See
-    /// [`Ledger::halt`](steadfast_dedup::Ledger::halt).
+    /// [`OrderTracker::halt`](steadfast_dedup::OrderTracker::halt).
     pub fn halt(&self) {
-        self.ledger.halt();
+        self.tracker.halt();
     }
 
     /// Lets orders leave that are placed from now on, and none that was placed before.
     pub fn resume(&self) {
-        self.ledger.resume();
+        self.tracker.resume();
     }
 
     /// Returns true between [`halt`](Self::halt) and [`resume`](Self::resume).
     #[must_use]
     pub fn is_halted(&self) -> bool {
-        self.ledger.is_halted()
+        self.tracker.is_halted()
     }
 }

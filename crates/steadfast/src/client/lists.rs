@@ -15,7 +15,7 @@ impl Client {
     /// [`Error`] if the list cannot be read whole by the deadline.
     pub async fn orders(&self) -> Result<Vec<OrderRecord>, Error> {
         let Some(body) = self.read(&Operation::orders()).await? else { return Ok(Vec::new()) };
-        parse_order_list(&body, self.ledger.settings().record_names())
+        parse_order_list(&body, self.tracker.settings().record_names())
             .map_err(|error| Error::unexpected(Outcome::Unknown { resend: Resend::Never }, error))
     }
 

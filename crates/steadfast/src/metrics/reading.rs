@@ -6,7 +6,7 @@ use std::{
 
 use metrics::{Key, Recorder};
 use steadfast_auth::{TokenSource, TokenState};
-use steadfast_dedup::{Cause, Confidence, Ledger, Reason, Tally};
+use steadfast_dedup::{Cause, Confidence, OrderTracker, Reason, Tally};
 use steadfast_limit::{Snapshot, ZoneLimiter};
 use steadfast_spec::{Lane, Zone};
 
@@ -21,13 +21,13 @@ use crate::{client::Client, stack::Stack};
 /// Counters are set to the total since the start of the process, so calling this again counts nothing twice. Where a
 /// process has several clients, use [`record_all`], which adds them up; separate calls would overwrite each other.
 ///
-/// It locks each ledger and each limiter while it copies. Call it as often as the exporter is scraped, not for each
+/// It locks each tracker and each limiter while it copies. Call it as often as the exporter is scraped, not for each
 /// request.
 pub fn record(source: impl Into<Reading>) {
     record_all([source]);
 }
 
-/// Publishes the sum of several clients or stacks. A ledger or limiter that several of them share is counted for each,
+/// Publishes the sum of several clients or stacks. A tracker or limiter that several of them share is counted for each,
 /// so name only one of those.
 pub fn record_all<R: Into<Reading>>(sources: impl IntoIterator<Item = R>) {
     let mut sources = sources.into_iter().map(Into::into);
@@ -72,11 +72,11 @@ struct Load {
 
 impl Reading {
     /// Reads the current values of these three.
-    pub fn new(ledger: &Ledger, limiter: &ZoneLimiter, tokens: &TokenSource) -> Self {
+    pub fn new(tracker: &OrderTracker, limiter: &ZoneLimiter, tokens: &TokenSource) -> Self {
         let status = tokens.status();
         let mut reading = Self {
-            tally: ledger.tally(),
-            in_doubt: ledger.in_doubt(),
+            tally: tracker.tally(),
+            in_doubt: tracker.in_doubt(),
             windows: BTreeMap::new(),
             zones: BTreeMap::new(),
             skew_ms: status.clock_offset_ms,
@@ -228,7 +228,7 @@ impl Client {
 
 impl From<&Client> for Reading {
     fn from(client: &Client) -> Self {
-        Self::new(client.ledger(), client.limiter(), client.tokens())
+        Self::new(client.tracker(), client.limiter(), client.tokens())
     }
 }
 

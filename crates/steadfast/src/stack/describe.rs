@@ -1,5 +1,5 @@
 use steadfast_auth::TokenSource;
-use steadfast_dedup::Ledger;
+use steadfast_dedup::OrderTracker;
 use steadfast_limit::ZoneLimiter;
 use steadfast_retry::PEEK_LIMIT;
 use steadfast_spec::{Endpoint, Lane, ext::Place};
@@ -16,10 +16,10 @@ impl Stack {
         Description { base: self.base.to_string(), layers: layers.chain([transport]).collect() }
     }
 
-    /// Returns the ledger, which holds what is known of orders.
+    /// Returns the tracker, which holds what is known of orders.
     #[must_use]
-    pub fn known_orders(&self) -> &Ledger {
-        &self.ledger
+    pub fn known_orders(&self) -> &OrderTracker {
+        &self.tracker
     }
 
     /// Returns the rate limits.
@@ -40,7 +40,7 @@ impl Stack {
             Place::Deadline => self.deadline.described(),
             Place::Route => self.describe_routes(layer),
             Place::Dedup => self
-                .ledger
+                .tracker
                 .settings()
                 .effective()
                 .into_iter()
@@ -55,7 +55,7 @@ impl Stack {
                 layer.with("only to", self.base.uri().authority().map_or("", |a| a.as_str()))
             }
             Place::SendGuard => {
-                let journal = if self.ledger.is_journaled() { "kept" } else { "none" };
+                let journal = if self.tracker.is_journaled() { "kept" } else { "none" };
                 layer.with("journal", journal)
             }
             Place::Classify => layer.with("looks into", format!("{PEEK_LIMIT} bytes of a body")),

@@ -267,7 +267,7 @@ async fn a_client_that_is_dropped_lets_go_of_its_transport_and_logs_in_no_more()
     {
         let transport = Answering::with(placed);
         let client = transport.client(access);
-        // With or without a token. The order lets the ledger know how to read lists.
+        // With or without a token. The order lets the tracker know how to read lists.
         let _ = timeout(SECOND, client.place_order(&order("EQT_INFY_EQ_NSE"))).await;
         drop(client);
         sleep(7_200 * SECOND).await;

@@ -172,7 +172,7 @@ fn defaults() -> BTreeMap<&'static str, String> {
         ("Settings::resend_after_undocumented_error", of(&orders, "resend_undocumented")),
         ("Settings::max_resend_age", of(&orders, "max_resend_age")),
         ("Settings::max_resend_age_market", of(&orders, "max_resend_age_market")),
-        ("Settings::twin_hold", of(&orders, "twin_hold")),
+        ("Settings::duplicate_hold", of(&orders, "duplicate_hold")),
         ("Settings::account_mode", of(&orders, "account_mode")),
         ("Settings::orders_scope", of(&orders, "orders_scope")),
         ("Settings::list_shows", of(&orders, "list_shows")),

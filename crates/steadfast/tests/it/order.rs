@@ -10,7 +10,7 @@ use steadfast::{
     BaseUrl, BoxError, Stack,
     auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource},
     deadline::DeadlineLayer,
-    dedup::{DedupLayer, Ledger, SendGuardLayer, Settings},
+    dedup::{DedupLayer, OrderTracker, SendGuardLayer, Settings},
     ext::Place,
     limit::ZoneLimiter,
     retry::{AttemptTimeoutLayer, ClassifyLayer, RetryPolicy},
@@ -76,17 +76,17 @@ where
 
 /// Puts one layer around a service.
 fn around(place: Place, inner: Boxed) -> Boxed {
-    let ledger = || Ledger::new(Settings::default());
+    let tracker = || OrderTracker::new(Settings::default());
     match place {
         Place::CallSpan => whole(call_spans(base(), Routes::default()).layer(inner)),
         Place::Deadline => whole(DeadlineLayer::new(60 * SECOND).layer(inner)),
         Place::Route => whole(RouteLayer::new(base(), Routes::default()).layer(inner)),
-        Place::Dedup => whole(DedupLayer::new(&ledger()).layer(inner)),
+        Place::Dedup => whole(DedupLayer::new(&tracker()).layer(inner)),
         Place::Retry => whole(RetryPolicy::default().layer().layer(inner)),
         Place::Refresh => whole(RefreshLayer::new(tokens()).layer(inner)),
         Place::RateLimit => whole(ZoneLimiter::preset().layer().layer(inner)),
         Place::AuthHeader => whole(AuthHeaderLayer::new(tokens()).layer(inner)),
-        Place::SendGuard => whole(SendGuardLayer::new(&ledger()).layer(of_any_body(inner))),
+        Place::SendGuard => whole(SendGuardLayer::new(&tracker()).layer(of_any_body(inner))),
         Place::Classify => whole(ClassifyLayer::new().layer(inner)),
         Place::AttemptTimeout => whole(AttemptTimeoutLayer::default().layer(inner)),
         _ => unreachable!("a place without a layer"),

@@ -9,7 +9,7 @@ use steadfast::{
     Access, Cancellation, Client, ClientBuilder, Error, ErrorKind, InvalidClient, MissedEvents, Operation,
     OrderChange, OrderRequest, Paths, Placed, Record, Records, Stack, Transport,
     auth::TokenSource,
-    dedup::{Ledger, OrderEvent},
+    dedup::{OrderEvent, OrderTracker},
     limit::ZoneLimiter,
     retry::{AttemptTrail, RetryPolicy},
     spec::{Endpoint, Form, InvalidOperation},
@@ -114,7 +114,7 @@ async fn whatever_a_program_holds_can_cross_threads() {
     is_shareable::<Error>();
     is_shareable::<InvalidClient>();
     is_shareable::<(Placed, Cancellation, Record, OrderEvent, MissedEvents, AttemptTrail)>();
-    is_shareable::<(Ledger, ZoneLimiter, TokenSource, RetryPolicy, Operation, OrderRequest)>();
+    is_shareable::<(OrderTracker, ZoneLimiter, TokenSource, RetryPolicy, Operation, OrderRequest)>();
     let client = Answering::always(r#"{"s":"no-data","msg":"no-data"}"#).client();
     let (order, change, orders) = (order("EQT_INFY_EQ_NSE"), OrderChange::new(), Operation::orders());
     can_be_spawned(&client.place_order(&order));

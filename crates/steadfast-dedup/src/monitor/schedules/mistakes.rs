@@ -40,7 +40,7 @@ impl World {
     pub(super) fn step_and_start_later(&self, event: Event) -> Aftermath {
         let ((), after) = self.monitor.enter(|state, now, out| self.take(state, now, event, out));
         let is_needed =
-            |state: &mut State| state.poller == Poller::Absent && state.registry.next_wake().is_some();
+            |state: &mut State| state.poller == Poller::Absent && state.protocol.next_wake().is_some();
         let needed = self.monitor.look(is_needed);
         if needed {
             self.monitor.look(|state| state.poller = Poller::Awake);

@@ -14,7 +14,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::*;
-use crate::{DedupLayer, GuardedBody, Ledger, OrderEvent, ResendPolicy, SendGuardLayer};
+use crate::{DedupLayer, GuardedBody, OrderEvent, OrderTracker, ResendPolicy, SendGuardLayer};
 
 /// The gateway and the requests it got.
 #[derive(Default)]
@@ -123,9 +123,9 @@ fn answer(status: StatusCode, outcome: Outcome) -> Response<Full<Bytes>> {
 
 /// Makes calls with one order each; a call with `patience` for so many polls is dropped after them.
 fn day(settings: Settings, patience: &'static [fn() -> u32]) {
-    let (gateway, ledger) = (Gateway::default(), Ledger::new(settings.clone()));
-    let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway.clone()));
-    let (mut events, done) = (ledger.events(), Arc::new(AtomicUsize::new(0)));
+    let (gateway, tracker) = (Gateway::default(), OrderTracker::new(settings.clone()));
+    let service = DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(gateway.clone()));
+    let (mut events, done) = (tracker.events(), Arc::new(AtomicUsize::new(0)));
     let call = |patience: &fn() -> u32| {
         let (mut service, done, patience) = (service.clone(), Arc::clone(&done), patience());
         thread::spawn(move || {
@@ -149,12 +149,12 @@ fn day(settings: Settings, patience: &'static [fn() -> u32]) {
     };
     let calls: Vec<_> = patience.iter().map(call).collect();
     let ends = {
-        let (ledger, done) = (ledger.clone(), Arc::clone(&done));
+        let (tracker, done) = (tracker.clone(), Arc::clone(&done));
         thread::spawn(move || {
             while done.load(SeqCst) < patience.len() {
                 thread::yield_now();
             }
-            future::block_on(ledger.shutdown());
+            future::block_on(tracker.shutdown());
             done.fetch_add(1, SeqCst);
         })
     };
@@ -167,7 +167,7 @@ fn day(settings: Settings, patience: &'static [fn() -> u32]) {
     }
     ends.join().unwrap();
     let mut told: Vec<_> = calls.into_iter().filter_map(|call| call.join().unwrap()).collect();
-    assert_eq!(ledger.in_doubt(), 0, "what nobody waits for is decided, too");
+    assert_eq!(tracker.in_doubt(), 0, "what nobody waits for is decided, too");
     let (orders, posts) = (gateway.0.orders.lock().unwrap().len(), gateway.0.posts.load(SeqCst));
     assert!(orders <= patience.len(), "I3: {orders} orders for {} calls", patience.len());
     if settings.max_resends() == 0 {
@@ -208,10 +208,10 @@ fn impatient() -> u32 {
 #[test]
 fn nothing_is_let_go_after_a_halt_has_returned() {
     explore(SCHEDULES, || {
-        let (gateway, ledger) = (Gateway::default(), Ledger::new(Settings::default().traced()));
-        let service = DedupLayer::new(&ledger).layer(SendGuardLayer::new(&ledger).layer(gateway));
-        let sent = |ledger: &Ledger| {
-            let steps = ledger.trace(None);
+        let (gateway, tracker) = (Gateway::default(), OrderTracker::new(Settings::default().traced()));
+        let service = DedupLayer::new(&tracker).layer(SendGuardLayer::new(&tracker).layer(gateway));
+        let sent = |tracker: &OrderTracker| {
+            let steps = tracker.trace(None);
             steps.iter().filter(|step| matches!(step.event, Event::Sent(_))).count()
         };
         let done = Arc::new(AtomicUsize::new(0));
@@ -225,10 +225,10 @@ fn nothing_is_let_go_after_a_halt_has_returned() {
         };
         let calls: Vec<_> = (0..2).map(call).collect();
         let halt = {
-            let ledger = ledger.clone();
+            let tracker = tracker.clone();
             thread::spawn(move || {
-                ledger.halt();
-                sent(&ledger)
+                tracker.halt();
+                sent(&tracker)
             })
         };
         while done.load(SeqCst) < 2 {
@@ -238,7 +238,7 @@ fn nothing_is_let_go_after_a_halt_has_returned() {
             thread::yield_now();
         }
         calls.into_iter().for_each(|call| call.join().unwrap());
-        assert_eq!(halt.join().unwrap(), sent(&ledger));
+        assert_eq!(halt.join().unwrap(), sent(&tracker));
     });
 }
 

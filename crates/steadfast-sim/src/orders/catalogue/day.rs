@@ -83,7 +83,7 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
     let ours = Arc::new(Ours::over_lines(&sandbox, choices, &clock)?);
     let events = Arc::new(Mutex::new(Vec::new()));
     let mut listeners = JoinSet::new();
-    listeners.spawn(listen(ours.ledger().events(), events.clone()));
+    listeners.spawn(listen(ours.tracker().events(), events.clone()));
 
     let told = Answers::of(&morning);
     drive(ours.clone(), &morning, Instant::now(), &told).await;
@@ -98,8 +98,8 @@ async fn trade(fault: Fault, seed: u64, world: &World) -> Result<Day, BoxError> 
 
     let struck = sandbox.fault_counts().get(fault.as_str()).copied().unwrap_or_default();
     sandbox.heal();
-    let drained = timeout(LONGEST_DOUBT, ours.ledger().shutdown()).await.is_ok();
-    let left_in_doubt = ours.ledger().in_doubt() + usize::from(!drained);
+    let drained = timeout(LONGEST_DOUBT, ours.tracker().shutdown()).await.is_ok();
+    let left_in_doubt = ours.tracker().in_doubt() + usize::from(!drained);
     sleep(world.watched).await;
     let truth = sandbox.state();
     drop(listeners);

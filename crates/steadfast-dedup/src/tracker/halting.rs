@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Ledger;
+use super::OrderTracker;
 use crate::halt::{Halt, Run};
 
-impl Ledger {
+impl OrderTracker {
     /// Stops all new orders and changes of orders, in every account, until [`resume`](Self::resume).
     ///
     /// 1. When this returns, every order that left before is on record as sent. From then on none leaves, not even
@@ -23,13 +23,13 @@ impl Ledger {
     /// # Example
     ///
     /// ```
-    /// use steadfast_dedup::Ledger;
+    /// use steadfast_dedup::OrderTracker;
     ///
-    /// let ledger = Ledger::default();
-    /// ledger.halt();
-    /// assert!(ledger.is_halted());
-    /// ledger.resume();
-    /// assert!(!ledger.is_halted());
+    /// let tracker = OrderTracker::default();
+    /// tracker.halt();
+    /// assert!(tracker.is_halted());
+    /// tracker.resume();
+    /// assert!(!tracker.is_halted());
     /// ```
     pub fn halt(&self) {
         self.shared.halt.halt();

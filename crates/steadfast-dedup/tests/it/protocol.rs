@@ -1,10 +1,10 @@
-//! Tests the registry alone, driven by hand.
+//! Tests the protocol alone, driven by hand.
 
 use std::{sync::Arc, time::Duration};
 
 use steadfast_dedup::{
-    Answer, AttemptNo, Effect, Epoch, Event, IntentNo, OrderEvent, Purpose, ReadNo, Registry, Session,
-    Settings, Verdict, Wake,
+    Answer, AttemptNo, Effect, Event, IntentNo, OrderEvent, OrderProtocol, Purpose, ReadNo, Session,
+    Settings, TradingDay, Verdict, Wake,
 };
 use steadfast_spec::{FieldNames, OrderRecord, OrderRequest, Outcome, Resend, parse_order_list};
 
@@ -14,9 +14,9 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A registry, with the clock and the counters of a driver.
+/// A protocol, with the clock and the counters of a driver.
 struct Driver {
-    registry: Registry,
+    protocol: OrderProtocol,
     now: Duration,
     intents: u64,
     reads: u64,
@@ -26,14 +26,14 @@ struct Driver {
 impl Driver {
     /// Returns one that knows an empty list.
     fn new() -> Self {
-        let registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
-        let mut driver = Self { registry, now: Duration::ZERO, intents: 0, reads: 0, reports: Vec::new() };
+        let protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        let mut driver = Self { protocol, now: Duration::ZERO, intents: 0, reads: 0, reports: Vec::new() };
         driver.list(&[]);
         driver
     }
 
     fn step(&mut self, event: Event) {
-        for effect in self.registry.step(self.now, event) {
+        for effect in self.protocol.step(self.now, event) {
             if let Effect::Report(report) = effect {
                 self.reports.push(report);
             }
@@ -63,9 +63,9 @@ impl Driver {
     }
 
     fn send(&mut self, intent: IntentNo) -> Option<AttemptNo> {
-        let attempt = self.registry.next_attempt(intent, Session::default())?;
+        let attempt = self.protocol.next_attempt(intent, Session::default())?;
         self.step(Event::Begun { attempt, session: Session::default() });
-        let wanted = self.registry.may_send(attempt);
+        let wanted = self.protocol.may_send(attempt);
         self.step(if wanted { Event::Sent(attempt) } else { Event::Withheld(attempt) });
         wanted.then_some(attempt)
     }
@@ -106,7 +106,7 @@ fn a_list_from_before_a_renewal_does_not_make_the_later_twin_absent() {
     let renewed = Session::hashed(1);
     driver.step(Event::SessionMet(renewed));
     let second = driver.open();
-    let attempt = driver.registry.next_attempt(second, renewed).unwrap();
+    let attempt = driver.protocol.next_attempt(second, renewed).unwrap();
     driver.step(Event::Begun { attempt, session: renewed });
     driver.step(Event::Sent(attempt));
     driver.close(attempt, UNKNOWN, Answer::Status(504));
@@ -118,19 +118,19 @@ fn a_list_from_before_a_renewal_does_not_make_the_later_twin_absent() {
         driver.step(Event::ReadOpened { read, purpose: Purpose::Verification });
         driver.step(Event::ReadStarted { read, session: renewed });
         driver.step(Event::ReadEnded { read, list: Ok(records(&["o0", "o1"])) });
-        assert_ne!(driver.registry.verdict(second), Verdict::Resend, "after {seconds} s");
+        assert_ne!(driver.protocol.verdict(second), Verdict::Resend, "after {seconds} s");
     }
-    let Verdict::Unresolved(unresolved) = driver.registry.verdict(second) else {
+    let Verdict::Unresolved(unresolved) = driver.protocol.verdict(second) else {
         panic!("one of them is its own")
     };
     assert_eq!(unresolved.candidates, ["o0", "o1"]);
 }
 
-/// Makes reads with an empty list when the registry asks for them, until it decides.
+/// Makes reads with an empty list when the protocol asks for them, until it decides.
 fn reads_until_decided(driver: &mut Driver, intent: IntentNo) -> Vec<Duration> {
     let mut reads = Vec::new();
-    while driver.registry.verdict(intent) == Verdict::Pending {
-        match driver.registry.next_wake() {
+    while driver.protocol.verdict(intent) == Verdict::Pending {
+        match driver.protocol.next_wake() {
             Some(Wake::Read(at, _)) => {
                 driver.at(at);
                 reads.push(at);
@@ -151,7 +151,7 @@ fn where_the_gateway_answered_the_bound_runs_from_its_answer() {
     driver.at(ms(10_000));
     driver.close(attempt, UNKNOWN, Answer::Status(504));
     let reads = reads_until_decided(&mut driver, intent);
-    assert_eq!(driver.registry.verdict(intent), Verdict::Resend);
+    assert_eq!(driver.protocol.verdict(intent), Verdict::Resend);
     assert_eq!(reads, [10_500, 11_500, 13_500, 17_000, 25_000].map(ms));
 }
 
@@ -166,7 +166,7 @@ fn where_it_did_not_the_bound_runs_from_the_longest_it_may_work() {
             driver.close(attempt, UNKNOWN, answer);
             let reads = reads_until_decided(&mut driver, intent);
             assert_eq!(reads.last(), Some(&ms(settles)), "given up at {given_up}");
-            let resent = driver.registry.verdict(intent) == Verdict::Resend;
+            let resent = driver.protocol.verdict(intent) == Verdict::Resend;
             assert_eq!(resent, answer == Answer::Ended && given_up == 10_000, "{answer:?}");
         }
     }
@@ -183,9 +183,9 @@ fn a_read_that_started_before_the_settle_instant_is_no_last_word() {
     let read = driver.read();
     driver.at(ms(16_000));
     driver.step(Event::ReadEnded { read, list: Ok(vec![]) });
-    assert_eq!(driver.registry.verdict(intent), Verdict::Pending);
+    assert_eq!(driver.protocol.verdict(intent), Verdict::Pending);
     driver.list(&[]);
-    assert_eq!(driver.registry.verdict(intent), Verdict::Resend);
+    assert_eq!(driver.protocol.verdict(intent), Verdict::Resend);
 }
 
 #[test]
@@ -196,9 +196,9 @@ fn one_read_after_the_settle_instant_is_not_enough() {
     driver.close(attempt, UNKNOWN, Answer::Status(504));
     driver.at(ms(15_000));
     driver.list(&[]);
-    assert_eq!(driver.registry.verdict(intent), Verdict::Pending);
+    assert_eq!(driver.protocol.verdict(intent), Verdict::Pending);
     driver.list(&[]);
-    assert_eq!(driver.registry.verdict(intent), Verdict::Resend);
+    assert_eq!(driver.protocol.verdict(intent), Verdict::Resend);
 }
 
 #[test]
@@ -212,11 +212,11 @@ fn a_read_that_never_reached_the_wire_proves_no_absence() {
         driver.step(Event::ReadOpened { read: ReadNo(number), purpose: Purpose::Verification });
         driver.step(Event::ReadEnded { read: ReadNo(number), list: Ok(vec![]) });
     }
-    assert_eq!(driver.registry.verdict(intent), Verdict::Pending);
+    assert_eq!(driver.protocol.verdict(intent), Verdict::Pending);
     // Its contents count.
     driver.step(Event::ReadOpened { read: ReadNo(200), purpose: Purpose::Verification });
     driver.step(Event::ReadEnded { read: ReadNo(200), list: Ok(records(&["x"])) });
-    assert!(matches!(driver.registry.verdict(intent), Verdict::Recovered { .. }));
+    assert!(matches!(driver.protocol.verdict(intent), Verdict::Recovered { .. }));
 }
 
 #[test]
@@ -236,17 +236,17 @@ fn an_answer_that_comes_twice_counts_once() {
     let attempt = driver.send(intent).unwrap();
     driver.close(attempt, UNKNOWN, Answer::Status(504));
     driver.close(attempt, Outcome::NotExecuted, Answer::Status(429));
-    assert_eq!(driver.registry.in_doubt(), 1, "closed is closed");
+    assert_eq!(driver.protocol.in_doubt(), 1, "closed is closed");
 }
 
 #[test]
 fn a_body_polled_after_its_attempt_was_given_up_does_not_leave() {
     let mut driver = Driver::new();
     let intent = driver.open();
-    let attempt = driver.registry.next_attempt(intent, Session::default()).unwrap();
+    let attempt = driver.protocol.next_attempt(intent, Session::default()).unwrap();
     driver.step(Event::Begun { attempt, session: Session::default() });
     driver.close(attempt, Outcome::NotSent, Answer::None);
-    assert!(!driver.registry.may_send(attempt));
+    assert!(!driver.protocol.may_send(attempt));
     assert!(driver.send(intent).is_some(), "the next attempt is its own");
 }
 
@@ -257,15 +257,15 @@ fn another_order_in_doubt_holds_a_granted_resend_back() {
     let first = driver.send(a).unwrap();
     driver.close(first, UNKNOWN, Answer::Status(504));
     reads_until_decided(&mut driver, a);
-    assert_eq!(driver.registry.verdict(a), Verdict::Resend);
+    assert_eq!(driver.protocol.verdict(a), Verdict::Resend);
     // While it waits for its permit, a twin falls into doubt, and may own an order that appears.
     let second = driver.send(b).unwrap();
     driver.close(second, UNKNOWN, Answer::Status(504));
     assert_eq!(driver.send(a), None);
-    assert_eq!(driver.registry.verdict(a), Verdict::Pending, "looked for again, and not lost");
+    assert_eq!(driver.protocol.verdict(a), Verdict::Pending, "looked for again, and not lost");
     driver.list(&["x"]);
-    assert!(matches!(driver.registry.verdict(a), Verdict::Recovered { .. }), "the older one takes it");
-    assert_eq!(driver.registry.verdict(b), Verdict::Pending);
+    assert!(matches!(driver.protocol.verdict(a), Verdict::Recovered { .. }), "the older one takes it");
+    assert_eq!(driver.protocol.verdict(b), Verdict::Pending);
 }
 
 #[test]
@@ -276,9 +276,9 @@ fn nothing_of_a_session_that_ended_is_sent_again() {
     driver.close(attempt, UNKNOWN, Answer::Status(504));
     reads_until_decided(&mut driver, intent);
     let renewed = Session::new(Some(steadfast_spec::ext::TokenGeneration(1)));
-    assert_eq!(driver.registry.next_attempt(intent, renewed), None);
+    assert_eq!(driver.protocol.next_attempt(intent, renewed), None);
     driver.step(Event::Concluded(intent));
-    let verdict = driver.registry.verdict(intent);
+    let verdict = driver.protocol.verdict(intent);
     assert!(
         matches!(verdict, Verdict::Unresolved(ref u) if u.reason.as_str() == "not_observed"),
         "{verdict:?}"
@@ -308,15 +308,15 @@ fn the_watch_goes_on_after_an_unresolved_order_and_not_after_a_clean_one() {
     let intent = driver.open();
     let attempt = driver.send(intent).unwrap();
     driver.close(attempt, Outcome::Accepted { order_id: Some("x".into()) }, Answer::Status(200));
-    assert_eq!(driver.registry.next_wake(), Some(Wake::Read(ms(16_000), Purpose::Audit)));
+    assert_eq!(driver.protocol.next_wake(), Some(Wake::Read(ms(16_000), Purpose::Audit)));
     driver.list(&["x"]);
-    assert_eq!(driver.registry.next_wake(), None);
+    assert_eq!(driver.protocol.next_wake(), None);
     let intent = driver.open();
     let attempt = driver.send(intent).unwrap();
     driver.close(attempt, UNKNOWN, Answer::Status(504));
     driver.step(Event::Abandoned(intent));
     driver.at(ms(200_000));
-    assert_eq!(driver.registry.next_wake(), Some(Wake::Read(ms(230_000), Purpose::Watch)));
+    assert_eq!(driver.protocol.next_wake(), Some(Wake::Read(ms(230_000), Purpose::Watch)));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::{
     resolution::{Reason, Unresolved},
     rules::Rules,
     settings::Settings,
-    stamp::{AttemptNo, Epoch, IntentNo, ReadNo, Seq, Session},
+    stamp::{AttemptNo, IntentNo, LogicalTime, ReadNo, Session, TradingDay},
     tally::Tally,
     trace::Step,
 };
@@ -26,17 +26,17 @@ use crate::{
 /// The pure state machine that holds what is known of one account's orders.
 ///
 /// It takes an [`Event`] and returns [`Effect`]s. It has no clock, no lock and no input or output of its own. Safety
-/// rests on positions in its own history (`Seq`). `now`, the time since a fixed start on a monotonic clock, only
+/// rests on positions in its own history (`LogicalTime`). `now`, the time since a fixed start on a monotonic clock, only
 /// decides how long to wait. The layers, the model and the simulator drive this same code.
 #[derive(Clone, Debug)]
-pub struct Registry {
+pub struct OrderProtocol {
     pub(crate) settings: Arc<Settings>,
     pub(crate) rules: Rules,
-    pub(crate) seq: Seq,
+    pub(crate) seq: LogicalTime,
     pub(crate) now: Duration,
     /// For how long the machine has been suspended in total.
     pub(crate) slept: Duration,
-    pub(crate) epoch: Epoch,
+    pub(crate) epoch: TradingDay,
     /// Whether midnight is so near that the service's clock may already have passed it, or not yet.
     pub(crate) midnight: bool,
     /// When the day began, if an earlier day ended in this process.
@@ -76,14 +76,14 @@ pub struct Registry {
     /// How many reads in a row failed to provide a baseline, and when the last of them ended.
     pub(crate) baseline_failed: (u32, Duration),
     /// Where the latest read that has ended was started, with or without a list.
-    pub(crate) tried: Seq,
+    pub(crate) tried: LogicalTime,
     /// The last reads of a shutdown, while one is due.
     pub(crate) last_look: Option<LastLook>,
     pub(crate) calibration: Calibration,
     /// Acknowledged orders whose identifier our lists show for another order.
     pub(crate) mismatched: BTreeMap<Arc<str>, Mismatch>,
     /// When a change of an order was last sent.
-    pub(crate) changed: Seq,
+    pub(crate) changed: LogicalTime,
     /// When the trading day ends, by the wall clock's current reading.
     pub(crate) day_ends: Option<Duration>,
     pub(crate) tally: Tally,
@@ -102,7 +102,7 @@ pub(crate) struct KeyBook {
     /// The finished ones whose caller was told of a refusal.
     pub(crate) refused: BTreeSet<IntentNo>,
     pub(crate) unsettled: usize,
-    pub(crate) last_settled: Seq,
+    pub(crate) last_settled: LogicalTime,
     /// One of the orders that were sent; `mixed`: an order that differs from it was sent too.
     pub(crate) sample: Option<Arc<OrderRequest>>,
     pub(crate) mixed: bool,
@@ -111,14 +111,14 @@ pub(crate) struct KeyBook {
     /// Intents that ended without certainty whether they placed an order, and were not cleared since.
     pub(crate) tainting: BTreeSet<IntentNo>,
     /// When the oldest of them ended. Nothing is concluded about orders sent later.
-    pub(crate) tainted: Seq,
+    pub(crate) tainted: LogicalTime,
 }
 
 /// A read under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read {
     pub(crate) purpose: Purpose,
-    pub(crate) epoch: Epoch,
+    pub(crate) epoch: TradingDay,
     pub(crate) started: Option<ReadStart>,
     /// It goes in the slowest lane.
     pub(crate) can_wait: bool,
@@ -134,7 +134,7 @@ pub(crate) struct Read {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     /// When the list was complete, before any part was taken in.
-    pub(crate) completed: Seq,
+    pub(crate) completed: LogicalTime,
     /// Whether any of it was new.
     pub(crate) news: bool,
     /// It names more orders than a day can have.
@@ -158,7 +158,7 @@ pub(crate) struct Pace {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadStart {
-    pub(crate) seq: Seq,
+    pub(crate) seq: LogicalTime,
     pub(crate) at: Duration,
     pub(crate) aging: Duration,
     pub(crate) session: Session,
@@ -177,7 +177,7 @@ pub(crate) enum Snapshot {
     #[default]
     Unknown,
     /// By a read that starts after this position.
-    Wanted(Seq),
+    Wanted(LogicalTime),
     Tried,
 }
 
@@ -216,15 +216,15 @@ pub enum Wake {
     Tick(Duration),
 }
 
-impl Registry {
-    /// Returns a registry that knows nothing yet.
+impl OrderProtocol {
+    /// Returns a protocol that knows nothing yet.
     #[must_use]
-    pub fn new(settings: Arc<Settings>, epoch: Epoch) -> Self {
+    pub fn new(settings: Arc<Settings>, epoch: TradingDay) -> Self {
         let steps = settings.traced.then(Vec::new);
         Self {
             settings,
             rules: Rules::PROTOCOL,
-            seq: Seq::default(),
+            seq: LogicalTime::default(),
             now: Duration::ZERO,
             slept: Duration::ZERO,
             epoch,
@@ -252,11 +252,11 @@ impl Registry {
             readable: BTreeSet::new(),
             snapshot: Snapshot::Unknown,
             baseline_failed: (0, Duration::ZERO),
-            tried: Seq::default(),
+            tried: LogicalTime::default(),
             last_look: None,
             calibration: Calibration::Untested,
             mismatched: BTreeMap::new(),
-            changed: Seq::default(),
+            changed: LogicalTime::default(),
             day_ends: None,
             tally: Tally::default(),
             steps,
@@ -368,7 +368,7 @@ impl Registry {
         }
     }
 
-    pub(crate) fn tick(&mut self) -> Seq {
+    pub(crate) fn tick(&mut self) -> LogicalTime {
         self.seq.0 += 1;
         self.seq
     }
@@ -398,8 +398,8 @@ impl Registry {
 }
 
 impl Unresolved {
-    pub(crate) fn of(reason: Reason, registry: &Registry, intent: &Intent) -> Self {
-        Self::new(reason, registry.candidates_of(intent))
+    pub(crate) fn of(reason: Reason, protocol: &OrderProtocol, intent: &Intent) -> Self {
+        Self::new(reason, protocol.candidates_of(intent))
     }
 }
 

@@ -11,9 +11,9 @@ use crate::{
 
 const LATER: Duration = Duration::from_secs(40);
 
-/// A registry, and the time that it is given.
+/// A protocol, and the time that it is given.
 struct Books {
-    registry: Registry,
+    protocol: OrderProtocol,
     now: Duration,
     next_read: u64,
 }
@@ -50,14 +50,14 @@ fn is_unresolved(verdict: &Verdict, why: Reason) -> bool {
 
 impl Books {
     fn new() -> Self {
-        let registry = Registry::new(Arc::new(Settings::default()), Epoch(0));
-        let mut books = Self { registry, now: Duration::ZERO, next_read: 0 };
+        let protocol = OrderProtocol::new(Arc::new(Settings::default()), TradingDay(0));
+        let mut books = Self { protocol, now: Duration::ZERO, next_read: 0 };
         books.list(&[]);
         books
     }
 
     fn step(&mut self, event: Event) -> Vec<OrderEvent> {
-        told(self.registry.step(self.now, event))
+        told(self.protocol.step(self.now, event))
     }
 
     /// Opens an order and sends it.
@@ -130,7 +130,7 @@ impl Books {
     }
 
     fn verdict(&self, intent: u64) -> Verdict {
-        self.registry.verdict(IntentNo(intent))
+        self.protocol.verdict(IntentNo(intent))
     }
 }
 
@@ -138,7 +138,7 @@ impl Books {
 fn a_list_that_was_asked_for_on_the_day_before_gives_no_order_to_anybody() {
     let mut books = Books::new();
     let read = books.open_read(Purpose::Verification, session(0));
-    books.step(Event::EpochBegan(Epoch(1)));
+    books.step(Event::EpochBegan(TradingDay(1)));
     books.list(&[]);
     books.send(0, order("5"));
     books.lose(0, 0);
@@ -153,24 +153,24 @@ fn the_list_of_a_session_that_is_over_is_not_what_an_order_of_a_new_one_waits_fo
     let mut books = Books::new();
     books.step(Event::SessionMet(session(1)));
     books.step(Event::BaselineWanted);
-    let since = books.registry.baseline_wanted().unwrap();
+    let since = books.protocol.baseline_wanted().unwrap();
     let read = books.open_read(Purpose::OwnSession, session(0));
     books.end_read(read, &[]);
-    assert!(!books.registry.has_tried(since));
+    assert!(!books.protocol.has_tried(since));
     let read = books.open_read(Purpose::Baseline, session(1));
     books.end_read(read, &[]);
-    assert!(books.registry.has_tried(since));
+    assert!(books.protocol.has_tried(since));
 }
 
 #[test]
 fn an_order_that_goes_ahead_in_a_new_session_asks_for_its_list() {
     let mut books = Books::new();
     books.send(0, order("5"));
-    assert!(!books.registry.awaits_baseline(), "the list of its session is known");
+    assert!(!books.protocol.awaits_baseline(), "the list of its session is known");
     let attempt = AttemptNo { intent: IntentNo(1), index: 0 };
     books.step(Event::Opened { intent: attempt.intent, order: order("5"), name: None });
     books.step(Event::Begun { attempt, session: session(1) });
-    assert!(books.registry.awaits_baseline());
+    assert!(books.protocol.awaits_baseline());
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn an_identifier_that_is_anothers_or_older_than_its_order_is_a_conflict() {
     books.list(&[("o1", ""), ("o2", ""), ("o3", "")]);
     books.send(2, order("5"));
     assert_eq!(books.acknowledge(2, 0, "o3"), conflict(2, None, "o3"), "it was listed before");
-    assert_eq!(books.registry.tally.conflict, 2);
+    assert_eq!(books.protocol.tally.conflict, 2);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_resend_that_comes_back_on_the_next_day_finds_none_of_that_days_orders() {
     books.look(&[]);
     assert_eq!(books.verdict(0), Verdict::Resend);
     books.send_again(0, 1);
-    books.step(Event::EpochBegan(Epoch(1)));
+    books.step(Event::EpochBegan(TradingDay(1)));
     books.answer(0, 1, Outcome::NotExecuted, Answer::Status(429));
     books.list(&[("todays", "")]);
     assert!(!matches!(books.verdict(0), Verdict::Recovered { .. }), "{:?}", books.verdict(0));
@@ -208,7 +208,7 @@ fn a_resend_that_comes_back_on_the_next_day_finds_none_of_that_days_orders() {
 fn an_order_of_yesterday_still_in_flight_may_own_one_of_today() {
     let mut books = Books::new();
     books.send(0, order("5"));
-    books.step(Event::EpochBegan(Epoch(1)));
+    books.step(Event::EpochBegan(TradingDay(1)));
     books.list(&[]);
     books.send(1, order("6"));
     books.lose(1, 0);
@@ -223,7 +223,7 @@ fn an_order_of_yesterday_still_in_flight_may_own_one_of_today() {
 fn an_order_that_was_answered_after_midnight_is_nobody_elses_and_proves_no_absence() {
     let mut books = Books::new();
     books.send(0, order("5"));
-    books.step(Event::EpochBegan(Epoch(1)));
+    books.step(Event::EpochBegan(TradingDay(1)));
     books.list(&[]);
     books.send(1, order("5"));
     books.lose(1, 0);
@@ -243,7 +243,7 @@ fn an_order_that_was_answered_after_midnight_is_nobody_elses_and_proves_no_absen
 fn an_order_that_was_answered_after_midnight_is_known_by_another_spelling() {
     let mut books = Books::new();
     books.send(0, order("5"));
-    books.step(Event::EpochBegan(Epoch(1)));
+    books.step(Event::EpochBegan(TradingDay(1)));
     books.list(&[]);
     books.send(1, order("5"));
     books.lose(1, 0);
@@ -264,7 +264,7 @@ fn what_was_lost_just_before_midnight_or_over_it_bars_equal_orders_from_being_re
         if settled {
             books.now += LATER;
         }
-        books.step(Event::EpochBegan(Epoch(1)));
+        books.step(Event::EpochBegan(TradingDay(1)));
         books.list(&[]);
         if !before {
             books.lose(0, 0);
@@ -284,7 +284,7 @@ fn what_was_lost_just_before_midnight_or_over_it_bars_equal_orders_from_being_re
             other => panic!("{before}, {settled}: {other:?}"),
         }
         // The next day is not affected.
-        books.step(Event::EpochBegan(Epoch(2)));
+        books.step(Event::EpochBegan(TradingDay(2)));
         books.list(&[]);
         books.send(2, order("5"));
         books.lose(2, 0);
@@ -296,7 +296,7 @@ fn what_was_lost_just_before_midnight_or_over_it_bars_equal_orders_from_being_re
 #[test]
 fn a_late_order_that_another_caller_was_told_of_without_its_price_is_reported() {
     let mut books = Books::new();
-    books.registry.settings = Arc::new(Settings::default().resend(crate::policy::ResendPolicy::Never));
+    books.protocol.settings = Arc::new(Settings::default().resend(crate::policy::ResendPolicy::Never));
     books.send(0, order("5"));
     books.lose(0, 0);
     books.look(&[]);
@@ -326,7 +326,7 @@ fn of_two_decided_twins_a_late_order_is_that_of_the_one_that_was_sent_twice() {
     let (intent, kept) = (IntentNo(1), Some("o2".to_owned()));
     let late = OrderEvent::LateDuplicate { intent, name: None, order_id: "o3".into(), kept };
     assert_eq!(told, [late]);
-    assert_eq!((books.registry.tally.late_duplicate, books.registry.tally.excess), (1, 0));
+    assert_eq!((books.protocol.tally.late_duplicate, books.protocol.tally.excess), (1, 0));
 }
 
 #[test]
@@ -336,7 +336,7 @@ fn an_order_beside_an_acknowledged_one_is_one_too_many() {
     books.acknowledge(0, 0, "o1");
     let excess = OrderEvent::Excess { intent: IntentNo(0), order_id: "o2".into() };
     assert_eq!(books.list(&[("o1", ""), ("o2", "")]), [excess]);
-    assert_eq!((books.registry.tally.excess, books.registry.tally.late_duplicate), (1, 0));
+    assert_eq!((books.protocol.tally.excess, books.protocol.tally.late_duplicate), (1, 0));
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_send_that_showed_itself_late_is_taken_for_dead_no_longer() {
     books.send_again(0, 1);
     books.lose(0, 1);
     books.list(&[("o1", "")]);
-    let is_dead = |books: &Books| books.registry.intents[&IntentNo(0)].is_presumed_dead();
+    let is_dead = |books: &Books| books.protocol.intents[&IntentNo(0)].is_presumed_dead();
     assert!(is_dead(&books), "one of two sends has an order");
     assert!(matches!(*books.list(&[("o1", ""), ("o2", "")]), [OrderEvent::LateDuplicate { .. }]));
     assert!(!is_dead(&books));
@@ -375,7 +375,7 @@ fn orders_that_no_answer_will_tell_apart_any_more_are_not_waited_for() {
 #[test]
 fn an_order_that_is_found_after_it_was_given_up_is_its_intents() {
     let mut books = Books::new();
-    books.registry.settings = Arc::new(Settings::default().resend(crate::policy::ResendPolicy::Never));
+    books.protocol.settings = Arc::new(Settings::default().resend(crate::policy::ResendPolicy::Never));
     books.send(0, order("5"));
     books.lose(0, 0);
     books.look(&[]);
@@ -387,7 +387,7 @@ fn an_order_that_is_found_after_it_was_given_up_is_its_intents() {
 #[test]
 fn an_order_of_which_another_may_appear_is_not_forgotten() {
     let mut books = Books::new();
-    books.registry.rules.remembered = 8;
+    books.protocol.rules.remembered = 8;
     books.send(0, order("5"));
     books.lose(0, 0);
     books.list(&[("o1", "")]);
@@ -396,7 +396,7 @@ fn an_order_of_which_another_may_appear_is_not_forgotten() {
             books.send(intent, order("5"));
             books.acknowledge(intent, 0, &format!("a{intent}"));
         }
-        books.registry.intents.contains_key(&IntentNo(0))
+        books.protocol.intents.contains_key(&IntentNo(0))
     };
     assert!(others(&mut books, 1..50));
     books.now += LATER;
@@ -406,7 +406,7 @@ fn an_order_of_which_another_may_appear_is_not_forgotten() {
 #[test]
 fn what_a_caller_was_told_of_as_a_candidate_is_not_reported_again() {
     let mut books = Books::new();
-    books.registry.settings = Arc::new(Settings::default().account_mode(crate::policy::AccountMode::Shared));
+    books.protocol.settings = Arc::new(Settings::default().account_mode(crate::policy::AccountMode::Shared));
     books.send(0, order("5"));
     books.lose(0, 0);
     books.list(&[("o1", "")]);
@@ -436,7 +436,7 @@ fn a_send_that_was_only_begun_before_a_restart_is_looked_for() {
     books.step(Event::Begun { attempt, session: session(0) });
     books.step(Event::Restarted);
     let told = books.list(&[("o1", "")]);
-    assert!(!told.is_empty() && books.registry.in_doubt() == 0, "{told:?}, {:?}", books.verdict(0));
+    assert!(!told.is_empty() && books.protocol.in_doubt() == 0, "{told:?}, {:?}", books.verdict(0));
 }
 
 #[test]
@@ -448,7 +448,7 @@ fn after_a_restart_an_answer_that_took_the_order_still_weighs_most() {
     books.send_again(0, 1);
     books.answer(0, 1, Outcome::Unknown { resend: Resend::Never }, Answer::Status(200));
     books.step(Event::Restarted);
-    assert_eq!(books.registry.intents[&IntentNo(0)].never(), Some(Never::Success));
+    assert_eq!(books.protocol.intents[&IntentNo(0)].never(), Some(Never::Success));
 }
 
 #[test]
@@ -460,7 +460,7 @@ fn how_late_an_order_is_found_is_counted_from_when_it_could_appear() {
     books.list(&[("o1", "")]);
     let mut lags = crate::lag::LagHistogram::default();
     lags.observe(Duration::from_secs(20));
-    assert_eq!(books.registry.tally.visibility_lag, lags);
+    assert_eq!(books.protocol.tally.visibility_lag, lags);
 }
 
 #[test]
@@ -468,20 +468,20 @@ fn only_sends_without_an_answer_are_in_flight() {
     let mut books = Books::new();
     books.send(0, order("5"));
     books.send(1, order("5"));
-    assert_eq!(books.registry.in_flight(), 2);
+    assert_eq!(books.protocol.in_flight(), 2);
     books.lose(0, 0);
-    assert_eq!(books.registry.in_flight(), 1);
+    assert_eq!(books.protocol.in_flight(), 1);
     books.acknowledge(1, 0, "o1");
-    assert_eq!(books.registry.in_flight(), 0);
+    assert_eq!(books.protocol.in_flight(), 0);
 }
 
 #[test]
 fn only_sessions_with_an_order_in_doubt_are_searched() {
     let mut books = Books::new();
     books.send(0, order("5"));
-    assert!(!books.registry.is_searched_in(session(0)), "in flight");
+    assert!(!books.protocol.is_searched_in(session(0)), "in flight");
     books.lose(0, 0);
-    assert!(books.registry.is_searched_in(session(0)) && !books.registry.is_searched_in(session(1)));
+    assert!(books.protocol.is_searched_in(session(0)) && !books.protocol.is_searched_in(session(1)));
 }
 
 /// Returns an absent order whose resend is on its way to the transport.
@@ -495,7 +495,7 @@ fn about_to_send_again() -> (Books, AttemptNo) {
     assert_eq!(books.verdict(1), Verdict::Resend);
     let attempt = AttemptNo { intent: IntentNo(1), index: 1 };
     books.step(Event::Begun { attempt, session: session(0) });
-    assert!(books.registry.may_send(attempt));
+    assert!(books.protocol.may_send(attempt));
     (books, attempt)
 }
 
@@ -505,7 +505,7 @@ fn a_granted_resend_stays_where_it_is_once_an_order_of_ours_is_listed_under_anot
     books.send(2, order("8"));
     books.acknowledge(2, 0, "o2");
     books.list_as(&[("o1", "S", "7"), ("o2", "ALIAS", "8")]);
-    assert!(!books.registry.may_send(attempt));
+    assert!(!books.protocol.may_send(attempt));
     books.step(Event::Withheld(attempt));
     // The order listed under another name is in doubt, too, and may be late.
     assert_eq!(books.verdict(1), Verdict::Pending);
@@ -535,8 +535,8 @@ fn each_order_of_ours_that_is_listed_otherwise_is_told_once() {
         [other],
         "it is none: the list says S; a price is told only if nothing was"
     );
-    books.step(Event::EpochBegan(Epoch(1)));
-    assert_eq!(books.registry.calibration, Calibration::Unlike, "spelling does not change overnight");
+    books.step(Event::EpochBegan(TradingDay(1)));
+    assert_eq!(books.protocol.calibration, Calibration::Unlike, "spelling does not change overnight");
 }
 
 #[test]
@@ -561,7 +561,7 @@ fn an_order_under_another_spelling_of_its_identifier_is_nobodys_surplus() {
         let ruling = crate::ruling::Ruling::Placed { order_id: "aB-1".into() };
         books.now += Duration::from_secs(200);
         books.step(Event::Tick);
-        let refused = books.registry.check_ruling(IntentNo(1), &ruling);
+        let refused = books.protocol.check_ruling(IntentNo(1), &ruling);
         assert_eq!(refused, Err(crate::ruling::InvalidRuling::OrderOwned));
     }
 }

@@ -22,34 +22,34 @@ const EVENTS: usize = 1_024;
 
 /// Holds all that is known of orders, account by account.
 ///
-/// The two layers of one stack are made from one ledger: [`DedupLayer`](crate::DedupLayer) asks it,
+/// The two layers of one stack are made from one tracker: [`DedupLayer`](crate::DedupLayer) asks it,
 /// [`SendGuardLayer`](crate::SendGuardLayer) writes to it.
 ///
 /// # Clone
 ///
-/// Clones are the same ledger.
+/// Clones are the same tracker.
 #[derive(Clone)]
-pub struct Ledger {
+pub struct OrderTracker {
     shared: Arc<Shared>,
 }
 
-/// A reference to a [`Ledger`] that does not keep it alive.
+/// A reference to a [`OrderTracker`] that does not keep it alive.
 ///
-/// A ledger reads the order list and so holds the stack that contains its layers. A part of that stack that needs to
+/// A tracker reads the order list and so holds the stack that contains its layers. A part of that stack that needs to
 /// know whether orders are in doubt, such as a token source, keeps this instead.
 ///
 /// # Clone
 ///
-/// Clones refer to the same ledger.
+/// Clones refer to the same tracker.
 ///
 /// # Example
 ///
 /// ```
-/// use steadfast_dedup::Ledger;
+/// use steadfast_dedup::OrderTracker;
 ///
-/// let ledger = Ledger::default();
-/// let seen_from_within = ledger.downgrade();
-/// assert_eq!(seen_from_within.in_doubt(), ledger.in_doubt());
+/// let tracker = OrderTracker::default();
+/// let seen_from_within = tracker.downgrade();
+/// assert_eq!(seen_from_within.in_doubt(), tracker.in_doubt());
 /// ```
 #[derive(Clone)]
 pub struct WeakLedger {
@@ -74,8 +74,8 @@ impl Drop for Shared {
     }
 }
 
-impl Ledger {
-    /// Returns an empty ledger.
+impl OrderTracker {
+    /// Returns an empty tracker.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self::with(settings, HashMap::new(), None, broadcast::channel(EVENTS).0, Arc::default())
@@ -87,13 +87,13 @@ impl Ledger {
         &self.shared.settings
     }
 
-    /// Returns a reference to the ledger that does not keep it alive.
+    /// Returns a reference to the tracker that does not keep it alive.
     #[must_use]
     pub fn downgrade(&self) -> WeakLedger {
         WeakLedger { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// True if the ledger writes a journal.
+    /// True if the tracker writes a journal.
     #[must_use]
     pub fn is_journaled(&self) -> bool {
         self.shared.written.is_some()
@@ -125,7 +125,7 @@ impl Ledger {
     /// without confirmation. Orders of an earlier process stay in doubt if no request has shown the path to the list
     /// since.
     ///
-    /// After that, late orders are still watched for, as long as a clone of the ledger or a service made of it
+    /// After that, late orders are still watched for, as long as a clone of the tracker or a service made of it
     /// exists. When the last of them is dropped, doubts are still decided; then no task is left, and
     /// [`events`](Self::events) ends.
     pub async fn shutdown(&self) {
@@ -167,22 +167,22 @@ impl Ledger {
 }
 
 impl WeakLedger {
-    /// Returns how many orders are in doubt now, in all accounts; 0 if the ledger is gone.
+    /// Returns how many orders are in doubt now, in all accounts; 0 if the tracker is gone.
     #[must_use]
     pub fn in_doubt(&self) -> usize {
-        self.shared.upgrade().map_or(0, |shared| Ledger { shared }.in_doubt())
+        self.shared.upgrade().map_or(0, |shared| OrderTracker { shared }.in_doubt())
     }
 }
 
-impl Default for Ledger {
+impl Default for OrderTracker {
     fn default() -> Self {
         Self::new(Settings::default())
     }
 }
 
-impl fmt::Debug for Ledger {
+impl fmt::Debug for OrderTracker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ledger").field("in_doubt", &self.in_doubt()).finish_non_exhaustive()
+        f.debug_struct("OrderTracker").field("in_doubt", &self.in_doubt()).finish_non_exhaustive()
     }
 }
 
@@ -202,22 +202,22 @@ mod tests {
     const FORM: &[u8] = b"symId=S&qty=1&side=buy&type=limit&limitPrice=5&product=delivery&validity=day";
 
     #[tokio::test(start_paused = true)]
-    async fn a_weak_ledger_sees_doubt_and_keeps_nothing_alive() {
-        let ledger = Ledger::default();
-        let weak = ledger.downgrade();
+    async fn a_weak_tracker_sees_doubt_and_keeps_nothing_alive() {
+        let tracker = OrderTracker::default();
+        let weak = tracker.downgrade();
         assert_eq!(weak.in_doubt(), 0);
-        let account = ledger.account(None);
+        let account = tracker.account(None);
         let order = OrderRequest::from_fields(Form::parse(FORM).unwrap().iter()).unwrap();
         let Ok(Opening::New(intent)) = account.open(&Arc::new(order), None) else { panic!("opened anew") };
         let attempt = account.begin(intent, Session::default()).unwrap().0;
         account.send(attempt, true, account.halt.run().unwrap()).unwrap();
         account.close(attempt, Outcome::Unknown { resend: Resend::Never }, Answer::Status(504));
-        assert_eq!((weak.in_doubt(), ledger.in_doubt()), (1, 1));
+        assert_eq!((weak.in_doubt(), tracker.in_doubt()), (1, 1));
         // No request has shown the path to the list, so there is nothing to wait for.
-        let ended = tokio::time::timeout(std::time::Duration::from_secs(3_600), ledger.shutdown()).await;
-        assert_eq!((ended, ledger.in_doubt()), (Ok(()), 1));
-        // The account outlives the ledger here, and still does not count.
-        drop(ledger);
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(3_600), tracker.shutdown()).await;
+        assert_eq!((ended, tracker.in_doubt()), (Ok(()), 1));
+        // The account outlives the tracker here, and still does not count.
+        drop(tracker);
         assert_eq!((weak.in_doubt(), account.in_doubt()), (0, 1));
     }
 }

@@ -1,4 +1,4 @@
-//! Writes a ledger's journal, and replays it.
+//! Writes a tracker's journal, and replays it.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,7 +8,7 @@ use std::{
 use steadfast_spec::ext;
 use tokio::sync::broadcast;
 
-use super::{EVENTS, Ledger, Shared};
+use super::{EVENTS, OrderTracker, Shared};
 use crate::{
     account::Account,
     event::OrderEvent,
@@ -34,8 +34,8 @@ impl Written {
     }
 }
 
-impl Ledger {
-    /// Returns a ledger that continues a journal and writes what must outlive the process to it.
+impl OrderTracker {
+    /// Returns a tracker that continues a journal and writes what must outlive the process to it.
     ///
     /// Every order that earlier processes left in doubt is searched for, for the whole settle time again, and never
     /// sent. The search starts when [`recover`](Self::recover) is awaited, or when the account's first order is
@@ -44,12 +44,12 @@ impl Ledger {
     /// # Example
     ///
     /// ```
-    /// use steadfast_dedup::{Ledger, Settings, journal::FileJournal};
+    /// use steadfast_dedup::{OrderTracker, Settings, journal::FileJournal};
     ///
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("orders.journal");
-    /// let ledger = Ledger::journaled(Settings::default(), FileJournal::open(path)?);
-    /// assert_eq!(ledger.in_doubt(), 0);
+    /// let tracker = OrderTracker::journaled(Settings::default(), FileJournal::open(path)?);
+    /// assert_eq!(tracker.in_doubt(), 0);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -1,10 +1,10 @@
-//! Answers questions about a ledger besides the orders themselves.
+//! Answers questions about a tracker besides the orders themselves.
 
 use std::sync::Arc;
 
 use steadfast_spec::ext;
 
-use super::{Ledger, WeakLedger};
+use super::{OrderTracker, WeakLedger};
 use crate::{
     account::Account,
     ruling::{InvalidRuling, Ruling},
@@ -13,7 +13,7 @@ use crate::{
     trace::Step,
 };
 
-impl Ledger {
+impl OrderTracker {
     /// Returns the event counts of all accounts since the process began.
     #[must_use]
     pub fn tally(&self) -> Tally {
@@ -39,10 +39,10 @@ impl Ledger {
     /// # Example
     ///
     /// ```
-    /// use steadfast_dedup::{IntentNo, InvalidRuling, Ledger, Ruling};
+    /// use steadfast_dedup::{IntentNo, InvalidRuling, OrderTracker, Ruling};
     ///
-    /// let ledger = Ledger::default();
-    /// let ruled = ledger.resolve(None, IntentNo(7), Ruling::NotPlaced);
+    /// let tracker = OrderTracker::default();
+    /// let ruled = tracker.resolve(None, IntentNo(7), Ruling::NotPlaced);
     /// assert_eq!(ruled, Err(InvalidRuling::UnknownIntent));
     /// ```
     pub fn resolve(
@@ -54,7 +54,7 @@ impl Ledger {
         self.known_account(account).ok_or(InvalidRuling::UnknownIntent)?.rule(intent, ruling)
     }
 
-    /// Returns every step of an account's registry so far, if the settings say [`traced`](crate::Settings::traced).
+    /// Returns every step of an account's protocol so far, if the settings say [`traced`](crate::Settings::traced).
     #[must_use]
     pub fn trace(&self, account: Option<&ext::Account>) -> Vec<Step> {
         self.known_account(account).map_or_else(Vec::new, |account| account.trace())
@@ -68,9 +68,9 @@ impl Ledger {
 }
 
 impl WeakLedger {
-    /// Returns the event counts of all accounts; zeros if the ledger is gone.
+    /// Returns the event counts of all accounts; zeros if the tracker is gone.
     #[must_use]
     pub fn tally(&self) -> Tally {
-        self.shared.upgrade().map_or_else(Tally::default, |shared| Ledger { shared }.tally())
+        self.shared.upgrade().map_or_else(Tally::default, |shared| OrderTracker { shared }.tally())
     }
 }
