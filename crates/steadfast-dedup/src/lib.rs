@@ -12,8 +12,10 @@
 //! - *At most once*, always, with [`ResendPolicy::Never`].
 //! - *At most once* otherwise, as long as an order appears no later than the
 //!   [lateness bound](Settings::lateness) says.
+//!
 //! In an [exclusive](AccountMode::Exclusive) account any order that breaks the bound is noticed afterwards and
 //! reported as an [`OrderEvent`], without a request by the caller.
+//!
 //! *Never silently*: an order that is neither placed, found, nor certainly void comes back as [`Unresolved`], with
 //! the reason, the candidates, and the original answer.
 //!

@@ -3,10 +3,11 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
+use steadfast_spec::WallClock;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -200,7 +201,8 @@ where
                 true => self.place(number - 1, &form),
                 false => (self.list)(number, &self.placed.lock().unwrap()),
             };
-            let date = self.dated.lock().unwrap().map(|by| httpdate::fmt_http_date(SystemTime::now() + by));
+            let date =
+                self.dated.lock().unwrap().map(|by| httpdate::fmt_http_date(WallClock::system().now() + by));
             let date = date.map_or_else(String::new, |date| format!("Date: {date}\r\n"));
             let head = format!(
                 "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{date}Content-Length: {}\r\n\r\n",

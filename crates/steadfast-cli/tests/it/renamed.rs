@@ -1,10 +1,6 @@
 //! O7: a file of orders under another name is not placed a second time.
 
-use std::{
-    fs,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fs, sync::Arc, time::Duration};
 
 use steadfast::{
     OrderRequest,
@@ -14,6 +10,7 @@ use steadfast::{
     },
     ext::{Account, IntentId},
 };
+use steadfast_spec::WallClock;
 
 use crate::{
     files::{orders, said},
@@ -149,8 +146,9 @@ async fn o07_a_file_is_not_placed_again_under_another_journal() {
 async fn o07_nothing_is_sent_while_the_service_says_another_day() {
     let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
     // Around midnight both days are valid.
-    let of_day = Settings::default().day_of(SystemTime::now() + Duration::from_secs(1_200));
-    let near = of_day != Settings::default().day_of(SystemTime::now() - Duration::from_secs(1_200));
+    let now = WallClock::system().now();
+    let of_day = Settings::default().day_of(now + Duration::from_secs(1_200));
+    let near = of_day != Settings::default().day_of(now - Duration::from_secs(1_200));
     gateway.is_ahead(Duration::from_secs(if near { 26 } else { 24 } * 3_600));
     let file = orders(2);
     let run = async || {
