@@ -1,6 +1,6 @@
 //! The scoreboard of planted bugs: does what we test with find what it is there to find?
 //!
-//! The sources contain no bug. Each bug is a file of `crates/steadfast-sim/planted`: texts of the sources, their replacements,
+//! The sources contain no bug. Each bug is a file of `crates/steadfast-verify/planted`: texts of the sources, their replacements,
 //! and the detectors of the bug. All bugs are planted at once in a copy of the workspace, where `STEADFAST_PLANTED` turns one on.
 //! First every detector must pass without a bug. Then each bug is turned on, and one of its detectors must fail.
 //!

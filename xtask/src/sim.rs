@@ -10,7 +10,7 @@ use crate::root::{self, cargo};
 pub(crate) fn run(words: &[String]) -> ExitCode {
     let root = root::find();
     let mut command = cargo(&root);
-    command.args(["run", "--release", "--quiet", "--package", "steadfast-sim", "--"]).args(words);
+    command.args(["run", "--release", "--quiet", "--package", "steadfast-verify", "--"]).args(words);
     // A campaign keeps the sums of each state of the code apart.
     if let Some(crates) = crates(&root) {
         command.env("STEADFAST_COMMIT", crates);

@@ -141,7 +141,7 @@ pub(crate) const TABLE: &[Deep] = &[
         ]),
         5,
     ),
-    // What the axes draw is in `crates/steadfast-sim/src/axes.rs`.
+    // What the axes draw is in `crates/steadfast-verify/src/sim/axes.rs`.
     Deep::new(
         "axes",
         "orders in worlds that were once taken for impossible",

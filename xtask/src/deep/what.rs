@@ -161,7 +161,7 @@ pub(super) fn schedules(workspace: &Workspace, package: &str, names: &str) -> Co
 
 pub(super) fn simulation(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = cargo(&workspace.root);
-    command.args(["run", "--profile", "deep", "--quiet", "--package", "steadfast-sim", "--"]);
+    command.args(["run", "--profile", "deep", "--quiet", "--package", "steadfast-verify", "--"]);
     simulate(command, workspace, arguments)
 }
 

@@ -21,7 +21,7 @@ const PACKAGES: [&str; 8] = [
     "steadfast-limit",
     "steadfast-retry",
     "steadfast-sandbox",
-    "steadfast-sim",
+    "steadfast-verify",
 ];
 /// What is built of them: nothing that no detector runs, as far as cargo can tell it apart.
 const STEPS: [&[&str]; 2] = [
@@ -90,7 +90,7 @@ impl Binaries {
     }
 
     pub(super) fn simulator(&self) -> Result<&Binary> {
-        self.tests("steadfast-sim", "bin")
+        self.tests("steadfast-verify", "bin")
     }
 
     /// Takes in one of cargo's messages.
@@ -116,7 +116,7 @@ impl Binaries {
     #[cfg(all(test, unix))]
     pub(super) fn shell() -> Self {
         let binary = Binary { path: "/bin/sh".into(), folder: "/".into() };
-        let keys = [("steadfast-sim", "bin"), ("steadfast-retry", "it")];
+        let keys = [("steadfast-verify", "bin"), ("steadfast-retry", "it")];
         Self(keys.map(|(package, target)| ((package.into(), target.into()), binary.clone())).into())
     }
 }
@@ -134,7 +134,7 @@ mod tests {
             ("bin", "steadfast-sim", true, "/t/no"),
             ("bin", "steadfast-sim", false, "/t/sim"),
         ] {
-            let package = if kind == "bin" { "steadfast-sim" } else { "steadfast-retry" };
+            let package = if kind == "bin" { "steadfast-verify" } else { "steadfast-retry" };
             binaries.take(&format!(
                 r#"{{"manifest_path":"/c/{package}/Cargo.toml","executable":"{path}","profile":{{"test":{test}}},
                 "target":{{"kind":["{kind}"],"name":"{name}"}}}}"#

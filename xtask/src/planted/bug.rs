@@ -7,7 +7,7 @@ use super::detector::{Detector, TRAPS};
 use crate::tidy::{Finding, Repository};
 
 /// The folder with a file for each bug, which has the bug's name.
-pub(super) const FOLDER: &str = "crates/steadfast-sim/planted";
+pub(super) const FOLDER: &str = "crates/steadfast-verify/planted";
 /// The replacements of the switch, which tells in the copy which bug is on.
 const SWITCH: &str = include_str!("switch.toml");
 

@@ -19,8 +19,7 @@ const TABLE: &[Row] = &[
     Row { name: "steadfast-sandbox", on: &[], never: &[] },
     Row { name: "steadfast-cli", on: &["steadfast", "steadfast-sandbox", "steadfast-proxy"], never: &[] },
     // Its checkers read the history that one layer keeps of itself.
-    Row { name: "steadfast-testkit", on: &["steadfast-sandbox", "steadfast-dedup"], never: &[] },
-    Row { name: "steadfast-sim", on: &["steadfast", "steadfast-sandbox", "steadfast-testkit"], never: &[] },
+    Row { name: "steadfast-verify", on: &["steadfast", "steadfast-dedup", "steadfast-sandbox"], never: &[] },
     Row { name: "steadfast-redis", on: LAYERS, never: &[] },
     Row { name: "steadfast-proxy", on: &["steadfast"], never: &[] },
     // A fresh clone compiles this first.
@@ -108,7 +107,7 @@ mod tests {
     #[test]
     fn the_spec_and_dev_dependencies_are_free() {
         assert!(found("steadfast-auth", SPEC, Kind::Shipped, Origin::Workspace).is_empty());
-        assert!(found("steadfast-auth", "steadfast-testkit", Kind::Tests, Origin::Workspace).is_empty());
+        assert!(found("steadfast-auth", "steadfast-verify", Kind::Tests, Origin::Workspace).is_empty());
         assert!(found("steadfast-auth", "hyper", Kind::Tests, Origin::Elsewhere).is_empty());
         assert!(found("steadfast-limit", "tower", Kind::Shipped, Origin::Elsewhere).is_empty());
     }

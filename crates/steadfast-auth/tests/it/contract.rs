@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_auth::{AuthHeaderLayer, RefreshLayer};
-use steadfast_testkit::{Strict, drop_at_every_poll};
+use steadfast_verify::probes::{Strict, drop_at_every_poll};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::support::{Answer, Bench, orders, secs};

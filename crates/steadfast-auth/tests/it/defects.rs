@@ -1,7 +1,7 @@
 //! Tests against the defects of other clients, by number.
 //!
 //! `cargo xtask planted` shows that each test fails where its defect is, in this crate and by the same assertion. The
-//! defects are files of `crates/steadfast-sim/planted`.
+//! defects are files of `crates/steadfast-verify/planted`.
 
 use std::sync::Arc;
 

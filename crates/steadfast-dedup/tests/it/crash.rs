@@ -22,7 +22,7 @@ use steadfast_dedup::{
     unresolved,
 };
 use steadfast_spec::{BoxError, Failure, Outcome, WallClock, ext, find_cause};
-use steadfast_testkit::invariants::{Run, violations};
+use steadfast_verify::invariants::{Run, violations};
 use tempfile::TempDir;
 use tokio::{
     task::JoinHandle,

@@ -6,7 +6,7 @@ use steadfast_dedup::{
     AttemptNo, Effect, Event, IntentNo, OrderEvent, Purpose, ReadFault, Session, Settings, Step, TradingDay,
 };
 use steadfast_spec::{OrderRequest, Outcome, ext};
-use steadfast_testkit::invariants::{ALL, Answer, Order, Run, violations};
+use steadfast_verify::invariants::{ALL, Answer, Order, Run, violations};
 use tokio::time::sleep;
 
 use crate::{

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use http::Request;
 use steadfast_dedup::{DedupLayer, OrderTracker, SendGuardLayer};
-use steadfast_testkit::{Strict, drop_at_every_poll};
+use steadfast_verify::probes::{Strict, drop_at_every_poll};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::{

@@ -18,7 +18,7 @@ use steadfast_spec::{
     BoxError, Failure, Lane, Outcome, PlacedOrder,
     ext::{self, Stamp},
 };
-use steadfast_testkit::invariants::{Answer, Order, Run, violations};
+use steadfast_verify::invariants::{Answer, Order, Run, violations};
 use tokio::{
     sync::broadcast,
     task::JoinHandle,

@@ -13,7 +13,7 @@ use steadfast_limit::{
     TokenOrigin, Zone, ZoneLimiter,
 };
 use steadfast_spec::{BootClock, WallClock};
-use steadfast_testkit::densest_window;
+use steadfast_verify::probes::densest_window;
 use tempfile::TempDir;
 use tokio::time::{Instant, advance, sleep};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use steadfast_limit::{Account, Answer, BoxError, Lane, Zone, ZoneLimiter};
-use steadfast_testkit::{Strict, drop_at_every_poll};
+use steadfast_verify::probes::{Strict, drop_at_every_poll};
 use tokio::time::{advance, sleep};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 

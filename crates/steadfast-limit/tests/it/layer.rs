@@ -10,7 +10,7 @@ use http::{
 };
 use steadfast_limit::{Account, BoxError, Lane, RateLimit, RateLimitLayer, Refusal, Zone, ZoneLimiter};
 use steadfast_spec::{Endpoint, Failure, Fate, Route, ext};
-use steadfast_testkit::Strict;
+use steadfast_verify::probes::Strict;
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};

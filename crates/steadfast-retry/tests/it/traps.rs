@@ -16,7 +16,7 @@ use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::{BodyExt, combinators::BoxBody};
 use steadfast_retry::{AttemptTimeoutLayer, BufferBodyLayer, ClassifyLayer, Jitter, RetryPolicy};
 use steadfast_spec::{BoxError, Endpoint, Failure, Fate};
-use steadfast_testkit::{Strict, drop_at_every_poll};
+use steadfast_verify::probes::{Strict, drop_at_every_poll};
 use tokio::time::{Instant, sleep};
 use tower::{
     Layer, Service, ServiceBuilder, ServiceExt, layer::layer_fn, limit::ConcurrencyLimitLayer, service_fn,

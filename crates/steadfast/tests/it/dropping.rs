@@ -1,6 +1,6 @@
 //! A call may be dropped at any point. It leaves nothing behind, or an order that is still looked for.
 
-use steadfast_testkit::drop_at_every_poll;
+use steadfast_verify::probes::drop_at_every_poll;
 
 use crate::world::{SECOND, World, script};
 

@@ -18,7 +18,7 @@ use steadfast::{
     trace::call_spans,
 };
 use steadfast_sandbox::{Gateway, Sandbox};
-use steadfast_testkit::{Strict, Uses, drop_at_every_poll};
+use steadfast_verify::probes::{Strict, Uses, drop_at_every_poll};
 use tokio::time::{Instant, sleep, timeout};
 use tower::{Layer, Service, ServiceExt, service_fn, util::BoxCloneSyncService};
 

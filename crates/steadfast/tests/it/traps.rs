@@ -28,7 +28,7 @@ use steadfast::{
     spec::Routes,
 };
 use steadfast_sandbox::Sandbox;
-use steadfast_testkit::{Strict, Uses};
+use steadfast_verify::probes::{Strict, Uses};
 use tokio::time::{Instant, sleep, timeout};
 use tower::{
     Layer as _, Service as _, ServiceExt, limit::ConcurrencyLimit, service_fn, util::BoxCloneSyncService,

@@ -9,7 +9,7 @@ use steadfast::{
 };
 use steadfast_sandbox::Sandbox;
 use steadfast_spec::Zone;
-use steadfast_testkit::{accountings, densest_window};
+use steadfast_verify::probes::{accountings, densest_window};
 use tokio::time::Instant;
 
 use crate::world::{SECOND, World, order, script};

@@ -11,7 +11,7 @@ use steadfast::{
     spec::{Endpoint, Form, Scope, Zone, zones},
 };
 use steadfast_sandbox::{Sandbox, enforce::Kind};
-use steadfast_testkit::{accountings, densest_window};
+use steadfast_verify::probes::{accountings, densest_window};
 use tokio::time::Instant;
 
 use crate::{

@@ -248,6 +248,6 @@ pub(super) const ITEMS: &[Item] = &[
     (
         "M14",
         "tapes of failures",
-        &[Cover::Test("crates/steadfast-sim/tests/orders.rs", "no_tape_holds_a_secret")],
+        &[Cover::Test("crates/steadfast-verify/tests/orders.rs", "no_tape_holds_a_secret")],
     ),
 ];

@@ -1,0 +1,327 @@
+use std::{
+    ops::Range,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use steadfast::BoxError;
+use steadfast_sandbox::State;
+use steadfast_spec::Zone;
+use tokio::time::Instant;
+
+use crate::probes::{accountings, densest_window};
+use crate::sim::{
+    chooser::{Chooser, Fixed},
+    orders::{
+        canary::Canary,
+        counts::Counts,
+        invariants,
+        oracle::{Expected, Judgement},
+        policy,
+        rivals::Policy,
+        session::{self, Client, Session, World},
+        state::Run,
+        trader::Told,
+        workload::Workload,
+    },
+};
+
+/// The world, the seeds and the limits of a campaign.
+#[derive(Clone, Debug)]
+pub(crate) struct Campaign {
+    pub(crate) world: World,
+    pub(crate) seeds: Range<u64>,
+    /// No new seed is begun after this many orders.
+    pub(crate) orders: u64,
+    /// No new seed is begun after this time, in real time.
+    pub(crate) time: Option<Duration>,
+    /// The rivals also trade one seed in this many; 0 for none.
+    pub(crate) rivals_every: u64,
+    /// In one seed in this many the tracker keeps its history, and the invariants are checked over it; 0 for none.
+    pub(crate) trace_every: u64,
+    /// It ends after this many failures.
+    pub(crate) most_failures: usize,
+    /// The names of sites that are not left to chance.
+    pub(crate) without: Vec<String>,
+    /// The fixed choices in their place.
+    pub(crate) fixed: Vec<Fixed>,
+}
+
+/// The result of a campaign.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Outcome {
+    pub(crate) seeds: u64,
+    pub(crate) ours: Judgement,
+    pub(crate) naive: Judgement,
+    pub(crate) checks_once: Judgement,
+    pub(crate) attempts: u64,
+    pub(crate) attempts_in_doubt: u64,
+    pub(crate) requests: u64,
+    /// Cancels that reached the gateway.
+    pub(crate) cancels: u64,
+    pub(crate) simulated: Duration,
+    pub(crate) elapsed: Duration,
+    pub(crate) run_twice: u64,
+    /// Seeds in whose histories the invariants were checked.
+    pub(crate) traced: u64,
+    /// How often each fault struck our client.
+    pub(crate) faults: Counts,
+    /// How many records of each kind the journals held.
+    pub(crate) written: Counts,
+    /// Why orders of our client stayed unresolved.
+    pub(crate) reasons: Counts,
+    /// The seeds that broke a promise; at least the first of them is kept.
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// A seed that broke a promise.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) seed: u64,
+    pub(crate) broken: Vec<(String, u64)>,
+}
+
+/// One seed in this many is run twice, and its windows are recounted.
+const CHECKED_EVERY: u64 = 100;
+/// Each canary must show within this many seeds, whichever seeds are run.
+const CANARY_SEEDS: u64 = 40;
+/// A campaign ends after this many failures: the first is shrunk, the rest are counted.
+pub(crate) const MOST_FAILURES: usize = 20;
+/// How often progress is saved; a killed campaign loses what it did since.
+const KEPT_EVERY: Duration = Duration::from_secs(5);
+
+impl Campaign {
+    /// Continues `run` on as many threads as there are processors. `keep` saves the progress every few seconds and at
+    /// the end.
+    ///
+    /// # Errors
+    ///
+    /// The error of setting up a simulation, or of writing its state.
+    pub(crate) fn run<E>(
+        &self,
+        run: Run,
+        keep: impl FnMut(&Run) -> Result<(), E> + Send,
+    ) -> Result<Run, BoxError>
+    where
+        E: Into<BoxError>,
+    {
+        let start = Instant::now();
+        let (before, earlier) = (run.outcome.elapsed, run.clone());
+        let next = AtomicU64::new(run.next_seed);
+        let stop = AtomicBool::new(run.outcome.ours.orders >= self.orders);
+        let shared = Mutex::new((run, keep, start));
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let work = || -> Result<(), BoxError> {
+            loop {
+                let late = self.time.is_some_and(|time| start.elapsed() >= time);
+                if late || stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= self.seeds.end {
+                    return Ok(());
+                }
+                if earlier.is_done(seed) {
+                    continue;
+                }
+                let outcome = self.seed(seed).map_err(|error| format!("seed {seed}: {error}"))?;
+                let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let (run, keep, kept) = &mut *shared;
+                run.finish(seed, outcome);
+                let failures = run.outcome.failures.len() - earlier.outcome.failures.len();
+                if run.outcome.ours.orders >= self.orders || failures >= self.most_failures {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                if kept.elapsed() >= KEPT_EVERY {
+                    *kept = Instant::now();
+                    run.outcome.elapsed = before + start.elapsed();
+                    keep(run).map_err(Into::into)?;
+                }
+            }
+        };
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let ends = workers.into_iter().map(|worker| worker.join());
+            ends.map(|end| end.unwrap_or_else(|_| Err("a simulation panicked".into())))
+                .collect::<Result<Vec<()>, BoxError>>()
+        })?;
+        let (mut run, mut keep, _) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        run.outcome.elapsed = before + start.elapsed();
+        run.outcome.failures.sort_by_key(|failure| failure.seed);
+        keep(&run).map_err(Into::into)?;
+        Ok(run)
+    }
+
+    /// Checks that the harness notices each kind of wrong client, by the promise that it breaks.
+    ///
+    /// # Errors
+    ///
+    /// An undetected canary.
+    pub(crate) fn canaries(&self) -> Result<(), BoxError> {
+        for canary in Canary::ALL {
+            let mut campaign = self.clone();
+            campaign.world.canary = Some(canary);
+            campaign.world.crashes = false;
+            let expected = match self.world.expected {
+                // A client that promises to report excess orders does not promise that there are none.
+                Expected::Later if matches!(canary, Canary::SendsTwice | Canary::Denies) => continue,
+                _ => (0..CANARY_SEEDS).any(|seed| {
+                    let replay = campaign.replay(campaign.chooser(seed));
+                    replay.is_ok_and(|replay| {
+                        replay.broken.iter().any(|(promise, _)| *promise == canary.breaks())
+                    })
+                }),
+            };
+            if !expected {
+                return Err(format!("the harness does not notice a client that {canary:?}").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the chooser of a seed.
+    pub(crate) fn chooser(&self, seed: u64) -> Chooser {
+        Chooser::rng(seed).without(&self.without).fixing(&self.fixed)
+    }
+
+    /// Runs one seed with every client.
+    fn seed(&self, seed: u64) -> Result<Outcome, BoxError> {
+        let chooser = Arc::new(self.chooser(seed));
+        let workload = Workload::of(&chooser);
+        let traced = self.trace_every > 0 && seed.is_multiple_of(self.trace_every);
+        let world = World { traced, ..self.world.clone() };
+        let session = session::run(&chooser, &world, &workload, Client::Ours)?;
+        let ours = Judgement::of(&workload, &session);
+        let mut broken = self.broken(&ours, &workload, &session);
+        let checked = seed.is_multiple_of(CHECKED_EVERY);
+        if checked {
+            let world = World { aftermath: true, ..self.world.clone() };
+            let again = session::run(&chooser, &world, &workload, Client::Ours)?;
+            if again.tasks > 0 {
+                broken.push(("tasks", again.tasks as u64));
+            }
+            if again.seen.trace != session.seen.trace || again.told != session.told {
+                broken.push(("deterministic", 1));
+            }
+            let overfull = if session.counts_as_documented { overfull_windows(&session.truth) } else { 0 };
+            if overfull > 0 {
+                broken.push(("windows", overfull));
+            }
+        }
+        let rival = |policy| -> Result<Judgement, BoxError> {
+            if self.rivals_every == 0 || !seed.is_multiple_of(self.rivals_every) {
+                return Ok(Judgement::default());
+            }
+            let session = session::run(&chooser, &self.world, &workload, Client::Rival(policy))?;
+            Ok(Judgement::of(&workload, &session))
+        };
+        let Session { seen, truth, told, written, .. } = session;
+        let mut reasons = Counts::default();
+        for told in told.into_iter().flatten() {
+            if let Told::Unresolved(reason) = told {
+                reasons.add(reason, 1);
+            }
+        }
+        Ok(Outcome {
+            seeds: 1,
+            naive: rival(Policy::Naive)?,
+            checks_once: rival(Policy::ChecksOnce)?,
+            ours,
+            attempts: seen.attempts,
+            attempts_in_doubt: seen.attempts_in_doubt,
+            requests: truth.requests,
+            cancels: truth.arrivals.iter().filter(|arrival| arrival.method == "DELETE").count() as u64,
+            simulated: Duration::from_nanos(truth.now_ns),
+            elapsed: Duration::ZERO,
+            run_twice: u64::from(checked),
+            traced: u64::from(traced),
+            written,
+            faults: seen.struck.into_iter().collect(),
+            reasons,
+            failures: Failure::of(seed, broken).into_iter().collect(),
+        })
+    }
+
+    fn broken(
+        &self,
+        judgement: &Judgement,
+        workload: &Workload,
+        session: &Session,
+    ) -> Vec<(&'static str, u64)> {
+        let mut broken = judgement.broken(&self.world);
+        broken.extend(policy::broken(&self.world, workload, session));
+        broken.extend(invariants::broken(session));
+        broken
+    }
+
+    /// Runs our client alone, and returns what it breaks.
+    pub(crate) fn replay(&self, chooser: Chooser) -> Result<Replay, BoxError> {
+        self.played(&Arc::new(chooser))
+    }
+
+    /// The same, for callers that still need the chooser.
+    pub(crate) fn played(&self, chooser: &Arc<Chooser>) -> Result<Replay, BoxError> {
+        let workload = Workload::of(chooser);
+        let session = session::run(chooser, &self.world, &workload, Client::Ours)?;
+        let judgement = Judgement::of(&workload, &session);
+        let broken = self.broken(&judgement, &workload, &session);
+        Ok(Replay { workload, session, judgement, broken })
+    }
+}
+
+/// A run kept for close inspection.
+#[derive(Clone, Debug)]
+pub(crate) struct Replay {
+    pub(crate) workload: Workload,
+    pub(crate) session: Session,
+    pub(crate) judgement: Judgement,
+    pub(crate) broken: Vec<(&'static str, u64)>,
+}
+
+impl Failure {
+    fn of(seed: u64, broken: Vec<(&'static str, u64)>) -> Option<Self> {
+        let broken: Vec<_> = broken.into_iter().map(|(promise, count)| (promise.to_owned(), count)).collect();
+        (!broken.is_empty()).then_some(Self { seed, broken })
+    }
+}
+
+impl Outcome {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.seeds += other.seeds;
+        self.ours.add(&other.ours);
+        self.naive.add(&other.naive);
+        self.checks_once.add(&other.checks_once);
+        self.attempts += other.attempts;
+        self.attempts_in_doubt += other.attempts_in_doubt;
+        self.requests += other.requests;
+        self.cancels += other.cancels;
+        self.simulated += other.simulated;
+        self.run_twice += other.run_twice;
+        self.traced += other.traced;
+        self.faults.merge(other.faults);
+        self.reasons.merge(other.reasons);
+        self.written.merge(other.written);
+        self.failures.extend(other.failures);
+    }
+}
+
+/// Returns the number of windows over their limit in all zones, counted without any limiter's arithmetic.
+fn overfull_windows(truth: &State) -> u64 {
+    let owner = truth.arrivals.iter().find_map(|arrival| arrival.owner.clone()).unwrap_or_default();
+    let zones = steadfast_spec::zones();
+    let mut overfull = 0;
+    for spec in zones.iter().filter(|spec| spec.zone != Zone::OTP && spec.zone != Zone::API_KEY) {
+        let instants = accountings(truth, spec.zone, &owner);
+        for window in &spec.windows {
+            let most = densest_window(&instants, window.period());
+            overfull += u64::from(most > window.limit().get() as usize);
+        }
+    }
+    overfull
+}
