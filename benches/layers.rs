@@ -15,7 +15,6 @@ use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use parking_lot::Mutex;
-use peers::{Governor, TowerResilience, rate_limits};
 use steadfast::{
     BaseUrl, BoxError, Stack,
     auth::{ApiKey, AuthHeaderLayer, RefreshLayer, TokenSource},
@@ -28,6 +27,7 @@ use steadfast::{
     spec::{Routes, zones},
     trace::call_spans,
 };
+use steadfast_verify::peers::{Governor, TowerResilience, rate_limits};
 use tower::{
     Layer, Service,
     retry::{Policy, RetryLayer},

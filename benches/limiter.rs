@@ -11,11 +11,11 @@ use std::{hint::black_box, sync::Barrier, thread, time::Duration};
 use criterion::{BenchmarkGroup, Criterion, measurement::WallTime};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
-use peers::{Given, Governor};
 use steadfast::{
     BoxError,
     limit::{Account, Lane, Zone},
 };
+use steadfast_verify::peers::{Given, Governor};
 use tokio::{runtime::Builder, time::Instant};
 
 use crate::{

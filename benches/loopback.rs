@@ -18,12 +18,12 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use peers::rate_limits;
 use steadfast::{
     BaseUrl, BoxError, Stack,
     auth::{ApiKey, TokenSource},
     leaf::Leaf,
 };
+use steadfast_verify::peers::rate_limits;
 use tower::{
     Service, ServiceBuilder, ServiceExt as _,
     retry::{Policy, RetryLayer},

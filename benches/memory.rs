@@ -7,12 +7,12 @@ mod windows;
 
 use std::{alloc::System, future::poll_fn, time::Duration};
 
-use peers::{Given, Governor, TowerResilience};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use steadfast::{
     BoxError,
     limit::{Answer, Decision, Lane, Limiter, Nanos, ZoneId},
 };
+use steadfast_verify::peers::{Given, Governor, TowerResilience};
 use tokio::{runtime::Builder, time::advance};
 use tower::{Layer, Service, service_fn};
 

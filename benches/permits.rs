@@ -4,11 +4,11 @@ use std::{hint::black_box, num::NonZeroU32};
 
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
-use peers::{Given, Governor, LeakyBucket, TowerResilience, rate_limits};
 use steadfast::{
     BoxError,
     limit::{Account, Answer, Ask, Decision, Lane, Limiter, Nanos, SECOND, Zone},
 };
+use steadfast_verify::peers::{Given, Governor, LeakyBucket, TowerResilience, rate_limits};
 use tower::{Layer, Service, service_fn};
 
 use crate::windows::{FOUR_HUNDRED, TEN, ask, general, zones};

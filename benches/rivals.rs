@@ -12,7 +12,6 @@ use governor::{
 };
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::Full;
-use peers::TowerResilience;
 use steadfast::{
     BoxError, Paths, Stack,
     auth::{ApiKey, TokenSource},
@@ -20,6 +19,7 @@ use steadfast::{
     spec::Routes,
 };
 use steadfast_sandbox::{Body, Credentials, NoAnswer};
+use steadfast_verify::peers::TowerResilience;
 use tokio::time::{Instant, Sleep, sleep};
 use tower::{
     Service, ServiceBuilder, ServiceExt,

@@ -4,16 +4,19 @@
 //! |---|---|---|
 //! | [`probes`] | a service that insists on tower's readiness contract, a drop at every poll, a count of windows | the tests of every layer and of the whole stack |
 //! | [`invariants`] | the invariants I1 to I23, each as a checker of a finished run | the tests of `steadfast-dedup`, and every simulated session |
+//! | `peers` | limiters, retries and timeouts of other crates, set up for the same limits | the benches, and the simulation of limits |
 //! | `sim` | simulated trading days, judged by the gateway's books | `cargo xtask sim` and CI |
 //!
 //! Beside them, `planted/` holds the bugs that these checks must find, one file each; `cargo xtask planted` turns them on.
 //!
 //! # Features
 //!
-//! `sim`, on by default, needs the facade. Layers take this crate without it, so that their own tests compile no other layer
-//! than `steadfast-dedup`, whose history the invariants read.
+//! `peers` needs those other crates. `sim`, on by default, needs them and the facade. Layers take this crate with neither, so
+//! that their own tests compile no other layer than `steadfast-dedup`, whose history the invariants read.
 
 pub mod invariants;
+#[cfg(feature = "peers")]
+pub mod peers;
 pub mod probes;
 #[cfg(feature = "sim")]
 pub mod sim;

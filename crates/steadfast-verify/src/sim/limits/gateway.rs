@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use steadfast_sandbox::enforce::{Enforcer, GatewayClock, Kind, Window};
@@ -23,10 +23,10 @@ pub(super) struct Gateway {
 }
 
 /// Returns the windows of one zone, from the service's own table.
-pub(super) fn windows_of(zone: Zone) -> Vec<(u32, Duration)> {
+pub(super) fn windows_of(zone: Zone) -> Vec<(NonZeroU32, Duration)> {
     let row = zones().into_iter().find(|row| row.zone == zone);
     let windows = row.map(|row| row.windows).unwrap_or_default();
-    windows.iter().map(|window| (window.limit().get(), window.period())).collect()
+    windows.iter().map(|window| (window.limit(), window.period())).collect()
 }
 
 impl Gateway {
@@ -48,7 +48,7 @@ impl Gateway {
         let clock = GatewayClock::new().epoch(epoch).drift_ppm(clock_ppm);
         let windows = windows_of(zone)
             .into_iter()
-            .filter_map(|(limit, period)| Window::new(limit, period).ok())
+            .filter_map(|(limit, period)| Window::new(limit.get(), period).ok())
             .map(|window| Enforcer::new(kind, window).clock(clock))
             .collect();
         Self { windows, lowered: None, kind, clock, clock_ppm, admitted: Vec::new() }

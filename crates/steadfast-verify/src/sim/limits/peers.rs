@@ -1,28 +1,24 @@
 //! The limiters of the comparison.
 
-use std::{
-    collections::VecDeque,
-    num::NonZeroU32,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::{collections::VecDeque, num::NonZeroU32};
 
 use governor::{
     Quota, RateLimiter,
-    clock::Clock,
     middleware::NoOpMiddleware,
+    nanos,
     state::{InMemoryState, NotKeyed},
 };
 use steadfast_spec::Zone;
 
 use super::{client::Gate, gateway::windows_of};
-use crate::sim::network::Nanos;
+use crate::{peers::Given, sim::network::Nanos};
 
-type Limiter = RateLimiter<NotKeyed, InMemoryState, Virtual, NoOpMiddleware<Duration>>;
+type Limiter = RateLimiter<NotKeyed, InMemoryState, Given, NoOpMiddleware<nanos::Nanos>>;
 
 /// governor, one limiter for each window, asked one after the other as in typical use.
 pub(super) struct Governor {
     limits: Vec<Limiter>,
+    clock: Given,
     /// How many of them the first request has passed.
     passed: usize,
 }
@@ -38,41 +34,30 @@ pub(super) enum Burst {
 
 impl Governor {
     pub(super) fn new(zone: Zone, burst: Burst) -> Self {
+        let clock = Given::default();
         let limits = windows_of(zone).into_iter().filter_map(|(limit, period)| {
-            let most = NonZeroU32::new(limit)?;
-            let quota = Quota::with_period(period / limit)?.allow_burst(match burst {
-                Burst::Whole => most,
+            let quota = Quota::with_period(period / limit.get())?.allow_burst(match burst {
+                Burst::Whole => limit,
                 Burst::One => NonZeroU32::MIN,
             });
-            Some(Limiter::direct_with_clock(quota, Virtual::default()))
+            Some(Limiter::direct_with_clock(quota, clock.clone()))
         });
-        Self { limits: limits.collect(), passed: 0 }
+        let limits = limits.collect();
+        Self { limits, clock, passed: 0 }
     }
 }
 
 impl Gate for Governor {
     fn pass(&mut self, now: Nanos) -> Result<(), Nanos> {
+        self.clock.set(now);
         while let Some(limit) = self.limits.get(self.passed) {
-            limit.clock().0.store(now, Ordering::Relaxed);
             if let Err(not_until) = limit.check() {
-                return Err(not_until.earliest_possible().as_nanos() as Nanos);
+                return Err(not_until.earliest_possible().as_u64());
             }
             self.passed += 1;
         }
         self.passed = 0;
         Ok(())
-    }
-}
-
-/// governor's clock, set by the session.
-#[derive(Debug, Default)]
-struct Virtual(AtomicU64);
-
-impl Clock for Virtual {
-    type Instant = Duration;
-
-    fn now(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Relaxed))
     }
 }
 
@@ -88,7 +73,8 @@ pub(super) struct LogAtSend {
 impl LogAtSend {
     pub(super) fn new(zone: Zone) -> Self {
         let windows = windows_of(zone);
-        let windows = windows.iter().map(|(limit, period)| (*limit as usize, period.as_nanos() as Nanos));
+        let windows =
+            windows.iter().map(|(limit, period)| (limit.get() as usize, period.as_nanos() as Nanos));
         Self { windows: windows.collect(), sent: VecDeque::new() }
     }
 }

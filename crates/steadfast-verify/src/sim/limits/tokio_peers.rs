@@ -2,7 +2,6 @@
 
 use std::{collections::VecDeque, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use leaky_bucket::RateLimiter;
 use steadfast::limit::Lane;
 use steadfast_spec::Zone;
 use tokio::{
@@ -16,7 +15,6 @@ use tower::{
     service_fn,
     util::BoxService,
 };
-use tower_resilience_ratelimiter::{RateLimiterLayer, WindowType};
 
 use super::{
     client::{Client, Ending, RequestId},
@@ -25,7 +23,10 @@ use super::{
     session::Session,
     tally::Tally,
 };
-use crate::sim::network::Nanos;
+use crate::{
+    peers::{LeakyBucket, TowerResilience},
+    sim::network::Nanos,
+};
 
 /// A service that completes when its limits let a request pass.
 type Permits = BoxService<(), (), BoxError>;
@@ -99,14 +100,11 @@ async fn pass(mut permits: Permits) -> Result<Permits, BoxError> {
 fn permits(contender: Contender, zone: Zone) -> Result<Permits, BoxError> {
     let open = BoxService::new(service_fn(|()| async { Ok::<_, BoxError>(()) }));
     windows_of(zone).into_iter().try_fold(open, |inner, (limit, period)| match contender {
-        Contender::Tower => Ok(BoxService::new(RateLimit::new(inner, Rate::new(u64::from(limit), period)))),
+        Contender::Tower => {
+            Ok(BoxService::new(RateLimit::new(inner, Rate::new(u64::from(limit.get()), period))))
+        }
         Contender::TowerResilience => {
-            let layer = RateLimiterLayer::builder()
-                .limit_for_period(limit as usize)
-                .refresh_period(period)
-                .window_type(WindowType::SlidingLog)
-                .timeout_duration(Duration::from_secs(3_600))
-                .build()?;
+            let layer = TowerResilience::sliding_log().rate_limit(limit, period)?;
             // It clones the wrapped service; a permit is taken before that is called.
             let shared = service_fn(|()| async { Ok::<_, BoxError>(()) });
             let mut limited = layer.layer(shared);
@@ -121,10 +119,7 @@ fn permits(contender: Contender, zone: Zone) -> Result<Permits, BoxError> {
             })))
         }
         _ => {
-            let limit = limit as usize;
-            let bucket =
-                RateLimiter::builder().max(limit).initial(limit).refill(limit).interval(period).build();
-            let bucket = Arc::new(bucket);
+            let bucket = Arc::new(LeakyBucket::of_one_window(limit, period));
             let mut inner = inner;
             Ok(BoxService::new(service_fn(move |()| {
                 let (bucket, others) = (Arc::clone(&bucket), inner.call(()));

@@ -14,8 +14,8 @@ impl LeakyBucket {
     #[must_use]
     pub fn new(second: NonZeroU32, minute: NonZeroU32) -> Self {
         Self {
-            second: bucket(second, Duration::from_secs(1)),
-            minute: bucket(minute, Duration::from_secs(60)),
+            second: Self::of_one_window(second, Duration::from_secs(1)),
+            minute: Self::of_one_window(minute, Duration::from_secs(60)),
         }
     }
 
@@ -23,9 +23,11 @@ impl LeakyBucket {
     pub fn take(&self) -> bool {
         self.second.try_acquire(1) && self.minute.try_acquire(1)
     }
-}
 
-fn bucket(most: NonZeroU32, period: Duration) -> RateLimiter {
-    let most = most.get() as usize;
-    RateLimiter::builder().max(most).initial(most).refill(most).interval(period).build()
+    /// Returns leaky-bucket's own limiter of one window.
+    #[must_use]
+    pub fn of_one_window(most: NonZeroU32, period: Duration) -> RateLimiter {
+        let most = most.get() as usize;
+        RateLimiter::builder().max(most).initial(most).refill(most).interval(period).build()
+    }
 }
