@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use steadfast_verify::sim::{
-    limits,
+    complain, limits,
     orders::{self, catalogue, requests, scripts},
 };
 
@@ -25,11 +25,19 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Command::parse() {
+    let kept = match Command::parse() {
         Command::Limits(args) => limits::run(&args),
         Command::Orders(args) => orders::run(&args),
         Command::Scripts(args) => scripts::run(&args),
         Command::Catalogue(args) => catalogue::run(&args),
-        Command::Requests(args) => requests::run(&args),
+        Command::Requests(args) => requests::run(&args).map(|()| true),
+    };
+    match kept {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(format_args!("error: {error}"));
+            ExitCode::FAILURE
+        }
     }
 }

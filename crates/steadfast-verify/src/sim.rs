@@ -12,9 +12,10 @@
 
 mod axes;
 pub mod chooser;
+mod console;
 pub mod limits;
 pub mod network;
 pub mod orders;
 mod wire;
 
-pub use self::axes::Axes;
+pub use self::{axes::Axes, console::complain};

@@ -31,29 +31,19 @@ mod tests;
 mod tokio_peers;
 mod words;
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::io;
 
 use tower::BoxError;
 
 pub use self::args::Args;
+use crate::sim::console::complain;
 
-/// Runs the simulation and prints the result.
-pub fn run(args: &Args) -> ExitCode {
-    match report(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            complain(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// True if every promise was kept.
-fn report(args: &Args) -> Result<bool, BoxError> {
+/// Runs the simulation and prints the result. True if every promise was kept.
+///
+/// # Errors
+///
+/// The error of a peer, of standard output, or of writing the plots.
+pub fn run(args: &Args) -> Result<bool, BoxError> {
     let campaign = args.campaign();
     if campaign.rows.is_empty() {
         return Err("no row has such a name".into());
@@ -92,10 +82,4 @@ fn report(args: &Args) -> Result<bool, BoxError> {
         campaign.seed.saturating_add(1),
     ));
     Ok(outcome.broken().next().is_none())
-}
-
-/// Prints a line for the waiting person, apart from the figures.
-fn complain(line: std::fmt::Arguments<'_>) {
-    // If standard error is closed, there is no other place to report it.
-    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -8,8 +8,7 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
-use steadfast::BoxError;
+use steadfast::{BoxError, dedup::Settings};
 use steadfast_sandbox::State;
 use steadfast_spec::Zone;
 use tokio::time::Instant;
@@ -21,13 +20,16 @@ use crate::sim::{
         canary::Canary,
         counts::Counts,
         invariants,
-        oracle::{Expected, Judgement},
+        oracle::Judgement,
+        outcome::{Failure, Outcome},
         policy,
         rivals::Policy,
-        session::{self, Client, Session, World},
+        session::Session,
         state::Run,
         trader::Told,
+        trading::{self, Client},
         workload::Workload,
+        world::{Expected, World},
     },
 };
 
@@ -52,41 +54,6 @@ pub(crate) struct Campaign {
     pub(crate) fixed: Vec<Fixed>,
 }
 
-/// The result of a campaign.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Outcome {
-    pub(crate) seeds: u64,
-    pub(crate) ours: Judgement,
-    pub(crate) naive: Judgement,
-    pub(crate) checks_once: Judgement,
-    pub(crate) attempts: u64,
-    pub(crate) attempts_in_doubt: u64,
-    pub(crate) requests: u64,
-    /// Cancels that reached the gateway.
-    pub(crate) cancels: u64,
-    pub(crate) simulated: Duration,
-    pub(crate) elapsed: Duration,
-    pub(crate) run_twice: u64,
-    /// Seeds in whose histories the invariants were checked.
-    pub(crate) traced: u64,
-    /// How often each fault struck our client.
-    pub(crate) faults: Counts,
-    /// How many records of each kind the journals held.
-    pub(crate) written: Counts,
-    /// Why orders of our client stayed unresolved.
-    pub(crate) reasons: Counts,
-    /// The seeds that broke a promise; at least the first of them is kept.
-    pub(crate) failures: Vec<Failure>,
-}
-
-/// A seed that broke a promise.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Failure {
-    pub(crate) seed: u64,
-    pub(crate) broken: Vec<(String, u64)>,
-}
-
 /// One seed in this many is run twice, and its windows are recounted.
 const CHECKED_EVERY: u64 = 100;
 /// Each canary must show within this many seeds, whichever seeds are run.
@@ -97,6 +64,22 @@ pub(crate) const MOST_FAILURES: usize = 20;
 const KEPT_EVERY: Duration = Duration::from_secs(5);
 
 impl Campaign {
+    /// Creates an endless campaign.
+    pub(crate) fn endless(settings: Settings, expected: Expected) -> Self {
+        Self {
+            world: World::of(settings, expected),
+            seeds: 0..u64::MAX,
+            orders: u64::MAX,
+            time: None,
+            rivals_every: 0,
+            trace_every: 1,
+            most_failures: MOST_FAILURES,
+            without: Vec::new(),
+            // A late order must be noticed without any caller's own read of the list.
+            fixed: if expected == Expected::Later { vec![("order.looks", None, 0)] } else { Vec::new() },
+        }
+    }
+
     /// Continues `run` on as many threads as there are processors. `keep` saves the progress every few seconds and at
     /// the end.
     ///
@@ -196,13 +179,13 @@ impl Campaign {
         let workload = Workload::of(&chooser);
         let traced = self.trace_every > 0 && seed.is_multiple_of(self.trace_every);
         let world = World { traced, ..self.world.clone() };
-        let session = session::run(&chooser, &world, &workload, Client::Ours)?;
+        let session = trading::run(&chooser, &world, &workload, Client::Ours)?;
         let ours = Judgement::of(&workload, &session);
         let mut broken = self.broken(&ours, &workload, &session);
         let checked = seed.is_multiple_of(CHECKED_EVERY);
         if checked {
             let world = World { aftermath: true, ..self.world.clone() };
-            let again = session::run(&chooser, &world, &workload, Client::Ours)?;
+            let again = trading::run(&chooser, &world, &workload, Client::Ours)?;
             if again.tasks > 0 {
                 broken.push(("tasks", again.tasks as u64));
             }
@@ -218,7 +201,7 @@ impl Campaign {
             if self.rivals_every == 0 || !seed.is_multiple_of(self.rivals_every) {
                 return Ok(Judgement::default());
             }
-            let session = session::run(&chooser, &self.world, &workload, Client::Rival(policy))?;
+            let session = trading::run(&chooser, &self.world, &workload, Client::Rival(policy))?;
             Ok(Judgement::of(&workload, &session))
         };
         let Session { seen, truth, told, written, .. } = session;
@@ -268,7 +251,7 @@ impl Campaign {
     /// The same, for callers that still need the chooser.
     pub(crate) fn played(&self, chooser: &Arc<Chooser>) -> Result<Replay, BoxError> {
         let workload = Workload::of(chooser);
-        let session = session::run(chooser, &self.world, &workload, Client::Ours)?;
+        let session = trading::run(chooser, &self.world, &workload, Client::Ours)?;
         let judgement = Judgement::of(&workload, &session);
         let broken = self.broken(&judgement, &workload, &session);
         Ok(Replay { workload, session, judgement, broken })
@@ -282,33 +265,6 @@ pub(crate) struct Replay {
     pub(crate) session: Session,
     pub(crate) judgement: Judgement,
     pub(crate) broken: Vec<(&'static str, u64)>,
-}
-
-impl Failure {
-    fn of(seed: u64, broken: Vec<(&'static str, u64)>) -> Option<Self> {
-        let broken: Vec<_> = broken.into_iter().map(|(promise, count)| (promise.to_owned(), count)).collect();
-        (!broken.is_empty()).then_some(Self { seed, broken })
-    }
-}
-
-impl Outcome {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.seeds += other.seeds;
-        self.ours.add(&other.ours);
-        self.naive.add(&other.naive);
-        self.checks_once.add(&other.checks_once);
-        self.attempts += other.attempts;
-        self.attempts_in_doubt += other.attempts_in_doubt;
-        self.requests += other.requests;
-        self.cancels += other.cancels;
-        self.simulated += other.simulated;
-        self.run_twice += other.run_twice;
-        self.traced += other.traced;
-        self.faults.merge(other.faults);
-        self.reasons.merge(other.reasons);
-        self.written.merge(other.written);
-        self.failures.extend(other.failures);
-    }
 }
 
 /// Returns the number of windows over their limit in all zones, counted without any limiter's arithmetic.

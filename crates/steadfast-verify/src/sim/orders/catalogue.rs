@@ -1,11 +1,9 @@
 //! The `catalogue` simulation: every fault of the sandbox, often enough that its absence would show.
 
 mod day;
-mod line;
 
 use std::{
     io::{self, Write},
-    process::ExitCode,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -18,10 +16,10 @@ use steadfast::{BoxError, dedup::Settings};
 use steadfast_sandbox::Fault;
 
 use self::day::day;
-pub(crate) use self::line::Line;
 use crate::sim::{
     axes::{Axes, Axis},
-    orders::{Expected, campaign_of, report::complain, session::World},
+    console::complain,
+    orders::world::{Expected, World},
 };
 
 /// What the command line of `sim catalogue` takes.
@@ -71,20 +69,12 @@ struct Report {
     faults: Vec<Item>,
 }
 
-/// Plays every fault and prints the result.
-pub fn run(args: &Args) -> ExitCode {
-    match simulate(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            complain(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// True if every fault struck, and no promise was broken.
-fn simulate(args: &Args) -> Result<bool, BoxError> {
+/// Plays every fault and prints the result. True if every fault struck, and no promise was broken.
+///
+/// # Errors
+///
+/// The error of setting up a simulation.
+pub fn run(args: &Args) -> Result<bool, BoxError> {
     let report = play(args)?;
     let mut out = io::stdout().lock();
     // A closed standard output is no error.
@@ -109,7 +99,7 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
 }
 
 fn play(args: &Args) -> Result<Report, BoxError> {
-    let world = campaign_of(Settings::new(), Expected::WithinTheBound).world;
+    let world = World::of(Settings::new(), Expected::WithinTheBound);
     let is_played = |fault: &Fault| match args.fault {
         Some(only) => only == *fault,
         None => args.axes.admit(Axis::of(*fault)),

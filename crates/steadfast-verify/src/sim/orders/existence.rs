@@ -2,7 +2,8 @@
 
 use crate::sim::{
     axes::{Axes, Axis},
-    orders::{Medium, Outcome, crash::WRITTEN, report::complain},
+    console::complain,
+    orders::{crash::WRITTEN, ours::Medium, outcome::Outcome},
     wire::{FATES, FORMS, Kind, OUTAGE, drawn},
 };
 

@@ -1,17 +1,17 @@
 use std::{env, fs, sync::Arc, time::Duration};
 
-use clap::ValueEnum;
 use steadfast::BoxError;
 use tokio::time::Instant;
 
 use crate::sim::{
-    axes::Axes,
     chooser::{Chooser, Site, Tape, shrink},
+    console::complain,
     orders::{
-        Args, Campaign, Failure, Medium,
-        report::complain,
+        args::Args,
+        campaign::Campaign,
+        outcome::Failure,
         script::{course, script},
-        session::{self, Client},
+        trading::{self, Client},
         workload::Workload,
     },
 };
@@ -32,11 +32,11 @@ pub(crate) fn explain(args: &Args, campaign: &Campaign, failure: &Failure) -> Re
     for (promise, count) in broken {
         complain(format_args!("  {promise} {count}"));
     }
-    let modes = modes(args);
+    let modes = args.modes();
     complain(format_args!("reproduce: cargo xtask sim orders --seed {seed}{modes}"));
     let chooser = Arc::new(campaign.chooser(*seed).recording());
     let workload = Workload::of(&chooser);
-    let session = session::run(&chooser, &campaign.world, &workload, Client::Ours)?;
+    let session = trading::run(&chooser, &campaign.world, &workload, Client::Ours)?;
     for (invariant, what) in &session.violations {
         complain(format_args!("  {invariant}: {what}"));
     }
@@ -75,48 +75,12 @@ fn without_rates(tape: &Tape) -> Tape {
     tape.iter().filter(|(site, _): &(Site, u32)| !site.what().starts_with("swarm.")).collect()
 }
 
-/// Returns the command line options that change what is promised or assumed.
-pub(crate) fn modes(args: &Args) -> String {
-    let mut modes = String::new();
-    if args.unbounded {
-        modes += " --unbounded";
-    }
-    if args.conservative {
-        modes += " --conservative";
-    }
-    if let Some(seconds) = args.assume_lateness {
-        modes += &format!(" --assume-lateness {seconds}");
-    }
-    if args.wire == Medium::Pipe {
-        modes += " --wire pipe";
-    }
-    if args.crashes {
-        modes += " --crashes";
-    }
-    if let Some(canary) = args.canary.and_then(|canary| canary.to_possible_value()) {
-        modes += &format!(" --canary {}", canary.get_name());
-    }
-    if args.orderly_close {
-        modes += " --orderly-close";
-    }
-    if args.axes != Axes::DEFAULT {
-        modes += &format!(" --axes {}", args.axes);
-    }
-    if args.plain {
-        modes += " --plain";
-    }
-    for name in &args.without {
-        modes += &format!(" --without {name}");
-    }
-    modes
-}
-
 #[cfg(test)]
 mod tests {
     use steadfast::dedup::Settings;
 
     use super::*;
-    use crate::sim::orders::campaign_of;
+    use crate::sim::orders::world::Expected;
 
     /// Three orders, the second of them late, with other faults that change nothing.
     const TAPE: &str = "order 1 0 = 1
@@ -132,7 +96,7 @@ mod tests {
         callers 0 0 = 3";
 
     fn campaign(settings: Settings) -> Campaign {
-        campaign_of(settings, crate::sim::orders::Expected::WithinTheBound)
+        Campaign::endless(settings, Expected::WithinTheBound)
     }
 
     #[test]
@@ -157,7 +121,7 @@ mod tests {
         let campaign = campaign(Settings::new());
         let chooser = Arc::new(Chooser::rng(11).recording());
         let workload = Workload::of(&chooser);
-        let first = session::run(&chooser, &campaign.world, &workload, Client::Ours).unwrap();
+        let first = trading::run(&chooser, &campaign.world, &workload, Client::Ours).unwrap();
         let again = campaign.replay(Chooser::tape(chooser.recorded())).unwrap().session;
         assert_eq!((first.seen.trace, first.told), (again.seen.trace, again.told));
     }

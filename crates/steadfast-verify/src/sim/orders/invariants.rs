@@ -10,12 +10,12 @@ use steadfast::dedup::Settings;
 
 use crate::invariants::{ALL, Run};
 use crate::sim::{
-    orders::{ours::Ours, session::Session},
+    orders::{
+        ours::Ours,
+        session::{Session, Violation},
+    },
     wire::{Call, Ended, Seen, intent_name},
 };
-
-/// A broken invariant, with the reason.
-pub(crate) type Violation = (&'static str, String);
 
 /// Returns the history of one process, which ends here.
 pub(crate) fn history(ours: &Ours, settings: &Settings, in_doubt: usize) -> Run {

@@ -6,9 +6,10 @@ use steadfast::dedup::OrderEvent;
 use crate::sim::{
     orders::{
         cohort::kept_waiting,
-        session::{Session, World},
+        session::Session,
         trader::Told,
         workload::{Shape, Workload},
+        world::{Expected, World},
     },
     wire::intent_number,
 };
@@ -409,15 +410,6 @@ fn left_over(session: &Session, shape_of: &BTreeMap<&str, Shape>) -> Vec<Shape> 
     });
     let ours = again.chain(misled).filter_map(|order| shape_of.get(order.order_id.as_str()));
     ours.chain(session.foreign.values()).copied().collect()
-}
-
-/// How late orders may be in a campaign, which decides what its clients promise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
-    /// No order is placed twice.
-    WithinTheBound,
-    /// Every duplicate is reported.
-    Later,
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ use crate::invariants::Answer as Answered;
 use crate::sim::{
     axes::Axes,
     orders::{
-        catalogue::Line,
         crash::MemoryJournal,
+        line::Line,
         trader::{Told, Trader},
         workload::Wanted,
     },

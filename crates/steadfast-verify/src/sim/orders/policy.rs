@@ -11,10 +11,7 @@ use steadfast::dedup::Settings;
 use tokio::time::Instant;
 
 use crate::sim::{
-    orders::{
-        session::{Session, World},
-        workload::Workload,
-    },
+    orders::{session::Session, workload::Workload, world::World},
     wire::{Call, Ended, Ending, Exchange, Says, Seen},
 };
 

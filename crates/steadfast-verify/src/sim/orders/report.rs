@@ -5,7 +5,10 @@ use std::{
 
 use serde::Serialize;
 
-use crate::sim::orders::{Args, counts::Counts, oracle::Judgement, state::Run};
+use crate::sim::{
+    console::complain,
+    orders::{args::Args, counts::Counts, oracle::Judgement, state::Run},
+};
 
 /// The output of `sim orders --json`.
 #[derive(Debug, Serialize)]
@@ -155,11 +158,6 @@ pub(crate) fn history(runs: &[Run]) {
             rounded(outcome.simulated.as_secs_f64() / 3_600.0),
         ));
     }
-}
-
-/// Prints a line on standard error.
-pub(crate) fn complain(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 impl fmt::Display for Report<'_> {

@@ -1,16 +1,14 @@
 //! The `requests` simulation: the cost of a call on the wire, without faults and while answers are a 5xx.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::io::{self, Write};
 
 use serde::Serialize;
 use steadfast::{BoxError, dedup::Settings};
 
 use crate::sim::{
     chooser::Fixed,
-    orders::{Expected, Run, campaign_of, report::complain},
+    console::complain,
+    orders::{campaign::Campaign, state::Run, world::Expected},
     wire::{Kind, catalogue},
 };
 
@@ -68,17 +66,11 @@ const NONE: u32 = 0;
 const ALIKE: u32 = 7;
 
 /// Runs both and prints the cost.
-pub fn run(args: &Args) -> ExitCode {
-    match simulate(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn simulate(args: &Args) -> Result<(), BoxError> {
+///
+/// # Errors
+///
+/// The error of setting up a simulation.
+pub fn run(args: &Args) -> Result<(), BoxError> {
     let (mut calls, mut curve, mut end) = (0, Vec::new(), 0);
     for (choice, rate) in (0..).zip(RATES).filter(|(_, rate)| args.curve || ALWAYS.contains(rate)) {
         let cost = cost(args.orders, &storm(choice))?;
@@ -124,7 +116,7 @@ struct Cost {
 }
 
 fn cost(orders: u64, fixed: &[Fixed]) -> Result<Cost, BoxError> {
-    let mut campaign = campaign_of(Settings::new(), Expected::WithinTheBound);
+    let mut campaign = Campaign::endless(Settings::new(), Expected::WithinTheBound);
     campaign.orders = orders;
     campaign.fixed = [fixed, &CALM].concat();
     let run = campaign.run(Run::from("", "", 0), |_| Ok::<_, BoxError>(()))?;
@@ -149,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_storm_is_of_5xx_answers_alone() {
-        let mut campaign = campaign_of(Settings::new(), Expected::WithinTheBound);
+        let mut campaign = Campaign::endless(Settings::new(), Expected::WithinTheBound);
         campaign.orders = 100;
         campaign.fixed = [storm(2).as_slice(), &CALM].concat();
         let outcome = campaign.run(Run::from("", "", 0), |_| Ok::<_, BoxError>(())).unwrap().outcome;

@@ -3,7 +3,6 @@
 use std::{
     env, fs,
     io::{self, Write},
-    process::ExitCode,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -15,7 +14,8 @@ use steadfast::{BoxError, dedup::Settings};
 
 use crate::sim::{
     chooser::{Scripts, Site, Tape},
-    orders::{Expected, campaign_of, report::complain, script::script},
+    console::complain,
+    orders::{campaign::Campaign, script::script, world::Expected},
 };
 
 /// What the command line of `sim scripts` takes.
@@ -63,20 +63,12 @@ struct Report {
     violations: u64,
 }
 
-/// Plays every script and prints the result.
-pub fn run(args: &Args) -> ExitCode {
-    match simulate(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            complain(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// True if every promise was kept in every script.
-fn simulate(args: &Args) -> Result<bool, BoxError> {
+/// Plays every script and prints the result. True if every promise was kept in every script.
+///
+/// # Errors
+///
+/// The error of setting up a simulation, or of writing a tape.
+pub fn run(args: &Args) -> Result<bool, BoxError> {
     let report =
         play(args.faults, if args.conservative { Settings::conservative() } else { Settings::new() })?;
     let mut out = io::stdout().lock();
@@ -100,7 +92,7 @@ fn simulate(args: &Args) -> Result<bool, BoxError> {
 }
 
 fn play(faults: usize, settings: Settings) -> Result<Report, BoxError> {
-    let campaign = campaign_of(settings, Expected::WithinTheBound);
+    let campaign = Campaign::endless(settings, Expected::WithinTheBound);
     let order: Tape = [(Site::new("order"), 1)].into_iter().collect();
     let [in_doubt, duplicated, lost, wrongly_claimed, violations] = [const { AtomicU64::new(0) }; 5];
     let first: Mutex<Option<Tape>> = Mutex::new(None);

@@ -12,7 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::sim::orders::Outcome;
+use crate::sim::orders::outcome::Outcome;
 
 /// The progress of a campaign, in one mode with the code of one commit.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

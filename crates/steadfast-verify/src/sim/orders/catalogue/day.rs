@@ -17,12 +17,15 @@ use tokio::{
 use crate::sim::{
     chooser::Chooser,
     orders::{
+        callers::{Answers, drive},
         clocks::wall_clock,
         counts::Counts,
         oracle::Judgement,
         ours::{Choices, Medium, Ours},
-        session::{Answers, LONGEST_DOUBT, Session, World, drive, flagged, listen},
+        session::{Session, flagged},
+        trading::{LONGEST_DOUBT, listen},
         workload::{Shape, Workload},
+        world::World,
     },
     wire::{Ending, Seen},
 };

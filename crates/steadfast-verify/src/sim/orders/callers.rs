@@ -1,0 +1,120 @@
+//! The callers of a session, and what each was told.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep_until, timeout},
+};
+
+use crate::sim::orders::{
+    clocks::Clocks,
+    ours::Ours,
+    trader::{Told, Trader},
+    workload::{Wanted, Workload},
+};
+
+/// A generous limit for an order's call.
+const LONGEST_CALL: Duration = Duration::from_secs(400);
+
+/// The results of the calls so far, order by order.
+#[derive(Clone, Debug)]
+pub(crate) struct Answers(Arc<Mutex<Vec<Asked>>>);
+
+/// When an order was last asked for, and its caller's result.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    begun: Option<Instant>,
+    told: Option<Told>,
+}
+
+impl Answers {
+    pub(crate) fn of(workload: &Workload) -> Self {
+        Self(Arc::new(Mutex::new(vec![Asked::default(); workload.wanted.len()])))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Asked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn take(&self) -> (Vec<Option<Instant>>, Vec<Option<Told>>) {
+        std::mem::take(&mut *self.lock()).into_iter().map(|asked| (asked.begun, asked.told)).unzip()
+    }
+
+    /// Returns those of `orders` whose callers have no result yet.
+    pub(crate) fn untold(&self, workload: &Workload, orders: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let asked = self.lock();
+        let untold = workload.wanted.iter().zip(&*asked).filter(|(_, asked)| asked.told.is_none());
+        untold.map(|(wanted, _)| wanted.number).filter(|number| orders.contains(number)).collect()
+    }
+
+    /// Replaces results by what a process found out about its predecessor's orders. A result of the dead process may be
+    /// outdated: its record may be lost with the process, and twins then change places.
+    pub(crate) fn inherit(&self, workload: &Workload, recovered: Vec<(u64, Told)>) {
+        let recovered: BTreeMap<u64, Told> = recovered.into_iter().collect();
+        for (wanted, asked) in workload.wanted.iter().zip(&mut *self.lock()) {
+            if let Some(found) = recovered.get(&wanted.number) {
+                asked.told = Some(found.clone());
+            }
+        }
+    }
+
+    /// Ends open calls without a result, because on another day a name means another order. Their orders go by what was
+    /// recovered.
+    pub(crate) fn go(&self) {
+        let begun = |asked: &&mut Asked| asked.begun.is_some() && asked.told.is_none();
+        self.lock().iter_mut().filter(begun).for_each(|asked| asked.told = Some(Told::Gone));
+    }
+}
+
+/// Runs every caller; each asks for its orders without a result, one after the other.
+pub(crate) async fn drive<T: Trader>(trader: Arc<T>, workload: &Workload, start: Instant, answers: &Answers) {
+    let mut callers = JoinSet::new();
+    for caller in 0..workload.callers {
+        let asked = answers.lock();
+        let orders: Vec<(usize, Wanted)> = (0..)
+            .zip(&workload.wanted)
+            .filter(|(index, wanted)| wanted.caller == caller && asked[*index].told.is_none())
+            .map(|(index, wanted)| (index, wanted.clone()))
+            .collect();
+        drop(asked);
+        if orders.is_empty() {
+            continue;
+        }
+        let (trader, answers) = (trader.clone(), answers.clone());
+        callers.spawn(async move {
+            for (index, wanted) in orders {
+                sleep_until(start + wanted.at).await;
+                answers.lock()[index].begun = Some(Instant::now());
+                let patience = wanted.patience.unwrap_or(LONGEST_CALL);
+                let answer = match timeout(patience, trader.place(&wanted)).await {
+                    Ok(answer) => Some(answer),
+                    Err(_) => wanted.patience.map(|_| Told::Gone),
+                };
+                answers.lock()[index].told.clone_from(&answer);
+                if let (Some(Told::Placed(order_id)), true) = (&answer, wanted.cancelled) {
+                    drop(timeout(wanted.haste.unwrap_or(LONGEST_CALL), trader.cancel(order_id)).await);
+                }
+                if wanted.looks {
+                    drop(timeout(wanted.haste.unwrap_or(LONGEST_CALL), trader.look(wanted.number)).await);
+                }
+            }
+        });
+    }
+    while callers.join_next().await.is_some() {}
+}
+
+/// Asks once more for every order that has a name and was placed. On the same day nothing may be sent for it.
+pub(crate) async fn ask_again(trader: &Ours, workload: &Workload, answers: &Answers, clocks: &Clocks) {
+    let asked = answers.lock().clone();
+    for (wanted, asked) in workload.wanted.iter().zip(asked) {
+        // An order that is in doubt again may make the call wait until the day is over.
+        if clocks.is_first_day() && trader.names(wanted) && matches!(asked.told, Some(Told::Placed(_))) {
+            drop(timeout(LONGEST_CALL, trader.place(wanted)).await);
+        }
+    }
+}
