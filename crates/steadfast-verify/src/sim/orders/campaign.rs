@@ -123,7 +123,7 @@ impl Campaign {
                 }
                 if kept.elapsed() >= KEPT_EVERY {
                     *kept = Instant::now();
-                    run.outcome.elapsed = before + start.elapsed();
+                    run.took(before + start.elapsed());
                     keep(run).map_err(Into::into)?;
                 }
             }
@@ -135,8 +135,8 @@ impl Campaign {
                 .collect::<Result<Vec<()>, BoxError>>()
         })?;
         let (mut run, mut keep, _) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-        run.outcome.elapsed = before + start.elapsed();
-        run.outcome.failures.sort_by_key(|failure| failure.seed);
+        run.took(before + start.elapsed());
+        run.sort();
         keep(&run).map_err(Into::into)?;
         Ok(run)
     }

@@ -154,8 +154,19 @@ pub(crate) fn moments(chooser: &Chooser, start: Instant, orders: usize) -> (Inst
 
 impl Crash {
     /// Compares the orders that the next process named with those whose end no caller knew.
-    pub(crate) fn of(stood: &BTreeSet<u64>, reported: &BTreeSet<u64>) -> Self {
+    pub(crate) fn of(
+        stood: &BTreeSet<u64>,
+        reported: &BTreeSet<u64>,
+        sent_by_recovery: u64,
+        starts_empty: bool,
+    ) -> Self {
         let (left, reported) = (stood.len() as u64, stood.intersection(reported).count() as u64);
-        Self { left, reported, ..Self::default() }
+        Self { left, reported, sent_by_recovery, sent_again: 0, starts_empty }
+    }
+
+    /// Adds how many orders of an earlier process were sent again.
+    #[must_use]
+    pub(crate) fn then_sent(self, sent_again: u64) -> Self {
+        Self { sent_again, ..self }
     }
 }

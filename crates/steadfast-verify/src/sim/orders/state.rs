@@ -8,6 +8,7 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,16 @@ impl Run {
         while self.ahead.remove(&self.next_seed) {
             self.next_seed += 1;
         }
+    }
+
+    /// Sets how long it has taken in all, over all its processes.
+    pub(crate) fn took(&mut self, elapsed: Duration) {
+        self.outcome.elapsed = elapsed;
+    }
+
+    /// Puts its failures in the order of their seeds.
+    pub(crate) fn sort(&mut self) {
+        self.outcome.failures.sort_by_key(|failure| failure.seed);
     }
 
     pub(crate) fn is_done(&self, seed: u64) -> bool {

@@ -185,20 +185,17 @@ async fn trade(
                     let (before, _) = wire.sends();
                     let recovered = ours.recover().await;
                     let (after, _) = wire.sends();
-                    let mut found = Crash::of(&left, &recovered.iter().map(|(number, _)| *number).collect());
-                    found.sent_by_recovery = after - before;
-                    found.starts_empty = starts_empty;
+                    let reported = recovered.iter().map(|(number, _)| *number).collect();
+                    crash = Some(Crash::of(&left, &reported, after - before, starts_empty));
                     told.inherit(workload, recovered);
                     if !clocks.do_names_hold() {
                         told.go();
                     }
-                    crash = Some(found);
                 }
             }
             drive(planted(&ours), workload, start, &told).await;
-            if let Some(crash) = &mut crash {
-                (_, crash.sent_again) = wire.sends();
-            }
+            let (_, sent_again) = wire.sends();
+            let crash = crash.map(|crash| crash.then_sent(sent_again));
             if world.axes.has(Axis::WallClock) {
                 ask_again(&ours, workload, &told, &clocks).await;
             }
