@@ -26,7 +26,7 @@ fn deep() -> bool {
 }
 
 #[test]
-fn within_the_bound_no_order_is_placed_twice_lost_or_claimed_wrongly() {
+fn within_the_bound_no_order_is_duplicated_lost_or_misclaimed() {
     let orders = if deep() { "50000" } else { "300" };
     let report = report(&["--json", "--orders", orders, "--rivals-every", "1"]);
     for name in ["duplicated", "lost", "wrongly_claimed", "denied", "undecided", "stuck", "http_429"] {
@@ -39,7 +39,7 @@ fn within_the_bound_no_order_is_placed_twice_lost_or_claimed_wrongly() {
 }
 
 #[test]
-fn every_duplicate_beyond_the_bound_is_reported_by_the_client_itself() {
+fn the_client_reports_every_duplicate_beyond_the_bound() {
     let orders = if deep() { "20000" } else { "150" };
     let report = report(&["--json", "--unbounded", "--orders", orders, "--rivals-every", "0"]);
     assert!(count(&report, "duplicated") > 0, "later than the bound, duplicates cannot be helped");
@@ -48,7 +48,7 @@ fn every_duplicate_beyond_the_bound_is_reported_by_the_client_itself() {
 }
 
 #[test]
-fn a_promise_that_breaks_fails_the_run_and_says_how_to_see_it_again() {
+fn a_broken_promise_fails_the_run_and_can_be_reproduced() {
     // A client that assumes no lateness at all, in a world that is late by up to 15 s.
     let folder = std::env::temp_dir().join(format!("steadfast-sim-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -71,7 +71,7 @@ fn a_promise_that_breaks_fails_the_run_and_says_how_to_see_it_again() {
 }
 
 #[test]
-fn tapes_of_what_once_went_wrong_or_easily_could_keep_every_promise() {
+fn tapes_of_former_failures_keep_every_promise() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tapes");
     let mut tapes = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -139,7 +139,7 @@ fn each_commit_has_seeds_of_its_own_and_always_the_same() {
 }
 
 #[test]
-fn the_promises_hold_over_a_real_http_client_and_server_whose_connections_break_at_any_byte() {
+fn promises_hold_when_connections_break_at_any_byte() {
     let orders = if deep() { "20000" } else { "150" };
     let words = ["--json", "--wire", "pipe", "--orders", orders, "--seeds", "100..", "--rivals-every", "0"];
     let report = report(&words);
@@ -162,7 +162,7 @@ fn o01_orphans_of_a_transport_that_only_says_it_ends_are_found() {
 }
 
 #[test]
-fn a_process_that_dies_leaves_no_order_that_is_sent_again_or_forgotten() {
+fn no_order_of_a_dead_process_is_resent_or_forgotten() {
     let orders = if deep() { "20000" } else { "150" };
     let words = ["--json", "--crashes", "--orders", orders, "--without", "swarm.refused-share"];
     let report = report(&words);

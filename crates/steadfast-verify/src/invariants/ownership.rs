@@ -177,7 +177,7 @@ pub(crate) fn i10_every_order_is_accounted_for(run: &Run) -> Result<(), String> 
                 || flagged.contains(order_id)
                 || named.contains(order_id);
             if asked && !told {
-                return Err(format!("{order_id} is nobody's and nobody was told"));
+                return Err(format!("{order_id} has no owner and was not reported"));
             }
         }
     }

@@ -52,7 +52,7 @@ pub(crate) fn i04_a_resend_needs_every_earlier_attempt_dead(run: &Run) -> Result
                 }
             }
             if left(&history, attempt.no.intent, sent) {
-                return Err(format!("{:?} left for nobody", attempt.no));
+                return Err(format!("{:?} left without a caller", attempt.no));
             }
         }
     }
@@ -145,8 +145,8 @@ pub(crate) fn i20_every_order_ends_once_and_in_time(run: &Run) -> Result<(), Str
                 history.attempts_of(intent).filter_map(|attempt| attempt.closed.as_ref()).map(|(at, ..)| *at);
             let (Some(lost), Some(end)) = (lost, end_of(&history, intent)) else { continue };
             // After a contradiction it is searched for again, however long ago it was lost.
-            let anew = history.contradictions(intent).max();
-            let from = lost.max(voided.chain(anew).max().unwrap_or(lost)).min(end);
+            let contradicted = history.contradictions(intent).max();
+            let from = lost.max(voided.chain(contradicted).max().unwrap_or(lost)).min(end);
             let took = history.steps[end].now.saturating_sub(history.steps[from].now);
             // An intent that only waits for others of its key may take as long as one of them needs to settle, plus a
             // read under way, which takes at most 30 s.

@@ -64,7 +64,7 @@ pub(crate) fn i22_accounts_share_nothing(run: &Run) -> Result<(), String> {
         let mut registry = OrderProtocol::new(Arc::new(run.settings.clone()), epoch.unwrap_or(TradingDay(0)));
         for (at, step) in steps.iter().enumerate() {
             if registry.step(step.now, step.event.clone()) != step.effects {
-                return Err(format!("account {number} knows at step {at} what nobody told it"));
+                return Err(format!("account {number} knows at step {at} what it was never told"));
             }
         }
     }

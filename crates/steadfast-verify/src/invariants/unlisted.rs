@@ -57,7 +57,7 @@ pub(crate) fn i23_an_unlisted_order_is_told_in_time(run: &Run) -> Result<(), Str
             };
             if !listed && !told() {
                 return Err(format!(
-                    "{order_id} was given to {:?}, is in no list, and nobody was told",
+                    "{order_id} was given to {:?}, is in no list, and was not reported",
                     attempt.no
                 ));
             }

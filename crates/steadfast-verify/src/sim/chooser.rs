@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tape_answers_what_was_recorded_and_the_plain_choice_elsewhere() {
+    fn a_tape_answers_its_record_and_the_plain_choice_elsewhere() {
         let chooser = Chooser::rng(3).recording();
         let sites: Vec<Site> = (0..50).map(|of| Site::new("x").of(of)).collect();
         let answers: Vec<u32> = sites.iter().map(|&site| chooser.choose(site, 7)).collect();

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_is_counted_between_its_send_and_the_bound_after_its_end() {
+    fn requests_are_counted_after_their_send_and_within_the_bound() {
         for network in Network::ALL {
             for (sent, journey) in journeys(network) {
                 let latest = match journey.end {

@@ -297,7 +297,7 @@ impl Shared {
             }
             Err(_) => Err(Broken::Reset),
         };
-        // If the gateway itself refuses first, nothing is placed, whatever the fault was.
+        // If the gateway itself refuses first, nothing is placed, with any fault.
         let placed_all_the_same = fault.axis == Some(Axis::PlacedRefusals) && self.has_struck(call.of);
         self.log().answered(call, fault, status, placed_all_the_same, self.sandbox.now());
         match response {

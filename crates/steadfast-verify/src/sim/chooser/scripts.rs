@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_script_is_played_once_and_with_no_more_faults_than_that() {
+    fn every_script_up_to_the_number_of_faults_is_played_once() {
         let (one, counts) = played(1);
         assert_eq!(counts, [1, 2, 2]);
         let distinct: BTreeSet<_> = one.iter().copied().collect();

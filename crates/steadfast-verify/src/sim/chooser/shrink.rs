@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_failure_needs_is_left_and_as_little_of_it_as_can_be() {
+    fn a_tape_shrinks_to_the_least_that_still_fails() {
         let long: Vec<(u64, u32)> = (0..1_000).map(|of| (of, 90)).collect();
         let at = |tape: &Tape, of| tape.get(Site::new("x").of(of));
         let short = shrink(&tape(&long), 2_000, |tape| at(tape, 17) >= 40 && at(tape, 900) > 0);

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::sim::{axes::Axes, network::S};
 
-/// What the command line of `sim limits` takes.
+/// The command line of `sim limits`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Prints JSON on standard output.
@@ -34,7 +34,7 @@ pub struct Args {
     /// Plays only the rows whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// What gateways do beside what they always did: `quotas`, `all` or `none`.
+    /// Adds behaviours of gateways: `quotas`, `all` or `none`.
     #[arg(long, value_name = "NAMES", default_value_t = Axes::DEFAULT)]
     pub axes: Axes,
     /// Writes plots of the figures into this folder.

@@ -10,7 +10,7 @@ use tower::BoxError;
 use super::{play::play, row::Row, seeds, tally::Tally};
 use crate::sim::network::{Nanos, S};
 
-/// What is played, how long, and from which seed.
+/// The rows to play, how long, and from which seed.
 #[derive(Clone, Debug)]
 pub(super) struct Campaign {
     pub(super) rows: Vec<Row>,

@@ -55,7 +55,7 @@ fn json(outcome: &Outcome) -> String {
 }
 
 #[test]
-fn promises_are_kept_and_every_stretch_holds_no_more_than_its_window() {
+fn promises_hold_and_no_stretch_exceeds_its_window() {
     let deep = std::env::var("STEADFAST_DEEP").is_ok_and(|value| value == "1");
     let promising: Vec<Row> = matrix::rows().into_iter().filter(Row::promises_zero).collect();
     let rows: Vec<Row> = promising.into_iter().step_by(if deep { 1 } else { 23 }).collect();
@@ -68,7 +68,7 @@ fn promises_are_kept_and_every_stretch_holds_no_more_than_its_window() {
 }
 
 #[test]
-fn limiter_that_stamps_at_the_send_breaks_a_promise_in_the_same_matrix() {
+fn a_limiter_that_stamps_at_the_send_breaks_a_promise() {
     // The row says window-log, but the log at send is played, as if our limiter had that bug.
     let promising = row(WINDOW_LOG, "sliding-log", Network::Internet, Load::Saturated);
     let run = |planted: bool| {

@@ -15,7 +15,7 @@ use crate::sim::{
     },
 };
 
-/// What the command line of `sim orders` takes.
+/// The command line of `sim orders`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Prints JSON on standard output.
@@ -62,7 +62,7 @@ pub struct Args {
     /// the client's promise, and shows that the simulation notices.
     #[arg(long, value_name = "S")]
     pub assume_lateness: Option<u64>,
-    /// What lies between the client and the gateway.
+    /// The connection between the client and the gateway.
     #[arg(long, value_enum, default_value_t = Medium::Direct)]
     pub wire: Medium,
     /// Leaves the lists, and what the specification leaves open, as plain as can be, and spares what is sent again, and
@@ -85,7 +85,7 @@ pub struct Args {
     /// Fails unless so many seeds were run, with so many orders: a run that its time has cut short proves less.
     #[arg(long, value_name = "SEEDS,ORDERS")]
     pub floor: Option<Floor>,
-    /// What the world does beside what it always did, such as `orphans`: names with commas between them, `all` or `none`.
+    /// Adds behaviours of the world, such as `orphans`: names with commas between them, `all` or `none`.
     #[arg(long, value_name = "NAMES", default_value_t = Axes::DEFAULT)]
     pub axes: Axes,
     /// Ends connections in an orderly way although the transport says that nothing arrives after their end: with the
@@ -129,7 +129,7 @@ impl Args {
             campaign.world.plain = true;
             campaign.without.extend(OPEN_QUESTIONS.map(str::to_owned));
         }
-        // A finding in a seed must be reproduced by that seed alone, whatever its number.
+        // A finding in a seed must be reproduced by that seed alone, for any number.
         let every = |n: u64| if self.seed.is_some() { n.min(1) } else { n };
         campaign.rivals_every = every(self.rivals_every);
         campaign.trace_every = every(self.trace_every);

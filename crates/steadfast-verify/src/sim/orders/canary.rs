@@ -8,7 +8,7 @@ use crate::sim::orders::{
     workload::Wanted,
 };
 
-/// What a client does wrong with one order in three that it places.
+/// The mistake of a client with one order in three that it places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Canary {
     /// Sends it a second time.

@@ -22,7 +22,7 @@ use crate::sim::{
     orders::world::{Expected, World},
 };
 
-/// What the command line of `sim catalogue` takes.
+/// The command line of `sim catalogue`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Prints JSON on standard output.

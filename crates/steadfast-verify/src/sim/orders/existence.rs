@@ -73,7 +73,7 @@ mod tests {
     use crate::sim::orders::counts::Counts;
 
     #[test]
-    fn what_never_happened_is_missing_and_what_happened_often_enough_is_not() {
+    fn only_events_that_were_too_rare_are_missing() {
         for medium in [Medium::Direct, Medium::Pipe] {
             assert!(items(&Outcome::default(), medium, Axes::ALL).iter().all(|item| !item.is_met()));
             assert!(!demand(&Outcome::default(), medium, Axes::ALL));

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_assumes_no_lateness_duplicates_an_order_and_one_that_assumes_enough_does_not() {
+    fn only_a_client_that_assumes_no_lateness_duplicates_an_order() {
         let tape: Tape = TAPE.parse().unwrap();
         assert!(!breaks(&campaign(Settings::new()), &tape, "duplicated"));
         assert!(breaks(&campaign(Settings::new().lateness(std::time::Duration::ZERO)), &tape, "duplicated"));

@@ -417,13 +417,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_no_list_shows_prices_an_order_is_told_of_by_whoever_may_have_it() {
+    fn without_prices_any_possible_owner_may_name_an_order() {
         let (one, near, far) = (Shape::LIMIT, Shape::LIMIT_AT_ANOTHER_PRICE, Shape::MARKET);
         let named =
             || Named { candidates: ["1", "2", "3"].map(str::to_owned).into(), believers: vec![(near, 1)] };
         let (nothing, flagged) = (BTreeSet::new(), BTreeSet::from(["1".to_owned()]));
         assert_eq!(named().take(one, &["1"], &nothing), 1);
-        assert_eq!(named().take(one, &["4"], &nothing), 0, "nobody was told of it");
+        assert_eq!(named().take(one, &["4"], &nothing), 0, "no caller was told of it");
         assert_eq!(named().take(one, &["1"], &flagged), 0, "it counts once");
         assert_eq!(named().take(far, &["1"], &nothing), 0, "the terms differ in more than the price");
         let mut named = named();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_other_terms_is_excused_only_by_an_order_left_over_that_no_list_tells_from_it() {
+    fn a_claim_of_other_terms_needs_an_indistinguishable_order() {
         let (one, near, far) = (Shape::LIMIT, Shape::LIMIT_AT_ANOTHER_PRICE, Shape::MARKET);
         let first = || vec![(near, one)];
         assert_eq!(unexcused(true, first(), vec![one]), 0);

@@ -64,7 +64,7 @@ pub(crate) struct Choices {
     pub(crate) axes: Axes,
 }
 
-/// What a stack stands on.
+/// The transport under a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Medium {
     /// The gateway's service, without HTTP between.

@@ -190,7 +190,7 @@ fn judge_order(
         match then {
             Then::Verify => {
                 doubts += 1;
-                courses.begin_anew();
+                courses.restart();
                 let answered = matches!(previous.ended, Some((_, Ended::Answered { .. })));
                 let proved =
                     (answered || ending.is_promised()) && is_proved_absent(previous, send, lists, settings);
@@ -199,13 +199,13 @@ fn judge_order(
             // In the session of another token the order is checked again, and its schedule restarts.
             Then::Replay | Then::Repeat if then == Then::Replay || previous.session != send.session => {
                 replays += 1;
-                courses.begin_anew();
+                courses.restart();
                 broken.add("replayed_again", replays > MOST_REPLAYS);
                 broken
                     .add("replayed_too_soon", then == Then::Replay && is_unknown_yet(previous, send, tokens));
             }
             // A resend that did not leave may need another check, and then restarts its schedule.
-            Then::Repeat if doubts > 0 && looked_between(lists, previous, send) => courses.begin_anew(),
+            Then::Repeat if doubts > 0 && looked_between(lists, previous, send) => courses.restart(),
             Then::Repeat | Then::Replay | Then::End => {
                 let not_sent = matches!(previous.ended, Some((_, Ended::NotSent)));
                 let waits = match (not_sent && doubts == 0).then(|| lists.last()).flatten() {
@@ -333,7 +333,7 @@ impl Loop {
         self.wait(ended).is_some_and(|wait| send.sent >= at + wait + PATIENCE)
     }
 
-    fn begun_anew(held_back: bool) -> Self {
+    fn restarted(held_back: bool) -> Self {
         Self { held_back, ..Self::default() }
     }
 }
@@ -354,9 +354,9 @@ impl Default for Courses {
 }
 
 impl Courses {
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         let held_back = self.0.iter().all(|course| course.held_back);
-        self.0 = vec![Loop::begun_anew(held_back)];
+        self.0 = vec![Loop::restarted(held_back)];
     }
 
     /// `waits`: whether the send may have waited for a list.
@@ -378,8 +378,8 @@ impl Courses {
             match course.next(previous, send, then, tokens) {
                 Some(rule) => drop(wrong.get_or_insert((rule, course))),
                 None => {
-                    let anew = (waits && !course.held_back).then(|| Loop::begun_anew(true));
-                    courses.extend([course].into_iter().chain(anew));
+                    let restarted = (waits && !course.held_back).then(|| Loop::restarted(true));
+                    courses.extend([course].into_iter().chain(restarted));
                 }
             }
         }
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_keeps_to_the_schedule_breaks_nothing_and_any_other_is_named() {
+    fn only_calls_off_the_schedule_break_a_rule() {
         let (start, look) = (Instant::now(), Call::Look(1));
         let e = answered(500);
         let full = [(0, e), (1_100, e), (3_200, e), (7_300, e), (15_400, e)];
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_token_is_sent_once_more_when_it_can_be_known_and_another_at_once() {
+    fn a_refused_token_waits_until_it_can_be_known() {
         let (start, dead) = (Instant::now(), answered(401));
         let ends = |call: &Call, all: &[(u64, usize)]| {
             let last = all.len() - 1;
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_in_doubt_is_sent_again_only_after_lists_that_settle_it() {
+    fn an_order_in_doubt_is_resent_only_after_settling_lists() {
         let (start, order) = (Instant::now(), Call::Order(1));
         let again = |lost: Option<Ended>, at: u64, reads: &[u64]| {
             let mut all = sends(&order, start, &[(0, lost), (at, answered(200))]);
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_waits_for_a_list_begins_its_schedule_anew_once() {
+    fn an_order_that_waits_for_a_list_restarts_its_schedule_once() {
         let (start, order, e) = (Instant::now(), Call::Order(1), Some(Ended::NotSent));
         let judged = |at: &[u64], lists: &[u64]| {
             let mut all = sends(&order, start, &at.iter().map(|&at| (at, e)).collect::<Vec<_>>());
@@ -525,18 +525,18 @@ mod tests {
             all.extend(sends(&Call::Verification, start, &lists));
             found(&all)
         };
-        let (soon, anew) = (["repeated_too_soon"], [1_000, 2_200, 3_400, 5_600]);
-        assert_eq!(judged(&anew, &[]), soon, "no list was awaited");
-        assert_eq!(judged(&anew, &[800]), soon, "it was there before");
-        assert!(judged(&anew, &[1_500]).is_empty());
-        assert!(judged(&anew, &[950]).is_empty(), "asked for before, and awaited since");
+        let (soon, again) = (["repeated_too_soon"], [1_000, 2_200, 3_400, 5_600]);
+        assert_eq!(judged(&again, &[]), soon, "no list was awaited");
+        assert_eq!(judged(&again, &[800]), soon, "it was there before");
+        assert!(judged(&again, &[1_500]).is_empty());
+        assert!(judged(&again, &[950]).is_empty(), "asked for before, and awaited since");
         assert_eq!(judged(&[1_000, 2_200, 3_400, 4_600], &[1_500, 2_600, 3_800]), soon, "a second time");
         assert!(judged(&[0, 2_100, 3_200], &[5_000]).is_empty(), "the list got no permit in time");
         assert_eq!(judged(&[0, 2_099, 3_199], &[5_000]), soon, "there was no time to wait for it");
         assert_eq!(judged(&[0, 2_100, 3_200], &[]), soon, "none was asked for");
         assert_eq!(judged(&[0, 2_100, 4_200, 5_300], &[6_000]), soon, "only once");
         let later = [1_000, 2_200, 4_400, 5_600, 7_800];
-        assert!(judged(&later, &[1_500, 3_000]).is_empty(), "the first list was somebody else's");
+        assert!(judged(&later, &[1_500, 3_000]).is_empty(), "the first list was for another order");
         assert_eq!(judged(&later, &[1_500]), soon);
     }
 }

@@ -12,7 +12,7 @@ use crate::sim::{
     wire::{Kind, catalogue},
 };
 
-/// What the command line of `sim requests` takes.
+/// The command line of `sim requests`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Prints JSON on standard output.

@@ -18,7 +18,7 @@ use crate::sim::{
     orders::{campaign::Campaign, script::script, world::Expected},
 };
 
-/// What the command line of `sim scripts` takes.
+/// The command line of `sim scripts`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Prints JSON on standard output.
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_assumes_no_lateness_fails_some_script_of_one_fault() {
+    fn a_client_that_assumes_no_lateness_fails_some_script() {
         let report = play(1, Settings::new().lateness(Duration::ZERO)).unwrap();
         assert!(report.duplicated > 0 && report.violations > 0, "{report:?}");
     }

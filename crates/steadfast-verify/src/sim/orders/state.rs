@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_or_changed_anywhere_is_refused_with_its_name() {
+    fn a_damaged_file_is_refused_with_its_name() {
         let folder = folder("torn");
         let path = folder.join("campaign");
         let mut file = StateFile::open(&path).unwrap();

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_near_another_is_of_its_instrument_and_side_and_not_its_twin() {
+    fn an_order_near_another_shares_its_key_and_is_no_twin() {
         for shape in (0..PER_SYMBOL * 2).map(Shape) {
             for near in (0..3).map(|which| shape.near(which)) {
                 let (one, other) = (shape.order().unwrap(), near.order().unwrap());

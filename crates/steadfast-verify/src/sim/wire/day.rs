@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_siege_is_laid_and_an_empty_tape_is_a_day_like_any_other() {
+    fn every_siege_is_drawn_and_an_empty_tape_has_none() {
         for name in FAILING.into_iter().chain(HIDING) {
             let met = |seed| Day::of(&Chooser::rng(seed)).siege(9).is_some_and(|fault| fault.name == name);
             assert!((0..400).any(met), "{name}");

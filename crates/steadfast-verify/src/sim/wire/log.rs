@@ -201,7 +201,7 @@ impl WireLog {
         mem::replace(&mut self.armed, armed)
     }
 
-    /// Records the gateway's answer. `placed_all_the_same`: the order was placed, whatever the answer says.
+    /// Records the gateway's answer. `placed_all_the_same`: the order was placed although the answer refuses it.
     pub(super) fn answered(
         &mut self,
         call: Numbered,

@@ -43,7 +43,7 @@ pub(super) fn draw(outcome: &Outcome) -> Svg {
     }
     let notes = [
         "+rejects: a sliding counter that counts the requests it refuses. leaky b: nginx's limit_req with burst b.",
-        "Only steadfast reacts to a 429; the peers limit, and whoever uses them adds a retry.",
+        "Only steadfast reacts to a 429; the peers only limit, and their users add a retry.",
     ];
     for (line, note) in notes.into_iter().enumerate() {
         svg.text((24.0, height - 28.0 + 17.0 * line as f64), 12, Anchor::Start, FAINT, note);

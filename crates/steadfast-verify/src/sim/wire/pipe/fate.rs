@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_axis_there_is_no_outage_and_all_else_is_as_with_it() {
+    fn an_axis_that_is_off_removes_only_its_outage() {
         for seed in 0..200 {
             let chooser = Chooser::rng(seed);
             let (fates, all) = (Fates::of(&chooser, Axes::NONE), Fates::of(&chooser, Axes::ALL));

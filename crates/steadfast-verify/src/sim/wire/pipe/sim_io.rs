@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_write_breaks_off_at_its_byte_and_the_server_sees_the_part_and_the_end() {
+    async fn a_write_breaks_off_at_its_byte() {
         let (mut client, mut server) = pair();
         client.writes(Budget::reset_after(5));
         let error = client.write_all(b"GET / HTTP/1.1").await.unwrap_err();
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn o01_what_an_orderly_end_leaves_behind_arrives_and_what_an_abortive_one_does_not() {
+    async fn o01_bytes_left_behind_arrive_only_after_an_orderly_end() {
         for (zero_linger, arrives) in [(false, &b"GET"[..]), (true, b"")] {
             let (mut client, mut server) = pair();
             client.meets(Outage::from(0, Duration::from_secs(40)));
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_end_comes_in_its_time_and_takes_what_was_not_read_yet_with_it() {
+    async fn a_timed_end_discards_the_bytes_not_read_yet() {
         let (mut client, mut server) = pair();
         client.ends_after(Duration::from_secs(3));
         let start = Instant::now();
