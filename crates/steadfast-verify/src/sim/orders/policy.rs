@@ -2,56 +2,29 @@
 //!
 //! The books do not show a client that repeats at once, or too often: that is harmless until a gateway is overloaded.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+mod schedule;
+
+use std::{collections::BTreeMap, time::Duration};
 
 use steadfast::dedup::Settings;
 use tokio::time::Instant;
 
+use self::schedule::{Courses, Loop, MOST_REPLAYS, Refused, Then, Waits, is_unknown_yet, refused};
 use crate::sim::{
     orders::{session::Session, workload::Workload, world::World},
     wire::{Call, Ended, Ending, Exchange, Says, Seen},
 };
 
-/// The least waits between the sends of one call (§7); there is no sixth send.
-const WAITS: [Duration; 4] =
-    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
-/// The least wait after the first 503 of a call.
-const UNAVAILABLE: Duration = Duration::from_secs(5);
-/// The longest that an answer may ask for.
-const LONGEST_ASKED: Duration = Duration::from_secs(60);
 /// The latest end of a call. An order that waited before its send has less time to be searched for.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 /// The longest wait for a permit while no zone is closed.
 const PERMIT: Duration = Duration::from_secs(60);
 /// With at most this many unanswered sends, their slots leave room for every lane.
 const FEW_LOST: usize = 7;
-/// How often a request is sent again after a 401. An order: once in each of two rounds, and once because the session is
-/// another one. Others: with the token of another login, once more with that, and with one that came meanwhile.
-const MOST_REPLAYS: u32 = 3;
-/// The time after which a refused new token is known everywhere, if ever.
-const PROPAGATION: Duration = Duration::from_secs(2);
 /// The greatest age of a resend, by a clock that counts suspension.
 const OLDEST_RESEND: Duration = Duration::from_secs(60);
-/// How long the first order of a session waits for a list that does not leave.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// How many lists must lack an order before it is sent again.
 const NEGATIVES: usize = 2;
-
-/// The sends that may follow a send of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
-    /// Another one, after a wait.
-    Repeat,
-    /// One with another token, at once.
-    Replay,
-    /// Nothing by itself: an order must be searched for first, a read may be repeated.
-    Verify,
-    /// Nothing.
-    End,
-}
 
 /// The broken rules, and how often.
 #[derive(Debug, Default)]
@@ -124,26 +97,6 @@ fn judge(exchanges: &[Exchange], settings: &Settings, ending: Ending, quiet: boo
     broken
 }
 
-/// When each token was first refused.
-type Refused = BTreeMap<usize, Instant>;
-
-fn refused(exchanges: &[Exchange]) -> Refused {
-    let mut tokens = Refused::new();
-    for exchange in exchanges {
-        if let Some((at, Ended::Answered { status: 401, .. })) = exchange.ended {
-            let first = tokens.entry(exchange.session).or_insert(at);
-            *first = at.min(*first);
-        }
-    }
-    tokens
-}
-
-/// True if a refused token is sent once more before it can be known everywhere.
-fn is_unknown_yet(previous: &Exchange, send: &Exchange, tokens: &Refused) -> bool {
-    previous.session == send.session
-        && tokens.get(&send.session).is_some_and(|&first| send.sent < first + PROPAGATION)
-}
-
 /// Returns what an order's send allows: `stack.md` §1, the right column.
 fn after_order(ended: Option<Ended>) -> Then {
     match ended {
@@ -213,7 +166,7 @@ fn judge_order(
                     Some(last) if last.sent >= send.sent => Waits::ForAListThatQueues,
                     _ => Waits::No,
                 };
-                courses.next((previous, send), then, waits, tokens, broken);
+                broken.extend(courses.next((previous, send), then, waits, tokens));
             }
         }
     }
@@ -221,16 +174,6 @@ fn judge_order(
 
 fn looked_between(lists: &[&Exchange], previous: &Exchange, send: &Exchange) -> bool {
     lists.iter().any(|list| list.sent > previous.sent && list.sent < send.sent)
-}
-
-/// Whether an order may have waited for the list of its session before its send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
-    No,
-    /// A list was read then.
-    ForAList,
-    /// A list left after it: if it was requested before, it waited for a permit itself, and the order waited in vain.
-    ForAListThatQueues,
 }
 
 /// True if a list was awaited between two sends, whenever it was requested.
@@ -270,125 +213,6 @@ fn judge_harmless(sends: &[&Exchange], quiet: bool, tokens: &Refused, broken: &m
         && at + wait.mul_f64(1.1) + PERMIT < first.sent + DEADLINE
     {
         broken.add("given_up_early", true);
-    }
-}
-
-/// The sends of one call that follow the schedule.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Loop {
-    repeats: usize,
-    had_503: bool,
-    replays: u32,
-    /// The tokens that were sent once more, because they might not be known everywhere yet.
-    waited: BTreeSet<usize>,
-    /// It was held back for a list once, and started again.
-    held_back: bool,
-}
-
-impl Loop {
-    /// Returns the least wait before the next send, if there may be one.
-    fn wait(&self, ended: Ended) -> Option<Duration> {
-        let scheduled = *WAITS.get(self.repeats)?;
-        let Ended::Answered { status, retry_after, .. } = ended else { return Some(scheduled) };
-        let asked = retry_after.unwrap_or_default().min(LONGEST_ASKED);
-        let unavailable = if status == 503 && !self.had_503 { UNAVAILABLE } else { Duration::ZERO };
-        Some(scheduled.max(asked).max(unavailable))
-    }
-
-    /// Returns the rule that the next send breaks, if any.
-    fn next(
-        &mut self,
-        previous: &Exchange,
-        send: &Exchange,
-        then: Then,
-        tokens: &Refused,
-    ) -> Option<&'static str> {
-        let (at, ended) = previous.ended.unwrap_or((previous.sent, Ended::Broken));
-        match then {
-            Then::End | Then::Verify => Some("repeated_after_the_end"),
-            Then::Replay => {
-                let known = previous.session == send.session && !self.waited.insert(send.session);
-                self.replays += 1;
-                if known || self.replays > MOST_REPLAYS {
-                    return Some("replayed_again");
-                }
-                is_unknown_yet(previous, send, tokens).then_some("replayed_too_soon")
-            }
-            Then::Repeat => {
-                let wait = self.wait(ended);
-                self.repeats += 1;
-                self.had_503 |= matches!(ended, Ended::Answered { status: 503, .. });
-                (self.replays, self.waited) = (0, BTreeSet::new());
-                match wait {
-                    None => Some("sent_too_often"),
-                    Some(wait) => (send.sent < at + wait).then_some("repeated_too_soon"),
-                }
-            }
-        }
-    }
-
-    /// True if the time between two sends covers the schedule's wait and a vain wait for a list.
-    fn leaves_room(&self, previous: &Exchange, send: &Exchange) -> bool {
-        let Some((at, ended)) = previous.ended else { return false };
-        self.wait(ended).is_some_and(|wait| send.sent >= at + wait + PATIENCE)
-    }
-
-    fn restarted(held_back: bool) -> Self {
-        Self { held_back, ..Self::default() }
-    }
-}
-
-/// Every schedule that an order's sends may follow.
-///
-/// If the list of its session is not known yet, an order waits for that list once, and then restarts its schedule. It
-/// waits for a second at most, in which the list may get no permit and appear on the wire only later. The wire does not
-/// show whether a list was read for this order or for another. So a send breaks a rule only if it breaks it by every
-/// schedule.
-#[derive(Debug)]
-struct Courses(Vec<Loop>);
-
-impl Default for Courses {
-    fn default() -> Self {
-        Self(vec![Loop::default()])
-    }
-}
-
-impl Courses {
-    fn restart(&mut self) {
-        let held_back = self.0.iter().all(|course| course.held_back);
-        self.0 = vec![Loop::restarted(held_back)];
-    }
-
-    /// `waits`: whether the send may have waited for a list.
-    fn next(
-        &mut self,
-        (previous, send): (&Exchange, &Exchange),
-        then: Then,
-        waits: Waits,
-        tokens: &Refused,
-        broken: &mut Broken,
-    ) {
-        let (mut courses, mut wrong) = (Vec::new(), None);
-        for mut course in self.0.drain(..) {
-            let waits = match waits {
-                Waits::No => false,
-                Waits::ForAList => true,
-                Waits::ForAListThatQueues => course.leaves_room(previous, send),
-            };
-            match course.next(previous, send, then, tokens) {
-                Some(rule) => drop(wrong.get_or_insert((rule, course))),
-                None => {
-                    let restarted = (waits && !course.held_back).then(|| Loop::restarted(true));
-                    courses.extend([course].into_iter().chain(restarted));
-                }
-            }
-        }
-        courses.dedup();
-        if let Some((rule, course)) = wrong.filter(|_| courses.is_empty()) {
-            broken.add(rule, true);
-            courses.push(course);
-        }
-        self.0 = courses;
     }
 }
 
