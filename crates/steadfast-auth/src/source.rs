@@ -13,7 +13,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, Response, header::AGE};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use steadfast_spec::ext::TokenGeneration;
 use tokio::{
     sync::oneshot,
@@ -161,16 +161,23 @@ impl TokenSource {
         self.shared.status()
     }
 
-    /// Returns true if the API key or the current token occurs in `text`, as it is or percent-, base64- or hex-encoded.
-    /// Such a text must not be logged. A secret of less than eight characters counts only unencoded and as a word of
-    /// its own, because short texts occur everywhere.
+    /// Returns true if the API key or the current token occurs in `text`, as it is or percent-, base64- or hex-encoded,
+    /// or a piece of eight characters of it, in any case. Such a text must not be logged. A secret of less than eight
+    /// characters counts only unencoded and as a word of its own, because short texts occur everywhere.
     #[must_use]
     pub fn is_quoted_in(&self, text: &str) -> bool {
-        let quoted = |header: HeaderValue| {
-            let credentials = header.to_str().ok().and_then(|header| header.strip_prefix("Bearer "));
-            credentials.is_some_and(|parts| parts.splitn(2, ':').any(|part| stands_in(part, text)))
+        self.secrets().iter().any(|secret| stands_in(secret.expose_secret(), text))
+    }
+
+    /// Returns the API key and the current token, for a program that keeps them out of its own output.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<SecretString> {
+        let headers = [Some(self.shared.api_key.header()), self.token().map(|token| token.header())];
+        let credentials = |header: HeaderValue| {
+            let parts = header.to_str().ok()?.strip_prefix("Bearer ")?.splitn(2, ':');
+            Some(parts.map(SecretString::from).collect::<Vec<_>>())
         };
-        quoted(self.shared.api_key.header()) || self.token().is_some_and(|token| quoted(token.header()))
+        headers.into_iter().flatten().filter_map(credentials).flatten().collect()
     }
 
     /// Returns the current token. Takes no lock and allocates nothing.

@@ -43,9 +43,20 @@ pub(crate) fn hide_tokens_of(source: &TokenSource) {
 /// Returns a text without secrets, passwords in addresses, and characters that control a terminal.
 pub(crate) fn readable(text: &str) -> Cow<'_, str> {
     let masked = without_passwords(without_secrets(text.into()));
-    if SOURCES.lock().iter().any(|source| source.is_quoted_in(&masked)) {
-        return "(withheld, because it quotes a credential)".into();
-    }
+    without_control(masked)
+}
+
+/// Returns the service's name for an order, readable. Only a whole secret is masked in it: by chance an identifier may
+/// share a few characters with one, and the user needs it to cancel the order.
+pub(crate) fn identifier(text: &str) -> Cow<'_, str> {
+    let text: Cow<'_, str> = match secrets().iter().any(|secret| is_whole_in(secret.expose_secret(), text)) {
+        true => MASK.into(),
+        false => text.into(),
+    };
+    without_control(text)
+}
+
+fn without_control(masked: Cow<'_, str>) -> Cow<'_, str> {
     if masked.chars().all(|c| c == '\n' || !is_obeyed(c)) {
         return masked;
     }
@@ -63,7 +74,16 @@ pub(crate) fn readable(text: &str) -> Cow<'_, str> {
 
 /// Returns a service text as a table cell: readable, on one line, and not a formula in any spreadsheet.
 pub(crate) fn cell(text: &str) -> Cow<'_, str> {
-    let text = match readable(text) {
+    in_cell(readable(text))
+}
+
+/// Returns the service's name for an order as a table cell.
+pub(crate) fn identifier_cell(text: &str) -> Cow<'_, str> {
+    in_cell(identifier(text))
+}
+
+fn in_cell(text: Cow<'_, str>) -> Cow<'_, str> {
+    let text = match text {
         text if text.contains('\n') => text.replace('\n', " ").into(),
         text => text,
     };
@@ -80,41 +100,90 @@ fn is_obeyed(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
+/// Returns the secrets that this process knows now, the current tokens among them.
+fn secrets() -> Vec<SecretString> {
+    let mut secrets = SECRETS.lock().clone();
+    for source in SOURCES.lock().iter() {
+        secrets.extend(source.secrets());
+    }
+    secrets
+}
+
 fn without_secrets(text: Cow<'_, str>) -> Cow<'_, str> {
-    let secrets = SECRETS.lock();
+    let secrets = secrets();
     if secrets.is_empty() {
         return text;
     }
     let mut hidden = vec![false; text.len()];
-    let spelled = spelled(&text);
+    let (plain, spelled) = (Plain::of(&text), spelled(&text));
     for secret in secrets.iter().map(ExposeSecret::expose_secret) {
-        let pieces: HashSet<&[u8]> = secret.as_bytes().windows(PIECE).collect();
-        hide_in(text.as_bytes(), secret.as_bytes(), &pieces, |place| hidden[place].fill(true));
+        if secret.len() < PIECE {
+            words(&text, secret, |place| hidden[place].fill(true));
+        } else {
+            let secret = Plain::of(secret).bytes;
+            let pieces: HashSet<&[u8]> = secret.windows(PIECE.min(secret.len())).collect();
+            pieces_in(&plain.bytes, &pieces, |place| hidden[plain.place(place)].fill(true));
+            for Spelled { place, bytes } in &spelled {
+                pieces_in(&bytes.to_ascii_lowercase(), &pieces, |_| hidden[place.clone()].fill(true));
+            }
+        }
         // A few bytes occur in any word by chance.
-        for Spelled { place, bytes } in spelled.iter().filter(|_| secret.len() > PIECE / 2) {
-            hide_in(bytes, secret.as_bytes(), &pieces, |_| hidden[place.clone()].fill(true));
+        if (PIECE / 2 + 1..PIECE).contains(&secret.len()) {
+            let encoded = spelled.iter().filter(|spelled| spelled.bytes == secret.as_bytes());
+            encoded.for_each(|spelled| hidden[spelled.place.clone()].fill(true));
         }
     }
     if hidden.iter().all(|hidden| !hidden) { text } else { masked(&text, |at| hidden[at]).into() }
 }
 
-/// Calls `hide` with each place in `text` that contains a piece of `secret`.
-fn hide_in(text: &[u8], secret: &[u8], pieces: &HashSet<&[u8]>, mut hide: impl FnMut(Range<usize>)) {
-    if secret.len() < PIECE {
-        // Short texts occur everywhere: a short secret counts only as a word of its own.
-        let is_word = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
-        for at in 0..(text.len() + 1).saturating_sub(secret.len()) {
-            let end = at + secret.len();
-            let alone = !is_word(at.checked_sub(1).and_then(|at| text.get(at))) && !is_word(text.get(end));
-            if &text[at..end] == secret && alone {
-                hide(at..end);
-            }
+/// A text as secrets are compared with it: in lower case, without blanks and without characters that are not seen.
+struct Plain {
+    bytes: Vec<u8>,
+    /// Where each byte's character is in the text.
+    places: Vec<Range<usize>>,
+}
+
+impl Plain {
+    fn of(text: &str) -> Self {
+        let mut plain =
+            Self { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
+        for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace() && !is_obeyed(*c)) {
+            let place = at..at + c.len_utf8();
+            plain.bytes.extend_from_slice(text[place.clone()].to_ascii_lowercase().as_bytes());
+            plain.places.resize(plain.bytes.len(), place);
         }
-        return;
+        plain
     }
-    for (at, piece) in text.windows(PIECE).enumerate() {
+
+    fn place(&self, bytes: Range<usize>) -> Range<usize> {
+        self.places[bytes.start].start..self.places[bytes.end - 1].end
+    }
+}
+
+/// True if a text holds a secret from its beginning to its end.
+fn is_whole_in(secret: &str, text: &str) -> bool {
+    let (secret, text) = (Plain::of(secret).bytes, Plain::of(text).bytes);
+    secret.len() >= PIECE && text.windows(secret.len()).any(|window| window == secret)
+}
+
+/// Calls `hide` with each place of a text that holds a piece of a secret.
+fn pieces_in(text: &[u8], pieces: &HashSet<&[u8]>, mut hide: impl FnMut(Range<usize>)) {
+    let Some(length) = pieces.iter().next().map(|piece| piece.len()) else { return };
+    for (at, piece) in text.windows(length).enumerate() {
         if pieces.contains(piece) {
-            hide(at..at + PIECE);
+            hide(at..at + length);
+        }
+    }
+}
+
+/// Calls `hide` with each place where a short secret is a word of its own: short texts occur everywhere.
+fn words(text: &str, secret: &str, mut hide: impl FnMut(Range<usize>)) {
+    let is_word = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    for (at, _) in text.match_indices(secret) {
+        let end = at + secret.len();
+        if !is_word(at.checked_sub(1).and_then(|at| bytes.get(at))) && !is_word(bytes.get(end)) {
+            hide(at..end);
         }
     }
 }
@@ -217,9 +286,15 @@ mod tests {
         hide(&SecretString::from("pin7"));
         assert_eq!(readable("<a-secret-of-some-length>, <t-of-some-len>"), "<***>, <***>");
         assert_eq!(readable("pin7, pin77, spin7"), "***, pin77, spin7");
+        assert_eq!(
+            readable("<A-SECRET-OF-some>, <a-sec\r\nret-of>, <a-se\u{200b}cret>"),
+            "<***>, <***>, <***>"
+        );
         assert_eq!(readable("a YS1zZWNyZXQtb2Ytc29tZS1sZW5ndGg= b"), "a ***= b");
         assert_eq!(readable("a %61-secret-of-some b, 612d7365637265742d6f66"), "a *** b, ***");
         assert_eq!(readable("institution of a hundred thousands"), "institution of a hundred thousands");
+        assert_eq!(identifier("a-secret7"), "a-secret7");
+        assert_eq!(identifier("1a-secret-of-some-length"), "***");
         assert_eq!(readable("see https://user:pa/ss@host/v2 there"), "see https://***@host/v2 there");
         assert_eq!(readable("'http://u:p@h'"), "'http://***@h'");
         assert_eq!(readable("'https://host/v2?to=a@b' for"), "'https://host/v2?***' for");

@@ -11,7 +11,7 @@ use super::{row::BadRow, words::REASONS};
 use crate::{
     events::{NOT_KNOWN, Seen},
     placement::{Hindrance, Placement},
-    readable::cell,
+    readable::{cell, identifier_cell},
 };
 
 /// Writes the result of each row as soon as it is known.
@@ -248,7 +248,7 @@ impl<W: Write> Results<W> {
         let line = record.line.map(|line| line.to_string()).unwrap_or_default();
         let msg: Cow<'_, str> =
             if self.is_rehearsal { format!("REHEARSAL: {}", record.msg).into() } else { record.msg.into() };
-        let (order_id, msg) = (cell(record.order_id), cell(&msg));
+        let (order_id, msg) = (identifier_cell(record.order_id), cell(&msg));
         self.writer
             .write_record([&line, record.status, &order_id, record.resolution, &msg])
             .map_err(std::io::Error::other)?;
