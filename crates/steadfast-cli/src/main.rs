@@ -116,7 +116,10 @@ fn log() -> Result<(), Failed> {
 /// Runs a verb on a runtime. A worker that does not end within a second is abandoned.
 fn run(verb: impl Future<Output = Result<(), Failed>>) -> Result<(), Failed> {
     let runtime = tokio::runtime::Runtime::new().map_err(Failed::error)?;
-    let ended = runtime.block_on(verb);
+    let ended = runtime.block_on(async {
+        signal::survive_file_limits();
+        verb.await
+    });
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     ended
 }

@@ -249,6 +249,8 @@ fn check(
 ) -> Result<Option<String>, Failed> {
     let today = known::today();
     known::refuse_unwhole(journal)?;
+    paired::refuse_missing(journal, &args.file)?;
+    known::refuse_without_lock(journal)?;
     known::refuse_other_day(journal, today)?;
     let taken_for = paired::refuse_other_file(journal, &args.file, args.journal.is_some())?;
     known::refuse_other_rows(journal, &args.file, open()?)?;
@@ -378,6 +380,10 @@ fn unwritten(error: io::Error) -> Failed {
 async fn place(args: &Args, ready: Ready, signals: &mut Signals) -> Result<(), Failed> {
     let Ready { rows, target, service, again, before, journal, results, out } = ready;
     let is_rehearsal = service.arena.is_some();
+    stdout::done(match (&journal, is_rehearsal) {
+        (Some(journal), false) => format!("what was sent stands in the journal {}", journal.display()),
+        _ => "nothing was sent to a real service".to_owned(),
+    });
     let mut replay = Replay {
         client: service.client,
         tell: if is_rehearsal { Tell::Sandbox } else { Tell::Nobody },

@@ -12,6 +12,18 @@ pub(crate) struct Signals {
     received: Option<Received>,
 }
 
+/// Lets a write beyond the limit of a file's size fail like one to a full disk, instead of ending the process without a
+/// word (SIGXFSZ).
+#[cfg(unix)]
+pub(crate) fn survive_file_limits() {
+    let kind = tokio::signal::unix::SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    // The handler stays when this is dropped.
+    drop(tokio::signal::unix::signal(kind));
+}
+
+#[cfg(not(unix))]
+pub(crate) fn survive_file_limits() {}
+
 /// Ctrl-C, SIGTERM, and SIGHUP unless it is ignored.
 #[cfg(unix)]
 type Received =

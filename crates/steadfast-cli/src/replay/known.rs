@@ -199,6 +199,19 @@ pub(super) fn refuse_unwhole(journal: &Path) -> Result<(), Failed> {
     FileJournal::check(journal).map_err(|error| Failed::usage(with_advice(&error)))
 }
 
+/// Refuses a journal whose lock is gone: only the lock shows whether the journal is whole and the latest.
+pub(super) fn refuse_without_lock(journal: &Path) -> Result<(), Failed> {
+    let lock = beside(journal, ".lock");
+    if !matches!(lock.try_exists(), Ok(false)) || !holds_rows(journal)? {
+        return Ok(());
+    }
+    let (journal, lock) = (journal.display(), lock.display());
+    Err(Failed::usage(format_args!(
+        "{lock} is gone, so that journal {journal} may be cut or an older copy: nothing was sent; compare the service's order \
+         list with the rows, and to go on with the journal as it is: install -m 600 /dev/null {lock}"
+    )))
+}
+
 /// Refuses a journal of another day's run, because a person has to decide what the rows mean now.
 ///
 /// A name stands for one order within one trading day. On the next day the same rows may be placed already or may be
@@ -211,7 +224,8 @@ pub(super) fn refuse_other_day(journal: &Path, today: TradingDay) -> Result<(), 
     let name = journal.display();
     Err(Failed::usage(format_args!(
         "{name} is of another trading day: nothing was sent; see `steadfast orders unresolved --journal {name}`, then move \
-         {name} and {name}.lock elsewhere, both of them, with {name}.events if there is one, or name another with --journal"
+         {name}, {name}.lock and {name}.file elsewhere, all of them, with {name}.events if there is one, or name another with \
+         --journal"
     )))
 }
 
@@ -373,7 +387,7 @@ pub(crate) fn with_advice(error: &JournalError) -> String {
              before any of them is placed under another journal"
         }
         JournalError::Lost { .. } => {
-            "nothing was sent; if it was moved away to begin a new one, move the lock to it"
+            "nothing was sent; put it back as it was; if it was moved away to begin a new one, move its lock and notes to it"
         }
         _ => "nothing was sent",
     };

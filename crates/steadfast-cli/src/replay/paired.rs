@@ -76,6 +76,32 @@ pub(super) fn refuse_other_file(
     )))
 }
 
+/// Refuses to begin a journal anew where a note shows that there was one: all of its rows would be sent again.
+pub(super) fn refuse_missing(journal: &Path, file: &Path) -> Result<(), Failed> {
+    if !matches!(journal.try_exists(), Ok(false)) {
+        return Ok(());
+    }
+    let (by, this) = (beside(journal, FILE), itself(file));
+    let trace = match by.try_exists() {
+        Ok(false) => {
+            let by = beside(Path::new(&this), JOURNALS);
+            let named = read(&by).map_err(Failed::usage)?;
+            // A file that is gone has no real path, but its folder has one.
+            let folder = journal.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+            let place =
+                fs::canonicalize(folder).ok().zip(journal.file_name()).map(|(at, name)| at.join(name));
+            named.iter().any(|named| Some(Path::new(named)) == place.as_deref()).then_some(by)
+        }
+        _ => Some(by),
+    };
+    let Some(trace) = trace else { return Ok(()) };
+    let (journal, trace) = (journal.display(), trace.display());
+    Err(Failed::usage(format_args!(
+        "journal {journal} is gone, and {trace} shows that there was one: nothing was sent; put it back as it was, or compare \
+         the service's order list with the rows and remove {trace} to send every row again"
+    )))
+}
+
 /// Refuses a file that another journal covers today: under this journal, all of it would be sent again.
 pub(super) fn refuse_other_journal(
     journal: &Path,
@@ -124,7 +150,7 @@ pub(super) fn refuse_other_journal(
 pub(super) fn note(journal: &Path, file: &Path) -> Result<Option<String>, Failed> {
     let (this, by) = (itself(file), beside(journal, FILE));
     write(&by, std::slice::from_ref(&this)).map_err(|error| {
-        Failed::error(format_args!("{} cannot be written: {error}; nothing was sent", by.display()))
+        Failed::usage(format_args!("{} cannot be written: {error}; nothing was sent", by.display()))
     })?;
     let journal = fs::canonicalize(journal).unwrap_or_else(|_| journal.to_owned());
     if this == STREAM || journal == beside(Path::new(&this), known::JOURNAL) {

@@ -195,7 +195,10 @@ async fn o07_the_advice_for_another_days_journal_leads_on() {
         };
         let (code, told) = run().await;
         assert_eq!(code, Some(2), "{told}");
-        assert!(told.contains(&format!("move {journal} and {journal}.lock elsewhere")), "{told}");
+        assert!(
+            told.contains(&format!("move {journal}, {journal}.lock and {journal}.file elsewhere")),
+            "{told}"
+        );
         for ending in moved {
             let moved = fs::rename(format!("{journal}{ending}"), file.beside(&format!("kept{ending}")));
             if moved.is_err() {
@@ -203,7 +206,8 @@ async fn o07_the_advice_for_another_days_journal_leads_on() {
                 let (code, told) = run().await;
                 assert_eq!(code, Some(2), "{told}");
                 assert!(
-                    told.contains(&format!("{journal}.lock")) && told.contains("move the lock to it"),
+                    told.contains(&format!("{journal}.lock"))
+                        && told.contains("move its lock and notes to it"),
                     "{told}"
                 );
             }
@@ -234,4 +238,57 @@ async fn o07_a_file_with_two_names_has_one_journal() {
         assert_eq!(output.status.code(), Some(2), "{}", said(&output).1);
     }
     assert_eq!(gateway.orders().len(), 2);
+}
+
+/// Journal and lock were removed together, and all rows were placed again, although the note beside them showed that
+/// there had been a journal.
+#[tokio::test]
+async fn o07_a_note_without_its_journal_sends_nothing() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
+    for elsewhere in [false, true] {
+        let (file, before) = (orders(2), gateway.orders().len());
+        let journal = file.beside(if elsewhere { "other.j" } else { "orders.csv.journal" });
+        let run = async || {
+            let named = ["--journal", &*journal];
+            let args =
+                [&["replay", file.path(), "--yes"][..], if elsewhere { &named[..] } else { &[] }].concat();
+            let output = gateway.command(&args).output().await.unwrap();
+            (output.status.code(), said(&output).1)
+        };
+        assert_eq!(run().await.0, Some(0));
+        let note = if elsewhere { file.beside("orders.csv.journals") } else { format!("{journal}.file") };
+        for gone in ["", ".lock"].into_iter().chain(elsewhere.then_some(".file")) {
+            fs::remove_file(format!("{journal}{gone}")).unwrap();
+        }
+        let (code, told) = run().await;
+        assert_eq!((code, gateway.orders().len()), (Some(2), before + 2), "{told}");
+        assert!(told.contains(&format!("{note} shows that there was one: nothing was sent")), "{told}");
+        // A person may decide to send all rows again.
+        fs::remove_file(&note).unwrap();
+        let (code, told) = run().await;
+        assert_eq!((code, gateway.orders().len()), (Some(0), before + 4), "{told}");
+    }
+}
+
+/// A journal that was cut was accepted if its lock was gone, too.
+#[cfg(unix)]
+#[tokio::test]
+async fn o07_a_journal_without_its_lock_sends_nothing_until_a_person_says_so() {
+    let gateway = OwnGateway::serve(|number| placed(&format!("2{number}"), "Order placed")).await;
+    let file = orders(2);
+    let journal = file.beside("orders.csv.journal");
+    let run = async || {
+        let output = gateway.command(&["replay", file.path(), "--yes"]).output().await.unwrap();
+        (output.status.code(), said(&output).1)
+    };
+    assert_eq!(run().await.0, Some(0));
+    fs::remove_file(format!("{journal}.lock")).unwrap();
+    let (code, told) = run().await;
+    assert_eq!((code, gateway.orders().len()), (Some(2), 2), "{told}");
+    assert!(told.contains(&format!("{journal}.lock is gone")), "{told}");
+    let advised = ["-m", "600", "/dev/null", &*format!("{journal}.lock")];
+    assert!(told.contains(&format!("install {}", advised.join(" "))), "{told}");
+    assert!(std::process::Command::new("install").args(advised).status().unwrap().success());
+    let (code, told) = run().await;
+    assert_eq!((code, gateway.orders().len()), (Some(0), 2), "{told}");
 }

@@ -7,6 +7,8 @@ use std::{
     process::{Output, Stdio},
 };
 
+use tokio::io::AsyncReadExt;
+
 use crate::{
     files::{orders, said},
     own_gateway::{OwnGateway, placed},
@@ -55,6 +57,25 @@ async fn c09_a_replay_whose_result_is_lost_does_not_end_well_and_says_what_was_s
         let output = ended(&gateway, &["replay", orders.path(), "--yes", "--json"], Stdio::null()).await;
         assert_eq!((output.status.code(), gateway.orders().len()), (Some(0), 2));
     }
+}
+
+/// The last line was "nothing was sent" although orders were placed.
+#[tokio::test]
+async fn c09_a_reader_that_leaves_in_the_middle_is_told_what_was_sent() {
+    let (gateway, orders) = (gateway().await, orders(6));
+    let mut child = gateway
+        .command(&["replay", orders.path(), "--yes", "--in-order"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0];
+    child.stdout.take().unwrap().read_exact(&mut first).await.unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    let (_, stderr) = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(!gateway.orders().is_empty() && !stderr.contains("nothing was sent"), "{stderr}");
+    assert!(stderr.contains("what was sent stands in the journal"), "{stderr}");
 }
 
 /// The rows went to a file, and only the counts were lost.
